@@ -1,0 +1,302 @@
+meta:
+  id: hfsplus_volume
+  title: HFS+ and HFSX volume header, fork data and extents
+  license: CC0-1.0
+  ks-version: 0.11
+  endian: be
+doc: |
+  The structures that stand at fixed places of an HFS+ or HFSX volume: the boot
+  blocks and the volume header at its beginning, the alternate volume header and
+  the reserved sector at its end, and what they are made of.
+
+  The volume header names the five special files (allocation, extents overflow,
+  catalog, attributes, startup), each with its first eight extents. Everything
+  is big-endian. Dates are seconds since 1904-01-01 00:00:00 UTC, but the creation
+  date of the volume is in local time.
+doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#VolumeHeader TN1150, Volume Header'
+types:
+  volume_start:
+    -orig-id: none
+    doc: The first 1536 bytes of a volume. The volume header starts at byte 1024 whatever the sector size is.
+    doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#VolumeHeader TN1150, Volume Header'
+    seq:
+      - id: boot_blocks
+        -orig-id: none
+        size: 1024
+        doc: Reserved for use by the boot loader (two classic boot blocks of 512 bytes); may hold code, or nothing.
+      - id: volume_header
+        -orig-id: HFSPlusVolumeHeader
+        type: volume_header
+  volume_end:
+    -orig-id: none
+    doc: The last 1024 bytes of a volume.
+    doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#VolumeHeader TN1150, Volume Header'
+    seq:
+      - id: alternate_volume_header
+        -orig-id: HFSPlusVolumeHeader
+        type: volume_header
+        doc: |
+          A copy of the volume header for repair tools. It is updated only when the
+          length or the place of a special file changes, so that counts and dates may differ.
+      - id: reserved
+        -orig-id: none
+        size: 512
+        doc: Reserved for Apple's use during manufacture.
+  volume_header:
+    -orig-id: HFSPlusVolumeHeader
+    doc: What is needed to mount the volume. 512 bytes.
+    doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#VolumeHeader TN1150, Volume Header'
+    -webide-representation: '{signature} version {version:dec}, {total_blocks:dec} blocks of {block_size:dec}'
+    seq:
+      - id: signature
+        -orig-id: signature
+        type: u2
+        enum: signature
+        valid:
+          in-enum: true
+        doc: '"H+" for HFS+, "HX" for HFSX.'
+      - id: version
+        -orig-id: version
+        type: u2
+        doc: 4 for HFS+, 5 for HFSX.
+      - id: attributes
+        -orig-id: attributes
+        type: u4
+        doc: Bits of the volume; see the instances. Other bits are reserved.
+      - id: last_mounted_version
+        -orig-id: lastMountedVersion
+        type: u4
+        doc: Four characters that name the implementation that last mounted the volume for writing, such as "10.0", "HFSJ" or "fsck".
+      - id: journal_info_block
+        -orig-id: journalInfoBlock
+        type: u4
+        doc: Allocation block of the journal info block; of no meaning if the volume is not journaled.
+      - id: create_date
+        -orig-id: createDate
+        type: u4
+        doc: Seconds since 1904-01-01 in local time; serves as an identifier of the volume.
+      - id: modify_date
+        -orig-id: modifyDate
+        type: u4
+        doc: Seconds since 1904-01-01 UTC.
+      - id: backup_date
+        -orig-id: backupDate
+        type: u4
+        doc: Seconds since 1904-01-01 UTC; 0 if never.
+      - id: checked_date
+        -orig-id: checkedDate
+        type: u4
+        doc: Seconds since 1904-01-01 UTC; 0 if never.
+      - id: file_count
+        -orig-id: fileCount
+        type: u4
+        doc: Files on the volume, without the special files.
+      - id: folder_count
+        -orig-id: folderCount
+        type: u4
+        doc: Folders on the volume, without the root folder.
+      - id: block_size
+        -orig-id: blockSize
+        type: u4
+        doc: Allocation block size in bytes; a power of two of at least 512.
+      - id: total_blocks
+        -orig-id: totalBlocks
+        type: u4
+        doc: Allocation blocks on the volume; a last partial one does not count.
+      - id: free_blocks
+        -orig-id: freeBlocks
+        type: u4
+      - id: next_allocation
+        -orig-id: nextAllocation
+        type: u4
+        doc: Where the next search for free space starts; a hint.
+      - id: rsrc_clump_size
+        -orig-id: rsrcClumpSize
+        type: u4
+        doc: Default clump size of resource forks, in bytes; a hint.
+      - id: data_clump_size
+        -orig-id: dataClumpSize
+        type: u4
+        doc: Default clump size of data forks, in bytes; a hint.
+      - id: next_catalog_id
+        -orig-id: nextCatalogID
+        type: u4
+        doc: Next unused catalog node ID.
+      - id: write_count
+        -orig-id: writeCount
+        type: u4
+        doc: Grows with every mount and at times in between; tells whether a volume was changed.
+      - id: encodings_bitmap
+        -orig-id: encodingsBitmap
+        type: u8
+        doc: Text encodings used in the names, one bit each.
+      - id: finder_info
+        -orig-id: finderInfo
+        type: u4
+        repeat: expr
+        repeat-expr: 8
+        doc: |
+          Words for the Finder and the boot loader: 0 blessed system folder, 1 folder of the start-up
+          application, 2 first folder to open, 3 system folder of Mac OS 8 or 9, 5 blessed folder of
+          Mac OS X, 6 and 7 the unique identifier of the volume.
+      - id: allocation_file
+        -orig-id: allocationFile
+        type: fork_data
+      - id: extents_file
+        -orig-id: extentsFile
+        type: fork_data
+        doc: The extents-overflow file. It has no overflow extents itself.
+      - id: catalog_file
+        -orig-id: catalogFile
+        type: fork_data
+      - id: attributes_file
+        -orig-id: attributesFile
+        type: fork_data
+        doc: Empty where no attribute was ever written.
+      - id: startup_file
+        -orig-id: startupFile
+        type: fork_data
+        doc: For systems without knowledge of HFS+; mostly empty.
+    instances:
+      is_hardware_locked:
+        -orig-id: kHFSVolumeHardwareLockBit
+        value: (attributes & 0x80) != 0
+      is_unmounted:
+        -orig-id: kHFSVolumeUnmountedBit
+        value: (attributes & 0x100) != 0
+        doc: The volume was unmounted cleanly.
+      has_spared_blocks:
+        -orig-id: kHFSVolumeSparedBlocksBit
+        value: (attributes & 0x200) != 0
+        doc: Extents of the bad block file (CNID 5) stand in the extents-overflow file.
+      is_no_cache_required:
+        -orig-id: kHFSVolumeNoCacheRequiredBit
+        value: (attributes & 0x400) != 0
+      is_boot_inconsistent:
+        -orig-id: kHFSBootVolumeInconsistentBit
+        value: (attributes & 0x800) != 0
+        doc: Set while mounted for writing by some implementations; the volume needs a check.
+      is_cnid_reused:
+        -orig-id: kHFSCatalogNodeIDsReusedBit
+        value: (attributes & 0x1000) != 0
+        doc: Catalog node IDs wrapped around and are used again.
+      is_journaled:
+        -orig-id: kHFSVolumeJournaledBit
+        value: (attributes & 0x2000) != 0
+      is_software_locked:
+        -orig-id: kHFSVolumeSoftwareLockBit
+        value: (attributes & 0x8000) != 0
+      is_content_protected:
+        -orig-id: kHFSContentProtectionBit
+        value: (attributes & 0x40000000) != 0
+        doc: Not in TN1150; from the system's header files.
+      is_unused_node_fix:
+        -orig-id: kHFSUnusedNodeFixBit
+        value: (attributes & 0x80000000) != 0
+        doc: Unused nodes of the catalog file are zeroed. Not in TN1150; from the system's header files.
+  fork_data:
+    -orig-id: HFSPlusForkData
+    doc: Size and place of a fork; 80 bytes. Extents beyond the eighth stand in the extents-overflow file.
+    doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#ForkDataStructure TN1150, Fork Data Structure'
+    -webide-representation: '{logical_size:dec} bytes in {total_blocks:dec} blocks'
+    seq:
+      - id: logical_size
+        -orig-id: logicalSize
+        type: u8
+        doc: Bytes of valid data.
+      - id: clump_size
+        -orig-id: clumpSize
+        type: u4
+        doc: In bytes for special files. In catalog records, blocks read of a hot file; else 0.
+      - id: total_blocks
+        -orig-id: totalBlocks
+        type: u4
+        doc: Allocation blocks of all extents, overflow extents included.
+      - id: extents
+        -orig-id: extents
+        type: extent_descriptor
+        repeat: expr
+        repeat-expr: 8
+        doc: The first extents, in the order of the fork. Unused ones are zero and stand at the end.
+  extent_record:
+    -orig-id: HFSPlusExtentRecord
+    doc: Eight extents, as they stand in an extents-overflow record; 64 bytes.
+    doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#ExtentsOverflowFile TN1150, Extents Overflow File'
+    seq:
+      - id: extents
+        -orig-id: HFSPlusExtentRecord
+        type: extent_descriptor
+        repeat: expr
+        repeat-expr: 8
+  extent_descriptor:
+    -orig-id: HFSPlusExtentDescriptor
+    doc: A run of allocation blocks; 8 bytes.
+    doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#ForkDataStructure TN1150, Fork Data Structure'
+    -webide-representation: '{start_block:dec} + {block_count:dec}'
+    seq:
+      - id: start_block
+        -orig-id: startBlock
+        type: u4
+        doc: First allocation block, counted from the start of the volume.
+      - id: block_count
+        -orig-id: blockCount
+        type: u4
+        doc: Length in allocation blocks; 0 marks an unused descriptor.
+enums:
+  signature:
+    0x482b:
+      id: hfsplus
+      -orig-id: kHFSPlusSigWord
+    0x4858:
+      id: hfsx
+      -orig-id: kHFSXSigWord
+  version:
+    4:
+      id: hfsplus
+      -orig-id: kHFSPlusVersion
+    5:
+      id: hfsx
+      -orig-id: kHFSXVersion
+  block_size_limit:
+    512:
+      id: minimum
+      -orig-id: none
+      doc: TN1150, Volume Header, blockSize.
+    65536:
+      id: maximum
+      -orig-id: none
+      doc: Not a limit of the format; the largest that is known to be written.
+  cnid:
+    1:
+      id: root_parent
+      -orig-id: kHFSRootParentID
+    2:
+      id: root_folder
+      -orig-id: kHFSRootFolderID
+    3:
+      id: extents_file
+      -orig-id: kHFSExtentsFileID
+    4:
+      id: catalog_file
+      -orig-id: kHFSCatalogFileID
+    5:
+      id: bad_block_file
+      -orig-id: kHFSBadBlockFileID
+    6:
+      id: allocation_file
+      -orig-id: kHFSAllocationFileID
+    7:
+      id: startup_file
+      -orig-id: kHFSStartupFileID
+    8:
+      id: attributes_file
+      -orig-id: kHFSAttributesFileID
+    14:
+      id: repair_catalog_file
+      -orig-id: kHFSRepairCatalogFileID
+    15:
+      id: bogus_extent_file
+      -orig-id: kHFSBogusExtentFileID
+    16:
+      id: first_user
+      -orig-id: kHFSFirstUserCatalogNodeID

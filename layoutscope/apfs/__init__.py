@@ -1,0 +1,1 @@
+"""APFS (Apple File System Reference) into tables."""

@@ -1,0 +1,1 @@
+"""Service time of an access trace on a drive."""

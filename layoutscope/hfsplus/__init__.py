@@ -1,0 +1,1 @@
+"""HFS+ and HFSX (TN1150) into tables."""

@@ -1,0 +1,1 @@
+"""Named measures of scatter, each with unit, denominator and source."""

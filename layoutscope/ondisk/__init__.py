@@ -1,0 +1,1 @@
+"""From bytes to structures: one at a time by grammar, many at a time by dtype."""

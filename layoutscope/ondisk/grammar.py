@@ -1,0 +1,160 @@
+"""One structure at one address, through its compiled grammar.
+
+The generated classes are reached by name here (``grammar.HfsplusVolume.VolumeHeader``) and imported when first used.
+Parse errors become :class:`~layoutscope.errors.FormatError` with the address on the image; Kaitai's own positions are
+relative to the buffer.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kaitaistruct import EndOfStreamError, KaitaiStream, KaitaiStructError, ValidationFailedError
+
+from layoutscope import _generated
+from layoutscope.errors import FormatError, TruncatedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from layoutscope._generated import *  # noqa: F403
+    from layoutscope._generated.base import Struct
+
+    T = TypeVar("T", bound=Struct)
+else:
+
+    def __getattr__(name: str) -> Any:
+        """Return a generated class by name."""
+        return getattr(_generated, name)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldValue:
+    """One parsed field, for people.
+
+    Attributes
+    ----------
+    path : str
+        Names from the structure down, such as ``data_fork.extents[0].start_block``.
+    image_offset : int or None
+        Where it starts, in bytes from the start of the image; None for a computed value.
+    length_bytes : int
+        Its width; 0 for a computed value.
+    value : object
+        Number, enum member, bytes or bool.
+    """
+
+    path: str
+    image_offset: int | None
+    length_bytes: int
+    value: object
+
+
+def parse(cls: type[T], data: bytes, *, structure: str, image_offset: int, params: tuple[Any, ...] = ()) -> T:
+    """Parse one structure from the start of a buffer.
+
+    Parameters
+    ----------
+    cls : type
+        A generated class.
+    data : bytes
+        The buffer; may be longer than the structure.
+    structure : str
+        Its name in the field's words, for errors.
+    image_offset : int
+        Where the buffer lies, in bytes from the start of the image.
+    params : tuple
+        Arguments of the grammar type.
+
+    Raises
+    ------
+    TruncatedError
+        If the buffer ends inside the structure.
+    FormatError
+        If a value contradicts the grammar. Carries the address of the offending field.
+    """
+    parsed = cls(*params, KaitaiStream(io.BytesIO(data)))
+    try:
+        parsed._read()  # noqa: SLF001  (Kaitai's own name for it)
+    except EndOfStreamError as error:
+        raise TruncatedError(
+            "ends past its buffer", structure=structure, image_offset=image_offset + _failed_at(parsed)
+        ) from error
+    except ValidationFailedError as error:
+        raise FormatError(
+            _reason(error),
+            structure=structure,
+            image_offset=image_offset + _failed_at(parsed),
+            expected=_shown(getattr(error, "expected", "")),
+            found=_shown(getattr(error, "actual", "")),
+        ) from error
+    except KaitaiStructError as error:
+        raise FormatError(str(error), structure=structure, image_offset=image_offset + _failed_at(parsed)) from error
+    return parsed
+
+
+def _failed_at(parsed: Any) -> int:
+    """Start of the field that was being read, in bytes from the start of the buffer."""
+    starts = [0, *(spot["start"] for spot in parsed._debug.values() if "start" in spot)]  # noqa: SLF001
+    return max(starts)
+
+
+def _reason(error: ValidationFailedError) -> str:
+    field = str(getattr(error, "src_path", "")).rsplit("/", 1)[-1]
+    return f"unexpected value (field {field})" if field else "unexpected value"
+
+
+def _shown(value: object) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def describe(parsed: Any, image_offset: int) -> list[FieldValue]:
+    """List every field of a parsed structure with its address, length and value.
+
+    Parameters
+    ----------
+    parsed : object
+        What :func:`parse` returned.
+    image_offset : int
+        Where its buffer lies, in bytes from the start of the image.
+    """
+    return list(_fields(parsed, image_offset, ""))
+
+
+def _fields(parsed: Any, base: int, prefix: str) -> Iterator[FieldValue]:
+    for name, spot in parsed._debug.items():  # noqa: SLF001
+        if name.startswith("_") or "end" not in spot:
+            continue
+        value = getattr(parsed, name, None)
+        items = spot.get("arr")
+        if items is None:
+            yield from _field(value, spot, base, prefix + name)
+        else:
+            for number, (item, place) in enumerate(zip(value or [], items, strict=False)):
+                yield from _field(item, place, base, f"{prefix}{name}[{number}]")
+    yield from _instances(parsed, prefix)
+
+
+def _field(value: Any, spot: dict[str, Any], base: int, path: str) -> Iterator[FieldValue]:
+    if hasattr(value, "_debug"):
+        # A field with a size of its own is parsed from a substream, whose positions start at 0 again.
+        own_stream = spot.get("start") is not None and value._debug and _starts_at_zero(value, spot)  # noqa: SLF001
+        yield from _fields(value, base + (spot["start"] if own_stream else 0), f"{path}.")
+        return
+    yield FieldValue(path, base + spot["start"], spot["end"] - spot["start"], value)
+
+
+def _starts_at_zero(value: Any, spot: dict[str, Any]) -> bool:
+    first = min((place["start"] for place in value._debug.values() if "start" in place), default=spot["start"])  # noqa: SLF001
+    return bool(first < spot["start"])
+
+
+def _instances(parsed: Any, prefix: str) -> Iterator[FieldValue]:
+    """Yield computed values; instances that are properties of the generated class."""
+    for name, member in vars(type(parsed)).items():
+        if isinstance(member, property) and name not in parsed._debug:  # noqa: SLF001
+            value = getattr(parsed, name)
+            if isinstance(value, int | str | bytes) or value is None:
+                yield FieldValue(prefix + name, None, 0, value)

@@ -1,0 +1,1 @@
+"""Where volumes lie on a disk."""

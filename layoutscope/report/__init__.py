@@ -1,0 +1,1 @@
+"""Result objects as text, JSON, files and maps."""

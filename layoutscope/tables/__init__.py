@@ -1,0 +1,26 @@
+"""The tables that everything right of the readers works on."""
+
+from __future__ import annotations
+
+from layoutscope.tables.layout import (
+    NULL_OFFSET,
+    NULL_ROW,
+    TreeFacts,
+    VolumeFacts,
+    VolumeLayout,
+    build_table,
+    findings_table,
+)
+from layoutscope.tables.schema import TABLES, Column
+
+__all__ = [
+    "NULL_OFFSET",
+    "NULL_ROW",
+    "TABLES",
+    "Column",
+    "TreeFacts",
+    "VolumeFacts",
+    "VolumeLayout",
+    "build_table",
+    "findings_table",
+]

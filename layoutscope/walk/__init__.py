@@ -1,0 +1,1 @@
+"""Orders: from a layout to the reads of a workload."""

@@ -1,0 +1,70 @@
+"""Access traces: the ordered reads of one workload, after the host's caches.
+
+An order (:mod:`layoutscope.walk`) makes them from tables, :mod:`layoutscope.drive` turns them into service time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class AccessTrace:
+    """Reads in the order in which they reach the drive; all arrays have shape (n_reads,).
+
+    Attributes
+    ----------
+    device : uint8 array
+        Image of a Fusion set, 0 otherwise.
+    image_offset, length_bytes : int64 arrays
+        What is read, in bytes from the start of the image.
+    cause : uint8 array
+        Index into `causes`: why the host reads this.
+    tree : uint8 array
+        Index into `trees`: what is read.
+    directory_id : uint64 array
+        The directory (CNID or oid) whose enumeration caused the read; 0 where there is none.
+    issuer : uint16 array
+        The thread that asks.
+    think_us : float64 array
+        Host time between the completion of the read before and this one, in microseconds.
+    causes, trees : tuple of str
+        Names behind the codes.
+    """
+
+    device: NDArray[np.uint8]
+    image_offset: NDArray[np.int64]
+    length_bytes: NDArray[np.int64]
+    cause: NDArray[np.uint8]
+    tree: NDArray[np.uint8]
+    directory_id: NDArray[np.uint64]
+    issuer: NDArray[np.uint16]
+    think_us: NDArray[np.float64]
+    causes: tuple[str, ...] = ("read",)
+    trees: tuple[str, ...] = ("data",)
+
+    def __len__(self) -> int:
+        return len(self.image_offset)
+
+    @classmethod
+    def from_reads(
+        cls, image_offset: NDArray[np.int64], length_bytes: NDArray[np.int64], *, think_us: float = 0.0
+    ) -> AccessTrace:
+        """Make a trace of plain reads, for someone else's list of offsets and lengths in bytes."""
+        n = len(image_offset)
+        return cls(
+            device=np.zeros(n, np.uint8),
+            image_offset=np.asarray(image_offset, np.int64),
+            length_bytes=np.asarray(length_bytes, np.int64),
+            cause=np.zeros(n, np.uint8),
+            tree=np.zeros(n, np.uint8),
+            directory_id=np.zeros(n, np.uint64),
+            issuer=np.zeros(n, np.uint16),
+            think_us=np.full(n, think_us, np.float64),
+        )

@@ -1,0 +1,98 @@
+"""Fixtures that every kind of test shares."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import zstandard
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def shared_dir() -> Path | None:
+    """Return the folder with the reference images, or None where it is absent."""
+    folder = Path(os.environ.get("LAYOUTSCOPE_SHARED", ROOT.parent / "shared"))
+    return folder if (folder / "images" / "README.md").exists() else None
+
+
+def cache_dir() -> Path:
+    """Return where decompressed images are kept, outside the checkout."""
+    default = Path.home() / ".cache" / "layoutscope-tests"
+    return Path(os.environ.get("LAYOUTSCOPE_TEST_CACHE", default))
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Return the folder of reference images; skips where it is absent."""
+    folder = shared_dir()
+    if folder is None:
+        pytest.skip("the reference images (../shared) are absent")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def reference_image(shared):
+    """Return a function from a name such as ``aged/hfsplus-20000-c20.img`` to a raw image on disk."""
+
+    def get(name: str) -> Path:
+        target = cache_dir() / name
+        if not target.exists():
+            _decompress(shared / "images", name, target)
+        return target
+
+    return get
+
+
+def _decompress(images: Path, name: str, target: Path) -> None:
+    """Decompress sparse; large images come as sparse tars."""
+    if shutil.which("zstd") is None:
+        pytest.skip("zstd is not installed")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    archive = images / f"{name}.tar.zst"
+    if archive.exists():
+        subprocess.run(["tar", "--zstd", "-xSf", archive, "-C", target.parent], check=True)
+        return
+    part = target.with_name(f"{target.name}.part{os.getpid()}")
+    subprocess.run(
+        ["zstd", "-q", "-d", "--long=31", "--sparse", images / f"{name}.zst", "-o", part], check=True
+    )
+    part.replace(target)
+
+
+@pytest.fixture(scope="session")
+def truth(shared):
+    """Return a function from a file name under truth/ or traces/ to its decompressed bytes."""
+
+    def get(name: str) -> bytes:
+        for folder in ("truth", "traces", "disksim", "disksim/lists"):
+            path = shared / "images" / folder / name
+            if path.exists():
+                data = path.read_bytes()
+                return zstandard.ZstdDecompressor().stream_reader(data).read() if name.endswith(".zst") else data
+        raise FileNotFoundError(name)
+
+    return get
+
+
+@pytest.fixture(params=["grammar", "bulk"])
+def decoder(request) -> str:
+    """Run a reader's test with both decoders."""
+    return request.param
+
+
+def program(name: str) -> str:
+    """Return the path of a peer program; skips where it is not installed."""
+    path = shutil.which(name)
+    if path is None:
+        pytest.skip(f"{name} is not installed")
+    return path
+
+
+@pytest.fixture(scope="session")
+def peer():
+    """Return a function that finds a peer program or skips."""
+    return program

@@ -1,0 +1,131 @@
+meta:
+  id: apfs_encryption
+  title: 'Apple File System, encryption rolling'
+  license: CC0-1.0
+  ks-version: 0.11
+  endian: le
+  imports:
+    - apfs_object
+doc: 'State of an encryption, decryption or change of keys that is under way on a mounted volume.'
+doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling'
+types:
+  er_state_head:
+    -orig-id: er_state_phys_header_t
+    doc: Beginning that all versions share.
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling, er_state_phys_header_t'
+    -webide-representation: 'version {version}'
+    seq:
+      - id: hdr
+        -orig-id: ersb_o
+        type: apfs_object::obj_phys
+      - id: magic
+        -orig-id: ersb_magic
+        type: u4
+        valid: 0x464c4142
+        doc: 'The letters BALF, as they stand in memory.'
+      - id: version
+        -orig-id: ersb_version
+        type: u4
+  er_state:
+    -orig-id: er_state_phys_t
+    doc: 'State of encryption rolling, version 2.'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling, er_state_phys_t'
+    -webide-representation: '{progress} of {total_blocks_to_encrypt}'
+    seq:
+      - id: head
+        -orig-id: ersb_header
+        type: er_state_head
+      - id: flags
+        -orig-id: ersb_flags
+        type: u8
+      - id: snap_xid
+        -orig-id: ersb_snap_xid
+        type: u8
+      - id: current_fext_obj_id
+        -orig-id: ersb_current_fext_obj_id
+        type: u8
+      - id: file_position
+        -orig-id: ersb_file_offset
+        type: u8
+        doc: In bytes.
+      - id: progress
+        -orig-id: ersb_progress
+        type: u8
+      - id: total_blocks_to_encrypt
+        -orig-id: ersb_total_blk_to_encrypt
+        type: u8
+      - id: blockmap_oid
+        -orig-id: ersb_blockmap_oid
+        type: u8
+      - id: tidemark_obj_id
+        -orig-id: ersb_tidemark_obj_id
+        type: u8
+      - id: recovery_extents_count
+        -orig-id: ersb_recovery_extents_count
+        type: u8
+      - id: recovery_list_oid
+        -orig-id: ersb_recovery_list_oid
+        type: u8
+      - id: recovery_length
+        -orig-id: ersb_recovery_length
+        type: u8
+  er_recovery_block:
+    -orig-id: er_recovery_block_phys_t
+    doc: 'Block of the recovery list, without its data.'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling, er_recovery_block_phys_t'
+    seq:
+      - id: hdr
+        -orig-id: erb_o
+        type: apfs_object::obj_phys
+      - id: data_start
+        -orig-id: erb_offset
+        type: u8
+      - id: next_oid
+        -orig-id: erb_next_oid
+        type: u8
+  gbitmap:
+    -orig-id: gbitmap_phys_t
+    doc: Bitmap of blocks that were handled.
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling, gbitmap_phys_t'
+    -webide-representation: '{num_bits} bits'
+    seq:
+      - id: hdr
+        -orig-id: bm_o
+        type: apfs_object::obj_phys
+      - id: tree_oid
+        -orig-id: bm_tree_oid
+        type: u8
+      - id: num_bits
+        -orig-id: bm_bit_count
+        type: u8
+      - id: flags
+        -orig-id: bm_flags
+        type: u8
+  gbitmap_block:
+    -orig-id: gbitmap_block_phys_t
+    doc: 'Block of such a bitmap, without its bits.'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling, gbitmap_block_phys_t'
+    seq:
+      - id: hdr
+        -orig-id: bmb_o
+        type: apfs_object::obj_phys
+enums:
+  er_flag:
+    1:
+      id: encrypting
+      -orig-id: ERSB_FLAG_ENCRYPTING
+    2:
+      id: decrypting
+      -orig-id: ERSB_FLAG_DECRYPTING
+    4:
+      id: keyrolling
+      -orig-id: ERSB_FLAG_KEYROLLING
+    8:
+      id: paused
+      -orig-id: ERSB_FLAG_PAUSED
+    0x10:
+      id: failed
+      -orig-id: ERSB_FLAG_FAILED
+    0x20:
+      id: cid_is_tweak
+      -orig-id: ERSB_FLAG_CID_IS_TWEAK

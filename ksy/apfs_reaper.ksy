@@ -1,0 +1,216 @@
+meta:
+  id: apfs_reaper
+  title: 'Apple File System, reaper'
+  license: CC0-1.0
+  ks-version: 0.11
+  endian: le
+  imports:
+    - apfs_object
+    - apfs_container
+doc: The reaper frees large objects over several transactions.
+doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Reaper'
+types:
+  reaper_head:
+    -orig-id: nx_reaper_phys_t
+    doc: Reaper without its state buffer.
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Reaper, nx_reaper_phys_t'
+    -webide-representation: 'lists {head_oid} to {tail_oid}'
+    seq:
+      - id: hdr
+        -orig-id: nr_o
+        type: apfs_object::obj_phys
+      - id: next_reap_id
+        -orig-id: nr_next_reap_id
+        type: u8
+      - id: completed_id
+        -orig-id: nr_completed_id
+        type: u8
+      - id: head_oid
+        -orig-id: nr_head
+        type: u8
+        doc: Ephemeral; first list.
+      - id: tail_oid
+        -orig-id: nr_tail
+        type: u8
+        doc: Ephemeral; last list.
+      - id: flags
+        -orig-id: nr_flags
+        type: u4
+      - id: rlcount
+        -orig-id: nr_rlcount
+        type: u4
+        doc: Number of lists.
+      - id: type
+        -orig-id: nr_type
+        type: u4
+      - id: size_bytes
+        -orig-id: nr_size
+        type: u4
+      - id: fs_oid
+        -orig-id: nr_fs_oid
+        type: u8
+      - id: oid
+        -orig-id: nr_oid
+        type: u8
+      - id: xid
+        -orig-id: nr_xid
+        type: u8
+      - id: nrle_flags
+        -orig-id: nr_nrle_flags
+        type: u4
+      - id: state_buffer_size
+        -orig-id: nr_state_buffer_size
+        type: u4
+        doc: In bytes.
+  reaper_phys:
+    -orig-id: nx_reaper_phys_t
+    doc: Reaper.
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Reaper, nx_reaper_phys_t'
+    -webide-representation: 'lists {head.head_oid} to {head.tail_oid}'
+    seq:
+      - id: head
+        -orig-id: nx_reaper_phys_t
+        type: reaper_head
+      - id: state_buffer
+        -orig-id: nr_state_buffer
+        size: head.state_buffer_size
+  reap_list_head:
+    -orig-id: nx_reap_list_phys_t
+    doc: Reap list without its entries.
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Reaper, nx_reap_list_phys_t'
+    -webide-representation: '{num_entries} entries'
+    seq:
+      - id: hdr
+        -orig-id: nrl_o
+        type: apfs_object::obj_phys
+      - id: next_oid
+        -orig-id: nrl_next
+        type: u8
+      - id: flags
+        -orig-id: nrl_flags
+        type: u4
+      - id: max_entries
+        -orig-id: nrl_max
+        type: u4
+      - id: num_entries
+        -orig-id: nrl_count
+        type: u4
+      - id: first
+        -orig-id: nrl_first
+        type: u4
+      - id: last
+        -orig-id: nrl_last
+        type: u4
+      - id: free
+        -orig-id: nrl_free
+        type: u4
+  reap_list_phys:
+    -orig-id: nx_reap_list_phys_t
+    doc: Reap list.
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Reaper, nx_reap_list_phys_t'
+    -webide-representation: '{head.num_entries} entries'
+    seq:
+      - id: head
+        -orig-id: nx_reap_list_phys_t
+        type: reap_list_head
+      - id: entries
+        -orig-id: nrl_entries
+        type: reap_list_entry
+        repeat: expr
+        repeat-expr: head.max_entries
+        doc: All slots.
+  reap_list_entry:
+    -orig-id: nx_reap_list_entry_t
+    doc: Object to be freed.
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Reaper, nx_reap_list_entry_t'
+    -webide-representation: 'oid {oid}'
+    seq:
+      - id: next
+        -orig-id: nrle_next
+        type: u4
+      - id: flags
+        -orig-id: nrle_flags
+        type: u4
+      - id: type
+        -orig-id: nrle_type
+        type: u4
+      - id: size_bytes
+        -orig-id: nrle_size
+        type: u4
+      - id: fs_oid
+        -orig-id: nrle_fs_oid
+        type: u8
+      - id: oid
+        -orig-id: nrle_oid
+        type: u8
+      - id: xid
+        -orig-id: nrle_xid
+        type: u8
+  omap_reap_state:
+    -orig-id: omap_reap_state_t
+    doc: How far the reaping of an object map has come.
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Reaper, omap_reap_state_t'
+    seq:
+      - id: phase
+        -orig-id: omr_phase
+        type: u4
+      - id: key
+        -orig-id: omr_ok
+        type: apfs_container::omap_key
+  omap_cleanup_state:
+    -orig-id: omap_cleanup_state_t
+    doc: How far the removal of a snapshot from an object map has come.
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Reaper, omap_cleanup_state_t'
+    seq:
+      - id: cleaning
+        -orig-id: omc_cleaning
+        type: u4
+      - id: omsflags
+        -orig-id: omc_omsflags
+        type: u4
+      - id: sxid_prev
+        -orig-id: omc_sxidprev
+        type: u8
+      - id: sxid_start
+        -orig-id: omc_sxidstart
+        type: u8
+      - id: sxid_end
+        -orig-id: omc_sxidend
+        type: u8
+      - id: sxid_next
+        -orig-id: omc_sxidnext
+        type: u8
+      - id: curkey
+        -orig-id: omc_curkey
+        type: apfs_container::omap_key
+  apfs_reap_state:
+    -orig-id: apfs_reap_state_t
+    doc: How far the reaping of a volume has come.
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Reaper, apfs_reap_state_t'
+    seq:
+      - id: last_pbn
+        -orig-id: last_pbn
+        type: u8
+      - id: cur_snap_xid
+        -orig-id: cur_snap_xid
+        type: u8
+      - id: phase
+        -orig-id: phase
+        type: u4
+enums:
+  reap_phase:
+    1:
+      id: start
+      -orig-id: APFS_REAP_PHASE_START
+    2:
+      id: snapshots
+      -orig-id: APFS_REAP_PHASE_SNAPSHOTS
+    3:
+      id: active_fs
+      -orig-id: APFS_REAP_PHASE_ACTIVE_FS
+    4:
+      id: destroy_omap
+      -orig-id: APFS_REAP_PHASE_DESTROY_OMAP
+    5:
+      id: done
+      -orig-id: APFS_REAP_PHASE_DONE

@@ -49,7 +49,7 @@ types:
         type: u8
       - id: uuid
         -orig-id: nx_uuid
-        size: '16'
+        size: 16
       - id: next_oid
         -orig-id: nx_next_oid
         type: u8
@@ -144,7 +144,7 @@ types:
         doc: 'Block of the boot record, or zero.'
       - id: fusion_uuid
         -orig-id: nx_fusion_uuid
-        size: '16'
+        size: 16
         doc: 'Top bit of the first byte clear on the main device, set on the second.'
       - id: keylocker
         -orig-id: nx_keylocker

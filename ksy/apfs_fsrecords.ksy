@@ -618,7 +618,7 @@ types:
         type: u8
       - id: uuid
         -orig-id: sme_uuid
-        size: '16'
+        size: 16
       - id: token
         -orig-id: sme_token
         type: u8

@@ -40,7 +40,7 @@ types:
         doc: Of the entries and this head.
       - id: padding
         -orig-id: padding
-        size: '8'
+        size: 8
   entry_head:
     -orig-id: keybag_entry_t
     doc: Entry without its data; the next one starts at a multiple of 16 bytes.
@@ -49,7 +49,7 @@ types:
     seq:
       - id: uuid
         -orig-id: ke_uuid
-        size: '16'
+        size: 16
         doc: Volume or user.
       - id: tag
         -orig-id: ke_tag
@@ -60,7 +60,7 @@ types:
         doc: In bytes.
       - id: padding
         -orig-id: padding
-        size: '4'
+        size: 4
   entry:
     -orig-id: keybag_entry_t
     doc: Entry.

@@ -115,7 +115,7 @@ types:
         doc: Ever.
       - id: vol_uuid
         -orig-id: apfs_vol_uuid
-        size: '16'
+        size: 16
       - id: last_mod_time
         -orig-id: apfs_last_mod_time
         type: u8
@@ -134,7 +134,7 @@ types:
         doc: Newest first.
       - id: volname
         -orig-id: apfs_volname
-        size: '256'
+        size: 256
         doc: 'UTF-8, ends with a zero byte.'
       - id: next_doc_id
         -orig-id: apfs_next_doc_id
@@ -165,7 +165,7 @@ types:
         doc: Virtual.
       - id: volume_group_id
         -orig-id: apfs_volume_group_id
-        size: '16'
+        size: 16
         doc: The same for the System and Data volumes of one macOS.
       - id: integrity_meta_oid
         -orig-id: apfs_integrity_meta_oid
@@ -241,7 +241,7 @@ types:
     seq:
       - id: id
         -orig-id: id
-        size: '32'
+        size: 32
         doc: 'UTF-8, name and version.'
       - id: timestamp
         -orig-id: timestamp

@@ -73,7 +73,9 @@ def build() -> dict[str, str]:
         for name, text in compile_parsers(grammars).items()
     }
     for grammar_id, spec in grammars.items():
-        files[f"{grammar_id}.pyi"] = HEADER.format(source=f"{grammar_id}.ksy") + stubs.render(grammar_id, spec, grammars)
+        files[f"{grammar_id}.pyi"] = HEADER.format(source=f"{grammar_id}.ksy") + stubs.render(
+            grammar_id, spec, grammars
+        )
     files["dtypes.py"] = HEADER.format(source="*.ksy") + dtypes.render(grammars)
     files["__init__.py"] = HEADER.format(source="*.ksy") + stubs.render_package(grammars)
     files["__init__.pyi"] = HEADER.format(source="*.ksy") + stubs.render_package_stub(grammars)
@@ -86,7 +88,11 @@ def _manifest(files: dict[str, str]) -> str:
     lock = json.loads((HERE / "package-lock.json").read_text(encoding="utf-8"))
     compiler = lock["packages"]["node_modules/kaitai-struct-compiler"]
     entries = {
-        "compiler": {"name": "kaitai-struct-compiler", "version": compiler["version"], "integrity": compiler["integrity"]},
+        "compiler": {
+            "name": "kaitai-struct-compiler",
+            "version": compiler["version"],
+            "integrity": compiler["integrity"],
+        },
         "grammars": {path.name: _sha256(path.read_bytes()) for path in sorted(HERE.glob("*.ksy"))},
         "outputs": {name: _sha256(text.encode()) for name, text in sorted(files.items())},
     }
@@ -113,7 +119,9 @@ def differences(files: dict[str, str]) -> list[str]:
     """Name the committed files that differ from a fresh build."""
     present = {path.name for path in TARGET.iterdir() if path.is_file()}
     changed = [
-        name for name, text in files.items() if name not in present or (TARGET / name).read_text(encoding="utf-8") != text
+        name
+        for name, text in files.items()
+        if name not in present or (TARGET / name).read_text(encoding="utf-8") != text
     ]
     return sorted(changed + list(present - set(files)))
 

@@ -66,7 +66,7 @@ def find_type(name: str, grammars: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 def qualify(reference: str, grammar_id: str, grammars: dict[str, dict[str, Any]]) -> str | None:
     """Turn a type reference of a grammar into a full name; None for what is no user type."""
-    reference = reference.split("(")[0]
+    reference = reference.split("(", maxsplit=1)[0]
     if "::" in reference:
         return reference.replace("::", ".")
     if reference in grammars[grammar_id].get("types", {}):
@@ -76,7 +76,7 @@ def qualify(reference: str, grammar_id: str, grammars: dict[str, dict[str, Any]]
 
 def fixed_layout(name: str, grammars: dict[str, dict[str, Any]]) -> Layout:
     """Lay out a type's fields until one is not fixed."""
-    grammar_id = name.split(".")[0]
+    grammar_id = name.split(".", maxsplit=1)[0]
     spec = find_type(name, grammars)
     endian = spec.get("meta", {}).get("endian") or grammars[grammar_id]["meta"].get("endian")
     fields: list[tuple[Any, ...]] = []
@@ -108,7 +108,9 @@ def _place(
     return [(name, form, (count,))], length * count
 
 
-def _item(field: dict[str, Any], endian: Any, grammar_id: str, grammars: dict[str, dict[str, Any]]) -> tuple[Any, int] | None:
+def _item(
+    field: dict[str, Any], endian: Any, grammar_id: str, grammars: dict[str, dict[str, Any]]
+) -> tuple[Any, int] | None:
     kind, size = field.get("type"), field.get("size")
     if isinstance(kind, str):
         return _typed(kind, size, endian, grammar_id, grammars)
@@ -121,7 +123,9 @@ def _item(field: dict[str, Any], endian: Any, grammar_id: str, grammars: dict[st
     return (f"V{size}", size) if isinstance(size, int) else None
 
 
-def _typed(kind: str, size: Any, endian: Any, grammar_id: str, grammars: dict[str, dict[str, Any]]) -> tuple[Any, int] | None:
+def _typed(
+    kind: str, size: Any, endian: Any, grammar_id: str, grammars: dict[str, dict[str, Any]]
+) -> tuple[Any, int] | None:
     primitive = PRIMITIVE.match(kind)
     if primitive:
         return _primitive(primitive, endian)
@@ -218,6 +222,6 @@ class _Columns(ast.NodeTransformer):
         return ast.BinOp(self.visit(node.operand), ast.BitXor(), ast.Constant(value=True))
 
     def _look_up(self, path: str) -> ast.AST:
-        if path.split(".")[0] not in self._known:
+        if path.split(".", maxsplit=1)[0] not in self._known:
             raise _NotAColumnError
         return ast.Subscript(ast.Name("r"), ast.Constant(path))

@@ -48,9 +48,11 @@ def _label(body: Any) -> str:
 
 def _members(spec: dict[str, Any], grammar_id: str, grammars: dict[str, dict[str, Any]], indent: str) -> list[str]:
     lines = [f"{indent}{param['id']}: Any\n" for param in spec.get("params", [])]
-    for field in spec.get("seq", []):
-        if "id" in field:
-            lines.append(f"{indent}{field['id']}: {_annotation(field, grammar_id, grammars)}\n")
+    lines += [
+        f"{indent}{field['id']}: {_annotation(field, grammar_id, grammars)}\n"
+        for field in spec.get("seq", [])
+        if "id" in field
+    ]
     for name, body in spec.get("instances", {}).items():
         kind = _value_type(body, grammar_id) if "value" in body else _annotation(body, grammar_id, grammars)
         lines += [f"{indent}@property\n", f"{indent}def {name}(self) -> {kind}: ...\n"]
@@ -61,7 +63,13 @@ def _value_type(body: dict[str, Any], grammar_id: str) -> str:
     if "enum" in body:
         return f"{class_name(grammar_id)}.{class_name(body['enum'])}"
     text = str(body["value"])
-    return "bool" if re.search(r"==|!=|<(?!<)|>(?!>)|\bnot\b|\band\b|\bor\b", text.replace("<<", "").replace(">>", "")) else "Any" if "?" in text else "int"
+    return (
+        "bool"
+        if re.search(r"==|!=|<(?!<)|>(?!>)|\bnot\b|\band\b|\bor\b", text.replace("<<", "").replace(">>", ""))
+        else "Any"
+        if "?" in text
+        else "int"
+    )
 
 
 def _annotation(field: dict[str, Any], grammar_id: str, grammars: dict[str, dict[str, Any]]) -> str:

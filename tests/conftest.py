@@ -57,9 +57,7 @@ def _decompress(images: Path, name: str, target: Path) -> None:
         subprocess.run(["tar", "--zstd", "-xSf", archive, "-C", target.parent], check=True)
         return
     part = target.with_name(f"{target.name}.part{os.getpid()}")
-    subprocess.run(
-        ["zstd", "-q", "-d", "--long=31", "--sparse", images / f"{name}.zst", "-o", part], check=True
-    )
+    subprocess.run(["zstd", "-q", "-d", "--long=31", "--sparse", images / f"{name}.zst", "-o", part], check=True)
     part.replace(target)
 
 

@@ -6,33 +6,27 @@ say how much it read. Nothing is ever written.
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from layoutscope.errors import ImageError, TruncatedError
+from layoutscope.errors import TruncatedError
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from types import TracebackType
 
     from numpy.typing import NDArray
 
-MERGE_GAP_BYTES: Final = 64 * 1024
-"""Extents with smaller gaps are fetched in one request: reading on is cheaper than asking again."""
-
-MAX_REQUEST_BYTES: Final = 8 * 1024**2
-
 
 @dataclass(slots=True)
 class ReadCounter:
-    """How much was asked of the image: requests and bytes."""
+    """How much was asked of the image: requests and bytes; bytes that lie in holes cost no request."""
 
     reads: int = 0
     bytes: int = 0
+    hole_bytes: int = 0
 
 
 class Source(ABC):
@@ -48,16 +42,28 @@ class Source(ABC):
         Sector size of the device, 512 where unknown.
     counter : ReadCounter
         Requests and bytes that reached the underlying file.
+    origin : int
+        Where address 0 lies in the image, in bytes; not 0 in a window only.
+    second : Source or None
+        The other device of a Fusion set.
     """
 
     name: str
     size_bytes: int
     sector_size_bytes: int = 512
     counter: ReadCounter
+    origin: int = 0
+    second: Source | None = None
 
     @abstractmethod
     def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
         """Read within bounds; short only if the image shrank underneath."""
+
+    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+        """Read within bounds into a buffer; how many bytes came."""
+        data = self._fetch(image_offset, len(target))
+        target[: len(data)] = data
+        return len(data)
 
     def read(self, image_offset: int, length_bytes: int) -> bytes:
         """Read exactly so many bytes.
@@ -66,21 +72,40 @@ class Source(ABC):
         ------
         TruncatedError
             If the range leaves the image.
+        UnreadError
+            If it touches an area that was never read into the image.
         """
         self._check(image_offset, length_bytes)
         data = self._fetch(image_offset, length_bytes)
         if len(data) != length_bytes:
-            raise TruncatedError("the image became shorter while it was read", structure="image", image_offset=image_offset)
+            raise self._shrunk(image_offset)
         return data
+
+    def read_into(self, image_offset: int, target: memoryview) -> None:
+        """Fill a buffer; areas that were never read come as zeros (:meth:`touches_unread` tells).
+
+        Raises
+        ------
+        TruncatedError
+            If the range leaves the image.
+        """
+        self._check(image_offset, len(target))
+        if self._fetch_into(image_offset, target) != len(target):
+            raise self._shrunk(image_offset)
+
+    def _shrunk(self, image_offset: int) -> TruncatedError:
+        return TruncatedError(
+            "the image became shorter while it was read", structure="image", image_offset=self.origin + image_offset
+        )
 
     def _check(self, image_offset: int, length_bytes: int) -> None:
         if image_offset < 0 or length_bytes < 0 or image_offset + length_bytes > self.size_bytes:
             raise TruncatedError(
                 "range leaves the image",
                 structure=f"{length_bytes} bytes",
-                image_offset=image_offset,
-                expected=f"an end at or before byte {self.size_bytes:,}",
-                found=f"{image_offset + length_bytes:,}",
+                image_offset=self.origin + image_offset,
+                expected=f"an end at or before byte {self.origin + self.size_bytes:,}",
+                found=f"{self.origin + image_offset + length_bytes:,}",
             )
 
     def read_array(self, image_offset: int, length_bytes: int) -> NDArray[np.uint8]:
@@ -98,7 +123,7 @@ class Source(ABC):
         Returns
         -------
         (sum of lengths,) uint8 array
-            The bytes, concatenated in the order given.
+            The bytes, concatenated in the order given; zeros where an area was never read (:meth:`touches_unread`).
 
         Raises
         ------
@@ -113,7 +138,16 @@ class Source(ABC):
         """Areas that were never read into the image, shape (n, 2): offset and length in bytes."""
         return np.empty((0, 2), np.int64)
 
-    def close(self) -> None:
+    def touches_unread(self, image_offsets: NDArray[np.int64], lengths_bytes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Say of each extent whether part of it was never read, shape (n,)."""
+        return overlaps(self.unread_ranges(), image_offsets, lengths_bytes)
+
+    @property
+    def holes(self) -> NDArray[np.int64]:
+        """Areas that a sparse file does not store, shape (n, 2): offset and length in bytes."""
+        return np.empty((0, 2), np.int64)
+
+    def close(self) -> None:  # noqa: B027  (most sources hold nothing)
         """Release what is held; reading afterwards fails."""
 
     def __enter__(self) -> Self:
@@ -123,41 +157,6 @@ class Source(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-class RawFile(Source):
-    """A raw image in a regular file.
-
-    Parameters
-    ----------
-    path : Path
-        The file; opened read-only.
-
-    Raises
-    ------
-    ImageError
-        If the file cannot be opened.
-    """
-
-    def __init__(self, path: Path) -> None:
-        try:
-            self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-        except OSError as error:
-            raise ImageError(f"{path}: {(error.strerror or str(error)).lower()}") from error
-        self.name = str(path)
-        self.size_bytes = os.lseek(self._descriptor, 0, os.SEEK_END)
-        self.counter = ReadCounter()
-
-    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
-        self.counter.reads += 1
-        self.counter.bytes += length_bytes
-        return os.pread(self._descriptor, length_bytes, image_offset)
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
 
 
 class MemorySource(Source):
@@ -195,13 +194,49 @@ class Window(Source):
         self.sector_size_bytes = source.sector_size_bytes
         self.name = source.name
         self.counter = source.counter
+        self.origin = source.origin + image_offset
+        self.second = source.second
 
     def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
         return self.source.read(self.image_offset + image_offset, length_bytes)
 
+    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+        self.source.read_into(self.image_offset + image_offset, target)
+        return len(target)
+
     def unread_ranges(self) -> NDArray[np.int64]:
         """Areas never read, clipped to the window, in the window's addresses; shape (n, 2)."""
-        ranges = self.source.unread_ranges()
+        return self._clip(self.source.unread_ranges())
+
+    @property
+    def holes(self) -> NDArray[np.int64]:
+        """Areas not stored, clipped to the window, in the window's addresses; shape (n, 2)."""
+        return self._clip(self.source.holes)
+
+    def _clip(self, ranges: NDArray[np.int64]) -> NDArray[np.int64]:
         start = np.clip(ranges[:, 0] - self.image_offset, 0, self.size_bytes)
         stop = np.clip(ranges[:, 0] + ranges[:, 1] - self.image_offset, 0, self.size_bytes)
         return np.stack([start, stop - start], axis=1)[stop > start]
+
+
+def overlaps(
+    ranges: NDArray[np.int64], image_offsets: NDArray[np.int64], lengths_bytes: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Say of each extent whether it meets one of the ranges.
+
+    Parameters
+    ----------
+    ranges : (m, 2) int64 array
+        Offset and length in bytes, in address order, without overlap.
+    image_offsets, lengths_bytes : (n,) int64 arrays
+        The extents, in any order.
+
+    Returns
+    -------
+    (n,) bool array
+    """
+    starts, lengths = np.asarray(image_offsets, np.int64), np.asarray(lengths_bytes, np.int64)
+    following = np.searchsorted(ranges[:, 0] + ranges[:, 1], starts, side="right")
+    bounds = np.append(ranges[:, 0], np.iinfo(np.int64).max)
+    hit: NDArray[np.bool_] = (bounds[following] < starts + lengths) & (lengths > 0)
+    return hit

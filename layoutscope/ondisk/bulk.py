@@ -161,7 +161,9 @@ def offset(type_name: str, path: str) -> int:
 def _place(type_name: str, path: str) -> _Place | None:
     """Resolve a dotted path; None if it is not a field."""
     dtype: np.dtype[Any] = dtypes.DTYPES[type_name]
-    field_offset, counts, strides = 0, (), ()
+    field_offset = 0
+    counts: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
     for name in path.split("."):
         if dtype.fields is None or name not in dtype.fields:
             return None

@@ -77,14 +77,14 @@ def parse(cls: type[T], data: bytes, *, structure: str, image_offset: int, param
     """
     parsed = cls(*params, KaitaiStream(io.BytesIO(data)))
     try:
-        parsed._read()  # noqa: SLF001  (Kaitai's own name for it)
+        parsed._read()
     except EndOfStreamError as error:
         raise TruncatedError(
             "ends past its buffer", structure=structure, image_offset=image_offset + _failed_at(parsed)
         ) from error
     except ValidationFailedError as error:
         raise FormatError(
-            _reason(error),
+            _reason(parsed),
             structure=structure,
             image_offset=image_offset + _failed_at(parsed),
             expected=_shown(getattr(error, "expected", "")),
@@ -97,13 +97,17 @@ def parse(cls: type[T], data: bytes, *, structure: str, image_offset: int, param
 
 def _failed_at(parsed: Any) -> int:
     """Start of the field that was being read, in bytes from the start of the buffer."""
-    starts = [0, *(spot["start"] for spot in parsed._debug.values() if "start" in spot)]  # noqa: SLF001
+    starts: list[int] = [0, *(spot["start"] for spot in parsed._debug.values() if "start" in spot)]  # noqa: SLF001
     return max(starts)
 
 
-def _reason(error: ValidationFailedError) -> str:
-    field = str(getattr(error, "src_path", "")).rsplit("/", 1)[-1]
-    return f"unexpected value (field {field})" if field else "unexpected value"
+def _reason(parsed: Any) -> str:
+    """Name the field by the last one that was begun, down through nested structures."""
+    names = []
+    while parsed is not None and getattr(parsed, "_debug", None):
+        names.append(list(parsed._debug)[-1])  # noqa: SLF001
+        parsed = getattr(parsed, names[-1], None)
+    return f"unexpected value of {'.'.join(names)}" if names else "unexpected value"
 
 
 def _shown(value: object) -> str:

@@ -170,7 +170,11 @@ def build_table(name: str, columns: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def _height(name: str, columns: Mapping[str, Any]) -> int:
-    lengths = {key: len(value[0] if isinstance(value, tuple) else value) for key, value in columns.items() if _has_length(value)}
+    lengths = {
+        key: len(value[0] if isinstance(value, tuple) else value)
+        for key, value in columns.items()
+        if _has_length(value)
+    }
     if len(set(lengths.values())) != 1:
         raise ValueError(f"table {name}: columns of different lengths: {lengths}")
     return next(iter(lengths.values()))

@@ -99,7 +99,9 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
         Column("link_count", pl.UInt32, "", "hard links"),
         Column("create_time", pl.Datetime("us", "UTC"), "UTC", "creation"),
         Column("modify_time", pl.Datetime("us", "UTC"), "UTC", "last change of the contents"),
-        Column("flags", pl.UInt32, "", "1 hard link, 2 compressed, 4 private metadata directory or in it, 8 directory link"),
+        Column(
+            "flags", pl.UInt32, "", "1 hard link, 2 compressed, 4 private metadata directory or in it, 8 directory link"
+        ),
         Column("entry_rank", pl.UInt32, "", "place in the order in which the file system lists the directory"),
         _ref("entry_node_row", "leaf with the directory entry"),
         _ref("inode_node_row", "leaf with the true inode"),
@@ -131,7 +133,16 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
 }
 
 OPTIONAL: Final = frozenset(
-    {"xid", "omap_leaf_row", "dstream_node_row", "listing_node_row", "valence", "link_id", "thread_node_row", "xattr_node_row"}
+    {
+        "xid",
+        "omap_leaf_row",
+        "dstream_node_row",
+        "listing_node_row",
+        "valence",
+        "link_id",
+        "thread_node_row",
+        "xattr_node_row",
+    }
 )
 """Columns that a reader may leave out; they are then null."""
 

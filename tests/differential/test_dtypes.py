@@ -55,10 +55,10 @@ def fill_valid(name: str, row: np.ndarray, dtype: np.dtype, rng: np.random.Gener
 
 
 def qualified(kind: str, name: str) -> str:
-    kind = kind.split("(")[0]
+    kind = kind.split("(", maxsplit=1)[0]
     if "::" in kind:
         return kind.replace("::", ".")
-    return kind if kind in {path.stem for path in KSY.glob("*.ksy")} else f"{name.split('.')[0]}.{kind}"
+    return kind if kind in {path.stem for path in KSY.glob("*.ksy")} else f"{name.split('.', maxsplit=1)[0]}.{kind}"
 
 
 def allowed(field: dict, name: str, rng: np.random.Generator):
@@ -76,7 +76,7 @@ def allowed(field: dict, name: str, rng: np.random.Generator):
         return literal(rng.choice(np.array(valid["any-of"], object)), name)
     if valid.get("in-enum"):
         owner, _, enum = field["enum"].rpartition("::")
-        return int(rng.choice(list(grammar(owner or name.split(".")[0])["enums"][enum])))
+        return int(rng.choice(list(grammar(owner or name.split(".", maxsplit=1)[0])["enums"][enum])))
     if "min" in valid or "max" in valid:
         low = literal(valid.get("min", 0), name)
         return int(rng.integers(low, literal(valid.get("max", low + 100), name), endpoint=True))
@@ -89,7 +89,7 @@ def literal(value, name: str):
     if isinstance(value, str):
         if "::" in value:
             enum, label = value.split("::")[-2:]
-            values = grammar(name.split(".")[0])["enums"][enum]
+            values = grammar(name.split(".", maxsplit=1)[0])["enums"][enum]
             return next(k for k, v in values.items() if (v["id"] if isinstance(v, dict) else v) == label)
         return value.strip("\"'").encode() if value[:1] in "\"'" else int(value, 0)
     return value

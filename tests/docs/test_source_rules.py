@@ -1,0 +1,74 @@
+"""Rules of the code base that no linter knows."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "layoutscope"
+FORMAT_NUMBERS = re.compile(r"\bstruct\.|int\.from_bytes|np\.dtype\(\[|[\"'][<>][uif][1248][\"']")
+ALLOWED = {
+    "ondisk/checksum.py",  # a checksum is defined over little-endian words
+    "drive/replay.py",  # the trace format is pairs of little-endian numbers, no disk structure
+    "drive/trace_files.py",  # likewise
+}
+
+
+def modules() -> list[Path]:
+    return [path for path in PACKAGE.rglob("*.py") if "_generated" not in path.parts]
+
+
+def test_format_numbers_stand_only_in_grammars():
+    """No hand-written module knows byte orders and widths."""
+    found = [
+        f"{path.relative_to(PACKAGE)}:{number}"
+        for path in modules()
+        if path.relative_to(PACKAGE).as_posix() not in ALLOWED
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if FORMAT_NUMBERS.search(line)
+    ]
+    assert found == []
+
+
+def test_modules_stay_short():
+    """No module is longer than 400 lines and no function longer than 50."""
+    long = []
+    for path in modules():
+        text = path.read_text()
+        long += [f"{path.relative_to(PACKAGE)}: {text.count(chr(10))} lines"] if text.count("\n") > 400 else []
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef) and _body_lines(node) > 50:
+                long.append(f"{path.relative_to(PACKAGE)}:{node.lineno} {node.name}")
+    assert long == []
+
+
+def _body_lines(node: ast.FunctionDef) -> int:
+    """Lines of a function below its docstring."""
+    has_doc = ast.get_docstring(node) is not None and len(node.body) > 1
+    first = node.body[1] if has_doc else node.body[0]
+    return (node.end_lineno or 0) - first.lineno + 1
+
+
+def test_nothing_is_swallowed():
+    """Nowhere is every exception caught."""
+    found = [path.name for path in modules() if re.search(r"except( Exception| BaseException)?:", path.read_text())]
+    assert found == []
+
+
+def test_layers_hold():
+    """Imports follow the layers of the design."""
+    lint = Path(sys.executable).with_name("lint-imports")
+    result = subprocess.run([lint], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout
+
+
+def test_fixtures_and_package_are_strangers():
+    """The writers know nothing of the readers, nor the readers of the writers."""
+    imports = re.compile(r"^\s*(from|import) (\w+)", re.MULTILINE)
+    names = lambda folder: {match[1] for path in folder.rglob("*.py") for match in imports.findall(path.read_text())}  # noqa: E731
+    assert "layoutscope" not in names(ROOT / "fixtures")
+    assert "fixtures" not in names(PACKAGE)

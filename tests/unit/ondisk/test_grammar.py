@@ -1,0 +1,24 @@
+"""Errors of the grammar wrapper carry addresses on the image."""
+
+from __future__ import annotations
+
+import pytest
+
+from layoutscope.errors import FormatError, TruncatedError
+from layoutscope.ondisk import grammar
+
+
+def test_short_buffer_names_the_field_address():
+    """A GPT header that ends after its revision (12 bytes) fails at the next field, 12 bytes in."""
+    with pytest.raises(TruncatedError) as caught:
+        grammar.parse(grammar.Gpt.Header, b"EFI PART" + bytes([0, 0, 1, 0]), structure="GPT header", image_offset=512)
+    assert caught.value.structure == "GPT header"
+    assert caught.value.image_offset == 512 + 12
+
+
+def test_wrong_magic_names_both_values():
+    """A wrong signature is reported with what was expected and found."""
+    with pytest.raises(FormatError) as caught:
+        grammar.parse(grammar.Gpt.Header, b"EFI PARX" + bytes(600), structure="GPT header", image_offset=512)
+    assert caught.value.image_offset == 512
+    assert (caught.value.expected, caught.value.found) == (b"EFI PART".hex(), b"EFI PARX".hex())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
-from layoutscope.image.source import MemorySource, RawFile, ReadCounter, Source, Window
+from layoutscope.image.opening import open_image
+from layoutscope.image.raw import RawFile
+from layoutscope.image.source import MemorySource, ReadCounter, Source, Window
 
-__all__ = ["MemorySource", "RawFile", "ReadCounter", "Source", "Window"]
+__all__ = ["MemorySource", "RawFile", "ReadCounter", "Source", "Window", "open_image"]

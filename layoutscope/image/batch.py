@@ -1,8 +1,9 @@
-"""Reading many extents in address order, in large requests, without a loop per extent."""
+"""Reading many extents in address order, in few requests, without a loop per extent where a merge is possible."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -13,6 +14,26 @@ if TYPE_CHECKING:
 
     from layoutscope.image.source import Source
 
+MAX_GAP_BYTES: Final = 64 * 1024
+"""Gaps up to this are read over where the budget allows: reading on is cheaper than asking again."""
+
+GAP_BUDGET: Final = 0.04
+"""Share of the wanted bytes that may be spent on gaps, so that a scan reads little beyond its metadata."""
+
+MAX_REQUEST_BYTES: Final = 8 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class _Extents:
+    """Extents in address order, with their places in the result."""
+
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    targets: NDArray[np.int64]
+
+    def part(self, first: int, last: int) -> _Extents:
+        return _Extents(self.starts[first:last], self.lengths[first:last], self.targets[first:last])
+
 
 def read_extents(
     source: Source, image_offsets: NDArray[np.int64], lengths_bytes: NDArray[np.int64]
@@ -21,12 +42,16 @@ def read_extents(
     starts = np.ascontiguousarray(image_offsets, np.int64)
     lengths = np.ascontiguousarray(lengths_bytes, np.int64)
     _check(source, starts, lengths)
-    out_starts = np.cumsum(lengths) - lengths
     out = np.empty(int(lengths.sum()), np.uint8)
-    order = np.argsort(starts, kind="stable")
-    for group in _requests(starts[order], lengths[order]):
-        members = order[group]
-        _scatter(source, starts[members], lengths[members], out, out_starts[members])
+    extents = _in_address_order(starts, lengths)
+    view = out.data
+    bounds = _request_bounds(extents)
+    for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        if last - first == 1:
+            target = int(extents.targets[first])
+            source.read_into(int(extents.starts[first]), view[target : target + int(extents.lengths[first])])
+        else:
+            _scatter(source, extents.part(first, last), out)
     return out
 
 
@@ -37,44 +62,65 @@ def _check(source: Source, starts: NDArray[np.int64], lengths: NDArray[np.int64]
         raise TruncatedError(
             "extent leaves the image",
             structure=f"{lengths[first]} bytes",
-            image_offset=int(starts[first]),
-            expected=f"an end at or before byte {source.size_bytes:,}",
-            found=f"{int(starts[first]) + int(lengths[first]):,}",
+            image_offset=source.origin + int(starts[first]),
+            expected=f"an end at or before byte {source.origin + source.size_bytes:,}",
+            found=f"{source.origin + int(starts[first]) + int(lengths[first]):,}",
         )
 
 
-def _requests(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> list[slice]:
-    """Split sorted extents into runs that one request fetches."""
-    from layoutscope.image.source import MAX_REQUEST_BYTES, MERGE_GAP_BYTES
+def _in_address_order(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> _Extents:
+    """Sort; extents that follow one another on disk and in the result become one, up to a request's size."""
+    targets = np.cumsum(lengths) - lengths
+    used = np.flatnonzero(lengths > 0)
+    order = used[np.argsort(starts[used], kind="stable")]
+    starts, lengths, targets = starts[order], lengths[order], targets[order]
+    ends = starts + lengths
+    is_first = np.ones(len(starts), bool)
+    is_first[1:] = (starts[1:] != ends[:-1]) | (targets[1:] != targets[:-1] + lengths[:-1])
+    is_first[1:] |= np.diff(starts // MAX_REQUEST_BYTES) > 0
+    heads = np.flatnonzero(is_first)
+    tails = np.append(heads[1:], len(starts)) - 1
+    return _Extents(starts[heads], ends[tails] - starts[heads], targets[heads])
 
+
+def _request_bounds(extents: _Extents) -> NDArray[np.int64]:
+    """Where each request's extents begin in address order, and the end, shape (n_requests + 1,)."""
+    starts, lengths = extents.starts, extents.lengths
     if not len(starts):
-        return []
+        return np.zeros(1, np.int64)
     ends = np.maximum.accumulate(starts + lengths)
-    breaks = np.flatnonzero(starts[1:] - ends[:-1] > MERGE_GAP_BYTES) + 1
-    bounds = np.concatenate([[0], breaks, [len(starts)]])
-    pieces: list[slice] = []
-    for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        buckets = (starts[first:last] - starts[first]) // MAX_REQUEST_BYTES
-        cuts = [0, *(np.flatnonzero(np.diff(buckets)) + 1).tolist(), last - first]
-        pieces += [slice(first + a, first + b) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
-    return pieces
+    gaps = np.maximum(starts[1:] - ends[:-1], 0)
+    is_break = (gaps > _widest_gap(gaps, int(lengths.sum()))) | (np.diff(starts // MAX_REQUEST_BYTES) > 0)
+    return np.concatenate([[0], np.flatnonzero(is_break) + 1, [len(starts)]])
 
 
-def _scatter(
-    source: Source,
-    starts: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    out: NDArray[np.uint8],
-    out_starts: NDArray[np.int64],
+def _widest_gap(gaps: NDArray[np.int64], wanted_bytes: int) -> int:
+    """Find the widest gap that may be read over: the small ones first, as far as the budget goes."""
+    small = np.sort(gaps[gaps <= MAX_GAP_BYTES])
+    within = int(np.searchsorted(np.cumsum(small), GAP_BUDGET * wanted_bytes, side="right"))
+    if within == len(small):
+        return MAX_GAP_BYTES
+    # Gaps as wide as the first one beyond the budget are read apart, all of them.
+    return int(small[within]) - 1
+
+
+def _scatter(source: Source, extents: _Extents, out: NDArray[np.uint8]) -> None:
+    """Fetch one request and put each of its extents where it belongs."""
+    base = int(extents.starts[0])
+    data = np.empty(int((extents.starts + extents.lengths).max()) - base, np.uint8)
+    source.read_into(base, data.data)
+    for length in np.unique(extents.lengths).tolist():
+        chosen = extents.lengths == length
+        _copy(data, extents.starts[chosen] - base, out, extents.targets[chosen], length)
+
+
+def _copy(
+    data: NDArray[np.uint8], starts: NDArray[np.int64], out: NDArray[np.uint8], targets: NDArray[np.int64], length: int
 ) -> None:
-    """Fetch one run and put each extent where it belongs."""
-    base = int(starts[0])
-    data = source.read_array(base, int((starts + lengths).max()) - base)
-    unit = int(lengths[0])
-    if unit and (lengths == unit).all():
-        rows = np.ndarray((len(data) - unit + 1, unit), np.uint8, data, strides=(1, 1))
-        windows = np.ndarray((len(out) - unit + 1, unit), np.uint8, out, strides=(1, 1))
-        windows[out_starts] = rows[starts - base]
+    """Copy extents of one length, through views in which row i is the bytes from i on."""
+    if len(starts) == 1:
+        out[targets[0] : targets[0] + length] = data[starts[0] : starts[0] + length]
         return
-    for start, length, target in zip((starts - base).tolist(), lengths.tolist(), out_starts.tolist(), strict=True):
-        out[target : target + length] = data[start : start + length]
+    rows = np.ndarray((len(data) - length + 1, length), np.uint8, data, strides=(1, 1))
+    places = np.ndarray((len(out) - length + 1, length), np.uint8, out, strides=(1, 1))
+    places[targets] = rows[starts]

@@ -216,7 +216,8 @@ class Window(Source):
     def _clip(self, ranges: NDArray[np.int64]) -> NDArray[np.int64]:
         start = np.clip(ranges[:, 0] - self.image_offset, 0, self.size_bytes)
         stop = np.clip(ranges[:, 0] + ranges[:, 1] - self.image_offset, 0, self.size_bytes)
-        return np.stack([start, stop - start], axis=1)[stop > start]
+        clipped: NDArray[np.int64] = np.stack([start, stop - start], axis=1)[stop > start]
+        return clipped
 
 
 def overlaps(

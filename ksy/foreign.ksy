@@ -1,0 +1,138 @@
+meta:
+  id: foreign
+  title: What other file systems and volume managers start with
+  endian: le
+doc: |
+  Just enough of each to name it: a partition that is not read should not be called unknown. Each type starts at the
+  start of the partition, unless it says otherwise.
+doc-ref: 'https://github.com/file/file/tree/master/magic/Magdir file(1), Magdir'
+types:
+  apfs_container:
+    -orig-id: nx_superblock_t
+    doc: Start of block 0 of an APFS container.
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf#page=27 Apple File System Reference (2020-06-22), Container, nx_superblock_t'
+    seq:
+      - id: object_header
+        -orig-id: nx_o
+        size: 32
+      - id: magic
+        -orig-id: nx_magic
+        contents: NXSB
+      - id: block_size
+        -orig-id: nx_block_size
+        type: u4
+      - id: num_blocks
+        -orig-id: nx_block_count
+        type: u8
+  core_storage_header:
+    -orig-id: CoreStorage physical volume header
+    doc: Apple's volume manager of 10.7 to 10.12, under FileVault 2 and Fusion drives. Not documented by Apple.
+    doc-ref: 'https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc FileVault Drive Encryption (FVDE), Volume header'
+    seq:
+      - id: block_header
+        size: 64
+      - id: physical_volume_size_bytes
+        type: u8
+      - id: reserved
+        size: 16
+      - id: signature
+        contents: CS
+  ext_superblock:
+    -orig-id: ext4_super_block
+    doc: ext2, ext3 and ext4; stands 1024 bytes into the partition.
+    doc-ref: 'https://www.kernel.org/doc/html/latest/filesystems/ext4/globals.html#super-block ext4 Data Structures and Algorithms, Super Block'
+    seq:
+      - id: counts
+        size: 56
+      - id: magic
+        -orig-id: s_magic
+        contents: [0x53, 0xef]
+      - id: reserved
+        size: 34
+      - id: feature_compat
+        -orig-id: s_feature_compat
+        type: u4
+      - id: feature_incompat
+        -orig-id: s_feature_incompat
+        type: u4
+    instances:
+      has_journal:
+        value: feature_compat & 0x4
+        doc: Not 0 in ext3 and ext4.
+      has_extents:
+        value: feature_incompat & 0x40
+        doc: Not 0 in ext4.
+  boot_sector:
+    -orig-id: BIOS parameter block
+    doc: FAT, exFAT, NTFS, ReFS and BitLocker, told apart by the name of the system that formatted the volume.
+    doc-ref: 'https://learn.microsoft.com/en-us/windows/win32/fileio/exfat-specification exFAT file system specification, Main and Backup Boot Sector'
+    seq:
+      - id: jump_boot
+        -orig-id: BS_jmpBoot
+        size: 3
+      - id: oem_name
+        -orig-id: BS_OEMName
+        size: 8
+      - id: parameters
+        size: 43
+      - id: fat_type
+        -orig-id: BS_FilSysType
+        size: 8
+        doc: FAT12, FAT16 or FAT, filled with spaces.
+      - id: boot_code
+        size: 20
+      - id: fat32_type
+        -orig-id: BS_FilSysType
+        size: 8
+        doc: FAT32, filled with spaces.
+      - id: more_boot_code
+        size: 420
+      - id: signature
+        contents: [0x55, 0xaa]
+  xfs_superblock:
+    -orig-id: xfs_dsb
+    doc: Start of an XFS volume.
+    doc-ref: 'https://git.kernel.org/pub/scm/fs/xfs/xfs-documentation.git XFS Algorithms and Data Structures, Superblocks'
+    seq:
+      - id: magic
+        -orig-id: sb_magicnum
+        contents: XFSB
+  luks_header:
+    -orig-id: luks_phdr
+    doc: Start of an encrypted LUKS volume.
+    doc-ref: 'https://gitlab.com/cryptsetup/LUKS2-docs LUKS2 On-Disk Format Specification, Binary Header'
+    seq:
+      - id: magic
+        contents: [0x4c, 0x55, 0x4b, 0x53, 0xba, 0xbe]
+  lvm_label:
+    -orig-id: label_header
+    doc: Linux volume manager; stands 512 bytes into the partition.
+    doc-ref: 'https://github.com/libyal/libvslvm/blob/main/documentation/Logical%20Volume%20Manager%20(LVM)%20format.asciidoc LVM format, Physical volume label'
+    seq:
+      - id: magic
+        contents: LABELONE
+  btrfs_superblock:
+    -orig-id: btrfs_super_block
+    doc: Stands 64 KiB into the partition.
+    doc-ref: 'https://btrfs.readthedocs.io/en/latest/dev/On-disk-format.html btrfs documentation, On-disk Format, Superblock'
+    seq:
+      - id: header
+        size: 64
+      - id: magic
+        contents: _BHRfS_M
+  iso9660_descriptor:
+    -orig-id: Volume Descriptor
+    doc: Stands 32 KiB into the image.
+    doc-ref: 'https://www.ecma-international.org/publications-and-standards/standards/ecma-119/ ECMA-119, Volume Descriptors'
+    seq:
+      - id: descriptor_type
+        type: u1
+      - id: standard_identifier
+        contents: CD001
+  squashfs_superblock:
+    -orig-id: squashfs_super_block
+    doc: Start of a squashfs volume.
+    doc-ref: 'https://docs.kernel.org/filesystems/squashfs.html Squashfs 4.0 Filesystem'
+    seq:
+      - id: magic
+        contents: hsqs

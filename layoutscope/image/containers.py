@@ -1,0 +1,124 @@
+"""What a file is that is no raw image: containers, archives, texts.
+
+By content, not by name, so that a renamed file still gets the right advice.
+"""
+
+from __future__ import annotations
+
+import codecs
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from layoutscope.errors import ImageError, UnsupportedError
+
+if TYPE_CHECKING:
+    from layoutscope.image.source import Source
+
+HEAD_BYTES: Final = 4096
+"""How much of the start of a file is looked at."""
+
+TRAILER_BYTES: Final = 512
+
+
+class Signature(NamedTuple):
+    """A container format, and the bytes that tell it at an offset of the head or of the last 512 bytes."""
+
+    name: str
+    magic: bytes
+    head_offset: int | None = 0
+    trailer_offset: int | None = None
+    advice: str = "convert it to a raw image first"
+
+
+_HDIUTIL: Final = "convert it on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW"
+_QEMU: Final = "convert it with: qemu-img convert -O raw IMAGE RAW"
+_EWF: Final = "convert it with: ewfexport -t RAW -f raw IMAGE"
+_UNPACK: Final = "unpack it first"
+
+SIGNATURES: Final = (
+    Signature(
+        "encrypted Apple disk image",
+        b"encrcdsa",
+        advice="decrypt it on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW",
+    ),
+    Signature("encrypted Apple disk image", b"cdsaencr", None, 504, advice="decrypt it on a Mac with: hdiutil convert"),
+    Signature("Apple disk image (UDIF, .dmg)", b"koly", None, 0, advice=_HDIUTIL),
+    Signature("Apple sparse image (.sparseimage)", b"sprs", advice=_HDIUTIL),
+    Signature("QEMU image (qcow2)", b"QFI\xfb", advice=_QEMU),
+    Signature("VMware disk (vmdk)", b"KDMV", advice=_QEMU),
+    Signature("VMware disk (vmdk)", b"COWD", advice=_QEMU),
+    Signature(
+        "VMware disk description (vmdk)", b"# Disk DescriptorFile", advice="open the -flat.vmdk file that it names"
+    ),
+    Signature("Hyper-V disk (vhdx)", b"vhdxfile", advice=_QEMU),
+    Signature("dynamic Virtual PC disk (vhd)", b"conectix", advice=_QEMU),
+    Signature("VirtualBox disk (vdi)", b"\x7f\x10\xda\xbe", 64, advice=_QEMU),
+    Signature("Expert Witness image (E01)", b"EVF\x09\x0d\x0a\xff\x00", advice=_EWF),
+    Signature("Expert Witness image (L01)", b"LVF\x09\x0d\x0a\xff\x00", advice=_EWF),
+    Signature("Expert Witness image (Ex01)", b"EVF2\x0d\x0a\x81\x00", advice=_EWF),
+    Signature(
+        "Advanced Forensic Format image (AFF)", b"AFF10\x0d\x0a\x00", advice="convert it with: affconvert -r IMAGE"
+    ),
+    Signature("tar archive", b"ustar", 257, advice="unpack it first with: tar -xSf ARCHIVE"),
+    Signature("zip archive", b"PK\x03\x04", advice=_UNPACK),
+    Signature("7-Zip archive", b"7z\xbc\xaf\x27\x1c", advice=_UNPACK),
+    Signature("RAR archive", b"Rar!\x1a\x07", advice=_UNPACK),
+    Signature("xar archive (.pkg)", b"xar!", advice=_UNPACK),
+    Signature("LZ4 compressed file", b"\x04\x22\x4d\x18", advice=_UNPACK),
+    Signature("lzip compressed file", b"LZIP", advice=_UNPACK),
+)
+
+LFS_POINTER: Final = b"version https://git-lfs.github.com/spec/"
+
+UNSUPPORTED: Final[dict[str, str]] = {
+    "container": "The file is a container or an archive that is not read; it is named.",
+    "sparse-bundle": "The path is a sparse bundle, a folder of bands.",
+    "lfs-pointer": "The file is a pointer of git LFS; the image itself was not fetched.",
+}
+"""Codes of the refusals of this package, and what each means."""
+
+
+def refuse_containers(source: Source) -> None:
+    """Refuse what is no raw image.
+
+    Raises
+    ------
+    UnsupportedError
+        If the content is a container, an archive or a git LFS pointer; it is named, with advice.
+    ImageError
+        If it is a text.
+    """
+    head = source.read(0, min(HEAD_BYTES, source.size_bytes))
+    if head.startswith(LFS_POINTER):
+        raise UnsupportedError(
+            f"{source.name}: is a git LFS pointer", code="lfs-pointer", advice="fetch the file with: git lfs pull"
+        )
+    found = identify(head, _trailer(source))
+    if found is not None:
+        raise UnsupportedError(f"{source.name}: is a {found.name}", code="container", advice=found.advice)
+    if is_text(head):
+        raise ImageError(f"{source.name}: is a text file, not a disk image")
+
+
+def _trailer(source: Source) -> bytes:
+    length = min(TRAILER_BYTES, source.size_bytes)
+    return source.read(source.size_bytes - length, length).rjust(TRAILER_BYTES, b"\0")
+
+
+def identify(head: bytes, trailer: bytes) -> Signature | None:
+    """Name the container format of a file by its first and its last 512 bytes."""
+    return next((signature for signature in SIGNATURES if _matches(signature, head, trailer)), None)
+
+
+def _matches(signature: Signature, head: bytes, trailer: bytes) -> bool:
+    if signature.head_offset is not None:
+        return head.startswith(signature.magic, signature.head_offset)
+    return trailer.startswith(signature.magic, signature.trailer_offset)
+
+
+def is_text(head: bytes) -> bool:
+    """Tell whether the start of a file is a text: UTF-8 with no control characters but white space."""
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(head)  # a character may be cut off at the end
+    except UnicodeDecodeError:
+        return False
+    return bool(text) and all(character.isprintable() or character.isspace() for character in text)

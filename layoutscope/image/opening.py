@@ -1,0 +1,139 @@
+"""From a path to a source, whatever kind of thing lies there."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from layoutscope.errors import ImageError, UnsupportedError
+from layoutscope.image import compressed
+from layoutscope.image.containers import HEAD_BYTES, refuse_containers
+from layoutscope.image.raw import RawFile
+from layoutscope.image.split import SplitFile, find_parts
+
+if TYPE_CHECKING:
+    import os
+
+    from layoutscope.image.source import Source
+    from layoutscope.image.unpack import Progress
+
+
+def open_image(
+    path: str | os.PathLike[str],
+    *,
+    map_file: str | os.PathLike[str] | None = None,
+    cache_dir: str | os.PathLike[str] | None = None,
+    second: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Source:
+    """Open an image, whatever holds it.
+
+    Parameters
+    ----------
+    path : path
+        A raw image, the first part of a split one, a compressed one (zstd, gzip, xz, bzip2) or a device.
+    map_file : path, optional
+        The map that ddrescue wrote: areas it does not call finished are unread, not zero.
+    cache_dir : path, optional
+        Where decompressed images are kept; without it they go into a temporary file until they are closed.
+    second : path, optional
+        The image of the other device of a Fusion set; becomes the ``second`` of the source.
+    progress : callable, optional
+        Called while an image is decompressed, with compressed bytes done and in all.
+
+    Returns
+    -------
+    Source
+        Read-only.
+
+    Raises
+    ------
+    ImageError
+        If it cannot be opened, or is no image: missing, denied, a directory, empty, a text.
+    UnsupportedError
+        If it is a container that is not read; says which, and what to do.
+    """
+    kept = Path(cache_dir) if cache_dir is not None else None
+    source = _open_one(Path(path), kept, progress)
+    try:
+        if map_file is not None:
+            source = _with_map(source, Path(map_file))
+        if second is not None:
+            source.second = _open_one(Path(second), kept, progress)
+    except ImageError:
+        source.close()
+        raise
+    return source
+
+
+def _with_map(source: Source, map_file: Path) -> Source:
+    from layoutscope.image.ddrescue import RescuedSource, read_map
+
+    return RescuedSource(source, read_map(map_file, source.size_bytes))
+
+
+def _open_one(path: Path, cache_dir: Path | None, progress: Progress | None) -> Source:
+    mode = _mode(path)
+    if stat.S_ISDIR(mode):
+        raise _directory(path)
+    if stat.S_ISBLK(mode) or stat.S_ISCHR(mode):
+        from layoutscope.image.device import Device
+
+        return Device(path)
+    if not stat.S_ISREG(mode):
+        raise ImageError(f"{path}: is neither a file nor a disk")
+    return _open_file(path, cache_dir, progress)
+
+
+def _mode(path: Path) -> int:
+    try:
+        return path.stat().st_mode
+    except FileNotFoundError as error:
+        raise ImageError(f"{path}: no such file") from error
+    except (OSError, ValueError) as error:
+        raise ImageError(f"{path}: {getattr(error, 'strerror', None) or error}".lower()) from error
+
+
+def _directory(path: Path) -> ImageError | UnsupportedError:
+    if (path / "bands").is_dir() and (path / "Info.plist").is_file():
+        return UnsupportedError(
+            f"{path}: is a sparse bundle",
+            code="sparse-bundle",
+            advice="convert it on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW",
+        )
+    return ImageError(f"{path}: is a directory, not an image")
+
+
+def _open_file(path: Path, cache_dir: Path | None, progress: Progress | None) -> Source:
+    parts = find_parts(path)
+    source: Source = SplitFile(parts) if parts else RawFile(path)
+    try:
+        _refuse_empty(source)
+        source = _decompressed(source, cache_dir, progress)
+        refuse_containers(source)
+    except (ImageError, UnsupportedError):
+        source.close()
+        raise
+    return source
+
+
+def _refuse_empty(source: Source) -> None:
+    if not source.size_bytes:
+        raise ImageError(f"{source.name}: is empty")
+
+
+def _decompressed(source: Source, cache_dir: Path | None, progress: Progress | None) -> Source:
+    """Return the image inside if the file is compressed, otherwise the file."""
+    way = compressed.identify(source.read(0, min(HEAD_BYTES, source.size_bytes)))
+    if way is None:
+        return source
+    from layoutscope.image.unpack import unpack
+
+    image = unpack(source, way, cache_dir=cache_dir, progress=progress)
+    source.close()
+    _refuse_empty(image)
+    if compressed.identify(image.read(0, min(HEAD_BYTES, image.size_bytes))) is not None:
+        image.close()
+        raise ImageError(f"{source.name}: is compressed twice; decompress it once first")
+    return image

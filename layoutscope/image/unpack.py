@@ -1,0 +1,180 @@
+"""Decompressing an image into a sparse file, temporary or kept in a cache.
+
+Zero blocks become holes, so that an image of a large and mostly empty disk takes little space. What a small file can
+grow to is bounded: by the space on the disk, by a largest size, and by refusing what starts with nothing but zeros.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
+
+import numpy as np
+
+from layoutscope.errors import ImageError
+from layoutscope.image.compressed import CHUNK_BYTES, SourceReader, in_blocks
+from layoutscope.image.raw import RawFile
+from layoutscope.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import BinaryIO
+
+    from layoutscope.image.compressed import Compression
+    from layoutscope.image.source import Source
+
+    Progress = Callable[[int, int], None]
+
+HOLE_UNIT_BYTES: Final = 4096
+"""Zero runs of this size and alignment become holes; the block size of the usual file systems."""
+
+RESERVE_BYTES: Final = 256 * 1024**2
+"""Space on the disk that is left alone."""
+
+MAX_LEADING_ZEROS_BYTES: Final = 1024**3
+"""Every disk that is in use has something in its first GiB."""
+
+MAX_IMAGE_BYTES: Final = 32 * 1024**4
+"""Larger images should be decompressed by hand: whoever does so means it."""
+
+_CHECK_EVERY_BYTES: Final = 64 * 1024**2
+
+
+@dataclass(slots=True)
+class _Written:
+    """How far the decompressed image goes, and how much of it is stored."""
+
+    size_bytes: int = 0
+    stored_bytes: int = 0
+    checked_bytes: int = 0
+
+
+def unpack(source: Source, way: Compression, *, cache_dir: Path | None, progress: Progress | None) -> RawFile:
+    """Decompress an image.
+
+    Parameters
+    ----------
+    source : Source
+        The compressed file.
+    way : Compression
+        How it is compressed.
+    cache_dir : Path or None
+        Folder where the result is kept, by the file's name, size and time of change; None for a temporary file that
+        goes when it is closed.
+    progress : callable or None
+        Called with compressed bytes done and in all.
+
+    Raises
+    ------
+    ImageError
+        If the data are damaged, or the result would fill the disk.
+    """
+    if cache_dir is None:
+        return _to_temporary(source, way, progress)
+    kept = cache_dir / cache_name(Path(source.name))
+    if not kept.exists():
+        _to_cache(source, way, kept, progress)
+    return _named(RawFile(kept), source)
+
+
+def cache_name(path: Path) -> str:
+    """Name an image in the cache after what identifies its file: name, size and time of change."""
+    facts = path.stat()
+    return f"{path.name}-{facts.st_size}-{facts.st_mtime_ns}.raw"
+
+
+def _named(image: RawFile, source: Source) -> RawFile:
+    image.name = source.name
+    return image
+
+
+def _to_temporary(source: Source, way: Compression, progress: Progress | None) -> RawFile:
+    folder = Path(tempfile.gettempdir())
+    # The name is gone at once: whatever ends this process, nothing is left behind.
+    with tempfile.TemporaryFile(dir=folder, prefix="layoutscope-") as target:
+        _decompress(source, way, cast("BinaryIO", target), folder, progress)
+        return _named(RawFile(Path(source.name), os.dup(target.fileno())), source)
+
+
+def _to_cache(source: Source, way: Compression, kept: Path, progress: Progress | None) -> None:
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=kept.parent, prefix=".partial-")
+    except OSError as error:
+        raise ImageError(
+            f"{kept.parent}: cannot be used as a cache: {(error.strerror or str(error)).lower()}"
+        ) from error
+    partial = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as target:
+            _decompress(source, way, target, kept.parent, progress)
+        partial.replace(kept)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            partial.unlink()
+
+
+def _decompress(source: Source, way: Compression, target: BinaryIO, folder: Path, progress: Progress | None) -> None:
+    packed = SourceReader(source)
+    written = _Written()
+    try:
+        for chunk in in_blocks(way.chunks(cast("BinaryIO", packed)), CHUNK_BYTES):
+            _write_sparse(target.fileno(), chunk, written)
+            _check_bounds(source, written, folder)
+            if progress is not None:
+                progress(packed.tell(), source.size_bytes)
+        os.ftruncate(target.fileno(), written.size_bytes)
+    except ImageError as error:
+        raise ImageError(
+            f"{source.name}: {error}".replace(f"{source.name}: {source.name}: ", f"{source.name}: ")
+        ) from error
+    except OSError as error:
+        raise ImageError(
+            f"{folder}: cannot hold the decompressed image: {(error.strerror or str(error)).lower()}"
+        ) from error
+
+
+def _write_sparse(descriptor: int, chunk: bytes, written: _Written) -> None:
+    """Write what is not zero, at its place."""
+    for start, stop in _data_runs(chunk):
+        os.pwrite(descriptor, memoryview(chunk)[start:stop], written.size_bytes + start)
+        written.stored_bytes += stop - start
+    written.size_bytes += len(chunk)
+
+
+def _data_runs(chunk: bytes) -> Iterator[tuple[int, int]]:
+    """List the runs of blocks that hold anything but zeros, as pairs of start and stop in bytes."""
+    if chunk == bytes(len(chunk)):
+        return
+    whole = len(chunk) - len(chunk) % HOLE_UNIT_BYTES
+    blocks = np.frombuffer(chunk, np.uint64, whole // 8).reshape(-1, HOLE_UNIT_BYTES // 8)
+    is_data = np.concatenate([[False], blocks.any(axis=1), [whole < len(chunk)], [False]])
+    edges = np.flatnonzero(np.diff(is_data)) * HOLE_UNIT_BYTES
+    for start, stop in edges.reshape(-1, 2).tolist():
+        yield start, min(stop, len(chunk))
+
+
+def _check_bounds(source: Source, written: _Written, folder: Path) -> None:
+    if written.size_bytes > MAX_IMAGE_BYTES:
+        raise ImageError(
+            f"decompresses to more than {format_bytes(MAX_IMAGE_BYTES)}; decompress it by hand if that is right"
+        )
+    if not written.stored_bytes and written.size_bytes >= MAX_LEADING_ZEROS_BYTES:
+        raise ImageError(f"decompresses to nothing but zeros for {format_bytes(written.size_bytes)}: no disk image")
+    if written.stored_bytes - written.checked_bytes >= _CHECK_EVERY_BYTES:
+        written.checked_bytes = written.stored_bytes
+        _check_space(folder, source)
+
+
+def _check_space(folder: Path, source: Source) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < RESERVE_BYTES:
+        raise ImageError(
+            f"does not fit decompressed into {folder} ({format_bytes(free)} left); "
+            f"choose another disk with --cache-dir or TMPDIR, {format_bytes(source.size_bytes)} were compressed"
+        )

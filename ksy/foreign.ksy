@@ -29,8 +29,18 @@ types:
     doc: Apple's volume manager of 10.7 to 10.12, under FileVault 2 and Fusion drives. Not documented by Apple.
     doc-ref: 'https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc FileVault Drive Encryption (FVDE), Volume header'
     seq:
+      - id: checksum
+        type: u4
+      - id: checksum_seed
+        type: u4
+      - id: version
+        type: u2
+        valid: 1
+      - id: block_type
+        type: u2
+        valid: 0x10
       - id: block_header
-        size: 64
+        size: 52
       - id: physical_volume_size_bytes
         type: u8
       - id: reserved

@@ -40,6 +40,7 @@ types:
       - id: boot_indicator
         -orig-id: BootIndicator
         type: u1
+        enum: boot_indicator
         doc: 0x80 for the active partition, otherwise 0; anything else means that this is no partition table.
       - id: starting_chs
         -orig-id: StartingCHS

@@ -1,0 +1,129 @@
+"""Files and free space: layout score, fragments, the sizes of holes.
+
+Input: extents and free.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from layoutscope.metrics.definition import Metric, define
+from layoutscope.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from layoutscope.tables import VolumeLayout
+
+LAYOUT_SCORE = define(
+    "file-layout-score",
+    "Layout score of files",
+    unit="share",
+    denominator="blocks of files but the first of each",
+    text="Share of file blocks that lie right behind the block before them: 1 is no fragmentation.",
+    citation="Smith & Seltzer, SIGMETRICS 1997 (aggregate layout score)",
+)
+FRAGMENTS = define(
+    "fragments-per-file",
+    "Fragments per file",
+    unit="fragments",
+    denominator="forks with allocated blocks, mean",
+    text="Contiguous pieces of a file; parts count the files by pieces.",
+    citation="Sears & van Ingen, CIDR 2007",
+)
+FREE_EXTENTS = define(
+    "free-extents",
+    "Free extents",
+    unit="extents",
+    denominator="runs of free blocks; parts are bytes by size, in powers of two",
+    text="Into how many pieces the free space falls.",
+    citation="e2freefrag(8), histogram of free extents",
+)
+FREE_LARGEST = define(
+    "free-largest-share",
+    "Largest free extent",
+    unit="share",
+    denominator="free bytes",
+    text="Share of the free space in its largest piece.",
+    citation="e2freefrag(8)",
+)
+
+
+def file_metrics(layout: VolumeLayout) -> Iterator[Metric]:
+    """Measure the static layout score and the fragments of all forks."""
+    forks = fork_fragments(layout.extents, layout.facts.block_size_bytes)
+    pairs = int((forks["blocks"] - 1).sum())
+    breaks = int((forks["fragments"] - 1).sum())
+    yield Metric(LAYOUT_SCORE, 1 - breaks / pairs if pairs else None, "files")
+    mean = forks["fragments"].mean()
+    parts = _counts(forks["fragments"].to_numpy())
+    yield Metric(FRAGMENTS, None if mean is None else float(mean), "files", parts)  # type: ignore[arg-type]
+
+
+def fork_fragments(extents: pl.DataFrame, block_size_bytes: int) -> pl.DataFrame:
+    """Count the blocks and the contiguous pieces of each fork; holes count for nothing.
+
+    Returns
+    -------
+    DataFrame
+        ``file_id, fork, blocks, fragments``.
+    """
+    stop = pl.col("image_offset") + pl.col("length_bytes")
+    is_break = pl.col("image_offset") != stop.shift(1)
+    keys = ["file_id", "fork"]
+    held = extents.filter(pl.col("image_offset").is_not_null()).sort([*keys, "logical_offset"])
+    same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(1)) for name in keys)
+    return (
+        held.with_columns(is_first=(~same | is_break).fill_null(value=True))
+        .group_by(keys)
+        .agg(
+            blocks=(pl.col("length_bytes").sum() / block_size_bytes).ceil().cast(pl.Int64),
+            fragments=pl.col("is_first").sum().cast(pl.Int64),
+        )
+    )
+
+
+def _counts(fragments: NDArray[np.int64]) -> tuple[tuple[str, float], ...]:
+    bounds = np.array([1, 2, 3, 5, 9, 17, 65, 2**62])
+    labels = ("1", "2", "3-4", "5-8", "9-16", "17-64", "65+")
+    counts = np.histogram(fragments, bounds)[0]
+    return tuple((label, float(count)) for label, count in zip(labels, counts, strict=True) if count)
+
+
+def free_metrics(layout: VolumeLayout) -> Iterator[Metric]:
+    """Count and sizes of the free extents."""
+    length = layout.free["length_bytes"].to_numpy()
+    yield Metric(FREE_EXTENTS, float(len(length)), "free space", power_of_two_histogram(length, length))
+    yield Metric(FREE_LARGEST, float(length.max() / length.sum()) if length.sum() else None, "free space")
+
+
+def power_of_two_histogram(
+    sizes: NDArray[np.int64], weights: NDArray[np.int64] | None = None
+) -> tuple[tuple[str, float], ...]:
+    """Sum weights by the power of two at or below each size.
+
+    Parameters
+    ----------
+    sizes : (n,) int64 array
+        In bytes; those below 1 fall into the bin ``0``.
+    weights : (n,) int64 array, optional
+        1 each by default.
+
+    Returns
+    -------
+    tuple of (str, float)
+        Lower bound of the bin and its sum; empty bins are left out.
+    """
+    exponent = np.full(len(sizes), -1, np.int64)
+    positive = sizes > 0
+    exponent[positive] = np.frexp(sizes[positive].astype(np.float64))[1] - 1
+    bins, place = np.unique(exponent, return_inverse=True)
+    sums = np.bincount(place, weights, minlength=len(bins))
+    return tuple(
+        ("0" if power < 0 else format_bytes(2.0**power), float(total)) for power, total in zip(bins, sums, strict=True)
+    )

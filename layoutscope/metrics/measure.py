@@ -1,0 +1,59 @@
+"""All metrics of one layout, in the order in which reports show them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from layoutscope.metrics.clumps import NEAREST, clump_metrics, nearest_neighbour_ratio, span_metrics
+from layoutscope.metrics.definition import Metric
+from layoutscope.metrics.distance import distance_metrics
+from layoutscope.metrics.files import file_metrics, free_metrics
+from layoutscope.metrics.health import health_metrics
+from layoutscope.metrics.order import order_metrics
+from layoutscope.metrics.pieces import live_nodes, main_tree, metadata_pieces, node_pieces
+from layoutscope.metrics.traces import trace_metrics
+from layoutscope.metrics.zone import zone_metric
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from layoutscope.tables import VolumeLayout
+    from layoutscope.walk.trace import AccessTrace
+
+
+def measure(layout: VolumeLayout) -> tuple[Metric, ...]:
+    """Compute every metric that needs the tables alone."""
+    return tuple(_metrics(layout))
+
+
+def measure_trace(trace: AccessTrace, layout: VolumeLayout) -> tuple[Metric, ...]:
+    """Compute every metric of a walk."""
+    return tuple(trace_metrics(trace, layout))
+
+
+def _metrics(layout: VolumeLayout) -> Iterator[Metric]:
+    yield from _locality(layout)
+    for tree in _measured_trees(layout):
+        yield from order_metrics(layout, tree)
+        yield from health_metrics(layout, tree)
+    yield from distance_metrics(layout)
+    yield from file_metrics(layout)
+    yield from free_metrics(layout)
+
+
+def _locality(layout: VolumeLayout) -> Iterator[Metric]:
+    pieces, volume_bytes = metadata_pieces(layout), layout.facts.size_bytes
+    yield from clump_metrics(pieces, "metadata")
+    yield from span_metrics(pieces, volume_bytes, "metadata")
+    main = main_tree(layout)
+    yield Metric(NEAREST, nearest_neighbour_ratio(node_pieces(layout, main), volume_bytes), main)
+    if layout.facts.filesystem == "hfsplus":
+        yield zone_metric(layout)
+
+
+def _measured_trees(layout: VolumeLayout) -> list[str]:
+    """Trees with at least two nodes at level 0, the enumerated one first."""
+    leaves = live_nodes(layout).filter(level=0)["tree"].value_counts().sort("count", descending=True)
+    main = main_tree(layout)
+    names = [str(tree) for tree, count in leaves.iter_rows() if count > 1]
+    return sorted(names, key=lambda name: name != main)

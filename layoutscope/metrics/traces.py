@@ -1,0 +1,151 @@
+"""What a walk makes the arm do: layout score, seek distances, head travel.
+
+Input: an access trace and, for metrics of nodes, the layout that it walks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.metrics.definition import Definition, Metric, define
+from layoutscope.metrics.distance import edge_distance, percentiles
+from layoutscope.metrics.files import power_of_two_histogram
+from layoutscope.metrics.pieces import live_nodes, node_edges
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from layoutscope.tables import VolumeLayout
+    from layoutscope.walk.trace import AccessTrace
+
+ENUMERATION_SCORE = define(
+    "enumeration-layout-score",
+    "Enumeration layout score",
+    unit="share",
+    denominator="nodes that the walk touches for the first time, but the first",
+    text="Share of first-touched nodes that start where the last one ended: 1 is one sweep, 0 a seek for every node.",
+    citation="dynamic layout score of Conway et al., FAST 2017, applied to metadata nodes",
+    needs="trace",
+)
+REQUEST_SCORE = define(
+    "request-layout-score",
+    "Requests in sequence",
+    unit="share",
+    denominator="reads of the host but the first",
+    text="Share of reads that start where the last one ended: a property of the host too, which may split nodes.",
+    citation="dynamic layout score of Conway et al., FAST 2017",
+    needs="trace",
+)
+SEEK_END = define(
+    "seek-distance-end",
+    "Seek from the end",
+    unit="bytes",
+    denominator="reads but the first, median",
+    text="Distance from the end of the last read to the start of this one, forward or backward.",
+    citation="btt(1), seek distances with --seek-absolute",
+    needs="trace",
+)
+SEEK_EDGE = define(
+    "seek-distance-edge",
+    "Seek from the nearest edge",
+    unit="bytes",
+    denominator="reads but the first, median",
+    text="Distance from the nearest edge of the last read; 0 where the two touch or overlap.",
+    citation="btt(1), seek distances by closeness",
+    needs="trace",
+)
+TRAVEL = define(
+    "head-travel",
+    "Head travel",
+    unit="bytes",
+    denominator="the whole walk",
+    text="Sum of the distances from the end of each read to the start of the next.",
+    citation="this project",
+    needs="trace",
+)
+STROKES = define(
+    "head-travel-strokes",
+    "Head travel in strokes",
+    unit="strokes",
+    denominator="bytes of the volume",
+    text="Head travel in widths of the volume.",
+    citation="this project",
+    needs="trace",
+)
+
+
+def trace_metrics(trace: AccessTrace, layout: VolumeLayout) -> Iterator[Metric]:
+    """Measure a walk over a layout."""
+    yield Metric(ENUMERATION_SCORE, enumeration_layout_score(trace, layout), "walk")
+    start, stop = trace.image_offset, trace.image_offset + trace.length_bytes
+    yield Metric(REQUEST_SCORE, sequential_share(start, stop), "walk")
+    from_end = np.abs(start[1:] - stop[:-1])
+    yield _distances(SEEK_END, from_end)
+    yield _distances(SEEK_EDGE, seek_from_edge(start, stop))
+    travel = float(from_end.sum())
+    yield Metric(TRAVEL, travel, "walk")
+    yield Metric(STROKES, travel / layout.facts.size_bytes, "walk")
+
+
+def _distances(definition: Definition, distance: NDArray[np.int64]) -> Metric:
+    if not len(distance):
+        return Metric(definition, None, "walk")
+    bins = tuple((f"from {label}", count) for label, count in power_of_two_histogram(distance))
+    return Metric(definition, float(np.median(distance)), "walk", percentiles(distance) + bins)
+
+
+def sequential_share(start: NDArray[np.int64], stop: NDArray[np.int64]) -> float | None:
+    """Share of runs, but the first, that start where the last one stopped; None for fewer than two."""
+    return float((start[1:] == stop[:-1]).mean()) if len(start) > 1 else None
+
+
+def seek_from_edge(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Distance of each read but the first from the nearest edge of the read before.
+
+    Parameters
+    ----------
+    start, stop : (n,) int64 arrays
+        Reads in order, in bytes.
+
+    Returns
+    -------
+    (n - 1,) int64 array
+    """
+    return edge_distance(start[:-1], stop[:-1], start[1:], stop[1:])
+
+
+def enumeration_layout_score(trace: AccessTrace, layout: VolumeLayout) -> float | None:
+    """Share of first-touched nodes that start where the last one ended; None for fewer than two nodes."""
+    nodes = live_nodes(layout).sort("image_offset")
+    edges = node_edges(layout, nodes)
+    touched = first_touches(trace.image_offset, edges.start, edges.start + nodes["size_bytes"].to_numpy())
+    return sequential_share(edges.start[touched], edges.stop[touched])
+
+
+def first_touches(
+    read_offset: NDArray[np.int64], start: NDArray[np.int64], stop: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Nodes in the order in which reads touch them first.
+
+    Parameters
+    ----------
+    read_offset : (n_reads,) int64 array
+        Where each read starts; reads outside of all nodes are left out.
+    start, stop : (n_nodes,) int64 arrays
+        The nodes in address order.
+
+    Returns
+    -------
+    (n_touched,) int64 array
+        Positions in the node arrays.
+    """
+    if not len(start):
+        return np.empty(0, np.int64)
+    node = np.searchsorted(start, read_offset, side="right") - 1
+    inside = (node >= 0) & (read_offset < stop[np.maximum(node, 0)])
+    visited, when = np.unique(node[inside], return_index=True)
+    return np.asarray(visited[np.argsort(when)], np.int64)

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from layoutscope.metrics.clumps import clump_bytes, nearest_neighbour_ratio, span_bytes
+from layoutscope.metrics.pieces import Pieces, merged, metadata_pieces, node_pieces
+from layoutscope.units import KIB, MIB
+from tests.layouts import NODE, layout, leaves
+
+
+def pieces(*runs: tuple[int, int]) -> Pieces:
+    starts = np.array([start for start, _ in runs], np.int64)
+    return Pieces(starts, starts + np.array([length for _, length in runs], np.int64))
+
+
+def test_touching_pieces_are_one_clump_at_gap_zero():
+    """Three nodes, two of them touching, are two clumps of 200 and 100 bytes."""
+    held = pieces((0, 100), (100, 100), (201, 100))
+    assert clump_bytes(held, 0).tolist() == [200, 100]
+
+
+def test_gap_is_inclusive_and_not_counted_as_metadata():
+    """A gap of exactly the limit joins; its bytes belong to nobody."""
+    held = pieces((0, 100), (100 + 64 * KIB, 100))
+    assert clump_bytes(held, 64 * KIB).tolist() == [200]
+    assert clump_bytes(held, 64 * KIB - 1).tolist() == [100, 100]
+
+
+def test_overlapping_pieces_count_their_bytes_once():
+    """A node claimed twice does not make the clump larger than the disk it covers."""
+    assert clump_bytes(pieces((0, 100), (50, 100), (60, 10)), 0).tolist() == [150]
+
+
+def test_span_cuts_the_outer_hundredths_of_the_bytes():
+    """Of 100 touching bytes the middle 98 span 98; one far byte at the end is cut off."""
+    assert span_bytes(pieces((1000, 100))) == pytest.approx(98)
+    assert span_bytes(pieces((0, 99), (10**9, 1))) == pytest.approx(98)
+
+
+def test_span_of_nothing_is_unknown():
+    """Without metadata there is no span."""
+    assert span_bytes(pieces()) is None
+
+
+def test_touching_nodes_have_nearest_neighbour_ratio_zero():
+    """Nodes without gaps are as clustered as can be."""
+    assert nearest_neighbour_ratio(pieces((0, 10), (10, 10), (20, 10)), 1000) == 0
+
+
+def test_nearest_neighbour_expectation_of_two_objects_is_a_third():
+    """Two points at random on a line are a third of it apart: such a gap has the ratio 1."""
+    assert nearest_neighbour_ratio(pieces((0, 50), (350, 50)), 1000) == pytest.approx(1)
+
+
+def test_regular_spacing_comes_near_to_two():
+    """A thousand objects at equal distances have nearly twice the random gap to their neighbour."""
+    held = Pieces(np.arange(1000) * 100 + 95, np.arange(1000) * 100 + 100)
+    assert nearest_neighbour_ratio(held, 100_095) == pytest.approx(2 * 1000 / 1002)
+
+
+def test_random_placement_has_ratio_one():
+    """The expectation is that of a simulation: points at random have a ratio of 1 within 2 %."""
+    starts = np.sort(np.random.default_rng(1).integers(0, 10**15, 20_000))
+    assert nearest_neighbour_ratio(Pieces(starts, starts + 1), 10**15) == pytest.approx(1, abs=0.02)
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(
+    st.lists(st.tuples(st.integers(0, 10**9), st.integers(1, 10**6)), min_size=2, max_size=20),
+    st.integers(0, 10**12),
+)
+def test_moving_the_volume_leaves_locality_unchanged(runs, shift):
+    """Clumps and span do not depend on where the volume lies in the image."""
+    held = pieces(*sorted(runs))
+    moved = Pieces(held.start + shift, held.stop + shift)
+    assert clump_bytes(moved, MIB).tolist() == clump_bytes(held, MIB).tolist()
+    assert span_bytes(moved) == pytest.approx(span_bytes(held), abs=0.01)
+    assert int(merged(held, 0).length.sum()) == int(clump_bytes(held, MIB).sum())
+
+
+def test_a_node_in_two_pieces_lies_in_both():
+    """The pieces of a straddling node replace its address and size."""
+    held = node_pieces(
+        layout(
+            nodes=leaves(10, 20),
+            fragments={
+                "node_row": [1, 1],
+                "device": 0,
+                "image_offset": [20 * NODE, 90 * NODE],
+                "length_bytes": NODE // 2,
+            },
+        )
+    )
+    assert held.start.tolist() == [10 * NODE, 20 * NODE, 90 * NODE]
+    assert held.length.tolist() == [NODE, NODE // 2, NODE // 2]
+
+
+def test_unclaimed_blocks_and_free_nodes_are_no_metadata():
+    """Only what is known to be metadata in use counts."""
+    regions = {
+        "device": 0,
+        "volume": 0,
+        "type": ["bitmap", "unclaimed", "pending-free"],
+        "owner": "",
+        "image_offset": [50 * NODE, 60 * NODE, 70 * NODE],
+        "length_bytes": NODE,
+    }
+    held = metadata_pieces(layout(nodes=leaves(10, 20, kind=["leaf", "free"]), regions=regions))
+    assert held.start.tolist() == [10 * NODE, 50 * NODE]

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import pytest
+
+from layoutscope.metrics import DEFINITIONS, measure, tree_summaries
+from layoutscope.metrics.distance import distance_metrics
+from layoutscope.metrics.files import file_metrics, free_metrics, power_of_two_histogram
+from layoutscope.metrics.health import health_metrics
+from layoutscope.metrics.zone import zone_bytes, zone_metric
+from layoutscope.units import GIB, MIB
+from tests.layouts import NODE, data, entries, layout, leaves
+
+
+def by_name(metrics):
+    return {metric.name: metric for metric in metrics}
+
+
+def test_contiguous_extents_are_one_fragment():
+    """Two extents that touch are no fragmentation: score 1, one fragment."""
+    measured = by_name(file_metrics(layout(extents=data((20, 10, 2), (20, 12, 3)))))
+    assert measured["file-layout-score"].value == 1
+    assert measured["fragments-per-file"].value == 1
+
+
+def test_layout_score_counts_breaks_over_all_blocks():
+    """Files of 4 blocks in 2 pieces and of 3 in 1: 1 break on 3 + 2 steps; a file of one block does not count."""
+    measured = by_name(file_metrics(layout(extents=data((20, 10, 2), (20, 50, 2), (21, 80, 3), (22, 99, 1)))))
+    assert measured["file-layout-score"].value == pytest.approx(1 - 1 / 5)
+    assert measured["fragments-per-file"].value == pytest.approx(4 / 3)
+    assert measured["fragments-per-file"].parts == (("1", 2), ("2", 1))
+
+
+def test_holes_are_no_fragments():
+    """A hole takes no block; the block behind it that touches the one before stays in one piece."""
+    measured = by_name(file_metrics(layout(extents=data((20, 10, 2), (20, -1, 5), (20, 12, 2)))))
+    assert measured["fragments-per-file"].value == 1
+
+
+def test_a_neighbour_of_another_file_is_a_new_fragment():
+    """Two files that touch on disk are two fragments."""
+    measured = by_name(file_metrics(layout(extents=data((20, 10, 2), (21, 12, 2)))))
+    assert measured["fragments-per-file"].value == 1
+    assert measured["fragments-per-file"].parts == (("1", 2),)
+
+
+def test_free_space_is_binned_by_powers_of_two():
+    """Runs of 1, 2 and 3 blocks fall into the bins 4 KiB and 8 KiB; the largest is half of the space."""
+    free = {
+        "device": 0,
+        "volume": 0,
+        "image_offset": [0, 10 * NODE, 20 * NODE],
+        "length_bytes": [NODE, 2 * NODE, 3 * NODE],
+    }
+    measured = by_name(free_metrics(layout(free=free)))
+    assert measured["free-extents"].value == 3
+    assert measured["free-extents"].parts == (("4.00 KiB", NODE), ("8.00 KiB", 5 * NODE))
+    assert measured["free-largest-share"].value == 0.5
+
+
+def test_histogram_bins_are_lower_bounds():
+    """2^k is the first size of its bin and 2^k - 1 the last of the one below; 0 has its own."""
+    import numpy as np
+
+    assert power_of_two_histogram(np.array([0, 1023, 1024, 2047])) == (("0", 1), ("512 B", 1), ("1.00 KiB", 2))
+
+
+def test_fill_is_used_over_room_and_by_level():
+    """Leaves with 2,000 of 4,000 bytes are half full; the index node with 1,000 of 4,000 a quarter."""
+    nodes = leaves(
+        1,
+        2,
+        3,
+        level=[0, 0, 1],
+        kind=["leaf", "leaf", "index"],
+        used_bytes=[2000, 2000, 1000],
+        free_bytes=[2000, 2000, 3000],
+    )
+    measured = by_name(health_metrics(layout(nodes=nodes), "catalog"))
+    assert measured["leaf-fill"].value == 0.5
+    assert measured["leaf-fill"].parts == (("level 0", 0.5), ("level 1", 0.25))
+    assert measured["tree-height"].value == 2
+
+
+def test_density_counts_nodes_per_thousand_entries():
+    """Three nodes for two entries are 1,500 for a thousand."""
+    rows = entries((1, 2, "a", "directory", 0), (2, 16, "b", "file", 1))
+    measured = by_name(health_metrics(layout(nodes=leaves(1, 2, 3), entries=rows), "catalog"))
+    assert measured["nodes-per-1000-entries"].value == 1500
+
+
+def test_age_is_counted_from_the_newest_transaction():
+    """Nodes of transactions 7, 5 and 1 on a volume at 7 are 0, 2 and 6 old."""
+    nodes = leaves(1, 2, 3, tree="fs", xid=[7, 5, 1])
+    measured = by_name(health_metrics(layout(nodes=nodes, filesystem="apfs", stamp=7), "fs"))
+    assert measured["age-xid"].value == 2
+
+
+def test_age_is_left_out_where_nodes_carry_no_transaction():
+    """HFS+ nodes have no xid and so no age."""
+    assert "age-xid" not in by_name(health_metrics(layout(nodes=leaves(1, 2)), "catalog"))
+
+
+def test_inode_to_data_is_the_gap_between_edges():
+    """Leaf at block 1, data at block 11: nine blocks between; data right in front of the leaf: nothing."""
+    rows = entries((2, 20, "a", "file", 0), (2, 21, "b", "file", 1))
+    made = layout(nodes=leaves(1, 31), entries=rows, extents=data((20, 11, 2), (21, 29, 2)))
+    measured = by_name(distance_metrics(made))
+    assert measured["metadata-to-data"].value == 9 * NODE / 2
+
+
+def test_hard_links_count_once():
+    """Two names of one file are one distance."""
+    rows = entries((2, 20, "a", "file", 0), (2, 20, "b", "file", 0), (2, 21, "c", "file", 0))
+    made = layout(nodes=leaves(1), entries=rows, extents=data((20, 2, 1), (21, 12, 1)))
+    assert by_name(distance_metrics(made))["metadata-to-data"].value == 10 * NODE / 2
+
+
+def test_parent_to_child_and_object_map_follow_references():
+    """The child at block 5 lies 3 blocks behind its parent at 1; the object map at block 9 also 3 from it."""
+    nodes = leaves(
+        1,
+        5,
+        9,
+        tree=["fs", "fs", "omap"],
+        level=[1, 0, 0],
+        kind=["index", "leaf", "leaf"],
+        parent_row=[None, 0, None],
+        omap_leaf_row=[None, 2, None],
+    )
+    measured = by_name(distance_metrics(layout(nodes=nodes, filesystem="apfs")))
+    assert measured["parent-to-child"].value == 3 * NODE
+    assert measured["omap-to-target"].value == 3 * NODE
+
+
+def test_metadata_zone_follows_the_kernel():
+    """16 GiB of 4 KiB blocks: 512 KiB bitmap, 8 MiB journal, 11 clumps of 4 MiB, 80 MiB hot files: 256 MiB."""
+    regions = {
+        "device": 0,
+        "volume": 0,
+        "type": ["allocation", "journal"],
+        "owner": "",
+        "image_offset": [NODE, MIB],
+        "length_bytes": [512 * 1024, 8 * MIB],
+    }
+    made = layout(
+        nodes=leaves(4000, 4001), regions=regions, size_bytes=16 * GIB, details={"catalog_clump_bytes": 4 * MIB}
+    )
+    # 4096 + 512 KiB + 4096 + 8 MiB + 44 MiB + 80 MiB = 132.5 MiB, rounded up to 128 MiB
+    assert zone_bytes(made) == (256 * MIB, "")
+    assert zone_metric(made).value == 1
+
+
+@pytest.mark.parametrize(("size_bytes", "reason"), [(GIB, "10 GiB"), (20 * GIB, "journal")])
+def test_small_or_unjournaled_volumes_have_no_zone(size_bytes, reason):
+    """The kernel keeps no zone there, and the metric says so."""
+    metric = zone_metric(layout(nodes=leaves(1), size_bytes=size_bytes))
+    assert metric.value is None
+    assert reason in metric.note
+
+
+def test_tree_summary_counts_levels_pieces_and_clumps():
+    """Two touching leaves and one far index node: 2 + 1 nodes, two pieces, two thirds clumped; one free node apart."""
+    nodes = leaves(
+        1, 2, 1000, 1001, level=[0, 0, 1, None], kind=["leaf", "leaf", "index", "free"], key_rank=[0, 1, 0, None]
+    )
+    (summary,) = tree_summaries(layout(nodes=nodes))
+    assert summary.nodes_by_level == (2, 1)
+    assert (summary.free_nodes, summary.other_nodes) == (1, 0)
+    assert (summary.pieces, summary.size_bytes, summary.records) == (2, 3 * NODE, 8)
+    assert summary.clumped_share == pytest.approx(2 / 3)
+
+
+def test_empty_layout_has_metrics_without_values():
+    """Nothing to measure is no error: every metric comes without a value or with zero."""
+    for metric in measure(layout()):
+        assert metric.value in (None, 0)
+
+
+def test_every_definition_says_unit_denominator_text_and_source():
+    """A metric is printed with its definition, so none may be missing."""
+    assert len(DEFINITIONS) > 20
+    for definition in DEFINITIONS.values():
+        assert all((definition.unit, definition.denominator, definition.text, definition.citation))
+        assert definition.text.endswith(".")

@@ -18,6 +18,18 @@ CODES: Final[dict[str, str]] = {
     "truncated": "A structure ends past the end of the image.",
     "checksum-mismatch": "A stored checksum differs from the computed one.",
     "unread-area": "An area of the image was never read (bad sectors); nothing is claimed about it.",
+    "gpt-primary-damaged": "The primary GPT is damaged; the backup is used where it is whole.",
+    "gpt-backup-damaged": "The backup GPT is damaged or absent; the primary is whole.",
+    "gpt-backup-missing": "The backup GPT lies past the end of the image, which may be cut off.",
+    "gpt-copies-differ": "Both copies of the GPT are whole, but name different partitions.",
+    "partition-chain": "A partition map breaks off, or its records lead in a loop.",
+    "partition-limit": "A partition map claims more entries than are looked at.",
+    "partition-outside": "A partition does not lie in the image.",
+    "partition-truncated": "A partition ends past the end of the image.",
+    "partition-overlap": "Two partitions of a map overlap.",
+    "partition-content": "A partition does not hold what its type promises.",
+    "stale-partition-map": "A volume fills the image; an older partition map in it is left aside.",
+    "volume-header-lost": "The volume header is absent or overwritten; its copy or a map tells of the volume.",
 }
 """Every finding code and what it means; the README's table is made from this."""
 

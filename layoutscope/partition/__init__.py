@@ -1,1 +1,18 @@
-"""Where volumes lie on a disk."""
+"""Partition maps and volumes: GPT, MBR, Apple Partition Map, the HFS wrapper and bare volumes."""
+
+from __future__ import annotations
+
+from layoutscope.partition.choice import choose, refusal, select_name
+from layoutscope.partition.search import find_volumes
+from layoutscope.partition.tables import MapRegion, Partition, VolumeCandidate, VolumeSearch
+
+__all__ = [
+    "MapRegion",
+    "Partition",
+    "VolumeCandidate",
+    "VolumeSearch",
+    "choose",
+    "find_volumes",
+    "refusal",
+    "select_name",
+]

@@ -1,0 +1,117 @@
+"""Apple Partition Map.
+
+Inside Macintosh: Devices, chapter 3. One block an entry, from block 1 on; each entry knows how many there are. The
+driver descriptor in block 0 tells the block size, but CDs may say 2048 there and have a map in blocks of 512.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from layoutscope.errors import FormatError
+from layoutscope.findings import Finding, from_error
+from layoutscope.ondisk import bulk, grammar
+from layoutscope.partition.tables import MapRegion, Partition, PartitionTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from layoutscope.image.source import Source
+
+BLOCK_SIZES: Final = (512, 2048, 1024, 4096)
+MAX_ENTRIES: Final = 256
+_DECLARED: Final = {
+    "Apple_HFS": "hfsplus",
+    "Apple_HFSX": "hfsplus",
+    "Apple_APFS": "apfs",
+    "Apple_CoreStorage": "corestorage",
+}
+NO_VOLUME: Final = ("Apple_partition_map", "Apple_Free", "Apple_Void", "Apple_Scratch", "Apple_Extra", "Apple_Patches")
+"""Types that hold no volume: the map itself and space that nobody uses; drivers are named Apple_Driver and so on."""
+
+
+def block_sizes(source: Source) -> list[int]:
+    """List the block sizes for which a partition map stands in block 1, the one of the driver descriptor first."""
+    declared = _declared_block_size(source)
+    sizes = sorted({*BLOCK_SIZES, declared} - {0}, key=lambda size: (size != declared, BLOCK_SIZES.index(size)))
+    return [size for size in sizes if _has_entry(source, size)]
+
+
+def _declared_block_size(source: Source) -> int:
+    """Return the block size of the driver descriptor, 0 if there is none or it makes no sense."""
+    try:
+        data = source.read(0, bulk.size("apm.driver_descriptor_map"))
+        block0 = grammar.parse(grammar.Apm.DriverDescriptorMap, data, structure="driver descriptor map", image_offset=0)
+    except FormatError:
+        return 0
+    return block0.block_size if block0.block_size in BLOCK_SIZES else 0
+
+
+def _has_entry(source: Source, block_size: int) -> bool:
+    try:
+        _entry(source, 1, block_size)
+    except FormatError:
+        return False
+    return True
+
+
+def _entry(source: Source, number: int, block_size: int) -> grammar.Apm.PartitionEntry:
+    place = number * block_size
+    data = source.read(place, bulk.size("apm.partition_entry"))
+    return grammar.parse(grammar.Apm.PartitionEntry, data, structure="partition map entry", image_offset=place)
+
+
+def read_apm(source: Source, block_size: int) -> PartitionTable:
+    """Read the map in blocks of a given size.
+
+    Parameters
+    ----------
+    source : Source
+        The whole disk.
+    block_size : int
+        In bytes, one of :func:`block_sizes`.
+    """
+    findings: list[Finding] = []
+    num_entries = _entry(source, 1, block_size).num_map_entries
+    if not 0 < num_entries <= MAX_ENTRIES:
+        message = f"the map claims {num_entries:,} entries; at most {MAX_ENTRIES} are looked at"
+        findings.append(Finding("partition-limit", "error", "partition map entry", block_size, message))
+    count = min(num_entries, MAX_ENTRIES)
+    partitions = tuple(_partitions(source, block_size, count, findings))
+    return PartitionTable("APM", partitions, _regions(source, block_size, max(1, count)), tuple(findings))
+
+
+def _regions(source: Source, block_size: int, count: int) -> tuple[MapRegion, ...]:
+    regions = (MapRegion("apm", block_size, count * block_size, "partition map"),)
+    if _declared_block_size(source):
+        return (MapRegion("apm", 0, min(block_size, 512), "driver descriptor map"), *regions)
+    return regions
+
+
+def _partitions(source: Source, block_size: int, count: int, findings: list[Finding]) -> Iterator[Partition]:
+    for number in range(1, count + 1):
+        try:
+            entry = _entry(source, number, block_size)
+        except FormatError as error:
+            # The rest of a map whose entry is broken may still be there, but its count cannot be trusted.
+            findings.append(from_error(error, code="partition-chain"))
+            return
+        start = (entry.start_block + entry.data_start_block) * block_size
+        size = (entry.num_blocks - min(entry.data_start_block, entry.num_blocks)) * block_size
+        type_name = _text(entry.partition_type)
+        if size and start < source.size_bytes:
+            yield Partition(
+                "APM", number, start, size, _text(entry.partition_name), type_name, _DECLARED.get(type_name, "")
+            )
+        elif size:
+            findings.append(_outside(number, block_size, start, size))
+
+
+def _outside(number: int, block_size: int, start: int, size: int) -> Finding:
+    message = f"partition {number} does not lie in the image"
+    found = f"{start:,} to {start + size:,}"
+    return Finding("partition-outside", "error", "partition map entry", number * block_size, message, found=found)
+
+
+def _text(raw: bytes) -> str:
+    return raw.split(b"\0", 1)[0].decode("mac_roman", errors="replace")

@@ -1,0 +1,140 @@
+"""Choosing among the volumes of an image, and refusing what cannot be read, by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from layoutscope.errors import ImageError, UnsupportedError, UsageError
+from layoutscope.partition.probe import probe
+from layoutscope.partition.tables import VolumeCandidate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from layoutscope.image.source import Source
+    from layoutscope.partition.tables import VolumeSearch
+
+UNSUPPORTED: Final[dict[str, str]] = {
+    "core-storage": "The partition belongs to CoreStorage (FileVault 2, Fusion drives of 10.8 to 10.12).",
+    "classic-hfs": "The volume is classic HFS without an HFS+ volume in it.",
+    "foreign-file-system": "The volume has another file system; it is named.",
+}
+"""Codes of the refusals of this package, and what each means."""
+
+_CORE_STORAGE_ADVICE: Final = "unlock or revert it on a Mac, then read the logical volume's own device"
+
+
+def choose(
+    source: Source, search: VolumeSearch, *, partition: int | None = None, volume_at: int | None = None
+) -> tuple[VolumeCandidate, ...]:
+    """Return the volumes that were asked for, all readable ones by default.
+
+    Parameters
+    ----------
+    source : Source
+        The image.
+    search : VolumeSearch
+        What was found on it.
+    partition : int, optional
+        Number of a partition.
+    volume_at : int, optional
+        Where a volume starts, in bytes from the start of the image, whether a map names it or not.
+
+    Raises
+    ------
+    UsageError
+        If there is no such partition, or nothing starts at that byte.
+    UnsupportedError
+        If what is there is not read; it is named.
+    ImageError
+        If nothing on the image is recognised.
+    """
+    if volume_at is not None:
+        return (_at(source, search, volume_at),)
+    found = search.candidates
+    if partition is not None:
+        found = tuple(candidate for candidate in found if candidate.partition == partition)
+        if not found:
+            raise UsageError(f"{source.name}: no volume in partition {partition}; {_available(search)}")
+    readable = tuple(candidate for candidate in found if candidate.is_readable)
+    if not readable:
+        raise refusal(source.name, found)
+    return readable
+
+
+def _available(search: VolumeSearch) -> str:
+    numbers = [str(candidate.partition) for candidate in search.candidates if candidate.partition is not None]
+    return f"there are partitions {', '.join(numbers)}" if numbers else "the image has no partition map"
+
+
+def _at(source: Source, search: VolumeSearch, volume_at: int) -> VolumeCandidate:
+    known = [candidate for candidate in search.readable if candidate.image_offset == volume_at]
+    if known:
+        return known[0]
+    if not 0 <= volume_at < source.size_bytes:
+        raise UsageError(f"{source.name}: byte {volume_at:,} lies outside the image of {source.size_bytes:,} bytes")
+    content = probe(source, volume_at, source.size_bytes - volume_at)
+    layers = (f"byte {volume_at}", *content.layers)
+    start = volume_at + content.volume_offset
+    found = VolumeCandidate(content.kind, content.label, start, content.size_bytes, (*layers, content.label))
+    if content.kind == "unknown":
+        raise UsageError(f"{source.name}: no volume starts at byte {volume_at:,}")
+    if not found.is_readable:
+        raise refusal(source.name, (found,))
+    return found
+
+
+def refusal(name: str, found: Sequence[VolumeCandidate]) -> ImageError | UnsupportedError:
+    """Say in one line why nothing of an image can be read."""
+    known = [candidate for candidate in found if candidate.kind != "unknown"]
+    if not known:
+        return ImageError(f"{name}: no HFS+ or APFS volume found" + _stacks(found))
+    kinds = {candidate.kind for candidate in known}
+    message = f"{name}: holds {_list(known)}, which is not read"
+    if "corestorage" in kinds:
+        return UnsupportedError(message, code="core-storage", advice=_CORE_STORAGE_ADVICE)
+    if "hfs" in kinds:
+        return UnsupportedError(message, code="classic-hfs")
+    return UnsupportedError(message, code="foreign-file-system", advice="only HFS+, HFSX and APFS are")
+
+
+def _stacks(found: Sequence[VolumeCandidate]) -> str:
+    stacks = [" > ".join(candidate.stack) for candidate in found if len(candidate.stack) > 1]
+    return f" ({'; '.join(stacks[:8])})" if stacks else ""
+
+
+def _list(found: Sequence[VolumeCandidate]) -> str:
+    return "; ".join(" > ".join(candidate.stack) for candidate in found[:8])
+
+
+def select_name(names: Sequence[str], wanted: str) -> int:
+    """Find a volume by name or by number.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The volumes' names in order.
+    wanted : str
+        A name, exact or without regard to case where that is unambiguous, or a number from 1.
+
+    Returns
+    -------
+    int
+        Its index, from 0.
+
+    Raises
+    ------
+    UsageError
+        If none or several match.
+    """
+    for matches in (
+        [index for index, name in enumerate(names) if name == wanted],
+        [index for index, name in enumerate(names) if name.casefold() == wanted.casefold()],
+        [int(wanted) - 1] if wanted.isdecimal() and 0 < int(wanted) <= len(names) else [],
+    ):
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            raise UsageError(f"{len(matches)} volumes are named {wanted!r}; choose by number, 1 to {len(names)}")
+    listed = ", ".join(f"{number} {name!r}" for number, name in enumerate(names, 1))
+    raise UsageError(f"no volume {wanted!r}; there are {listed or 'none'}")

@@ -1,0 +1,254 @@
+"""GUID Partition Table.
+
+UEFI Specification 2.10, chapter 5. Two copies, each with a checksum over its header and one over its entries; the
+backup serves where the primary is damaged. Nothing names the sector size: the header in LBA 1 gives it away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.errors import ChecksumError, FormatError, TruncatedError
+from layoutscope.findings import Finding, from_error
+from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk.checksum import crc32
+from layoutscope.partition.guids import name_of
+from layoutscope.partition.tables import MapRegion, Partition, PartitionTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from layoutscope.image.source import Source
+
+SECTOR_SIZES: Final = (512, 4096)
+MAX_ENTRIES_BYTES: Final = 4 * 1024**2
+MAX_PARTITIONS: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """One copy of the table: header and entries as they stand, and what is wrong with them."""
+
+    header: grammar.Gpt.Header
+    entries: bytes
+    image_offset: int
+    sector_size: int
+    owner: str
+    problem: FormatError | None
+
+    @property
+    def regions(self) -> tuple[MapRegion, ...]:
+        entries = self.header.entries_lba * self.sector_size
+        return (
+            MapRegion("gpt-header", self.image_offset, self.sector_size, self.owner),
+            MapRegion("gpt-entries", entries, len(self.entries), self.owner),
+        )
+
+
+class _AbsentError(FormatError):
+    """There is no header at that place, not even a damaged one."""
+
+
+def read_gpt(source: Source) -> PartitionTable | None:
+    """Read the table whose primary header stands in LBA 1; None if there is none.
+
+    Damage of the primary leads to the backup, with a finding ``gpt-primary-damaged``.
+    """
+    for sector_size in _sector_sizes(source):
+        try:
+            primary = _load(source, sector_size, sector_size, "primary")
+        except _AbsentError:
+            continue
+        except FormatError as error:
+            return _from_backup(source, sector_size, error, None)
+        if primary.problem is not None:
+            return _from_backup(source, sector_size, primary.problem, primary)
+        return _with_backup(source, primary)
+    return None
+
+
+def read_backup_gpt(source: Source) -> PartitionTable | None:
+    """Read the backup in the last sector, for disks whose start is lost; None if there is none that is whole."""
+    for sector_size in _sector_sizes(source):
+        error = FormatError("is absent", structure="GPT header", image_offset=sector_size)
+        table = _from_backup(source, sector_size, error, None)
+        if table is not None and table.partitions:
+            return table
+    return None
+
+
+def _sector_sizes(source: Source) -> list[int]:
+    """List the likely sector sizes, the device's own first."""
+    fitting = [size for size in SECTOR_SIZES if source.size_bytes >= 2 * size]
+    return sorted(fitting, key=lambda size: (size != source.sector_size_bytes, size))
+
+
+def _load(source: Source, image_offset: int, sector_size: int, owner: str) -> _Copy:
+    """Read one copy.
+
+    Raises
+    ------
+    _AbsentError
+        If no signature stands there.
+    FormatError
+        If the header cannot be used at all, or its entries lie outside the image.
+    """
+    data = source.read(image_offset, sector_size)
+    try:
+        header = grammar.parse(grammar.Gpt.Header, data, structure="GPT header", image_offset=image_offset)
+    except FormatError as error:
+        kind = _AbsentError if error.image_offset == image_offset else FormatError
+        raise kind(
+            error.reason,
+            structure="GPT header",
+            image_offset=error.image_offset,
+            expected=error.expected,
+            found=error.found,
+        ) from error
+    entries = _entries(source, header, image_offset, sector_size)
+    problem = _header_problem(header, data, image_offset) or _entries_problem(header, entries, sector_size)
+    return _Copy(header, entries, image_offset, sector_size, owner, problem)
+
+
+def _entries(source: Source, header: grammar.Gpt.Header, image_offset: int, sector_size: int) -> bytes:
+    length = header.num_entries * header.len_entry
+    if length > MAX_ENTRIES_BYTES:
+        raise FormatError(
+            "the array of entries is too large",
+            structure="GPT header",
+            image_offset=image_offset + bulk.offset("gpt.header", "num_entries"),
+            expected=f"at most {MAX_ENTRIES_BYTES:,} bytes",
+            found=f"{length:,}",
+        )
+    return source.read(header.entries_lba * sector_size, length)
+
+
+def _header_problem(header: grammar.Gpt.Header, data: bytes, image_offset: int) -> FormatError | None:
+    place, field = bulk.offset("gpt.header", "header_crc32"), bulk.offset("gpt.header", "reserved")
+    covered = data[:place] + bytes(field - place) + data[field : header.len_header]
+    return _compare("GPT header", image_offset, header.header_crc32, crc32(covered))
+
+
+def _entries_problem(header: grammar.Gpt.Header, entries: bytes, sector_size: int) -> FormatError | None:
+    return _compare("GPT entries", header.entries_lba * sector_size, header.entries_crc32, crc32(entries))
+
+
+def _compare(structure: str, image_offset: int, stored: int, computed: int) -> ChecksumError | None:
+    if stored == computed:
+        return None
+    return ChecksumError(
+        "the checksum is wrong",
+        structure=structure,
+        image_offset=image_offset,
+        expected=f"{computed:#010x}",
+        found=f"{stored:#010x}",
+    )
+
+
+def _with_backup(source: Source, primary: _Copy) -> PartitionTable:
+    """Use a sound primary, and say what is odd about the backup."""
+    place = primary.header.alternate_lba * primary.sector_size
+    try:
+        backup = _load(source, place, primary.sector_size, "backup")
+    except TruncatedError as error:
+        return _table(source, primary, [_finding("gpt-backup-missing", error, "the backup lies past the image's end")])
+    except FormatError as error:
+        return _table(source, primary, [_finding("gpt-backup-damaged", error)])
+    findings = _backup_findings(primary, backup)
+    return _table(source, primary, findings, backup.regions)
+
+
+def _backup_findings(primary: _Copy, backup: _Copy) -> list[Finding]:
+    if backup.problem is not None:
+        return [_finding("gpt-backup-damaged", backup.problem)]
+    if backup.entries == primary.entries:
+        return []
+    message = "both copies of the table are sound, but their entries differ; the primary is used"
+    return [Finding("gpt-copies-differ", "warning", "GPT entries", backup.regions[1].image_offset, message)]
+
+
+def _finding(code: str, error: FormatError, message: str = "") -> Finding:
+    return Finding(
+        code, "warning", error.structure, error.image_offset, message or error.reason, error.expected, error.found
+    )
+
+
+def _from_backup(source: Source, sector_size: int, damage: FormatError, primary: _Copy | None) -> PartitionTable | None:
+    """Use the backup; without a sound one the damaged primary, so far as it goes."""
+    backup = _find_backup(source, sector_size, primary)
+    if backup is not None:
+        finding = _finding("gpt-primary-damaged", damage, f"{damage.reason}; the backup is used")
+        regions = primary.regions if primary is not None else ()
+        return _table(source, backup, [finding], regions)
+    if primary is None:
+        regions = (MapRegion("gpt-header", damage.image_offset, sector_size, "primary"),)
+        return PartitionTable("GPT", (), regions, (from_error(damage, code="gpt-primary-damaged"),))
+    return _table(source, primary, [from_error(damage, code="gpt-primary-damaged")])
+
+
+def _find_backup(source: Source, sector_size: int, primary: _Copy | None) -> _Copy | None:
+    places = [source.size_bytes // sector_size - 1]
+    if primary is not None:
+        places.append(primary.header.alternate_lba)
+    for lba in places:
+        try:
+            backup = _load(source, lba * sector_size, sector_size, "backup")
+        except FormatError:
+            continue
+        if backup.problem is None:
+            return backup
+    return None
+
+
+def _table(
+    source: Source, copy: _Copy, findings: list[Finding], other_regions: tuple[MapRegion, ...] = ()
+) -> PartitionTable:
+    partitions = tuple(_partitions(source, copy, findings))
+    return PartitionTable("GPT", partitions, copy.regions + other_regions, tuple(findings))
+
+
+def _partitions(source: Source, copy: _Copy, findings: list[Finding]) -> Iterator[Partition]:
+    size, base = copy.header.len_entry, copy.regions[1].image_offset
+    used = _used_entries(copy)
+    if len(used) > MAX_PARTITIONS:
+        message = f"{len(used)} partitions; the first {MAX_PARTITIONS} are looked at"
+        findings.append(Finding("partition-limit", "error", "GPT entries", base, message))
+    for number in used[:MAX_PARTITIONS]:
+        data = copy.entries[number * size : (number + 1) * size]
+        entry = grammar.parse(
+            grammar.Gpt.PartitionEntry, data, structure="GPT entry", image_offset=base + number * size
+        )
+        start, stop = entry.starting_lba * copy.sector_size, (entry.ending_lba + 1) * copy.sector_size
+        if not start < stop or start >= source.size_bytes:
+            findings.append(_outside(base + number * size, number + 1, start, stop, source))
+            continue
+        type_name, declared = name_of(entry.type_guid)
+        yield Partition("GPT", number + 1, start, stop - start, _name(entry.partition_name), type_name, declared)
+
+
+def _used_entries(copy: _Copy) -> list[int]:
+    """Return the numbers, from 0, of the entries whose type is not all zeros."""
+    flat = np.frombuffer(copy.entries, np.uint8)
+    positions = np.arange(copy.header.num_entries, dtype=np.int64) * copy.header.len_entry
+    types = np.ascontiguousarray(bulk.records("gpt.partition_entry", flat, positions)["type_guid"])
+    is_used = types.view(np.uint8).reshape(len(positions), -1).any(axis=1)
+    return [int(number) for number in np.flatnonzero(is_used)]
+
+
+def _outside(image_offset: int, number: int, start: int, stop: int, source: Source) -> Finding:
+    return Finding(
+        "partition-outside",
+        "error",
+        f"GPT entry {number}",
+        image_offset,
+        f"partition {number} does not lie in the image",
+        f"a range before byte {source.size_bytes:,}",
+        f"{start:,} to {stop:,}",
+    )
+
+
+def _name(raw: bytes) -> str:
+    return raw.decode("utf-16-le", errors="replace").split("\0", 1)[0]

@@ -1,0 +1,202 @@
+"""Finding all volumes of an image, through whatever partition maps it has.
+
+Hybrid disks carry several maps over the same partitions; what starts at the same byte counts once, under the first of
+GPT, APM and MBR that names it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from layoutscope.findings import Finding
+from layoutscope.partition import apm, gpt, mbr
+from layoutscope.partition.probe import Content, probe
+from layoutscope.partition.tables import MapRegion, Partition, PartitionTable, VolumeCandidate, VolumeSearch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from layoutscope.image.source import Source
+
+_MBR_SECTOR_SIZES: Final = (512, 4096)
+
+
+@dataclass(frozen=True, slots=True)
+class _Probed:
+    """A map, with the content of each of its partitions."""
+
+    table: PartitionTable
+    contents: tuple[tuple[Partition, Content], ...]
+
+    @property
+    def num_recognised(self) -> int:
+        return sum(content.kind != "unknown" for _, content in self.contents)
+
+    @property
+    def has_readable(self) -> bool:
+        return any(content.kind in ("hfsplus", "apfs") for _, content in self.contents)
+
+
+def find_volumes(source: Source) -> VolumeSearch:
+    """Find all volumes of an image.
+
+    Parameters
+    ----------
+    source : Source
+        A disk, a partition or a volume.
+
+    Returns
+    -------
+    VolumeSearch
+        Volumes, partitions, the maps' own structures, and findings. Never fails on the content.
+    """
+    maps = _maps(source)
+    bare = probe(source, 0, source.size_bytes)
+    is_bare = bare.kind in ("hfsplus", "apfs") and not any(found.has_readable for found in maps)
+    if is_bare:
+        return _bare(bare, maps)
+    if not maps and bare.kind in ("unknown", "hfs"):
+        lost = gpt.read_backup_gpt(source)
+        maps = [_probed(source, lost)] if lost is not None else []
+    if not maps:
+        return _bare(bare, maps)
+    return _mapped(source, maps)
+
+
+def _maps(source: Source) -> list[_Probed]:
+    """Read every map that is there."""
+    tables = [table for table in (gpt.read_gpt(source),) if table is not None]
+    found = [_probed(source, table) for table in tables]
+    found += _best(source, apm.block_sizes(source), lambda size: apm.read_apm(source, size))
+    sizes = sorted(_MBR_SECTOR_SIZES, key=lambda size: size != source.sector_size_bytes)
+    return found + _best(source, sizes, lambda size: mbr.read_mbr(source, size))
+
+
+def _best(source: Source, sizes: Iterable[int], read: Callable[[int], PartitionTable | None]) -> list[_Probed]:
+    """Read a map whose unit is unknown with the unit under which most of its partitions make sense."""
+    tables = [table for table in map(read, sizes) if table is not None]
+    probed = [_probed(source, table) for table in tables]
+    return [max(probed, key=lambda found: found.num_recognised)] if probed else []
+
+
+def _probed(source: Source, table: PartitionTable) -> _Probed:
+    wanted = [partition for partition in table.partitions if _may_hold_volume(partition)]
+    return _Probed(table, tuple((item, probe(source, item.image_offset, item.size_bytes)) for item in wanted))
+
+
+def _may_hold_volume(partition: Partition) -> bool:
+    name = partition.type_name
+    return not (
+        name in apm.NO_VOLUME or name.startswith(("Apple_Driver", "Apple_FWDriver")) or name == "gpt_protective"
+    )
+
+
+def _bare(content: Content, maps: list[_Probed]) -> VolumeSearch:
+    """Return a volume that fills the image; maps beside it are remains of an earlier use."""
+    candidate = _candidate(content, 0, content.layers)
+    stale = [
+        Finding(
+            "stale-partition-map",
+            "info",
+            found.table.scheme,
+            found.table.regions[0].image_offset,
+            f"a volume fills the image; the {found.table.scheme} in it leads nowhere and is left aside",
+        )
+        for found in maps
+        if found.table.partitions
+    ]
+    return VolumeSearch((candidate,), (), content.regions, (*content.findings, *stale), ())
+
+
+def _candidate(content: Content, image_offset: int, layers: tuple[str, ...]) -> VolumeCandidate:
+    return VolumeCandidate(
+        content.kind,
+        content.label,
+        image_offset + content.volume_offset,
+        content.size_bytes,
+        (*layers, content.label),
+        name=content.name,
+    )
+
+
+def _mapped(source: Source, maps: list[_Probed]) -> VolumeSearch:
+    candidates: dict[int, VolumeCandidate] = {}
+    partitions: dict[tuple[int, int], Partition] = {}
+    regions: list[MapRegion] = []
+    findings: list[Finding] = []
+    for found in maps:
+        regions += found.table.regions
+        findings += [*found.table.findings, *_odd_extents(source, found.table)]
+        for partition in found.table.partitions:
+            if partition.type_name != "gpt_protective":
+                partitions.setdefault((partition.image_offset, partition.size_bytes), partition)
+        _add_candidates(found, candidates, regions, findings)
+    schemes = tuple(dict.fromkeys(partition.scheme for partition in partitions.values()))
+    regions.sort(key=lambda region: region.image_offset)
+    return VolumeSearch(
+        tuple(candidates.values()), tuple(partitions.values()), tuple(regions), tuple(findings), schemes
+    )
+
+
+def _add_candidates(
+    found: _Probed, candidates: dict[int, VolumeCandidate], regions: list[MapRegion], findings: list[Finding]
+) -> None:
+    for partition, content in found.contents:
+        candidate = _in_partition(partition, content)
+        if candidate.image_offset in candidates:
+            continue
+        candidates[candidate.image_offset] = candidate
+        regions += content.regions
+        findings += [*content.findings, *_broken_promise(partition, content)]
+
+
+def _in_partition(partition: Partition, content: Content) -> VolumeCandidate:
+    """Name the volume of a partition; one that its type promises is tried even if nothing is recognised."""
+    kind, label = content.kind, content.label
+    if kind == "unknown" and partition.declared:
+        kind, label = partition.declared, {"hfsplus": "HFS+", "apfs": "APFS"}.get(partition.declared, "CoreStorage")
+    return VolumeCandidate(
+        kind,
+        label,
+        partition.image_offset + content.volume_offset,
+        content.size_bytes,
+        (partition.scheme, f"partition {partition.number}", *content.layers, label),
+        partition.number,
+        partition.name or content.name,
+        partition.type_name,
+    )
+
+
+def _broken_promise(partition: Partition, content: Content) -> list[Finding]:
+    if content.kind != "unknown" or not partition.declared:
+        return []
+    message = f"partition {partition.number} is of type {partition.type_name}, but does not start like it"
+    return [Finding("partition-content", "error", f"{partition.scheme} partition", partition.image_offset, message)]
+
+
+def _odd_extents(source: Source, table: PartitionTable) -> list[Finding]:
+    """Report partitions that end past the image, or overlap the one before."""
+    findings = []
+    space = sorted(filter(_is_space, table.partitions), key=lambda item: (item.image_offset, item.number))
+    end, owner = 0, 0
+    for item in space:
+        if item.image_offset < end:
+            findings.append(_odd("partition-overlap", item, f"overlaps partition {owner}, which ends at {end:,}"))
+        if item.image_offset + item.size_bytes > end:
+            end, owner = item.image_offset + item.size_bytes, item.number
+        if end > source.size_bytes and owner == item.number:
+            message = f"ends at {end:,}, the image at {source.size_bytes:,}: the image is cut off"
+            findings.append(_odd("partition-truncated", item, message, "error"))
+    return findings
+
+
+def _is_space(partition: Partition) -> bool:
+    return partition.type_name not in ("gpt_protective", "Apple_partition_map", "ISO9660_data")
+
+
+def _odd(code: str, item: Partition, message: str, level: str = "warning") -> Finding:
+    text = f"partition {item.number} {message}"
+    return Finding(
+        code, "error" if level == "error" else "warning", f"{item.scheme} partition", item.image_offset, text
+    )

@@ -1,1 +1,25 @@
-"""Service time of an access trace on a drive."""
+"""Service time of an access trace on a drive.
+
+Examples
+--------
+>>> from layoutscope.drive import list_profiles, load_profile
+>>> load_profile("cheetah15k5").number("rpm")
+15020.0
+"""
+
+from __future__ import annotations
+
+from layoutscope.drive.profile import FIGURES, DriveProfile, Figure, list_profiles, load_profile
+from layoutscope.drive.result import ReadTimes, ServiceResult
+from layoutscope.drive.service import service
+
+__all__ = [
+    "FIGURES",
+    "DriveProfile",
+    "Figure",
+    "ReadTimes",
+    "ServiceResult",
+    "list_profiles",
+    "load_profile",
+    "service",
+]

@@ -1,0 +1,258 @@
+"""Where the sectors of a disk lie: from a map of all sectors, from zones, or from a datasheet's two rates.
+
+Output: the `runs` of a `hdd.Surface`, for the part of the disk that a trace touches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import zstandard
+
+from layoutscope.drive import hdd
+from layoutscope.drive.seek import seek_curve
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.drive.profile import DriveProfile
+
+SECTOR_BYTES: Final = 512
+DATASHEET_ZONES: Final = 24
+DATASHEET_HEADS: Final = 4.0
+SKEW_MARGIN_TURNS: Final = 0.02
+"""What a maker adds to the skew, so that a slow move does not lose a turn (assumed)."""
+BACK_SHARE: Final = 4
+"""A segment keeps a quarter of its size behind the last read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Zones:
+    """Tracks of equal size in zones, from the outer edge.
+
+    Attributes
+    ----------
+    first_lbn, first_cylinder, sectors : (n_zones,) int64 arrays
+        Where a zone begins, and how many sectors a track of it holds.
+    num_sectors : int
+        Sectors of the disk.
+    heads, band_cylinders : int
+        See the figures of the same name.
+    head_skew, cylinder_skew : int
+        Ticks between the end of a track and the start of the next, on another head and on the next cylinder.
+    """
+
+    first_lbn: NDArray[np.int64]
+    first_cylinder: NDArray[np.int64]
+    sectors: NDArray[np.int64]
+    num_sectors: int
+    heads: int
+    band_cylinders: int
+    head_skew: int
+    cylinder_skew: int
+
+
+def turn_ms(profile: DriveProfile) -> float:
+    """Return the time of a revolution."""
+    return 60_000 / profile.number("rpm")
+
+
+def build_surface(profile: DriveProfile, first_lbn: int, last_lbn: int) -> hdd.Surface:
+    """Lay out the part of a disk that lies between two sectors.
+
+    A map is taken whole; of zones only what is needed, so that a large disk does not take memory.
+    """
+    ticks_per_ms = hdd.TURN / turn_ms(profile)
+    runs, cylinders = build_runs(profile, first_lbn, last_lbn)
+    guess, shift = guess_table(runs)
+    ticks = {
+        name: round(profile.number(f"{name}_ms", 0.0) * ticks_per_ms)
+        for name in ("head_switch", "read_miss", "read_hit")
+    }
+    return hdd.Surface(
+        runs=runs,
+        guess=guess,
+        guess_shift=shift,
+        seek=np.rint(seek_curve(profile, cylinders) * ticks_per_ms).astype(np.int64),
+        bus_sector=round(bus_ms(profile) * ticks_per_ms),
+        segment_sectors=segment_sectors(profile),
+        behind_sectors=behind_sectors(profile),
+        join=("never", "next-sector", "window").index(profile.text("join", "window")),
+        **ticks,
+    )
+
+
+def bus_ms(profile: DriveProfile) -> float:
+    """Return how long a sector takes from the buffer to the host."""
+    rate = profile.number("interface_mb_s", 0.0)
+    return SECTOR_BYTES / rate / 1000 if rate else 0.0
+
+
+def segment_sectors(profile: DriveProfile) -> int:
+    """Return the size of a buffer segment, 0 without look-ahead."""
+    if profile.text("look_ahead", "segment") == "none":
+        return 0
+    whole = profile.number("buffer_bytes", 0.0) / SECTOR_BYTES
+    return int(profile.number("segment_sectors", whole / num_segments(profile)))
+
+
+def num_segments(profile: DriveProfile) -> int:
+    """Return the number of buffer segments."""
+    return max(int(profile.number("segments", 16)), 1)
+
+
+def behind_sectors(profile: DriveProfile) -> int:
+    """Return what a look-ahead that fills its segment leaves behind the last read; -1: it ends with the track."""
+    return -1 if profile.text("look_ahead", "segment") == "track" else segment_sectors(profile) // BACK_SHARE
+
+
+def build_runs(profile: DriveProfile, first_lbn: int, last_lbn: int) -> tuple[NDArray[np.int64], int]:
+    """Return the runs between two sectors and the number of cylinders of the disk."""
+    if profile.geometry == "map":
+        runs = map_runs(profile)
+        return runs, int(runs[:-1, hdd.CYLINDER].max()) + 1
+    zones = listed_zones(profile) if profile.geometry == "zones" else datasheet_zones(profile)
+    margin = 2 * int(zones.sectors.max()) + segment_sectors(profile)
+    runs = zone_runs(zones, max(first_lbn, 0), min(last_lbn + margin, zones.num_sectors))
+    return runs, num_cylinders(zones)
+
+
+def guess_table(runs: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    """Index the runs by sector, one entry for about half a run."""
+    first, last = int(runs[0, hdd.LBN]), int(runs[-1, hdd.LBN])
+    shift = max(int((last - first) / (2 * max(len(runs) - 1, 1))).bit_length() - 1, 0)
+    marks = first + (np.arange(((last - first) >> shift) + 1, dtype=np.int64) << shift)
+    guess = np.searchsorted(runs[:, hdd.LBN], marks, side="right") - 1
+    return np.minimum(guess, len(runs) - 2).astype(np.int64), shift
+
+
+def map_runs(profile: DriveProfile) -> NDArray[np.int64]:
+    """Read a map of all sectors.
+
+    Six columns of little-endian 32-bit numbers, one after another: sectors, cylinder, head, first sector on the
+    track, sectors a track holds, angle of the first sector; cylinder, head and angle are differences to the row before.
+    """
+    packed = (profile.folder / profile.text("map_file", "")).read_bytes()
+    raw = zstandard.ZstdDecompressor().decompressobj().decompress(packed)
+    columns = np.frombuffer(raw, np.dtype(np.uint32).newbyteorder("<")).reshape(6, -1)
+    cylinder, head, angle = (np.cumsum(columns[k], dtype=np.uint32) for k in (1, 2, 5))
+    runs = np.zeros((columns.shape[1] + 1, 8), np.int64)
+    runs[1:, hdd.LBN] = np.cumsum(columns[0], dtype=np.int64)
+    runs[:-1, hdd.CYLINDER] = cylinder
+    runs[:-1, hdd.HEAD] = head
+    runs[:-1, hdd.SECTOR] = hdd.TURN // columns[4].astype(np.int64)
+    runs[:-1, hdd.ANGLE] = angle
+    runs[:-1, hdd.TRACK_SECTORS] = columns[4]
+    return with_tracks(runs)
+
+
+def with_tracks(runs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Fill in where the track of each run begins and ends."""
+    place = runs[:-1, [hdd.CYLINDER, hdd.HEAD]]
+    starts = np.flatnonzero(np.append(True, (np.diff(place, axis=0) != 0).any(axis=1)))
+    bounds = np.append(runs[starts, hdd.LBN], runs[-1, hdd.LBN])
+    track = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(place))))
+    runs[:-1, hdd.TRACK_BEGIN] = bounds[track]
+    runs[:-1, hdd.TRACK_END] = bounds[track + 1]
+    return runs
+
+
+def listed_zones(profile: DriveProfile) -> Zones:
+    """Take the zones from a profile that lists them."""
+    table = np.array(profile.numbers("zones"), np.float64)
+    skew = profile.number("track_skew_turns")
+    return Zones(
+        first_lbn=table[:, 0].astype(np.int64),
+        first_cylinder=table[:, 1].astype(np.int64),
+        sectors=np.rint(table[:, 2]).astype(np.int64),
+        num_sectors=profile.capacity_bytes // SECTOR_BYTES,
+        heads=int(profile.number("heads")),
+        band_cylinders=int(profile.number("band_cylinders", 0)),
+        head_skew=round(skew * hdd.TURN),
+        cylinder_skew=round(profile.number("cylinder_skew_turns", skew) * hdd.TURN),
+    )
+
+
+def datasheet_zones(profile: DriveProfile) -> Zones:
+    """Guess the zones from the sequential rates at the edges.
+
+    The rates are sustained ones: a turn and the skew of one track change bring one track. They fall linearly with the
+    cylinder. The skew hides the change of track.
+    """
+    turn = turn_ms(profile)
+    switch = max(profile.number("track_to_track_ms"), profile.number("head_switch_ms", 0.0))
+    skew = min(switch / turn + SKEW_MARGIN_TURNS, 1.0)
+    rates = np.linspace(profile.number("outer_mb_s"), profile.number("inner_mb_s"), 2 * DATASHEET_ZONES + 1)[1::2]
+    sectors = np.maximum(np.rint(rates * 1000 * turn * (1 + skew) / SECTOR_BYTES), 1).astype(np.int64)
+    num_sectors = profile.capacity_bytes // SECTOR_BYTES
+    heads = int(profile.number("heads", DATASHEET_HEADS))
+    cylinders = -(-num_sectors // int(sectors.sum() * heads))
+    steps = np.arange(DATASHEET_ZONES, dtype=np.int64)
+    first_lbn = np.append(0, np.cumsum(sectors * heads * cylinders)[:-1])
+    ticks = round(skew * hdd.TURN)
+    return Zones(first_lbn, steps * cylinders, sectors, num_sectors, heads, 0, ticks, ticks)
+
+
+def num_cylinders(zones: Zones) -> int:
+    """Return how many cylinders the zones take."""
+    tracks = -(-(zones.num_sectors - zones.first_lbn[-1]) // zones.sectors[-1])
+    band = max(zones.band_cylinders, 1)
+    return int(zones.first_cylinder[-1] + -(-tracks // zones.heads) + band)
+
+
+def zone_runs(zones: Zones, first_lbn: int, last_lbn: int) -> NDArray[np.int64]:
+    """Lay out the tracks that hold the sectors `first_lbn` to `last_lbn`."""
+    ends = np.append(zones.first_lbn[1:], zones.num_sectors)
+    parts = [
+        _zone_tracks(zones, int(zone), int(ends[zone]), first_lbn, last_lbn)
+        for zone in np.flatnonzero((zones.first_lbn < last_lbn) & (ends > first_lbn))
+    ]
+    runs = np.concatenate([*parts, np.zeros((1, 8), np.int64)])
+    runs[-1, hdd.LBN] = runs[-2, hdd.TRACK_END]
+    return runs
+
+
+def _zone_tracks(zones: Zones, zone: int, zone_end: int, first_lbn: int, last_lbn: int) -> NDArray[np.int64]:
+    begin, sectors = int(zones.first_lbn[zone]), int(zones.sectors[zone])
+    track = np.arange(max(first_lbn - begin, 0) // sectors, -(-(min(last_lbn, zone_end) - begin) // sectors))
+    cylinder, head = place_tracks(track, zones.heads, zones.band_cylinders)
+    changes = track // zones.heads if zones.band_cylinders == 0 else track
+    angle = ((track - changes) * zones.head_skew + changes * zones.cylinder_skew) & hdd.MASK
+    runs = np.empty((len(track), 8), np.int64)
+    runs[:, hdd.LBN] = runs[:, hdd.TRACK_BEGIN] = begin + track * sectors
+    runs[:, hdd.CYLINDER] = zones.first_cylinder[zone] + cylinder
+    runs[:, hdd.HEAD] = head
+    runs[:, hdd.SECTOR] = hdd.TURN // sectors
+    runs[:, hdd.ANGLE] = angle
+    runs[:, hdd.TRACK_END] = np.minimum(begin + (track + 1) * sectors, zone_end)
+    runs[:, hdd.TRACK_SECTORS] = sectors
+    return runs
+
+
+def place_tracks(
+    track: NDArray[np.int64], heads: int, band_cylinders: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return cylinder and head of each track of a zone, counted from its start.
+
+    Without bands all heads of a cylinder follow each other. In serpentine bands a head serves a band of cylinders, the
+    next one goes back over it; the next band begins with the head that was last.
+    """
+    if band_cylinders == 0:
+        return track // heads, track % heads
+    band, within = np.divmod(track, band_cylinders * heads)
+    sweep, step = np.divmod(within, band_cylinders)
+    cylinder = band * band_cylinders + np.where(sweep % 2 == 0, step, band_cylinders - 1 - step)
+    return cylinder, np.where(band % 2 == 0, sweep, heads - 1 - sweep)
+
+
+def total_cylinders(profile: DriveProfile) -> int:
+    """Return how many cylinders a drive, or each rotating member of a set, has; 0 on flash."""
+    if profile.members:
+        return max(total_cylinders(member) for member in profile.members)
+    if profile.geometry == "none":
+        return 0
+    if "cylinders" in profile:
+        return int(profile.number("cylinders"))
+    return num_cylinders(listed_zones(profile) if profile.geometry == "zones" else datasheet_zones(profile))

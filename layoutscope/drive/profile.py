@@ -1,0 +1,234 @@
+"""Drive profiles: what is known of a drive, number by number, with where each number comes from.
+
+A profile is a TOML file: ``name``, ``kind`` (``hdd``, ``ssd``, ``stripe``, ``concat``, ``fusion``), ``[sources]``
+(short names for long references) and ``[figures]``, one number a line:
+``rpm = { value = 7200, kind = "datasheet", source = "the maker's manual, p. 3" }``.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field, replace
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from layoutscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from importlib.resources.abc import Traversable
+
+KINDS: Final = ("measured", "datasheet", "fitted", "assumed")
+
+FIGURES: Final[Mapping[str, str]] = {
+    "capacity_bytes": "bytes that the host can address",
+    "rpm": "revolutions a minute",
+    "heads": "recording surfaces",
+    "cylinders": "positions of the arm",
+    "map_file": "map of all sectors, beside the profile",
+    "zones": "first sector, first cylinder and sectors a track of each zone",
+    "band_cylinders": "cylinders that one head serves before the next takes over; 0: all heads in each cylinder",
+    "track_skew_turns": "share of a turn between the end of a track and the start of the next",
+    "cylinder_skew_turns": "the same where the next track lies in the next cylinder, if it differs",
+    "outer_mb_s": "sustained sequential rate at the outer edge, 10^6 bytes a second",
+    "inner_mb_s": "sustained sequential rate at the inner edge",
+    "seek_distance_cylinders": "distances of the seek table",
+    "seek_ms": "times of the seek table",
+    "track_to_track_ms": "seek by one cylinder",
+    "average_seek_ms": "seek, mean over all pairs of cylinders",
+    "full_stroke_ms": "seek over all cylinders",
+    "head_switch_ms": "change of head in a cylinder",
+    "read_miss_ms": "overhead of a read from the medium, before the arm moves",
+    "read_hit_ms": "service time of a read that the buffer holds",
+    "interface_mb_s": "rate from the buffer to the host; 0: costs nothing",
+    "buffer_bytes": "buffer in all",
+    "segments": "buffer segments",
+    "segment_sectors": "sectors a segment holds",
+    "look_ahead": "how far the drive reads on: to the end of the `track`, until the `segment` is full, or `none`",
+    "join": "reads that may wait for the look-ahead: `never`, at the `next-sector`, in the whole `window` ahead",
+    "queue_window": "commands among which the drive chooses the nearest",
+    "latency_bytes": "read sizes of the latency table",
+    "latency_us": "latencies of single random reads of these sizes",
+    "bandwidth_mb_s": "rate at large reads",
+    "parallel_reads": "reads that proceed side by side",
+    "chunk_bytes": "stripe unit",
+}
+"""Every figure a profile may have, and what it means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number of a profile.
+
+    Attributes
+    ----------
+    value : int, float, str or list
+        In the unit that the figure's name ends with.
+    kind : str
+        ``measured``, ``datasheet``, ``fitted`` or ``assumed``.
+    source : str
+        Where it comes from.
+    """
+
+    value: Any
+    kind: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class DriveProfile:
+    """What is known of a drive.
+
+    Attributes
+    ----------
+    name : str
+        By which it is loaded.
+    title : str
+        Maker, model, size.
+    kind : str
+        ``hdd``, ``ssd``; ``stripe``, ``concat`` and ``fusion`` have members.
+    figures : mapping of str to Figure
+        See `FIGURES`.
+    members : tuple of DriveProfile
+        Drives of a set, in order.
+    note : str
+        What a user must know before trusting it.
+    folder : Traversable
+        Where the files that it names lie.
+    """
+
+    name: str
+    title: str
+    kind: str
+    figures: Mapping[str, Figure]
+    folder: Traversable
+    members: tuple[DriveProfile, ...] = field(default=())
+    note: str = ""
+
+    def __contains__(self, figure: str) -> bool:
+        return figure in self.figures
+
+    def number(self, figure: str, default: float | None = None) -> float:
+        """Return one number; raise `UsageError` where it is neither known nor has a default."""
+        if figure in self.figures:
+            return float(self.figures[figure].value)
+        if default is None:
+            raise UsageError(f"drive profile {self.name} lacks {figure} ({FIGURES[figure]})")
+        return default
+
+    def text(self, figure: str, default: str) -> str:
+        """Return one figure that is a word."""
+        return str(self.figures[figure].value) if figure in self.figures else default
+
+    def numbers(self, figure: str) -> list[Any]:
+        """Return one figure that is a list."""
+        return list(self.figures[figure].value)
+
+    @property
+    def geometry(self) -> str:
+        """How much of the geometry is known: ``map``, ``zones``, ``datasheet``; ``none`` without a rotating disk."""
+        if self.kind != "hdd":
+            rotating = [member for member in self.members if member.geometry != "none"]
+            return rotating[0].geometry if rotating else "none"
+        return "map" if "map_file" in self else "zones" if "zones" in self else "datasheet"
+
+    @property
+    def capacity_bytes(self) -> int:
+        """Bytes that the host can address."""
+        if self.members and "capacity_bytes" not in self:
+            return sum(member.capacity_bytes for member in self.members)
+        return int(self.number("capacity_bytes"))
+
+    def with_figures(self, **values: Any) -> DriveProfile:
+        """Return the profile with some figures replaced, as assumptions of the caller; None removes one."""
+        figures = {name: figure for name, figure in self.figures.items() if name not in values}
+        for name, value in values.items():
+            if value is not None:
+                figures[name] = Figure(value, "assumed", "set by the caller")
+        return replace(self, figures=figures)
+
+    def with_cache(self, cache: str) -> DriveProfile:
+        """Return the profile with another buffer.
+
+        Parameters
+        ----------
+        cache : str
+            ``own``: as it is; ``off``: no buffer and no look-ahead; ``join``: a read that begins with the very
+            sector that the look-ahead reads next waits for it.
+        """
+        changes = {"own": {}, "off": {"look_ahead": "none"}, "join": {"join": "next-sector"}}
+        if cache not in changes:
+            raise UsageError(f"unknown cache setting {cache!r}; there are {', '.join(changes)}")
+        members = tuple(member.with_cache(cache) for member in self.members)
+        changed = self.with_figures(**changes[cache]) if self.kind == "hdd" else self
+        return replace(changed, members=members)
+
+
+def profile_folder() -> Traversable:
+    """Return the folder of the profiles that come with the package."""
+    return resources.files("layoutscope.drive") / "profiles"
+
+
+def list_profiles() -> list[str]:
+    """Return the names of the profiles that come with the package, sorted."""
+    return sorted(
+        entry.name.removesuffix(".toml") for entry in profile_folder().iterdir() if entry.name.endswith(".toml")
+    )
+
+
+def load_profile(name: str | Path) -> DriveProfile:
+    """Load a profile by name, or from a TOML file.
+
+    Raises
+    ------
+    UsageError
+        If there is no such profile, or it is malformed; the message names the figure.
+    """
+    path = Path(name)
+    if path.suffix == ".toml":
+        if not path.is_file():
+            raise UsageError(f"no drive profile at {path}")
+        return parse_profile(path.read_text("utf-8"), name=path.stem, folder=path.parent)
+    entry = profile_folder() / f"{name}.toml"
+    if str(name) not in list_profiles():
+        raise UsageError(f"unknown drive profile {str(name)!r}; there are {', '.join(list_profiles())}, or FILE.toml")
+    return parse_profile(entry.read_text("utf-8"), name=str(name), folder=profile_folder())
+
+
+def parse_profile(text: str, *, name: str, folder: Traversable) -> DriveProfile:
+    """Read a profile from its TOML text."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"drive profile {name}: {error}") from error
+    sources = table.get("sources", {})
+    figures = {key: _figure(name, key, entry, sources) for key, entry in table.get("figures", {}).items()}
+    kind = table.get("kind", "hdd")
+    if kind not in ("hdd", "ssd", "stripe", "concat", "fusion"):
+        raise UsageError(f"drive profile {name}: unknown kind {kind!r}")
+    members = tuple(_member(member, folder) for member in table.get("members", []))
+    return DriveProfile(name, table.get("name", name), kind, figures, folder, members, table.get("note", ""))
+
+
+def _member(name: str, folder: Traversable) -> DriveProfile:
+    beside = folder / name
+    if name.endswith(".toml") and beside.is_file():
+        return parse_profile(beside.read_text("utf-8"), name=name.removesuffix(".toml"), folder=folder)
+    return load_profile(name)
+
+
+def _figure(profile: str, key: str, entry: object, sources: Mapping[str, str]) -> Figure:
+    if key not in FIGURES:
+        raise UsageError(f"drive profile {profile}: unknown figure {key}")
+    if not isinstance(entry, dict) or not {"value", "kind", "source"} <= entry.keys():
+        raise UsageError(f"drive profile {profile}: {key} needs value, kind and source")
+    if entry["kind"] not in KINDS:
+        raise UsageError(f"drive profile {profile}: {key} is {entry['kind']!r}, not one of {', '.join(KINDS)}")
+    return Figure(entry["value"], entry["kind"], sources.get(entry["source"], entry["source"]))
+
+
+def missing_figures(profile: DriveProfile) -> list[str]:
+    """Return the figures that a profile of its kind needs and this one lacks."""
+    needed = {"hdd": ("capacity_bytes", "rpm"), "ssd": ("capacity_bytes", "latency_bytes", "latency_us")}
+    return [figure for figure in needed.get(profile.kind, ()) if figure not in profile]

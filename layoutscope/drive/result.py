@@ -1,0 +1,199 @@
+"""What a drive needed for a trace: seconds, their interval, their causes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.drive import hdd
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from layoutscope.drive.profile import DriveProfile
+    from layoutscope.walk.trace import AccessTrace
+
+GEOMETRY_ERROR: Final[Mapping[str, float]] = {"none": 0.0, "map": 0.01, "zones": 0.05, "datasheet": 0.15}
+"""Largest error of the service time by what is known of the geometry."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTimes:
+    """Times of each read; all arrays have shape (n_reads,).
+
+    Attributes
+    ----------
+    service_ms, seek_ms, rotation_ms, transfer_ms : float64 arrays
+        Service time and its parts; what is left is overhead and waiting for the look-ahead. A read that the buffer
+        served has no parts.
+    cylinders : int64 array
+        How far the arm moved.
+    outcome : uint8 array
+        `hdd.MISS`, `hdd.PART_HIT` or `hdd.WHOLE_HIT`.
+    """
+
+    service_ms: NDArray[np.float64]
+    seek_ms: NDArray[np.float64]
+    rotation_ms: NDArray[np.float64]
+    transfer_ms: NDArray[np.float64]
+    cylinders: NDArray[np.int64]
+    outcome: NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceResult:
+    """Time of a trace on a drive.
+
+    Attributes
+    ----------
+    drive : str
+        Name of the profile.
+    geometry : str
+        What is known of the drive: ``map``, ``zones``, ``datasheet``; ``none`` on flash.
+    seconds : float
+        From the start to the end of the last read: `service_s` + `host_s`.
+    seconds_low, seconds_high : float
+        Interval over the start phases, widened by the error of drives of which as much is known.
+    service_s : float
+        Sum of the service times: `seek_s` + `rotation_s` + `transfer_s` + `overhead_s`.
+    seek_s, rotation_s, transfer_s : float
+        Moves of the arm, waits for the first sector, reading.
+    overhead_s : float
+        Commands, and waiting for the look-ahead.
+    host_s : float
+        Think times.
+    reads, seeks : int
+        Reads; those that moved the arm.
+    head_travel_bytes : int
+        Sum of the distances between reads that the buffer did not serve, in bytes of address.
+    head_travel_strokes : float
+        Way of the arm in full strokes.
+    whole_hit, part_hit, miss : float
+        Shares of reads that the buffer had whole, in part, not at all.
+    phases_s : tuple of float
+        Seconds for each start phase.
+    reads_ms : ReadTimes
+        Each read, for the first start phase.
+    """
+
+    drive: str
+    geometry: str
+    seconds: float
+    seconds_low: float
+    seconds_high: float
+    service_s: float
+    seek_s: float
+    rotation_s: float
+    transfer_s: float
+    overhead_s: float
+    host_s: float
+    reads: int
+    seeks: int
+    head_travel_bytes: int
+    head_travel_strokes: float
+    whole_hit: float
+    part_hit: float
+    miss: float
+    phases_s: tuple[float, ...]
+    reads_ms: ReadTimes
+
+    @property
+    def causes_s(self) -> dict[str, float]:
+        """Seconds by cause, in the order in which they are told."""
+        return {
+            "seek": self.seek_s,
+            "rotation": self.rotation_s,
+            "transfer": self.transfer_s,
+            "overhead": self.overhead_s,
+            "host": self.host_s,
+        }
+
+    def summary(self) -> dict[str, float | int]:
+        """Return totals, means and percentiles; milliseconds are means over all reads unless the name says more.
+
+        ``total_s`` contains the think times, ``rest_ms`` is overhead and waiting for the look-ahead, ``arm_moved`` the
+        share of reads that changed the cylinder.
+        """
+        n = max(self.reads, 1)
+        percentiles = service_percentiles(self.reads_ms.service_ms)
+        return {
+            "n": self.reads,
+            "total_s": self.seconds,
+            "service_s": self.service_s,
+            "mean_ms": self.service_s / n * 1000,
+            **percentiles,
+            "seek_ms": self.seek_s / n * 1000,
+            "latency_ms": self.rotation_s / n * 1000,
+            "xfer_ms": self.transfer_s / n * 1000,
+            "rest_ms": self.overhead_s / n * 1000,
+            "whole_hit": self.whole_hit,
+            "part_hit": self.part_hit,
+            "miss": self.miss,
+            "arm_moved": self.seeks / n,
+        }
+
+
+def service_percentiles(service_ms: NDArray[np.float64]) -> dict[str, float]:
+    """Return median, 90th and 99th percentile and maximum of service times."""
+    values = np.percentile(service_ms, (50, 90, 99, 100)) if len(service_ms) else np.zeros(4)
+    return dict(zip(("median_ms", "p90_ms", "p99_ms", "max_ms"), values.tolist(), strict=True))
+
+
+def summarise(profile: DriveProfile, trace: AccessTrace, runs: Sequence[ReadTimes]) -> ServiceResult:
+    """Sum up the runs over the start phases; the first is the result, all make the interval."""
+    times = runs[0]
+    host_s = float(trace.think_us.sum()) / 1e6
+    phases_s = tuple(float(run.service_ms.sum()) / 1000 + host_s for run in runs)
+    error = GEOMETRY_ERROR[profile.geometry]
+    service_s, seek_s, rotation_s, transfer_s = (
+        float(values.sum()) / 1000 for values in (times.service_ms, times.seek_ms, times.rotation_ms, times.transfer_ms)
+    )
+    return ServiceResult(
+        drive=profile.name,
+        geometry=profile.geometry,
+        seconds=phases_s[0],
+        seconds_low=host_s + (min(phases_s) - host_s) * (1 - error),
+        seconds_high=host_s + (max(phases_s) - host_s) * (1 + error),
+        service_s=service_s,
+        seek_s=seek_s,
+        rotation_s=rotation_s,
+        transfer_s=transfer_s,
+        overhead_s=service_s - seek_s - rotation_s - transfer_s,
+        host_s=host_s,
+        reads=len(trace),
+        seeks=int((times.cylinders != 0).sum()),
+        head_travel_bytes=head_travel_bytes(trace, times.outcome) if profile.geometry != "none" else 0,
+        head_travel_strokes=strokes(profile, times.cylinders),
+        phases_s=phases_s,
+        reads_ms=times,
+        **hit_shares(times.outcome),
+    )
+
+
+def hit_shares(outcome: NDArray[np.uint8]) -> dict[str, float]:
+    """Return the shares of reads by what the buffer had of them."""
+    counts = np.bincount(outcome, minlength=3) / max(len(outcome), 1)
+    return {
+        "whole_hit": float(counts[hdd.WHOLE_HIT]),
+        "part_hit": float(counts[hdd.PART_HIT]),
+        "miss": float(counts[hdd.MISS]),
+    }
+
+
+def head_travel_bytes(trace: AccessTrace, outcome: NDArray[np.uint8]) -> int:
+    """Sum the distances from the end of one read that the buffer did not serve to the start of the next."""
+    medium = outcome == hdd.MISS
+    start = trace.image_offset[medium]
+    end = start + trace.length_bytes[medium]
+    return int(np.abs(start[1:] - end[:-1]).sum())
+
+
+def strokes(profile: DriveProfile, cylinders: NDArray[np.int64]) -> float:
+    """Return the way of the arm in full strokes."""
+    from layoutscope.drive.geometry import total_cylinders
+
+    return float(cylinders.sum()) / max(total_cylinders(profile), 1)

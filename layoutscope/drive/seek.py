@@ -1,0 +1,100 @@
+"""Seek curves: how long the arm takes by distance in cylinders, from a table or from three published times.
+
+References
+----------
+.. [1] C. Ruemmler, J. Wilkes, "An introduction to disk drive modeling", IEEE Computer 27(3), 1994.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+MEAN_LINE: Final = 1 / 3
+MEAN_ROOT: Final = 8 / 15
+"""Means of x and of its square root over all pairs of places, x the share of the stroke between them."""
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.drive.profile import DriveProfile
+
+
+def seek_curve(profile: DriveProfile, cylinders: int) -> NDArray[np.float64]:
+    """Return the time of a seek by distance.
+
+    Parameters
+    ----------
+    profile : DriveProfile
+        With a seek table, or with the times of one track, of the average and of the full stroke.
+    cylinders : int
+        Number of cylinders.
+
+    Returns
+    -------
+    (cylinders,) float64 array
+        Milliseconds by distance in cylinders; 0 at distance 0.
+    """
+    distance = np.arange(cylinders, dtype=np.float64)
+    if "seek_ms" in profile:
+        known = np.array(profile.numbers("seek_distance_cylinders"), np.float64)
+        curve = table_curve(distance, known, np.array(profile.numbers("seek_ms"), np.float64))
+    else:
+        curve = three_point_curve(distance, *three_points(profile))
+    curve[0] = 0
+    return curve
+
+
+def three_points(profile: DriveProfile) -> tuple[float, float, float]:
+    """Return track-to-track, average and full-stroke time; where the last is not known, a pure square root gives it.
+
+    With a square root the mean over all pairs of cylinders is 8/15 of the way from shortest to longest.
+    """
+    shortest, mean = profile.number("track_to_track_ms"), profile.number("average_seek_ms")
+    return shortest, mean, profile.number("full_stroke_ms", shortest + (mean - shortest) * 15 / 8)
+
+
+def table_curve(
+    distance: NDArray[np.float64], known: NDArray[np.float64], times_ms: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Interpolate a table in straight lines; the last two points are prolonged."""
+    curve = np.interp(distance, known, times_ms)
+    slope = (times_ms[-1] - times_ms[-2]) / (known[-1] - known[-2])
+    beyond = distance > known[-1]
+    curve[beyond] = times_ms[-1] + (distance[beyond] - known[-1]) * slope
+    return curve
+
+
+def three_point_curve(
+    distance: NDArray[np.float64], shortest_ms: float, mean_ms: float, longest_ms: float
+) -> NDArray[np.float64]:
+    """Fit a curve to the shortest and the longest seek and to the mean over all pairs of cylinders.
+
+    ``shortest + a*sqrt(x) + b*x``, x the share of the stroke: the arm accelerates, then coasts. Where the mean is longer
+    than even a pure square root allows, a power below one half takes its place.
+    """
+    beyond = np.maximum(distance - 1, 0)
+    share = beyond / max(beyond[-1], 1.0)
+    rise = longest_ms - shortest_ms
+    mean = min(max((mean_ms - shortest_ms) / max(rise, 1e-9), MEAN_LINE), 1.0)
+    if mean > MEAN_ROOT:
+        power = (np.sqrt(1 + 8 / mean) - 3) / 2
+        return np.asarray(shortest_ms + rise * share**power)
+    root = (mean - MEAN_LINE) / (MEAN_ROOT - MEAN_LINE)
+    return np.asarray(shortest_ms + rise * (root * np.sqrt(share) + (1 - root) * share))
+
+
+def pair_weights(cylinders: int) -> NDArray[np.float64]:
+    """Return the share of each distance among all ordered pairs of different cylinders.
+
+    The definition of the average seek in the makers' manuals.
+    """
+    weights = np.arange(cylinders, 0, -1, dtype=np.float64)
+    weights[0] = 0
+    return np.asarray(weights / max(weights.sum(), 1.0))
+
+
+def mean_seek_ms(curve: NDArray[np.float64]) -> float:
+    """Return the mean of a curve over all ordered pairs of different cylinders."""
+    return float(pair_weights(len(curve)) @ curve)

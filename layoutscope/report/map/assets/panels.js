@@ -1,0 +1,160 @@
+"use strict";
+// The panels beside the address map: walk, distances, costs, history, facts.
+
+const HUES = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A6BBE", "#7A5C3E"];
+const CAUSES = { seek: "#0072B2", rotation: "#D55E00", transfer: "#009E73", overhead: "#E69F00", host: "#8C8C8C" };
+
+async function walkPanel(disk, holder, map, scale) {
+  if (!disk.walks.length) return holder.append(element("p", { class: "muted" }, "No walk was predicted."));
+  const plot = element("div", { class: "plot" });
+  plot.style.height = "460px";
+  const choose = element("select", { title: "drive" }, ...disk.walks.map((w, i) => element("option", { value: i }, w.label)));
+  const play = element("button", { type: "button" }, "▶ play");
+  const note = element("span", { class: "muted" });
+  holder.append(element("div", { class: "bar" }, choose, play, note), plot);
+  let data, timer = null;
+  const draw = async () => {
+    const w = disk.walks[+choose.value];
+    data = await unpackAll(w, ["time", "offset", "length", "tree"]);
+    data.walk = w;
+    note.textContent = `${w.reads.toLocaleString()} reads in ${secondsText(w.total_s)}` + (w.step > 1 ? `; every ${w.step}th is drawn` : "") + "; select a span of time to see its places in the map above";
+    await Plotly.react(plot, walkTraces(disk, w, data), walkLayout(disk, w, scale), PLOT);
+  };
+  await draw();
+  choose.addEventListener("change", draw);
+  plot.on("plotly_relayout", (e) => {
+    const from = e["xaxis.range[0]"], to = e["xaxis.range[1]"];
+    map.mark(from === undefined ? [] : placesBetween(data, +from, +to), null);
+  });
+  play.addEventListener("click", () => {
+    if (timer) { clearInterval(timer); timer = null; play.textContent = "▶ play"; map.mark([], null); return; }
+    play.textContent = "■ stop";
+    const began = performance.now(), total = data.walk.total_s, last = data.time.length - 1;
+    timer = setInterval(() => {
+      const now = (((performance.now() - began) / 20000) % 1) * total;
+      let low = 0, high = last;
+      while (low < high) { const m = (low + high + 1) >> 1; data.time[m] <= now ? (low = m) : (high = m - 1); }
+      map.mark(Array.from(data.offset.slice(Math.max(0, low - 30), low)), data.offset[low]);
+      Plotly.relayout(plot, { shapes: [{ type: "line", x0: now, x1: now, yref: "paper", y0: 0, y1: 1, line: { color: "#E4002B", width: 1 } }] });
+    }, 80);
+  });
+}
+
+function placesBetween(data, from, to) {
+  const inside = [];
+  for (let i = 0; i < data.time.length; i++) if (data.time[i] >= from && data.time[i] <= to) inside.push(data.offset[i]);
+  const step = Math.max(1, Math.ceil(inside.length / 3000));
+  return inside.filter((_, i) => i % step === 0);
+}
+
+function walkTraces(disk, w, data) {
+  const traces = w.trees.map((name, t) => {
+    const x = [], y = [];
+    for (let i = 0; i < data.time.length; i++) if (data.tree[i] === t) { x.push(data.time[i]); y.push((data.offset[i] - disk.start) / 2 ** 20); }
+    const known = disk.classes.find((c) => c.key === name);
+    const colour = known ? (isDark() ? known.dark : known.light) : HUES[t % HUES.length];
+    return { type: "scattergl", mode: "markers", name: plain(name), x, y, marker: { size: 3, color: colour }, hovertemplate: "%{x:.3f} s<br>%{y:,.1f} MiB<extra>" + plain(name) + "</extra>" };
+  }).filter((t) => t.x.length);
+  const r = w.rates;
+  traces.push({ type: "scattergl", mode: "lines", name: "seeks per second", x: r.time, y: r.seeks, yaxis: "y2", line: { color: HUES[1], width: 1 }, showlegend: false });
+  traces.push({ type: "scattergl", mode: "lines", name: "MB per second", x: r.time, y: r.bytes.map((b) => b / 1e6), yaxis: "y3", line: { color: HUES[2], width: 1 }, showlegend: false });
+  return traces;
+}
+
+function walkLayout(disk, w, scale) {
+  return plotLayout({
+    xaxis: { title: { text: "seconds since the start of the walk" }, range: [0, scale.seconds || w.total_s], anchor: "y3" },
+    yaxis: { title: { text: "place on disk, MiB" }, domain: [0.42, 1], range: [0, scale.span / 2 ** 20] },
+    yaxis2: { title: { text: "seeks/s" }, domain: [0.22, 0.38], rangemode: "tozero", fixedrange: true },
+    yaxis3: { title: { text: "MB/s" }, domain: [0, 0.16], rangemode: "tozero", fixedrange: true },
+    legend: { orientation: "h", y: 1.08 }, margin: { l: 70, r: 12, t: 26, b: 42 }, dragmode: "zoom",
+  });
+}
+
+function histogramTrace(h, name, colour) {
+  const x = ["0"], y = [h.touching];
+  h.counts.forEach((n, i) => { x.push(bytesText(2 ** (h.first_power + i))); y.push(n); });
+  return { type: "bar", name, x, y, marker: { color: colour } };
+}
+
+async function distancePanel(disk, holder) {
+  const d = disk.distances;
+  const bars = (h, title) => {
+    if (!h || !h.total) return;
+    const plot = element("div", { class: "plot" });
+    plot.style.height = "230px";
+    holder.append(element("h3", {}, title), plot);
+    Plotly.newPlot(plot, [histogramTrace(h, title, HUES[0])], plotLayout({ xaxis: { title: { text: "distance, from the value up to its double" }, type: "category" }, yaxis: { title: { text: "count" } } }), PLOT);
+  };
+  bars(d.seek, "From the end of one read to the start of the next");
+  for (const k of d.key_order.filter((k) => k.total > 1).slice(0, 4)) {
+    const a = await unpackAll(k, ["rank", "offset", "xid"]);
+    const plot = element("div", { class: "plot" });
+    plot.style.height = "260px";
+    holder.append(element("h3", {}, `${k.tree}: leaves in key order against their place on disk`), plot);
+    const y = Array.from(a.offset, (o) => (o - disk.start) / 2 ** 20);
+    Plotly.newPlot(plot, [{ type: "scattergl", mode: "markers", x: a.rank, y, marker: { size: 2.5, color: HUES[0] }, hovertemplate: "leaf %{x} in key order<br>%{y:,.1f} MiB<extra></extra>" }],
+      plotLayout({ xaxis: { title: { text: "place in key order" } }, yaxis: { title: { text: "place on disk, MiB" } } }), PLOT);
+  }
+  bars(d.to_data, "From a file's inode to its first data");
+}
+
+function costPanel(disks, holder) {
+  const rows = disks.flatMap((d) => d.costs.map((c) => ({ ...c, title: disks.length > 1 ? `${d.title}: ${c.drive}` : c.drive })));
+  if (!rows.length) return;
+  const y = rows.map((r) => plain(r.title));
+  const causes = [...new Set(rows.flatMap((r) => Object.keys(r.causes)))];
+  const traces = causes.map((cause) => ({ type: "bar", orientation: "h", name: cause, y, x: rows.map((r) => r.causes[cause] || 0), marker: { color: CAUSES[cause] || HUES[5] }, hovertemplate: `${cause}: %{x:.3f} s<extra></extra>` }));
+  traces.push({ type: "scatter", mode: "markers", name: "packed in key order", y, x: rows.map((r) => r.bound_s), marker: { symbol: "line-ns-open", size: 18, line: { width: 3, color: isDark() ? "#fff" : "#000" } }, hovertemplate: "packed in key order: %{x:.3f} s<extra></extra>" });
+  const plot = element("div", { class: "plot" });
+  plot.style.height = `${110 + 34 * rows.length}px`;
+  holder.append(plot);
+  Plotly.newPlot(plot, traces, plotLayout({ barmode: "stack", xaxis: { title: { text: "seconds of the predicted walk, by cause" } }, yaxis: { automargin: true, autorange: "reversed" }, legend: { orientation: "h", y: 1.15 } }), PLOT);
+}
+
+function treemapPanel(disk, holder) {
+  const d = disk.directories;
+  if (!d) return;
+  const plot = element("div", { class: "plot" });
+  plot.style.height = "420px";
+  const choose = element("select", {}, ...["seconds", "entries", "bytes"].map((k) => element("option", { value: k }, `by ${k}`)));
+  const note = d.shown < d.total ? `the ${d.shown.toLocaleString()} costliest of ${d.total.toLocaleString()} directories` : `${d.total.toLocaleString()} directories`;
+  holder.append(element("div", { class: "bar" }, choose, element("span", { class: "muted" }, note)), plot);
+  const draw = () => {
+    const unit = { seconds: secondsText, entries: (n) => n.toLocaleString(), bytes: bytesText }[choose.value];
+    const own = d[choose.value];
+    Plotly.react(plot, [{ type: "treemap", ids: d.id, labels: d.name.map(plain), parents: d.parent.map((p) => p || ""), values: own, branchvalues: "remainder", text: own.map(unit), textinfo: "label+text", hovertemplate: "%{label}<br>%{text} in itself<extra></extra>", maxdepth: 3, marker: { colorscale: "Blues" } }],
+      plotLayout({ margin: { l: 4, r: 4, t: 24, b: 4 } }), PLOT);
+  };
+  choose.addEventListener("change", draw);
+  draw();
+}
+
+function historyPanel(disk, holder, map) {
+  const n = map.nodes;
+  let low = Infinity, high = 0;
+  for (const x of n.xid) if (x) { low = Math.min(low, x); high = Math.max(high, x); }
+  if (!high || low >= high) return false;
+  const label = element("span", { class: "muted" });
+  const slider = element("input", { type: "range", min: low, max: high, value: high, title: "show nodes written up to this transaction" });
+  const plot = element("div", { class: "plot" });
+  plot.style.height = "280px";
+  const tell = () => (label.textContent = +slider.value >= high ? `all transactions, ${low.toLocaleString()} to ${high.toLocaleString()}` : `nodes written up to transaction ${(+slider.value).toLocaleString()}`);
+  slider.addEventListener("input", () => { map.maxXid = +slider.value >= high ? Infinity : +slider.value; tell(); map.draw(); });
+  tell();
+  holder.append(element("div", { class: "bar" }, slider, label), plot);
+  const x = [], y = [], step = Math.max(1, Math.ceil(n.xid.length / 40000));
+  for (let i = 0; i < n.xid.length; i += step) if (n.xid[i] && n.offset[i] >= 0) { x.push((n.offset[i] - disk.start) / 2 ** 20); y.push(n.xid[i]); }
+  Plotly.newPlot(plot, [{ type: "scattergl", mode: "markers", x, y, marker: { size: 3, color: y, colorscale: "Viridis" }, hovertemplate: "%{x:,.1f} MiB<br>transaction %{y}<extra></extra>" }],
+    plotLayout({ xaxis: { title: { text: "place on disk, MiB" } }, yaxis: { title: { text: "transaction that wrote the node" } } }), PLOT);
+  return true;
+}
+
+function factsPanel(disk, holder) {
+  for (const fact of disk.facts) {
+    const head = element("tr", {}, ...fact.columns.map((c) => element("th", {}, c)));
+    const body = fact.rows.map((row) => element("tr", {}, ...row.map((cell) => element("td", {}, cell))));
+    const table = element("table", {}, element("thead", {}, head), element("tbody", {}, ...body));
+    holder.append(element("h3", {}, fact.title), table);
+  }
+}

@@ -1,0 +1,88 @@
+"""Distances between what belongs together: along the walk, along the keys, and from metadata to data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import polars as pl
+
+from layoutscope.report.map import encode
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.report.map.model import MapDisk
+
+LEAVES: Final = 30_000
+"""Leaves drawn in key order; of a larger tree every n-th."""
+
+
+def distances(item: MapDisk) -> dict[str, Any]:
+    """Return the histograms and the key-order picture of one disk."""
+    return {
+        "seek": _seeks(item),
+        "key_order": _key_order(item),
+        "to_data": _histogram(_to_data(item)),
+    }
+
+
+def _seeks(item: MapDisk) -> dict[str, Any] | None:
+    """Distances from the end of one read to the start of the next, of the first walk."""
+    if not item.walks:
+        return None
+    trace = item.walks[0].trace
+    jump = trace.image_offset[1:] - (trace.image_offset[:-1] + trace.length_bytes[:-1])
+    return _histogram(np.abs(jump))
+
+
+def _histogram(values: NDArray[np.int64]) -> dict[str, Any]:
+    """Counts by powers of two; what touches counts apart."""
+    touching = int((values == 0).sum())
+    apart = values[values > 0]
+    power = np.floor(np.log2(apart)).astype(np.int64) if len(apart) else np.empty(0, np.int64)
+    counts = np.bincount(power) if len(power) else np.empty(0, np.int64)
+    first = int(power.min()) if len(power) else 0
+    return {"touching": touching, "first_power": first, "counts": counts[first:].tolist(), "total": len(values)}
+
+
+def _key_order(item: MapDisk) -> list[dict[str, Any]]:
+    """Place on disk of each leaf over its place in key order, by tree."""
+    nodes = pl.concat([layout.nodes for layout in item.layouts], how="vertical_relaxed")
+    leaves = nodes.filter(
+        (pl.col("kind").cast(pl.String) == "leaf")
+        & pl.col("key_rank").is_not_null()
+        & pl.col("image_offset").is_not_null()
+    )
+    pictures = []
+    for tree in sorted(leaves["tree"].cast(pl.String).unique().to_list()):
+        own = leaves.filter(pl.col("tree").cast(pl.String) == tree).sort("volume", "key_rank")
+        shown = own.gather_every(max(1, -(-own.height // LEAVES)))
+        pictures.append(
+            {
+                "tree": tree,
+                "rank": encode.array(shown["key_rank"].to_numpy(), delta=True),
+                "offset": encode.array(shown["image_offset"].to_numpy(), delta=True),
+                "xid": encode.array(shown["xid"].fill_null(0).to_numpy()),
+                "total": own.height,
+            }
+        )
+    return pictures
+
+
+def _to_data(item: MapDisk) -> NDArray[np.int64]:
+    """Distance from the leaf with a file's inode to its first extent, in bytes."""
+    found = []
+    for layout in item.layouts:
+        first = layout.extents.filter(pl.col("image_offset").is_not_null() & (pl.col("logical_offset") == 0)).select(
+            "file_id", data="image_offset"
+        )
+        node = layout.nodes.select(inode_node_row="row", node="image_offset")
+        joined = (
+            layout.entries.select("file_id", "inode_node_row")
+            .unique("file_id", keep="first", maintain_order=True)
+            .join(first.unique("file_id", keep="first", maintain_order=True), on="file_id")
+            .join(node, on="inode_node_row")
+        )
+        found.append((joined["data"] - joined["node"]).abs().drop_nulls().to_numpy())
+    return np.concatenate(found) if found else np.empty(0, np.int64)

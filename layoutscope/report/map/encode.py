@@ -1,0 +1,61 @@
+"""Arrays and texts for the page: compressed, in base64, the same bytes for the same input."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def array(values: NDArray[Any], *, delta: bool = False) -> dict[str, Any]:
+    """Pack an array: narrowed, optionally as differences, deflated.
+
+    Returns
+    -------
+    dict
+        ``type`` (a JavaScript typed array's element), ``n``, ``delta`` and ``data``.
+    """
+    wide = np.asarray(values)
+    if wide.dtype.kind == "f":
+        return _packed(wide.astype(np.float32), "f4", delta=False)
+    numbers = wide.astype(np.int64)
+    if delta and len(numbers):
+        numbers = np.diff(numbers, prepend=0)
+    return _narrow(numbers, delta=delta)
+
+
+def _narrow(numbers: NDArray[np.int64], *, delta: bool) -> dict[str, Any]:
+    low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
+    for name, kind in (("u1", np.uint8), ("u2", np.uint16), ("u4", np.uint32), ("i4", np.int32)):
+        limits = np.iinfo(kind)
+        if limits.min <= low and high <= limits.max:
+            return _packed(numbers.astype(kind), name, delta=delta)
+    # Addresses stay exact in doubles up to 2**53, which no disk reaches.
+    return _packed(numbers.astype(np.float64), "f8", delta=delta)
+
+
+def _packed(values: NDArray[Any], name: str, *, delta: bool) -> dict[str, Any]:
+    # Bytes of one significance together: they compress better.
+    planes = values.view(np.uint8).reshape(len(values), values.itemsize).T
+    return {"type": name, "n": len(values), "delta": delta, "data": _deflated(np.ascontiguousarray(planes).tobytes())}
+
+
+def _deflated(data: bytes) -> str:
+    return base64.b64encode(zlib.compress(data, 6)).decode("ascii")
+
+
+def text(value: str) -> str:
+    """Compress a text for the page."""
+    return _deflated(value.encode("utf-8", "replace"))
+
+
+def script_json(value: Any) -> str:
+    """JSON that cannot end its script element, whatever names it holds."""
+    raw = json.dumps(value, ensure_ascii=True, separators=(",", ":"), sort_keys=True, allow_nan=False)
+    return raw.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,0 +1,89 @@
+"""What a map is made of: plain data that the api fills and the page draws."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from layoutscope.tables import VolumeLayout
+    from layoutscope.walk.trace import AccessTrace
+
+
+@dataclass(frozen=True, slots=True)
+class MapWalk:
+    """One predicted walk on one drive.
+
+    Attributes
+    ----------
+    order, drive : str
+        Workload and profile.
+    trace : AccessTrace
+        Its reads.
+    service_s : (n_reads,) float64 array
+        Service time of each read, in seconds, host time not included.
+    causes_s : mapping of str to float
+        Seconds by cause: seek, rotation, transfer, overhead, host.
+    bound_s : float or None
+        Time of the same nodes packed in key order.
+    interval_s : tuple of float or None
+        Low and high end of the prediction.
+    """
+
+    order: str
+    drive: str
+    trace: AccessTrace
+    service_s: NDArray[np.float64]
+    causes_s: Mapping[str, float]
+    bound_s: float | None = None
+    interval_s: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MapFact:
+    """One table of facts: a title, column heads, and rows of text."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MapDisk:
+    """One image on the page.
+
+    Attributes
+    ----------
+    title, subtitle : str
+        Name of the image or volume, and its layer stack.
+    layouts : list of VolumeLayout
+        All views that share the disk, the container's own among them.
+    image_offset, size_bytes : int
+        The range that is drawn.
+    block_size_bytes : int
+        Smallest cell.
+    walks : list of MapWalk
+        Predictions, the first one is shown first.
+    facts : list of MapFact
+        Tables of the text report.
+    headline : str
+        One sentence that says what the disk shows.
+    coverage : float
+        Share of the known metadata that was read.
+    """
+
+    title: str
+    subtitle: str
+    layouts: list[VolumeLayout]
+    image_offset: int
+    size_bytes: int
+    block_size_bytes: int
+    walks: list[MapWalk] = field(default_factory=list)
+    facts: list[MapFact] = field(default_factory=list)
+    headline: str = ""
+    coverage: float = 1.0

@@ -52,9 +52,14 @@ class Segments:
 
     def take(self, index: NDArray[np.int64]) -> Segments:
         """Return chosen segments, in the order given."""
-        columns = (self.start, self.length, self.filled, self.class_id, self.node_row)
-        start, length, filled, class_id, node_row = (column[index] for column in columns)
-        return Segments(start, length, filled, class_id, node_row, self.classes)
+        return Segments(
+            self.start[index],
+            self.length[index],
+            self.filled[index],
+            self.class_id[index],
+            self.node_row[index],
+            self.classes,
+        )
 
 
 def from_layouts(layouts: list[VolumeLayout], device: int = 0) -> Segments:

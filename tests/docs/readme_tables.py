@@ -1,0 +1,74 @@
+"""Tables of the README, made from the code (``cog -r README.md`` writes them, CI checks them)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+
+def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    """Print a Markdown table."""
+    print(f"| {' | '.join(head)} |")  # noqa: T201
+    print(f"|{'---|' * len(head)}")  # noqa: T201
+    for row in rows:
+        cells = [cell.replace("|", "\\|") for cell in row]
+        print(f"| {' | '.join(cells)} |")  # noqa: T201
+
+
+def commands() -> None:
+    """Print every command with its first sentence of help."""
+    import click
+    import typer.main
+
+    from layoutscope.cli import app
+
+    group = typer.main.get_command(app)
+    assert isinstance(group, click.Group) or hasattr(group, "commands")
+    rows = [(f"`{name}`", (command.help or "").split("\n\n")[0].replace("\n", " ")) for name, command in group.commands.items()]
+    table(("command", "what it does"), rows)
+
+
+def command_help(*words: str) -> None:
+    """Print the help of one command as it appears in a terminal of 100 columns."""
+    environment = {**os.environ, "COLUMNS": "100", "TERM": "dumb"}
+    result = subprocess.run(
+        [sys.executable, "-m", "layoutscope", *words, "--help"],
+        env=environment, capture_output=True, text=True, check=True,
+    )
+    lines = [line.rstrip() for line in result.stdout.replace("python -m layoutscope", "layoutscope").splitlines()]
+    print("```text", *lines, "```", sep="\n")  # noqa: T201
+
+
+def metrics() -> None:
+    """Print the definitions of all metrics."""
+    from layoutscope.metrics import DEFINITIONS
+
+    rows = [(f"`{d.name}`", d.title, d.unit, d.denominator, d.text, d.citation) for d in DEFINITIONS.values()]
+    table(("metric", "title", "unit", "of what", "definition", "source"), rows)
+
+
+def findings() -> None:
+    """Print every finding code."""
+    from layoutscope.findings import CODES
+
+    table(("code", "meaning"), [(f"`{code}`", text) for code, text in sorted(CODES.items())])
+
+
+def schema() -> None:
+    """Print the columns of every table."""
+    from layoutscope.tables import TABLES
+
+    rows = [(f"`{name}`", f"`{c.name}`", c.unit, c.doc) for name, columns in TABLES.items() for c in columns]
+    table(("table", "column", "unit", "meaning"), rows)
+
+
+def drives() -> None:
+    """Print the drive profiles."""
+    from layoutscope.drive import list_profiles, load_profile
+
+    rows = []
+    for name in list_profiles():
+        profile = load_profile(name)
+        rows.append((f"`{name}`", profile.title))
+    table(("profile", "drive"), rows)

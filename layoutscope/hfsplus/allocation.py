@@ -1,0 +1,56 @@
+"""The allocation file: which blocks are free.
+
+TN1150, "Allocation File". One bit a block, the most significant bit of the first byte first; 1 means in use.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from layoutscope.hfsplus.arrays import I64, U8
+
+_WORD_BYTES = 8
+
+
+def free_runs(bitmap: U8, total_blocks: int) -> tuple[I64, I64]:
+    """Find the runs of free blocks.
+
+    Parameters
+    ----------
+    bitmap : (n_bytes,) uint8 array
+        Contents of the allocation file.
+    total_blocks : int
+        Blocks of the volume; bits behind them are ignored, blocks behind the last bit are taken as used.
+
+    Returns
+    -------
+    starts, counts : (n,) int64 arrays
+        In allocation blocks.
+
+    Notes
+    -----
+    Most of a bitmap is all zeros or all ones, so that whole words are compared first and only mixed ones are unpacked.
+    """
+    num_bytes = min(len(bitmap), -(-total_blocks // 8))
+    padding = -num_bytes % _WORD_BYTES + _WORD_BYTES
+    data = np.concatenate([bitmap[:num_bytes], np.full(padding, 0xFF, np.uint8)])
+    if total_blocks < 8 * num_bytes:
+        data[num_bytes - 1] |= 0xFF >> (total_blocks - 8 * (num_bytes - 1))
+    edges = _edges(data)
+    # The padding is used, so that runs start and end at edges by turns.
+    if not data[0] & 0x80:
+        edges = np.concatenate([[0], edges])
+    starts, stops = edges[::2], edges[1::2]
+    return starts, stops - starts
+
+
+def _edges(data: U8) -> I64:
+    """Blocks whose bit differs from that of the block before, ascending."""
+    words = data.view(np.uint64)
+    mixed = np.flatnonzero((words != 0) & (words != np.uint64(2**64 - 1)))
+    bits = np.unpackbits(data.reshape(-1, _WORD_BYTES)[mixed], axis=1)
+    row, column = np.nonzero(bits[:, 1:] != bits[:, :-1])
+    inside = mixed[row] * 64 + column + 1
+    first, last = data[::_WORD_BYTES] >> 7, data[_WORD_BYTES - 1 :: _WORD_BYTES] & 1
+    between = (np.flatnonzero(first[1:] != last[:-1]) + 1) * 64
+    return np.sort(np.concatenate([inside, between]).astype(np.int64))

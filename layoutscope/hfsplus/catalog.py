@@ -1,0 +1,213 @@
+"""The catalog file: files, folders and threads.
+
+TN1150, "Catalog File". Leaf records of two shapes are decoded batch by batch: entries (files and folders, with their
+names and extents) and threads (which lead from an ID to a parent). In key order, which is the order of the leaves, the
+entries of a folder stand together, sorted by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.hfsplus import names
+from layoutscope.hfsplus.arrays import I64, U8, Columns, Mask, concatenate
+from layoutscope.hfsplus.overflow import flatten
+from layoutscope.ondisk import bulk, grammar
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from layoutscope.hfsplus.records import RecordBatch
+    from layoutscope.hfsplus.tree import Tree
+    from layoutscope.hfsplus.volume import Volume
+
+KEY: Final = "hfsplus_catalog.catalog_key"
+FOLDER: Final = "hfsplus_catalog.catalog_folder"
+FILE: Final = "hfsplus_catalog.catalog_file"
+THREAD: Final = "hfsplus_catalog.catalog_thread"
+
+_TYPES = grammar.HfsplusCatalog.RecordType
+_SIZES: Final = {
+    int(_TYPES.folder): bulk.size(FOLDER),
+    int(_TYPES.file): bulk.size(FILE),
+    int(_TYPES.folder_thread): bulk.size(THREAD),
+    int(_TYPES.file_thread): bulk.size(THREAD),
+}
+
+DATA_FORK: Final = int(grammar.HfsplusExtents.ForkType.data)
+RESOURCE_FORK: Final = int(grammar.HfsplusExtents.ForkType.resource)
+
+_SHARED: Final = {
+    "flags": "flags",
+    "create_date": "create_date",
+    "modify_date": "content_mod_date",
+    "mode_type": "permissions.file_type",
+    "special": "permissions.special",
+    "is_compressed": "permissions.is_compressed",
+    "has_attributes": "has_attributes",
+    "has_link_chain": "has_link_chain",
+}
+"""Columns that files and folders both have, and their fields."""
+
+_FOLDER_ONLY: Final = {"file_id": "folder_id", "valence": "valence"}
+_FILE_ONLY: Final = {
+    "file_id": "file_id",
+    "finder_type": "user_info.file_type",
+    "finder_creator": "user_info.file_creator",
+    "data_size": "data_fork.logical_size",
+    "resource_size": "resource_fork.logical_size",
+    "resource_blocks": "resource_fork.total_blocks",
+}
+ENTRY_COLUMNS: Final = ("is_folder", "parent_id", *_SHARED, *dict.fromkeys((*_FOLDER_ONLY, *_FILE_ONLY)))
+THREAD_COLUMNS: Final = ("file_id", "parent_id", "is_folder")
+FORK_COLUMNS: Final = ("entry", "fork_type", "fork_block", "start_block", "block_count")
+
+
+@dataclass(slots=True)
+class CatalogLeaves:
+    """Leaf records of the catalog file; entries, threads and extents are kept in the order of decoding.
+
+    The columns that :meth:`decode` returns say of each record whether it is a thread, and its place among its kind.
+    """
+
+    key_type: str = KEY
+    id_field: str = "parent_id"
+    bad: list[I64] = field(default_factory=list)
+    entries: list[Columns] = field(default_factory=list)
+    threads: list[Columns] = field(default_factory=list)
+    forks: list[Columns] = field(default_factory=list)
+    names: list[U8] = field(default_factory=list)
+    name_lengths: list[I64] = field(default_factory=list)
+    num_entries: int = 0
+    num_threads: int = 0
+
+    def decode(self, volume: Volume, records: RecordBatch, leaf: Mask) -> Columns:
+        """Decode the leaf records of a batch."""
+        node, key, data, stop = records.of(leaf)
+        buffer = records.nodes.buffer
+        kind, is_sound = _record_types(volume, buffer, data, stop)
+        keys = volume.decoder.columns(KEY, buffer, key, ("parent_id", "name_length"))
+        name_bytes = keys["name_length"].astype(np.int64) * names.UNIT_BYTES
+        name_start = key + bulk.size(KEY)
+        is_sound &= name_start + name_bytes <= data
+        self.bad.append(node[~is_sound])
+        is_entry = is_sound & ((kind == _TYPES.folder) | (kind == _TYPES.file))
+        is_thread = is_sound & ~is_entry
+        index = np.zeros(len(node), np.int64)
+        index[is_entry] = self.num_entries + np.arange(int(is_entry.sum()))
+        index[is_thread] = self.num_threads + np.arange(int(is_thread.sum()))
+        parent = keys["parent_id"].astype(np.int64)
+        self._keep_entries(volume, buffer, data[is_entry], kind[is_entry] == _TYPES.folder, parent[is_entry])
+        self.names.append(names.gather(buffer, name_start[is_entry], name_bytes[is_entry]))
+        self.name_lengths.append(name_bytes[is_entry])
+        self._keep_threads(volume, buffer, data[is_thread], kind[is_thread] == _TYPES.folder_thread, parent[is_thread])
+        return {"node": node[is_sound], "is_thread": is_thread[is_sound], "index": index[is_sound]}
+
+    def _keep_entries(self, volume: Volume, buffer: U8, data: I64, is_folder: Mask, parent: I64) -> None:
+        columns: Columns = {name: np.zeros(len(data), np.int64) for name in ENTRY_COLUMNS}
+        columns["is_folder"], columns["parent_id"] = is_folder, parent
+        for type_name, chosen, own in ((FOLDER, is_folder, _FOLDER_ONLY), (FILE, ~is_folder, _FILE_ONLY)):
+            fields = {**_SHARED, **own}
+            if type_name == FOLDER:
+                fields.pop("is_compressed")
+            found = volume.decoder.columns(type_name, buffer, data[chosen], tuple(fields.values()))
+            for name, path in fields.items():
+                columns[name][chosen] = found[path]
+        self._keep_forks(volume, buffer, data, ~is_folder, columns["resource_blocks"])
+        self.entries.append(columns)
+        self.num_entries += len(data)
+
+    def _keep_forks(self, volume: Volume, buffer: U8, data: I64, is_file: Mask, resource_blocks: I64) -> None:
+        """Keep the extents beside the sizes; most files have no resource fork."""
+        for fork_type, prefix, chosen in (
+            (DATA_FORK, "data_fork", np.flatnonzero(is_file)),
+            (RESOURCE_FORK, "resource_fork", np.flatnonzero(resource_blocks)),
+        ):
+            paths = (f"{prefix}.extents.start_block", f"{prefix}.extents.block_count")
+            found = volume.decoder.columns(FILE, buffer, data[chosen], paths)
+            starts, counts = (found[path].astype(np.int64) for path in paths)
+            rows = flatten(starts, counts, np.zeros(len(chosen), np.int64))
+            rows["entry"] = self.num_entries + chosen[rows.pop("record")]
+            rows["fork_type"] = np.full(len(rows["entry"]), fork_type, np.int64)
+            self.forks.append(rows)
+
+    def _keep_threads(self, volume: Volume, buffer: U8, data: I64, is_folder: Mask, file_id: I64) -> None:
+        parent = volume.decoder.columns(THREAD, buffer, data, ("parent_id",))["parent_id"].astype(np.int64)
+        self.threads.append({"file_id": file_id, "parent_id": parent, "is_folder": is_folder})
+        self.num_threads += len(data)
+
+
+def _record_types(volume: Volume, buffer: U8, data: I64, stop: I64) -> tuple[I64, Mask]:
+    """Type of each record, and whether it is known and all of its fixed part is there."""
+    holds_type = data + bulk.size("hfsplus_catalog.catalog_record_type") <= stop
+    place = np.where(holds_type, data, 0)
+    kind = volume.decoder.columns("hfsplus_catalog.catalog_record_type", buffer, place, ("record_type",))["record_type"]
+    wide = kind.astype(np.int64)
+    is_sound = np.zeros(len(data), np.bool_)
+    for number, size in _SIZES.items():
+        is_sound |= holds_type & (wide == number) & (data + size <= stop)
+    return wide, is_sound
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """What the catalog holds, in key order.
+
+    Attributes
+    ----------
+    entries : Columns
+        One row a file or folder: ``ENTRY_COLUMNS`` and ``node``, the number of its leaf.
+    name, name_raw : polars.Series
+        Names as shown and as stored.
+    threads : Columns
+        One row a thread record: ``THREAD_COLUMNS`` and ``node``.
+    forks : Columns
+        One row an extent of the catalog's own: ``entry`` is a row of `entries`, ``fork_type``, and ``fork_block,
+        start_block, block_count`` in allocation blocks.
+    """
+
+    entries: Columns
+    name: pl.Series
+    name_raw: pl.Series
+    threads: Columns
+    forks: Columns
+
+
+def collect(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
+    """Bring what the leaves held into key order; what stood in leaves that were not reached drops out."""
+    none = np.empty(0, np.int64)
+    records = tree.records if tree is not None else dict.fromkeys(("node", "is_thread", "index"), none)
+    is_thread = records["is_thread"].astype(np.bool_)
+    chosen = records["index"][~is_thread]
+    entries = _ordered(leaves.entries, ENTRY_COLUMNS, chosen)
+    entries["node"] = records["node"][~is_thread]
+    threads = _ordered(leaves.threads, THREAD_COLUMNS, records["index"][is_thread])
+    threads["node"] = records["node"][is_thread]
+    data = np.concatenate(leaves.names) if leaves.names else np.empty(0, np.uint8)
+    lengths = np.concatenate(leaves.name_lengths) if leaves.name_lengths else np.empty(0, np.int64)
+    return Catalog(
+        entries,
+        names.text_series("name", data, lengths).gather(chosen),
+        names.raw_series("name_raw", data, lengths).gather(chosen),
+        threads,
+        _renumbered(leaves, chosen),
+    )
+
+
+def _ordered(parts: list[Columns], columns: tuple[str, ...], chosen: I64) -> Columns:
+    joined = concatenate(parts, {name: np.empty(0, np.int64) for name in columns})
+    return {name: values[chosen] for name, values in joined.items()}
+
+
+def _renumbered(leaves: CatalogLeaves, chosen: I64) -> Columns:
+    """Extents of the entries that were reached, sorted by entry, fork and place."""
+    forks = concatenate(leaves.forks, {name: np.empty(0, np.int64) for name in FORK_COLUMNS})
+    row = np.full(leaves.num_entries, -1, np.int64)
+    row[chosen] = np.arange(len(chosen))
+    entry = row[forks["entry"]]
+    order = np.lexsort((forks["fork_block"], forks["fork_type"], entry))
+    order = order[entry[order] >= 0]
+    return {**{name: values[order] for name, values in forks.items()}, "entry": entry[order]}

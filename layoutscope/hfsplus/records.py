@@ -1,0 +1,188 @@
+"""Record offsets and keys of whole B-tree nodes.
+
+TN1150, "B-Trees", Node Structure and Keyed Records. Input: whole nodes, many at once. Output: where each record's key
+and data lie. What contradicts the format is left out and named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.hfsplus.arrays import I64, U8, Mask, owners
+from layoutscope.ondisk import bulk, grammar
+
+if TYPE_CHECKING:
+    from layoutscope.hfsplus.decoding import Decoder
+
+DESCRIPTOR: Final = "hfsplus_btree.node_descriptor"
+DESCRIPTOR_BYTES: Final = bulk.size(DESCRIPTOR)
+OFFSET_BYTES: Final = bulk.size("hfsplus_btree.record_offset")
+LENGTH_BYTES: Final = bulk.size("hfsplus_btree.key_header")
+POINTER_BYTES: Final = bulk.size("hfsplus_btree.pointer_record")
+
+LEAF: Final = int(grammar.HfsplusBtree.NodeKind.leaf)
+INDEX: Final = int(grammar.HfsplusBtree.NodeKind.index)
+HEADER: Final = int(grammar.HfsplusBtree.NodeKind.header)
+MAP: Final = int(grammar.HfsplusBtree.NodeKind.map)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeBatch:
+    """Some nodes of one tree, with their descriptors.
+
+    Attributes
+    ----------
+    buffer : (n * node_size,) uint8 array
+        Whole nodes, one after the other.
+    node_size_bytes : int
+        Size of a node.
+    number : (n,) int64 array
+        Node numbers.
+    f_link, b_link, kind, height, num_records : (n,) int64 arrays
+        Fields of the descriptors.
+    """
+
+    buffer: U8
+    node_size_bytes: int
+    number: I64
+    f_link: I64
+    b_link: I64
+    kind: I64
+    height: I64
+    num_records: I64
+
+    @property
+    def start(self) -> I64:
+        """Where each node starts in the buffer."""
+        return np.arange(len(self.number), dtype=np.int64) * self.node_size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RecordBatch:
+    """Records of leaf or index nodes, in node order.
+
+    Attributes
+    ----------
+    nodes : NodeBatch
+        The nodes they lie in.
+    node : (n,) int64 array
+        Place of each record's node in the batch.
+    slot : (n,) int64 array
+        Number of the record in its node.
+    key, data, stop : (n,) int64 arrays
+        Where the key, what follows it and the end of the record lie, in bytes from the start of the buffer.
+    free_offset : (n_nodes,) int64 array
+        Start of the free space, in bytes from the start of each node; -1 where it cannot be told.
+    damaged : (n_nodes,) bool array
+        Nodes with records that were left out.
+    """
+
+    nodes: NodeBatch
+    node: I64
+    slot: I64
+    key: I64
+    data: I64
+    stop: I64
+    free_offset: I64
+    damaged: Mask
+
+    def of(self, chosen: Mask) -> tuple[I64, I64, I64, I64]:
+        """Node numbers, keys, data and stops of the chosen records."""
+        return self.nodes.number[self.node[chosen]], self.key[chosen], self.data[chosen], self.stop[chosen]
+
+
+def decode_nodes(decoder: Decoder, buffer: U8, node_size_bytes: int, numbers: I64) -> NodeBatch:
+    """Decode the descriptors of whole nodes."""
+    starts = np.arange(len(numbers), dtype=np.int64) * node_size_bytes
+    fields = decoder.columns(DESCRIPTOR, buffer, starts, ("f_link", "b_link", "kind", "height", "num_records"))
+    wide = {name: values.astype(np.int64) for name, values in fields.items()}
+    return NodeBatch(buffer, node_size_bytes, numbers, **wide)
+
+
+def locate_records(decoder: Decoder, nodes: NodeBatch, fixed_index_key_bytes: int | None) -> RecordBatch:
+    """Locate every record of every leaf and index node.
+
+    Parameters
+    ----------
+    decoder : Decoder
+        How structures are decoded.
+    nodes : NodeBatch
+        Whole nodes; other kinds have no keyed records and are passed over.
+    fixed_index_key_bytes : int or None
+        Length of all keys in index nodes, where the tree's header does not say that they vary.
+
+    Returns
+    -------
+    RecordBatch
+        Of each record, ``14 <= key < data <= stop`` holds within its node.
+    """
+    keyed = (nodes.kind == LEAF) | (nodes.kind == INDEX)
+    table_space = (nodes.node_size_bytes - DESCRIPTOR_BYTES) // OFFSET_BYTES - 1
+    counts = np.where(keyed, np.clip(nodes.num_records, 0, table_space), 0)
+    first, stop = _bounds(decoder, nodes, counts, keyed)
+    node = owners(counts)
+    slot = np.arange(len(node), dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
+    limit = nodes.node_size_bytes - OFFSET_BYTES * (counts + 1)
+    is_sound = _sound(first, stop, limit[node])
+    damaged = (nodes.num_records > table_space) & keyed
+    node_start = nodes.start[node]
+    key, data = _keys(decoder, nodes, node, node_start, first, is_sound, fixed_index_key_bytes)
+    is_sound &= data + np.where(nodes.kind[node] == INDEX, POINTER_BYTES, 0) <= node_start + stop
+    damaged[node[~is_sound]] = True
+    free = _free_offset(decoder, nodes, counts, keyed, limit)
+    return RecordBatch(
+        nodes,
+        node[is_sound],
+        slot[is_sound],
+        key[is_sound],
+        data[is_sound],
+        (node_start + stop)[is_sound],
+        free,
+        damaged,
+    )
+
+
+def _bounds(decoder: Decoder, nodes: NodeBatch, counts: I64, keyed: Mask) -> tuple[I64, I64]:
+    """Read the offset tables, which grow from the node's end towards its start; one entry more than records."""
+    entries = np.where(keyed, counts + 1, 0)
+    node = owners(entries)
+    slot = np.arange(len(node), dtype=np.int64) - np.repeat(np.cumsum(entries) - entries, entries)
+    place = nodes.start[node] + nodes.node_size_bytes - OFFSET_BYTES * (slot + 1)
+    offsets = decoder.columns("hfsplus_btree.record_offset", nodes.buffer, place, ("node_offset",))["node_offset"]
+    wide = offsets.astype(np.int64)
+    is_last = slot == counts[node]
+    return wide[~is_last], wide[1:][~is_last[:-1]]
+
+
+def _sound(first: I64, stop: I64, limit: I64) -> Mask:
+    """Records lie behind the descriptor, before the offset table, and start at even offsets."""
+    return (first >= DESCRIPTOR_BYTES) & (first + LENGTH_BYTES <= stop) & (stop <= limit) & (first % 2 == 0)
+
+
+def _keys(
+    decoder: Decoder,
+    nodes: NodeBatch,
+    node: I64,
+    node_start: I64,
+    first: I64,
+    is_sound: Mask,
+    fixed_index_key_bytes: int | None,
+) -> tuple[I64, I64]:
+    """Find where each key ends; data start at an even offset."""
+    key = node_start + np.where(is_sound, first, DESCRIPTOR_BYTES)
+    length = decoder.columns("hfsplus_btree.key_header", nodes.buffer, key, ("key_length",))["key_length"]
+    wide = length.astype(np.int64)
+    if fixed_index_key_bytes is not None:
+        wide = np.where(nodes.kind[node] == INDEX, fixed_index_key_bytes, wide)
+    return key, key + LENGTH_BYTES + wide + wide % 2
+
+
+def _free_offset(decoder: Decoder, nodes: NodeBatch, counts: I64, keyed: Mask, limit: I64) -> I64:
+    """Start of the free space: the entry of the offset table behind those of the records."""
+    place = nodes.start + nodes.node_size_bytes - OFFSET_BYTES * (counts + 1)
+    offsets = decoder.columns("hfsplus_btree.record_offset", nodes.buffer, place, ("node_offset",))["node_offset"]
+    free = offsets.astype(np.int64)
+    return np.where(keyed & (free >= DESCRIPTOR_BYTES) & (free <= limit), free, -1)

@@ -1,0 +1,137 @@
+"""Reading one whole B-tree: nodes, shape and leaf records in key order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.hfsplus.arrays import I64, Columns, concatenate, ragged
+from layoutscope.hfsplus.btree import Decoded, LeafDecoder, TreeFile, decode_tree, join_nodes, open_tree
+from layoutscope.hfsplus.records import NodeBatch, RecordBatch
+from layoutscope.hfsplus.shape import NodeTable, Shape, check_shape, find_shape, follow_chain, node_offset, node_table
+
+if TYPE_CHECKING:
+    from layoutscope.hfsplus.fork import Fork
+    from layoutscope.hfsplus.volume import Volume
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A B-tree that was read.
+
+    Attributes
+    ----------
+    file : TreeFile
+        Its file, header and map.
+    table : NodeTable
+        Its nodes.
+    shape : Shape
+        Its links.
+    records : Columns
+        The records of its leaves, in key order; ``node`` is the leaf's number.
+    """
+
+    file: TreeFile
+    table: NodeTable
+    shape: Shape
+    records: Columns
+
+
+def read_tree(volume: Volume, tree: str, file_id: int, fork: Fork, leaves: LeafDecoder) -> Tree | None:
+    """Read a B-tree; None where there is none or its header is damaged.
+
+    Parameters
+    ----------
+    volume : Volume
+        The volume; receives findings.
+    tree : str
+        Name as in the tables.
+    file_id : int
+        CNID of the tree's file.
+    fork : Fork
+        All its extents.
+    leaves : LeafDecoder
+        Decodes leaf records.
+    """
+    file = open_tree(volume, tree, file_id, fork)
+    if file is None:
+        return None
+    decoded = Decoded()
+    decode_tree(volume, file, np.flatnonzero(file.used & file.readable), leaves, decoded)
+    table, shape = _shape(file, decoded)
+    while True:
+        # Nodes that the map calls free though the tree points to them are read after all.
+        late = shape.missing[file.readable[shape.missing] & ~file.used[shape.missing]]
+        if not len(late):
+            break
+        _report_map(volume, file, late)
+        file.used[late] = True
+        decode_tree(volume, file, late, leaves, decoded)
+        table, shape = _shape(file, decoded)
+    for numbers in leaves.bad:
+        table.damaged[numbers] = True
+    check_shape(volume, file, table, shape)
+    _report_unreadable(volume, file)
+    shape = follow_chain(file, table, shape)
+    _report_unreached(volume, file, table, shape)
+    return Tree(file, table, shape, _in_key_order(file, decoded, shape, leaves, volume))
+
+
+def _shape(file: TreeFile, decoded: Decoded) -> tuple[NodeTable, Shape]:
+    table = node_table(file.num_nodes, join_nodes(decoded))
+    return table, find_shape(file, table, decoded)
+
+
+def _in_key_order(file: TreeFile, decoded: Decoded, shape: Shape, leaves: LeafDecoder, volume: Volume) -> Columns:
+    """Join leaf records and bring them into the order of the leaves; leaves that were not reached drop out."""
+    empty = leaves.decode(volume, _no_records(file), np.empty(0, np.bool_))
+    records = concatenate(decoded.leaves, empty)
+    node = records["node"]
+    # Records of one leaf stand together, in its order: whole leaves are moved.
+    heads = np.flatnonzero(np.concatenate([[True], node[1:] != node[:-1]])) if len(node) else np.empty(0, np.int64)
+    counts = np.zeros(file.num_nodes, np.int64)
+    starts = np.zeros(file.num_nodes, np.int64)
+    counts[node[heads]] = np.diff(np.append(heads, len(node)))
+    starts[node[heads]] = heads
+    order = ragged(starts[shape.leaves], counts[shape.leaves])
+    return {name: values[order] for name, values in records.items()}
+
+
+def _no_records(file: TreeFile) -> RecordBatch:
+    none: I64 = np.empty(0, np.int64)
+    nodes = NodeBatch(
+        np.zeros(file.node_size_bytes, np.uint8), file.node_size_bytes, none, none, none, none, none, none
+    )
+    return RecordBatch(nodes, none, none, none, none, none, none, np.empty(0, np.bool_))
+
+
+def _report_map(volume: Volume, file: TreeFile, numbers: I64) -> None:
+    first = int(numbers[0])
+    volume.report(
+        "node-map-differs", "warning", f"{file.tree} node {first}", node_offset(volume, file, first),
+        f"the map calls {len(numbers):,} nodes free that the tree uses", expected="used", found="free",
+    )  # fmt: skip
+
+
+def _report_unreadable(volume: Volume, file: TreeFile) -> None:
+    lost = np.flatnonzero(file.used & ~file.readable)
+    if len(lost):
+        first = int(lost[0])
+        volume.report(
+            "node-unreadable", "error", f"{file.tree} node {first}", node_offset(volume, file, first),
+            f"{len(lost):,} nodes in use lie outside the image or in areas that were never read",
+        )  # fmt: skip
+
+
+def _report_unreached(volume: Volume, file: TreeFile, table: NodeTable, shape: Shape) -> None:
+    special = np.zeros(file.num_nodes, np.bool_)
+    special[[0, *file.map_nodes.tolist()]] = True
+    lost = np.flatnonzero(file.used & file.readable & ~special & (shape.key_rank < 0))
+    if len(lost):
+        first = int(lost[0])
+        volume.report(
+            "node-unreached", "warning", f"{file.tree} node {first}", node_offset(volume, file, first),
+            f"the map calls {len(lost):,} nodes used that the tree does not reach", expected="free", found="used",
+        )  # fmt: skip

@@ -43,6 +43,8 @@ def read_extents(
     lengths = np.ascontiguousarray(lengths_bytes, np.int64)
     _check(source, starts, lengths)
     out = np.empty(int(lengths.sum()), np.uint8)
+    if not len(out):
+        return out
     extents = _in_address_order(starts, lengths)
     view = out.data
     bounds = _request_bounds(extents)
@@ -86,22 +88,20 @@ def _in_address_order(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> 
 def _request_bounds(extents: _Extents) -> NDArray[np.int64]:
     """Where each request's extents begin in address order, and the end, shape (n_requests + 1,)."""
     starts, lengths = extents.starts, extents.lengths
-    if not len(starts):
-        return np.zeros(1, np.int64)
     ends = np.maximum.accumulate(starts + lengths)
     gaps = np.maximum(starts[1:] - ends[:-1], 0)
-    is_break = (gaps > _widest_gap(gaps, int(lengths.sum()))) | (np.diff(starts // MAX_REQUEST_BYTES) > 0)
+    is_break = ~_bridged(gaps, int(lengths.sum())) | (np.diff(starts // MAX_REQUEST_BYTES) > 0)
     return np.concatenate([[0], np.flatnonzero(is_break) + 1, [len(starts)]])
 
 
-def _widest_gap(gaps: NDArray[np.int64], wanted_bytes: int) -> int:
-    """Find the widest gap that may be read over: the small ones first, as far as the budget goes."""
-    small = np.sort(gaps[gaps <= MAX_GAP_BYTES])
-    within = int(np.searchsorted(np.cumsum(small), GAP_BUDGET * wanted_bytes, side="right"))
-    if within == len(small):
-        return MAX_GAP_BYTES
-    # Gaps as wide as the first one beyond the budget are read apart, all of them.
-    return int(small[within]) - 1
+def _bridged(gaps: NDArray[np.int64], wanted_bytes: int) -> NDArray[np.bool_]:
+    """Mark the gaps that are read over: the small ones first, as far as the budget goes."""
+    order = np.argsort(gaps, kind="stable")
+    ascending = gaps[order]
+    is_cheap = (np.cumsum(ascending) <= GAP_BUDGET * wanted_bytes) & (ascending <= MAX_GAP_BYTES)
+    bridged = np.zeros(len(gaps), bool)
+    bridged[order[is_cheap]] = True
+    return bridged
 
 
 def _scatter(source: Source, extents: _Extents, out: NDArray[np.uint8]) -> None:

@@ -29,7 +29,8 @@ MAX_WINDOW_BYTES: Final = 1 << 31
 
 _MAX_XZ_MEMORY_BYTES: Final = 1 << 30
 _INPUT_BYTES: Final = 1 << 18
-_END_MARK: Final = b"layoutscope: end of the image"
+_END_MARK: Final = b"layoutscope: end of the image; " * 8
+"""Repeated, so that its compressed form does not contain it: a broken frame may swallow that form as plain bytes."""
 
 
 @dataclass(frozen=True, slots=True)

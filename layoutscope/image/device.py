@@ -54,6 +54,7 @@ class Device(RawFile):
         self.name = str(path)
         self.counter = ReadCounter()
         self._is_sparse = False
+        self._stored = 0, 0
         self.size_bytes, self.sector_size_bytes = _measure(self._descriptor, path)
 
     def _call(self, image_offset: int, target: memoryview) -> int:

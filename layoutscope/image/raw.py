@@ -65,6 +65,7 @@ class RawFile(Source):
         self.size_bytes = os.lseek(self._descriptor, 0, os.SEEK_END)
         self.counter = ReadCounter()
         self._is_sparse = sparse.is_sparse(self._descriptor)
+        self._stored = 0, 0  # the stretch that the last read met, which the next one often meets too
 
     def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
         buffer = bytearray(length_bytes)
@@ -72,11 +73,13 @@ class RawFile(Source):
         return bytes(buffer[:got] if got < length_bytes else buffer)
 
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
-        if not self._is_sparse:
-            return self._pread(image_offset, target)
         end = image_offset + len(target)
+        if not self._is_sparse or self._stored[0] <= image_offset <= end <= self._stored[1]:
+            return self._pread(image_offset, target)
         position = image_offset
-        for start, stop in sparse.data_segments(self._descriptor, image_offset, end):
+        for first, last in sparse.data_segments(self._descriptor, image_offset, end):
+            self._stored = first, last
+            start, stop = first, min(last, end)
             self._fill_hole(target[position - image_offset : start - image_offset])
             got = self._pread(start, target[start - image_offset : stop - image_offset])
             if got < stop - start:

@@ -35,14 +35,14 @@ def is_sparse(descriptor: int) -> bool:
 
 
 def data_segments(descriptor: int, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """List the stored parts of a range, as pairs of start and stop in bytes."""
+    """List the stored stretches that meet a range, as pairs of start and stop in bytes; the last may go on past it."""
     position = start
     while position < stop:
         data = _seek(descriptor, position, os.SEEK_DATA, stop)
         if data >= stop:
             return
         # Past the end of the file the rest is left to the read, which will be short.
-        position = max(data + 1, min(stop, _seek(descriptor, data, os.SEEK_HOLE, stop)))
+        position = max(data + 1, _seek(descriptor, data, os.SEEK_HOLE, stop))
         yield data, position
 
 

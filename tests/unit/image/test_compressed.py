@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import bz2
+import contextlib
+import gzip
+import lzma
+import os
+import tempfile
+
+import numpy as np
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from layoutscope.errors import ImageError, LayoutscopeError
+from layoutscope.image import open_image, unpack
+from layoutscope.image.compressed import in_blocks
+
+MIB = 1024**2
+NOISE = np.random.default_rng(5).integers(0, 256, 3 * MIB + 777, np.uint8).tobytes()
+IMAGE = bytes(MIB) + NOISE + bytes(2 * MIB) + b"end"
+COMPRESS = {
+    "zstd": lambda data: zstandard.ZstdCompressor().compress(data),
+    "gzip": lambda data: gzip.compress(data, 1),
+    "xz": lambda data: lzma.compress(data, preset=0),
+    "bzip2": bz2.compress,
+}
+
+
+@pytest.fixture(params=list(COMPRESS))
+def way(request):
+    return request.param
+
+
+def test_a_compressed_image_reads_as_the_image(tmp_path, way):
+    """Told by content: a compressed image named .img is decompressed."""
+    path = tmp_path / "disk.img"
+    path.write_bytes(COMPRESS[way](IMAGE))
+    with open_image(path) as source:
+        assert source.size_bytes == len(IMAGE)
+        assert source.read(0, len(IMAGE)) == IMAGE
+
+
+def test_several_frames_are_one_image(tmp_path, way):
+    """Frames, members and streams one after the other, as parallel compressors write them, are joined."""
+    path = tmp_path / "disk"
+    path.write_bytes(b"".join(COMPRESS[way](IMAGE[start : start + MIB]) for start in range(0, len(IMAGE), MIB)))
+    with open_image(path) as source:
+        assert source.read(0, source.size_bytes) == IMAGE
+
+
+def test_a_long_window_is_accepted(tmp_path):
+    """The option --long=31 of zstd asks for a window of 2 GiB, which the library refuses by default."""
+    parameters = zstandard.ZstdCompressionParameters(window_log=31, enable_ldm=True)
+    compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    path = tmp_path / "disk.zst"
+    path.write_bytes(compressor.compress(IMAGE) + compressor.flush())
+    with open_image(path) as source:
+        assert source.read(MIB, 1000) == NOISE[:1000]
+
+
+def test_a_skippable_frame_may_come_first(tmp_path):
+    """A parallel compressor starts with a frame of its own that holds no data."""
+    path = tmp_path / "disk.zst"
+    path.write_bytes(bytes.fromhex("502a4d18 04000000 01020304") + COMPRESS["zstd"](IMAGE))
+    with open_image(path) as source:
+        assert source.size_bytes == len(IMAGE)
+
+
+@pytest.mark.parametrize("cut", [5, 100, 100_000, -1])
+def test_a_file_that_breaks_off_is_an_error(tmp_path, way, cut):
+    """Half an image is no smaller image: every way of compressing tells."""
+    path = tmp_path / "disk"
+    packed = COMPRESS[way](IMAGE)
+    path.write_bytes(packed[:cut] if cut < 0 or cut > 20 else packed[: len(packed) - cut])
+    with pytest.raises(ImageError, match=f"damaged {way} data"):
+        open_image(path)
+
+
+def test_zeros_become_holes(tmp_path):
+    """64 MiB with one block of data take little space: no more than two MiB are stored."""
+    path = tmp_path / "disk.zst"
+    path.write_bytes(COMPRESS["zstd"](bytes(32 * MIB) + b"x" * 4096 + bytes(32 * MIB - 4096)))
+    with open_image(path) as source:
+        stored = os.fstat(source._descriptor).st_blocks * 512
+        assert source.size_bytes == 64 * MIB
+        assert source.read(32 * MIB - 1, 3) == b"\0xx"
+    assert stored <= 2 * MIB
+
+
+def test_the_temporary_file_is_gone(tmp_path, monkeypatch):
+    """Nothing with a name is left, not even while the image is open."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
+    (tmp_path / "scratch").mkdir()
+    path = tmp_path / "disk.zst"
+    path.write_bytes(COMPRESS["zstd"](IMAGE))
+    with open_image(path) as source:
+        assert list((tmp_path / "scratch").iterdir()) == []
+        assert source.read(MIB, 4) == NOISE[:4]
+
+
+def test_the_cache_is_used_the_second_time(tmp_path):
+    """With a cache folder the image is decompressed once, and again only if the file changes."""
+    path, calls = tmp_path / "disk.zst", []
+    path.write_bytes(COMPRESS["zstd"](IMAGE))
+
+    def size() -> int:
+        with open_image(path, cache_dir=tmp_path / "cache", progress=lambda *step: calls.append(step)) as source:
+            return source.size_bytes
+
+    assert (size(), bool(calls)) == (len(IMAGE), True)
+    calls.clear()
+    assert (size(), calls) == (len(IMAGE), [])
+    path.write_bytes(COMPRESS["zstd"](IMAGE + b"more"))
+    assert size() == len(IMAGE) + 4
+
+
+def test_a_failed_decompression_leaves_nothing_in_the_cache(tmp_path):
+    """A damaged file leaves no partial image that a later run would take for whole."""
+    path = tmp_path / "disk.zst"
+    path.write_bytes(COMPRESS["zstd"](IMAGE)[:-100])
+    with pytest.raises(ImageError):
+        open_image(path, cache_dir=tmp_path / "cache")
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_progress_ends_at_the_size_of_the_file(tmp_path, way):
+    """Progress counts compressed bytes, never falls, and ends at the file's size."""
+    path, steps = tmp_path / "disk", []
+    path.write_bytes(COMPRESS[way](IMAGE))
+    open_image(path, progress=lambda done, total: steps.append((done, total))).close()
+    assert steps == sorted(steps)
+    assert steps[-1] == (path.stat().st_size, path.stat().st_size)
+
+
+def test_a_bomb_of_zeros_is_refused(tmp_path, monkeypatch):
+    """A small file that holds nothing but zeros for a long way is no disk image."""
+    monkeypatch.setattr(unpack, "MAX_LEADING_ZEROS_BYTES", 16 * MIB)
+    path = tmp_path / "bomb.zst"
+    path.write_bytes(COMPRESS["zstd"](bytes(64 * MIB)))
+    with pytest.raises(ImageError, match="nothing but zeros"):
+        open_image(path)
+
+
+def test_a_bomb_beyond_the_largest_size_is_refused(tmp_path, monkeypatch):
+    """However it starts, an image is not decompressed beyond a bound."""
+    monkeypatch.setattr(unpack, "MAX_IMAGE_BYTES", 16 * MIB)
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(COMPRESS["gzip"](b"\x01" + bytes(32 * MIB)))
+    with pytest.raises(ImageError, match=r"decompresses to more than 16\.0 MiB"):
+        open_image(path)
+
+
+def test_a_full_disk_is_told_before_it_is_full(tmp_path, monkeypatch):
+    """When the space left falls below the reserve, decompression ends with advice."""
+    monkeypatch.setattr(unpack, "_CHECK_EVERY_BYTES", MIB)
+    monkeypatch.setattr(unpack, "RESERVE_BYTES", 2**62)
+    path = tmp_path / "disk.zst"
+    path.write_bytes(COMPRESS["zstd"](IMAGE))
+    with pytest.raises(ImageError, match="--cache-dir or TMPDIR"):
+        open_image(path)
+
+
+def test_an_image_compressed_twice_is_named(tmp_path):
+    """A gzip file in a zstd file is not guessed at."""
+    path = tmp_path / "disk.gz.zst"
+    path.write_bytes(COMPRESS["zstd"](COMPRESS["gzip"](IMAGE)))
+    with pytest.raises(ImageError, match="compressed twice"):
+        open_image(path)
+
+
+def test_a_compressed_split_image_is_joined_first(tmp_path):
+    """Parts of a compressed image are one stream."""
+    packed = COMPRESS["zstd"](IMAGE)
+    half = (len(packed) + 1) // 2
+    (tmp_path / "disk.zst.001").write_bytes(packed[:half])
+    (tmp_path / "disk.zst.002").write_bytes(packed[half:])
+    with open_image(tmp_path / "disk.zst.001") as source:
+        assert source.size_bytes == len(IMAGE)
+
+
+@given(st.lists(st.binary(max_size=50), max_size=20), st.integers(1, 40))
+def test_blocks_hold_what_the_chunks_held(chunks, length):
+    """Cutting into blocks keeps every byte, and every block but the last has the length."""
+    blocks = list(in_blocks(iter(chunks), length))
+    assert b"".join(blocks) == b"".join(chunks)
+    assert all(len(block) == length for block in blocks[:-1])
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_damaged_files_end_in_one_error(tmp_path_factory, data):
+    """Whatever byte is changed, an image comes out or an error of this package."""
+    way = data.draw(st.sampled_from(list(COMPRESS)))
+    packed = bytearray(COMPRESS[way](IMAGE[: 2 * MIB : 16]))
+    for _ in range(data.draw(st.integers(1, 4))):
+        packed[data.draw(st.integers(0, len(packed) - 1))] = data.draw(st.integers(0, 255))
+    path = tmp_path_factory.mktemp("mutated") / "disk"
+    path.write_bytes(packed)
+    with contextlib.suppress(LayoutscopeError):
+        open_image(path).close()

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from layoutscope.errors import ImageError, UnreadError
+from layoutscope.image import Window, open_image
+
+MAP = """# Mapfile. Created by GNU ddrescue version 1.27
+# Command line: ddrescue /dev/sdb disk.img disk.map
+# current_pos  current_status  current_pass
+0x00001200     ?               1
+#      pos        size  status
+0x00000000  0x00001000  +
+0x00001000  0x00000200  -
+0x00001200  0x00000E00  ?
+0x00002000  0x00000800  +
+0x00002800  0x00000200  /
+0x00002A00  0x00000200  *
+0x00002C00  0x00000400  +
+"""
+UNREAD = [[0x1000, 0x1000], [0x2800, 0x400], [0x3000, 0x1000]]
+
+
+@pytest.fixture
+def rescued(tmp_path):
+    """Return an image of 16 KiB of 0x55 whose map has bad areas and ends at 12 KiB."""
+    (tmp_path / "disk.img").write_bytes(b"\xd5" * 0x4000)
+    (tmp_path / "disk.map").write_text(MAP)
+    with open_image(tmp_path / "disk.img", map_file=tmp_path / "disk.map") as source:
+        yield source
+
+
+def test_everything_not_finished_is_unread(rescued):
+    """Bad, trimmed, untried and unmapped areas are joined; they are listed by address."""
+    assert rescued.unread_ranges().tolist() == UNREAD
+
+
+def test_reading_an_unread_area_fails_with_its_address(rescued):
+    """A read that runs into the bad area names the first byte that was not read."""
+    with pytest.raises(UnreadError) as caught:
+        rescued.read(0x0F00, 0x200)
+    assert caught.value.image_offset == 0x1000
+
+
+def test_reading_beside_an_unread_area_works(rescued):
+    """Up to the last good byte nothing is in the way."""
+    assert rescued.read(0x0F00, 0x100) == b"\xd5" * 0x100
+    assert rescued.read(0x2000, 0x800) == b"\xd5" * 0x800
+
+
+def test_extents_are_blank_where_unread_and_marked(rescued):
+    """Bulk reads go on: unread bytes are zeros whatever the file holds there, and the extents are marked."""
+    starts, lengths = np.array([0x2000, 0x0FF0, 0x2700]), np.array([0x100, 0x20, 0x400])
+    found = rescued.read_extents(starts, lengths).tobytes()
+    assert found == b"\xd5" * 0x100 + b"\xd5" * 0x10 + bytes(0x10) + b"\xd5" * 0x100 + bytes(0x300)
+    assert rescued.touches_unread(starts, lengths).tolist() == [False, True, True]
+
+
+def test_a_window_sees_its_own_unread_areas(rescued):
+    """Seen from 0x2000 on, the second bad area starts at 0x800; errors still carry the address in the image."""
+    window = Window(rescued, 0x2000, 0x1000)
+    assert window.unread_ranges().tolist() == [[0x800, 0x400]]
+    with pytest.raises(UnreadError) as caught:
+        window.read(0x700, 0x200)
+    assert caught.value.image_offset == 0x2800
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is no ddrescue map file"),
+        ("# only comments\n", "is no ddrescue map file"),
+        ("0x0 ?\n0x0 0x100\n", "line 2"),
+        ("0x0 ?\nzero 0x100 +\n", "line 2"),
+        ("0x0 ?\n0x0 0x100 !\n", "line 2"),
+        ("0x0 ?\n0x0 0x7fffffffffffffff +\n0x1 0x7fffffffffffffff +\n", "line 3"),
+    ],
+)
+def test_a_broken_map_names_its_line(tmp_path, text, message):
+    """What is no map file is an error with the line number."""
+    (tmp_path / "disk.img").write_bytes(b"\xd5" * 512)
+    (tmp_path / "disk.map").write_text(text)
+    with pytest.raises(ImageError, match=message):
+        open_image(tmp_path / "disk.img", map_file=tmp_path / "disk.map")
+
+
+def test_a_missing_map_is_an_error(tmp_path):
+    """A map that is asked for and absent is not ignored."""
+    (tmp_path / "disk.img").write_bytes(b"\xd5" * 512)
+    with pytest.raises(ImageError, match="no such file"):
+        open_image(tmp_path / "disk.img", map_file=tmp_path / "disk.map")

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import fcntl
+import sys
+
+import pytest
+
+from layoutscope.errors import ImageError
+from layoutscope.image import device, open_image
+from layoutscope.image.raw import pread_into
+
+
+@pytest.mark.parametrize(
+    ("start", "length", "whole"),
+    [(0, 512, (0, 512)), (1, 1, (0, 512)), (511, 2, (0, 1024)), (512, 512, (512, 1024)), (1000, 0, (512, 1024))],
+)
+def test_reads_are_widened_to_sectors(start, length, whole):
+    """A raw device accepts only whole sectors of 512 bytes."""
+    assert device.aligned(start, length, 512) == whole
+
+
+@pytest.fixture
+def disk(tmp_path, monkeypatch):
+    """Return a device of 64 sectors of 4096 bytes that accepts nothing but whole sectors."""
+    path = tmp_path / "rdisk9"
+    path.write_bytes(bytes(range(256)) * 1024)
+    monkeypatch.setattr(device, "_measure", lambda *_: (64 * 4096, 4096))
+
+    def whole_sectors_only(descriptor, image_offset, target):
+        if image_offset % 4096 or len(target) % 4096:
+            raise OSError(22, "Invalid argument")
+        return pread_into(descriptor, image_offset, target)
+
+    monkeypatch.setattr("layoutscope.image.raw.pread_into", whole_sectors_only)
+    with device.Device(path) as source:
+        yield source
+
+
+def test_a_device_reads_what_is_asked(disk):
+    """The caller gets just its bytes, from within sectors and across them."""
+    assert disk.read(4000, 200) == bytes(value % 256 for value in range(4000, 4200))
+    assert disk.read(64 * 4096 - 3, 3) == bytes([253, 254, 255])
+    assert disk.read(8192, 4096) == bytes(range(256)) * 16
+
+
+def test_darwin_is_asked_for_blocks(monkeypatch):
+    """On macOS the size is the block count times the block size."""
+    answers = {device.DARWIN_BLOCK_SIZE: 4096, device.DARWIN_BLOCK_COUNT: 250_000_000}
+
+    def ioctl(_descriptor, request, answer, _mutate):
+        answer[0] = answers[request]
+
+    monkeypatch.setattr(fcntl, "ioctl", ioctl)
+    assert device._darwin_size(0) == (1_024_000_000_000, 4096)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the devices are Linux's")
+def test_a_device_without_a_size_is_no_disk():
+    """/dev/zero has no end; it is refused in one line."""
+    with pytest.raises(ImageError, match="is not a disk"):
+        open_image("/dev/zero")
+
+
+@pytest.mark.parametrize(("platform", "advice"), [("darwin", "Full Disk Access"), ("linux", "sudo")])
+def test_a_denied_device_says_what_to_do(tmp_path, monkeypatch, platform, advice):
+    """The advice is the platform's own."""
+
+    def deny(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("os.open", deny)
+    monkeypatch.setattr(sys, "platform", platform)
+    with pytest.raises(ImageError, match=advice):
+        device.Device(tmp_path / "disk")

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from layoutscope.errors import ImageError, UnsupportedError
+from layoutscope.image import open_image
+from layoutscope.image.containers import SIGNATURES, is_text
+
+
+def message(path) -> str:
+    with pytest.raises((ImageError, UnsupportedError)) as caught:
+        open_image(path)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_missing_file(tmp_path):
+    """The path and the reason in one line."""
+    assert message(tmp_path / "none") == f"{tmp_path / 'none'}: no such file"
+
+
+def test_a_directory(tmp_path):
+    """A folder is told from an image."""
+    assert message(tmp_path) == f"{tmp_path}: is a directory, not an image"
+
+
+def test_an_empty_file(tmp_path):
+    """No byte, no image."""
+    (tmp_path / "empty").touch()
+    assert message(tmp_path / "empty").endswith("empty: is empty")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_without_permission(tmp_path):
+    """A denied file says what to do."""
+    (tmp_path / "locked").write_bytes(b"x")
+    (tmp_path / "locked").chmod(0)
+    assert "permission denied" in message(tmp_path / "locked")
+
+
+def test_permission_denied_is_told_for_root_too(tmp_path, monkeypatch):
+    """The system's refusal becomes one line with advice."""
+    (tmp_path / "locked").write_bytes(b"x")
+
+    def deny(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "open", deny)
+    assert "permission denied; run as a user who may read it" in message(tmp_path / "locked")
+
+
+def test_a_pipe(tmp_path):
+    """What is neither file nor disk is not waited for."""
+    os.mkfifo(tmp_path / "pipe")
+    assert message(tmp_path / "pipe").endswith("is neither a file nor a disk")
+
+
+def test_a_path_through_a_file(tmp_path):
+    """A file used as a folder is one line too."""
+    (tmp_path / "file").touch()
+    assert "not a directory" in message(tmp_path / "file" / "image")
+
+
+def test_a_path_with_a_null():
+    """A name that no system has is no traceback."""
+    assert "null" in message("a\0b")
+
+
+@pytest.mark.parametrize("text", ["hello\n", "caf\u00e9 \u4e2d\n" * 1000, "key: value\n" * 2000])
+def test_a_text_file(tmp_path, text):
+    """A text is told from an image, long or short, in any script, even where a character is cut at 4096 bytes."""
+    (tmp_path / "image.img").write_text(text, encoding="utf-8")
+    assert message(tmp_path / "image.img").endswith("is a text file, not a disk image")
+
+
+def test_bytes_are_no_text():
+    """Control characters and broken UTF-8 make no text."""
+    assert not is_text(b"abc\x00")
+    assert not is_text(b"abc\x01")
+    assert not is_text(b"\xff\xfe")
+
+
+@pytest.mark.parametrize("signature", SIGNATURES, ids=lambda signature: signature.name)
+def test_containers_are_named_with_advice(tmp_path, signature):
+    """Each container is told by its bytes alone, and the message says what to do."""
+    data = bytearray(b"\x01" * 8192)
+    place = signature.head_offset if signature.head_offset is not None else 8192 - 512 + signature.trailer_offset
+    data[place : place + len(signature.magic)] = signature.magic
+    (tmp_path / "image.raw").write_bytes(data)
+    with pytest.raises(UnsupportedError) as caught:
+        open_image(tmp_path / "image.raw")
+    assert caught.value.code == "container"
+    assert signature.name in str(caught.value)
+    assert caught.value.advice
+
+
+def test_an_lfs_pointer(tmp_path):
+    """A pointer of git LFS has a refusal of its own."""
+    (tmp_path / "image.raw").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
+    with pytest.raises(UnsupportedError, match="git lfs pull") as caught:
+        open_image(tmp_path / "image.raw")
+    assert caught.value.code == "lfs-pointer"
+
+
+def test_a_sparse_bundle(tmp_path):
+    """A folder of bands is named."""
+    (tmp_path / "bands").mkdir()
+    (tmp_path / "Info.plist").touch()
+    with pytest.raises(UnsupportedError, match="sparse bundle") as caught:
+        open_image(tmp_path)
+    assert caught.value.code == "sparse-bundle"
+
+
+def test_a_second_image_is_opened(tmp_path):
+    """The other half of a Fusion set hangs on the first."""
+    for name, value in (("ssd", b"\x01"), ("hdd", b"\x02")):
+        (tmp_path / name).write_bytes(value * 1000)
+    with open_image(tmp_path / "ssd", second=tmp_path / "hdd") as source:
+        assert source.read(0, 1) == b"\x01"
+        assert source.second is not None
+        assert source.second.read(0, 1) == b"\x02"
+
+
+def test_a_missing_second_image_is_an_error(tmp_path):
+    """Both images of a set must be there."""
+    (tmp_path / "ssd").write_bytes(b"\x01" * 1000)
+    with pytest.raises(ImageError, match="hdd: no such file"):
+        open_image(tmp_path / "ssd", second=tmp_path / "hdd")

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from layoutscope.errors import ImageError
+from layoutscope.image import open_image
+
+DATA = bytes(1024) + np.random.default_rng(3).integers(0, 256, 9_000, np.uint8).tobytes()
+
+
+def write_parts(folder, suffixes, size=1024):
+    parts = [DATA[start : start + size] for start in range(0, len(suffixes) * size, size)]
+    for suffix, part in zip(suffixes, parts, strict=True):
+        (folder / f"disk.{suffix}").write_bytes(part)
+    return b"".join(parts)
+
+
+@pytest.mark.parametrize(
+    "suffixes",
+    [
+        ["001", "002", "003"],
+        ["000", "001", "002"],
+        ["01", "02"],
+        ["0001", "0002"],
+        ["aa", "ab", "ac"],
+        ["aaa", "aab"],
+    ],
+)
+def test_parts_are_joined(tmp_path, suffixes):
+    """Opening the first part yields all of them, and reads cross from one to the next."""
+    data = write_parts(tmp_path, suffixes)
+    with open_image(tmp_path / f"disk.{suffixes[0]}") as source:
+        assert source.size_bytes == len(data)
+        assert source.read(1000, 200) == data[1000:1200]
+        assert source.read(0, len(data)) == data
+
+
+def test_the_last_part_may_be_shorter(tmp_path):
+    """Three parts of 1024, 1024 and 10 bytes are 2058 bytes."""
+    write_parts(tmp_path, ["001", "002", "003"])
+    (tmp_path / "disk.003").write_bytes(b"0123456789")
+    with open_image(tmp_path / "disk.001") as source:
+        assert source.size_bytes == 2058
+        assert source.read(2040, 18) == DATA[2040:2048] + b"0123456789"
+
+
+def test_a_part_count_beyond_az_goes_on(tmp_path):
+    """After az comes ba: 28 parts are found."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    suffixes = ["a" + letter for letter in letters] + ["ba", "bb"]
+    for suffix in suffixes:
+        (tmp_path / f"disk.{suffix}").write_bytes(bytes(512))
+    with open_image(tmp_path / "disk.aa") as source:
+        assert source.size_bytes == 28 * 512
+
+
+def test_a_missing_part_is_named(tmp_path):
+    """Without the second of three parts nothing is opened."""
+    write_parts(tmp_path, ["001", "002", "003"])
+    (tmp_path / "disk.002").unlink()
+    with pytest.raises(ImageError, match=r"disk\.002 of the split image is missing"):
+        open_image(tmp_path / "disk.001")
+
+
+def test_a_short_part_in_between_is_refused(tmp_path):
+    """A part that a broken copy left short would shift all that follows."""
+    write_parts(tmp_path, ["001", "002", "003"])
+    (tmp_path / "disk.002").write_bytes(b"short")
+    with pytest.raises(ImageError, match=r"disk\.002: this part has 5 bytes, the first has 1,024"):
+        open_image(tmp_path / "disk.001")
+
+
+@pytest.mark.parametrize(("suffixes", "later"), [(["001", "002"], "002"), (["aa", "ab"], "ab")])
+def test_a_later_part_names_the_first(tmp_path, suffixes, later):
+    """Opening the second part tells which one to open."""
+    write_parts(tmp_path, suffixes)
+    with pytest.raises(ImageError, match=rf"open disk\.{suffixes[0]}"):
+        open_image(tmp_path / f"disk.{later}")
+
+
+def test_a_missing_first_part_is_named(tmp_path):
+    """Parts two and three without part one are no image."""
+    write_parts(tmp_path, ["002", "003"])
+    with pytest.raises(ImageError, match=r"disk\.001, is missing"):
+        open_image(tmp_path / "disk.002")
+
+
+def test_a_single_numbered_file_is_a_raw_image(tmp_path):
+    """A file that only looks like a part stands for itself."""
+    (tmp_path / "disk.001").write_bytes(bytes(100))
+    with open_image(tmp_path / "disk.001") as source:
+        assert source.size_bytes == 100
+
+
+def test_words_as_suffixes_are_no_parts(tmp_path):
+    """disk.img beside disk.map are two files, not two parts."""
+    (tmp_path / "disk.img").write_bytes(bytes(100))
+    (tmp_path / "disk.map").write_bytes(bytes(50))
+    with open_image(tmp_path / "disk.img") as source:
+        assert source.size_bytes == 100
+
+
+def test_counters_add_up_over_parts(tmp_path):
+    """A read over two parts is two requests of the sum of bytes."""
+    write_parts(tmp_path, ["001", "002"])
+    with open_image(tmp_path / "disk.001") as source:
+        before = source.counter.bytes
+        source.read(1020, 8)
+        assert source.counter.bytes - before + source.counter.hole_bytes >= 8

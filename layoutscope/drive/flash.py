@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from layoutscope.drive.profile import DriveProfile
 
 
-def flash_ms(profile: DriveProfile, length_bytes: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def flash_ms(
+    profile: DriveProfile, length_bytes: NDArray[np.int64], queue_depth: int = 1
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the latency of single reads.
 
     Parameters
@@ -20,6 +22,8 @@ def flash_ms(profile: DriveProfile, length_bytes: NDArray[np.int64]) -> tuple[ND
     profile : DriveProfile
         Of kind ``ssd``; between the sizes of its table straight lines, beyond the last the bandwidth.
     length_bytes : (n_reads,) int64 array
+    queue_depth : int
+        Reads that are outstanding; up to ``parallel_reads`` of them proceed side by side, as the bandwidth allows.
 
     Returns
     -------
@@ -31,4 +35,7 @@ def flash_ms(profile: DriveProfile, length_bytes: NDArray[np.int64]) -> tuple[ND
     bandwidth = profile.number("bandwidth_mb_s")
     beyond = np.maximum(length_bytes - sizes[-1], 0) / bandwidth
     service = (np.interp(length_bytes, sizes, latency) + beyond) / 1000
-    return service, np.minimum(length_bytes / bandwidth / 1000, service)
+    transfer = length_bytes / bandwidth / 1000
+    side_by_side = min(queue_depth, max(profile.number("parallel_reads", 1), 1))
+    service = np.maximum(service / side_by_side, np.minimum(transfer, service))
+    return service, np.minimum(transfer, service)

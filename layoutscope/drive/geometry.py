@@ -22,10 +22,13 @@ if TYPE_CHECKING:
 SECTOR_BYTES: Final = 512
 DATASHEET_ZONES: Final = 24
 DATASHEET_HEADS: Final = 4.0
+DATASHEET_BAND: Final = 64.0
+"""Heads and band of cylinders of a drive of which only the datasheet is known; hardly matters (assumed)."""
+ZONE_SKEWS: Final = 3
 SKEW_MARGIN_TURNS: Final = 0.02
 """What a maker adds to the skew, so that a slow move does not lose a turn (assumed)."""
-BACK_SHARE: Final = 4
-"""A segment keeps a quarter of its size behind the last read."""
+BACK_SHARE: Final = 2
+"""A look-ahead that fills its segment keeps half of it behind the last read (assumed)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +43,8 @@ class Zones:
         Sectors of the disk.
     heads, band_cylinders : int
         See the figures of the same name.
-    head_skew, cylinder_skew : int
-        Ticks between the end of a track and the start of the next, on another head and on the next cylinder.
+    head_skew, cylinder_skew : (n_zones,) float64 arrays
+        Turns between the end of a track and the start of the next, on another head and on the next cylinder.
     """
 
     first_lbn: NDArray[np.int64]
@@ -50,8 +53,8 @@ class Zones:
     num_sectors: int
     heads: int
     band_cylinders: int
-    head_skew: int
-    cylinder_skew: int
+    head_skew: NDArray[np.float64]
+    cylinder_skew: NDArray[np.float64]
 
 
 def turn_ms(profile: DriveProfile) -> float:
@@ -91,16 +94,26 @@ def bus_ms(profile: DriveProfile) -> float:
 
 
 def segment_sectors(profile: DriveProfile) -> int:
-    """Return the size of a buffer segment, 0 without look-ahead."""
+    """Return the size of a buffer segment, 0 without look-ahead; where it is not known, an outer track."""
     if profile.text("look_ahead", "segment") == "none":
         return 0
-    whole = profile.number("buffer_bytes", 0.0) / SECTOR_BYTES
-    return int(profile.number("segment_sectors", whole / num_segments(profile)))
+    whole = int(profile.number("buffer_bytes", 0.0)) // SECTOR_BYTES
+    if "segment_sectors" in profile or "segments" in profile:
+        return int(profile.number("segment_sectors", whole / max(profile.number("segments", 1), 1)))
+    return min(outer_track_sectors(profile), whole)
 
 
 def num_segments(profile: DriveProfile) -> int:
     """Return the number of buffer segments."""
-    return max(int(profile.number("segments", 16)), 1)
+    segment = max(segment_sectors(profile), 1)
+    fitting = profile.number("buffer_bytes", 0.0) / SECTOR_BYTES / segment
+    return max(int(profile.number("segments", fitting)), 1)
+
+
+def outer_track_sectors(profile: DriveProfile) -> int:
+    """Return how many sectors an outer track holds."""
+    zones = listed_zones(profile) if "zones" in profile else datasheet_zones(profile)
+    return int(zones.sectors[0])
 
 
 def behind_sectors(profile: DriveProfile) -> int:
@@ -160,9 +173,13 @@ def with_tracks(runs: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def listed_zones(profile: DriveProfile) -> Zones:
-    """Take the zones from a profile that lists them."""
+    """Take the zones from a profile that lists them; the skews in sectors by zone, or in turns for all."""
     table = np.array(profile.numbers("zones"), np.float64)
-    skew = profile.number("track_skew_turns")
+    if table.shape[1] > ZONE_SKEWS:
+        skews = table[:, ZONE_SKEWS : ZONE_SKEWS + 2] / table[:, 2:3]
+    else:
+        skew = profile.number("track_skew_turns")
+        skews = np.tile((skew, profile.number("cylinder_skew_turns", skew)), (len(table), 1))
     return Zones(
         first_lbn=table[:, 0].astype(np.int64),
         first_cylinder=table[:, 1].astype(np.int64),
@@ -170,9 +187,21 @@ def listed_zones(profile: DriveProfile) -> Zones:
         num_sectors=profile.capacity_bytes // SECTOR_BYTES,
         heads=int(profile.number("heads")),
         band_cylinders=int(profile.number("band_cylinders", 0)),
-        head_skew=round(skew * hdd.TURN),
-        cylinder_skew=round(profile.number("cylinder_skew_turns", skew) * hdd.TURN),
+        head_skew=skews[:, 0],
+        cylinder_skew=skews[:, 1],
     )
+
+
+def edge_rates(zones: Zones, turn: float) -> tuple[float, float]:
+    """Return the sustained rates of the outermost and the innermost zone, 10^6 bytes a second: a track takes a turn
+    and a skew.
+    """
+    switches = zones.heads if zones.band_cylinders == 0 else zones.band_cylinders
+    other = zones.cylinder_skew if zones.band_cylinders == 0 else zones.head_skew
+    usual = zones.head_skew if zones.band_cylinders == 0 else zones.cylinder_skew
+    turns = 1 + usual + (other - usual) / switches
+    rates = zones.sectors * SECTOR_BYTES / (turns * turn * 1000)
+    return float(rates[0]), float(rates[-1])
 
 
 def datasheet_zones(profile: DriveProfile) -> Zones:
@@ -191,8 +220,9 @@ def datasheet_zones(profile: DriveProfile) -> Zones:
     cylinders = -(-num_sectors // int(sectors.sum() * heads))
     steps = np.arange(DATASHEET_ZONES, dtype=np.int64)
     first_lbn = np.append(0, np.cumsum(sectors * heads * cylinders)[:-1])
-    ticks = round(skew * hdd.TURN)
-    return Zones(first_lbn, steps * cylinders, sectors, num_sectors, heads, 0, ticks, ticks)
+    skews = np.full(DATASHEET_ZONES, skew)
+    band = int(profile.number("band_cylinders", DATASHEET_BAND))
+    return Zones(first_lbn, steps * cylinders, sectors, num_sectors, heads, band, skews, skews)
 
 
 def num_cylinders(zones: Zones) -> int:
@@ -218,8 +248,9 @@ def _zone_tracks(zones: Zones, zone: int, zone_end: int, first_lbn: int, last_lb
     begin, sectors = int(zones.first_lbn[zone]), int(zones.sectors[zone])
     track = np.arange(max(first_lbn - begin, 0) // sectors, -(-(min(last_lbn, zone_end) - begin) // sectors))
     cylinder, head = place_tracks(track, zones.heads, zones.band_cylinders)
-    changes = track // zones.heads if zones.band_cylinders == 0 else track
-    angle = ((track - changes) * zones.head_skew + changes * zones.cylinder_skew) & hdd.MASK
+    inward = track // zones.heads if zones.band_cylinders == 0 else track - track // zones.band_cylinders
+    head_skew, cylinder_skew = (round(float(skew[zone]) * hdd.TURN) for skew in (zones.head_skew, zones.cylinder_skew))
+    angle = ((track - inward) * head_skew + inward * cylinder_skew) & hdd.MASK
     runs = np.empty((len(track), 8), np.int64)
     runs[:, hdd.LBN] = runs[:, hdd.TRACK_BEGIN] = begin + track * sectors
     runs[:, hdd.CYLINDER] = zones.first_cylinder[zone] + cylinder

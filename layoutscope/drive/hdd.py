@@ -371,6 +371,63 @@ def closed_loop(
     return int(done)
 
 
+def approach(
+    surface: Surface, arm: NDArray[np.int64], segments: NDArray[np.int64], lbn: int, stop: int, now: int
+) -> int:
+    """Return how long it takes until a read can begin."""
+    if surface.segment_sectors > 0 and find_segment(surface, arm, segments, lbn, stop) >= 0:
+        return surface.read_hit
+    run = run_at(surface, lbn, arm[RUN])
+    there = max(now, arm[FREE]) + surface.read_miss + move_ticks(surface, arm[RUN], run)
+    return int(there + wait_ticks(surface, run, lbn, there) - now)
+
+
+def queued_loop(
+    surface: Surface,
+    arms: NDArray[np.int64],
+    segments: NDArray[np.int64],
+    parts: NDArray[np.int64],
+    waiting: NDArray[np.int64],
+    now: int,
+    times: NDArray[np.int64],
+    outcomes: NDArray[np.uint8],
+) -> int:
+    """Serve reads that queue up at one drive; it takes the one that can begin first among the oldest.
+
+    Parameters
+    ----------
+    surface, arms, segments, parts, now, times, outcomes
+        As in `closed_loop`; a read's service time runs from the completion of the one served before it.
+    waiting : (window,) int64 array
+        Work space; its size is how many of the oldest commands the drive looks at.
+
+    Returns
+    -------
+    int
+        When the last read is complete.
+    """
+    coming = waiting.shape[0]
+    waiting[:] = np.arange(coming)
+    for _ in range(parts.shape[0]):
+        best = 0
+        soonest = MASK << 8
+        for k in range(waiting.shape[0]):
+            if waiting[k] < parts.shape[0]:
+                part = parts[waiting[k]]
+                cost = approach(surface, arms[0], segments[0], part[2], part[3], now)
+                if cost < soonest:
+                    soonest = cost
+                    best = k
+        read = waiting[best]
+        outcomes[read] = serve(surface, arms[0], segments[0], parts[read, 2], parts[read, 3], now, times[read])
+        now += times[read, SERVICE]
+        for k in range(best, waiting.shape[0] - 1):
+            waiting[k] = waiting[k + 1]
+        waiting[-1] = coming
+        coming += 1
+    return int(now)
+
+
 def new_arms(drives: int, num_segments: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the state of drives that stand at their first track with empty buffers."""
     arms = np.zeros((drives, 8), np.int64)
@@ -382,7 +439,7 @@ def new_arms(drives: int, num_segments: int) -> tuple[NDArray[np.int64], NDArray
 
 HELPERS = (
     run_at, move_ticks, wait_ticks, read_on, aim, look_ahead, keep, set_limit, give_up, fill, reaches, find_segment,
-    oldest_segment, go_on, read_medium, read_part, serve,
+    oldest_segment, go_on, read_medium, read_part, serve, approach,
 )  # fmt: skip
 
 

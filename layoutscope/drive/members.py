@@ -97,8 +97,8 @@ def _sorted(pieces: list[Parts]) -> Parts:
     return Parts(*(np.concatenate([getattr(piece, name) for piece in pieces])[order] for name in names))
 
 
-def cut(parts: Parts, counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the row of `parts` that each piece comes from, and its number within that row."""
+def cut(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the row that each piece comes from, and its number within that row."""
     row = np.repeat(np.arange(len(counts)), counts)
     starts = np.cumsum(counts) - counts
     return row, np.arange(int(counts.sum())) - starts[row]
@@ -108,7 +108,7 @@ def stripe(parts: Parts, chunk_bytes: int, width: int) -> tuple[Parts, NDArray[n
     """Cut at the borders of chunks; chunk i lies on drive i modulo width."""
     end = parts.offset + parts.length_bytes
     first = parts.offset // chunk_bytes
-    row, step = cut(parts, np.maximum(-(-end // chunk_bytes) - first, 1))
+    row, step = cut(np.maximum(-(-end // chunk_bytes) - first, 1))
     chunk = first[row] + step
     begin = np.maximum(parts.offset[row], chunk * chunk_bytes)
     length = np.minimum(end[row], (chunk + 1) * chunk_bytes) - begin
@@ -121,7 +121,7 @@ def concatenation(parts: Parts, bounds: NDArray[np.int64]) -> tuple[Parts, NDArr
     end = parts.offset + parts.length_bytes
     first = np.searchsorted(bounds, parts.offset, side="right") - 1
     last = np.searchsorted(bounds, end, side="left") - 1
-    row, step = cut(parts, np.maximum(last - first, 0) + 1)
+    row, step = cut(np.maximum(last - first, 0) + 1)
     member = first[row] + step
     begin = np.maximum(parts.offset[row], bounds[member])
     length = np.minimum(end[row], bounds[member + 1]) - begin

@@ -71,8 +71,8 @@ def three_point_curve(
 ) -> NDArray[np.float64]:
     """Fit a curve to the shortest and the longest seek and to the mean over all pairs of cylinders.
 
-    ``shortest + a*sqrt(x) + b*x``, x the share of the stroke: the arm accelerates, then coasts. Where the mean is longer
-    than even a pure square root allows, a power below one half takes its place.
+    ``shortest + a*sqrt(x) + b*x``, x the share of the stroke: the arm accelerates, then coasts. Where the mean is
+    longer than even a pure square root allows, a power below one half takes its place.
     """
     beyond = np.maximum(distance - 1, 0)
     share = beyond / max(beyond[-1], 1.0)

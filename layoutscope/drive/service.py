@@ -6,6 +6,7 @@ next arrives when the one before is complete and its think time is over. The dri
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -35,6 +36,7 @@ def service(
     seed: int = 0,
     phases: int = 3,
     cache: str = "own",
+    queue_depth: int = 1,
 ) -> ServiceResult:
     """Predict how long a drive takes for a trace, and why.
 
@@ -53,6 +55,9 @@ def service(
         interval spans all.
     cache : str
         ``own``, ``off`` or ``join``, see `DriveProfile.with_cache`.
+    queue_depth : int
+        Reads that are outstanding. More than one: think times do not count, a disk picks the nearest among those of
+        its window, flash serves some side by side.
 
     Returns
     -------
@@ -66,8 +71,10 @@ def service(
     drive = profile.with_cache(cache)
     offset = trace.image_offset + start_offset_bytes
     parts = split(drive, offset, trace.length_bytes, trace.device)
+    if queue_depth > 1:
+        trace = replace(trace, think_us=np.zeros(len(trace)))
     angles = start_angles(seed, phases)
-    runs = [serve_parts(drive, parts, trace.think_us, angle) for angle in angles]
+    runs = [serve_parts(drive, parts, trace.think_us, angle, queue_depth) for angle in angles]
     return summarise(drive, trace, runs)
 
 
@@ -77,10 +84,12 @@ def start_angles(seed: int, phases: int) -> list[int]:
     return [0, *(int(angle) for angle in drawn)]
 
 
-def serve_parts(profile: DriveProfile, parts: Parts, think_us: NDArray[np.float64], angle: int) -> ReadTimes:
+def serve_parts(
+    profile: DriveProfile, parts: Parts, think_us: NDArray[np.float64], angle: int, queue_depth: int
+) -> ReadTimes:
     """Run the pieces of the reads, one read after another."""
     drives = leaves(profile)
-    flash, moved = flash_parts(drives, parts)
+    flash, moved = flash_parts(drives, parts, queue_depth)
     rotating = [k for k, drive in enumerate(drives) if drive.kind == "hdd"]
     if not rotating:
         return by_read(flash, np.zeros((len(flash), 5)), moved, np.zeros(len(flash), np.uint8), parts, len(think_us))
@@ -91,20 +100,26 @@ def serve_parts(profile: DriveProfile, parts: Parts, think_us: NDArray[np.float6
     number = np.full(len(drives), -1, np.int64)
     number[rotating] = np.arange(len(rotating))
     pieces = sector_parts(parts, number[parts.member], np.rint(flash * per_ms).astype(np.int64))
-    times, outcomes = run_disks(disk, len(rotating), pieces, np.rint(think_us * per_ms / 1000).astype(np.int64), angle)
+    if queue_depth > 1:
+        times, outcomes = run_queue(disk, pieces, queue_depth, angle, len(drives))
+    else:
+        think = np.rint(think_us * per_ms / 1000).astype(np.int64)
+        times, outcomes = run_disks(disk, len(rotating), pieces, think, angle)
     milliseconds = times / per_ms
     milliseconds[:, hdd.TRAVEL] = times[:, hdd.TRAVEL]
     return by_read(milliseconds[:, hdd.SERVICE], milliseconds, moved, outcomes, parts, len(think_us))
 
 
-def flash_parts(drives: list[DriveProfile], parts: Parts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def flash_parts(
+    drives: list[DriveProfile], parts: Parts, queue_depth: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return service and transfer milliseconds of the pieces on flash, 0 for the others."""
     service_ms = np.zeros(len(parts.read))
     transfer_ms = np.zeros(len(parts.read))
     for k, drive in enumerate(drives):
         if drive.kind == "ssd":
             chosen = parts.member == k
-            service_ms[chosen], transfer_ms[chosen] = flash_ms(drive, parts.length_bytes[chosen])
+            service_ms[chosen], transfer_ms[chosen] = flash_ms(drive, parts.length_bytes[chosen], queue_depth)
     return service_ms, transfer_ms
 
 
@@ -117,14 +132,32 @@ def sector_parts(parts: Parts, drive: NDArray[np.int64], flash: NDArray[np.int64
 def run_disks(
     disk: DriveProfile, num_drives: int, pieces: NDArray[np.int64], think: NDArray[np.int64], angle: int
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Run the loop, compiled where it is long."""
-    on_disk = pieces[pieces[:, 1] >= 0]
-    surface = build_surface(disk, int(on_disk[:, 2].min(initial=0)), int(on_disk[:, 3].max(initial=1)))
-    times = np.zeros((len(pieces), 5), np.int64)
-    outcomes = np.zeros(len(pieces), np.uint8)
+    """Run the closed loop, compiled where it is long."""
+    times, outcomes = np.zeros((len(pieces), 5), np.int64), np.zeros(len(pieces), np.uint8)
     loop = hdd.compiled(hdd.closed_loop) if len(pieces) > COMPILE_FROM else hdd.closed_loop
-    loop(surface, *hdd.new_arms(num_drives, num_segments(disk)), pieces, think, angle, times, outcomes)
+    state = hdd.new_arms(num_drives, num_segments(disk))
+    loop(touched_surface(disk, pieces), *state, pieces, think, angle, times, outcomes)
     return times, outcomes
+
+
+def run_queue(
+    disk: DriveProfile, pieces: NDArray[np.int64], queue_depth: int, angle: int, num_drives: int
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Run the loop of one drive with a queue."""
+    if num_drives > 1:
+        raise UsageError("a queue is modelled for single drives and for flash only")
+    window = min(int(disk.number("queue_window", 1)), queue_depth)
+    times, outcomes = np.zeros((len(pieces), 5), np.int64), np.zeros(len(pieces), np.uint8)
+    loop = hdd.compiled(hdd.queued_loop) if len(pieces) * window > COMPILE_FROM else hdd.queued_loop
+    state = hdd.new_arms(1, num_segments(disk))
+    loop(touched_surface(disk, pieces), *state, pieces, np.zeros(window, np.int64), angle, times, outcomes)
+    return times, outcomes
+
+
+def touched_surface(disk: DriveProfile, pieces: NDArray[np.int64]) -> hdd.Surface:
+    """Lay out the part of the disk that the pieces lie in."""
+    on_disk = pieces[pieces[:, 1] >= 0]
+    return build_surface(disk, int(on_disk[:, 2].min(initial=0)), int(on_disk[:, 3].max(initial=1)))
 
 
 def by_read(

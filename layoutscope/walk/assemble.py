@@ -1,0 +1,72 @@
+"""From touches to an :class:`~layoutscope.walk.trace.AccessTrace`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.walk.cache import read_limited, read_once
+from layoutscope.walk.mount import mounted
+from layoutscope.walk.ranges import first_places
+from layoutscope.walk.requests import requests
+from layoutscope.walk.touches import CAUSES, concatenated
+from layoutscope.walk.trace import AccessTrace
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.walk.model import Model
+    from layoutscope.walk.touches import Touches
+
+
+def metadata_reads(model: Model, needed: Touches, *, warm: bool = False, passes: int = 1) -> AccessTrace:
+    """Apply the host's cache to touches of metadata.
+
+    Parameters
+    ----------
+    model : Model
+        The volume and its host.
+    needed : Touches
+        What the workload needs, in order.
+    warm : bool
+        Whether an uncounted pass has filled the cache before.
+    passes : int
+        How often the workload is done.
+    """
+    known = mounted(model)
+    whole = concatenated([needed] * (passes + warm))
+    skipped = len(needed) if warm else 0
+    if model.host.cache_bytes is None:
+        reads, think_us, place = read_once(whole, model.nodes, len(model.nodes), known)
+    else:
+        reads, think_us, place = read_limited(whole, model.nodes, known, model.host.cache_bytes)
+    counted = place >= skipped
+    return trace_of_nodes(model, reads[counted], think_us[counted], known)
+
+
+def trace_of_nodes(
+    model: Model, reads: Touches, think_us: NDArray[np.float64], known: NDArray[np.int32]
+) -> AccessTrace:
+    """Turn reads of nodes into requests; a page that several nodes share is read with the first of them."""
+    made = requests(model.layout, model.nodes, model.host)
+    unit = made.unit[reads.node]
+    if model.host.cache_bytes is None and len(made.start) - 1 < len(model.nodes):
+        first = first_places(unit, len(made.start) - 1)
+        first = first[~np.isin(unit[first], made.unit[known])]
+        unit, reads, think_us = unit[first], reads[first], np.diff(np.cumsum(think_us)[first], prepend=0.0)
+    place, source = made.of(unit)
+    begins = np.ones(len(source), bool)
+    begins[1:] = source[1:] != source[:-1]
+    return AccessTrace(
+        device=made.device[place],
+        image_offset=made.image_offset[place],
+        length_bytes=made.length_bytes[place],
+        cause=reads.cause[source],
+        tree=model.nodes.tree[reads.node[source]],
+        directory_id=reads.directory_id[source],
+        issuer=np.zeros(len(place), np.uint16),
+        think_us=np.where(begins, think_us[source] + model.costs.node_us, 0.0),
+        causes=CAUSES,
+        trees=(*model.nodes.trees, "data"),
+    )

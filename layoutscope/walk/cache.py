@@ -1,0 +1,117 @@
+"""From touches to the nodes that are read: the way to each leaf, and the host's cache.
+
+A search of a leaf reads its index nodes from the root, and for each of them, as for the leaf, first the nodes that
+tell where it lies (APFS: object map, root to leaf; HFS+ beyond the eighth extent: overflow tree).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.walk.ranges import first_places
+from layoutscope.walk.touches import CODE, Touches
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.walk.nodetable import NodeTable
+
+MAX_WAY = 64
+"""Longest chain of nodes that is followed; real ones have fewer than 16, a loop in a damaged volume has no end."""
+
+
+def read_once(touches: Touches, nodes: NodeTable, size: int, known: NDArray[np.int32]) -> tuple[Touches, NDArray[np.float64], NDArray[np.int64]]:
+    """Reduce touches to what an unlimited cache reads.
+
+    Parameters
+    ----------
+    touches : Touches
+        Leaves, and numbers from ``len(nodes)`` up that stand for themselves.
+    nodes : NodeTable
+        The nodes.
+    size : int
+        Numbers run from 0 to ``size - 1``.
+    known : int32 array
+        Nodes that are cached at the start.
+
+    Returns
+    -------
+    Touches, float64 array, int64 array
+        Reads in their order, each once; the host time before each in microseconds; the touch that it belongs to.
+    """
+    clock = np.concatenate([[0.0], np.cumsum(touches.host_us, dtype=np.float64)])
+    wanted = np.where(touches.node >= 0, touches.node, size).astype(np.int32)
+    place = first_places(wanted, size + 1)
+    place = place[wanted[place] < size]
+    reads, origin = with_ways(touches[place], nodes, size)
+    fresh = np.ones(size, bool)
+    fresh[known] = False
+    kept = fresh[reads.node]
+    reads, origin = reads[kept], origin[kept]
+    return reads, np.diff(clock[place][origin], prepend=0.0), place[origin]
+
+
+def read_limited(
+    touches: Touches, nodes: NodeTable, known: NDArray[np.int32], cache_bytes: int
+) -> tuple[Touches, NDArray[np.float64], NDArray[np.int64]]:
+    """Reduce touches to what a cache of limited size reads, least recently used first out.
+
+    Every search touches its whole way again, so that index nodes stay. Returns as :func:`read_once` does.
+    """
+    from layoutscope.walk.lru import misses
+
+    clock = np.concatenate([[0.0], np.cumsum(touches.host_us, dtype=np.float64)])
+    size = np.maximum(nodes.size_bytes, 1)
+    node, place, how = misses(touches.node, nodes.parent, nodes.mapper, size, known, cache_bytes)
+    mapped = CODE["overflow"] if "catalog" in nodes.trees else CODE["omap"]
+    cause = np.choose(how, [touches.cause[place], CODE["index"], mapped]).astype(np.uint8)
+    reads = Touches(node, cause, touches.directory_id[place], touches.host_us[place])
+    return reads, np.diff(clock[place], prepend=0.0), place
+
+
+def with_ways(touches: Touches, nodes: NodeTable, size: int) -> tuple[Touches, NDArray[np.int64]]:
+    """Put before each node what must be read first; every node once.
+
+    Returns
+    -------
+    Touches, int64 array
+        The reads, and for each the touch that it belongs to.
+    """
+    parent = np.full(size, -1, np.int32)
+    mapper = np.full(size, -1, np.int32)
+    parent[: len(nodes)], mapper[: len(nodes)] = nodes.parent, nodes.mapper
+    origin = np.arange(len(touches))
+    mapped = CODE["overflow"] if "catalog" in nodes.trees else CODE["omap"]
+    pending = np.ones(len(touches), bool)
+    for _ in range(MAX_WAY):
+        if not pending.any():
+            break
+        touches, origin, pending = _step(touches, origin, pending, (parent, mapper), size, mapped)
+    return touches, origin
+
+
+def _step(
+    touches: Touches,
+    origin: NDArray[np.int64],
+    pending: NDArray[np.bool_],
+    before: tuple[NDArray[np.int32], NDArray[np.int32]],
+    size: int,
+    mapped: np.uint8,
+) -> tuple[Touches, NDArray[np.int64], NDArray[np.bool_]]:
+    """Insert the parent and the mapper of each pending node before it."""
+    above = np.where(pending, before[0][touches.node], -1)
+    maps = np.where(pending, before[1][touches.node], -1)
+    node = np.stack([above, maps, touches.node], axis=1).ravel()
+    inherits = touches.cause == mapped
+    cause = np.stack(
+        [np.where(inherits, mapped, CODE["index"]), np.full(len(touches), mapped), touches.cause], axis=1
+    ).ravel()
+    new = np.zeros((len(touches), 3), bool)
+    new[:, :2] = True
+    place = first_places(np.where(node >= 0, node, size), size + 1)
+    place = place[node[place] >= 0]
+    source = place // 3
+    result = Touches(node[place], cause[place].astype(np.uint8), touches.directory_id[source], touches.host_us[source])
+    return result, origin[source], new.ravel()[place]

@@ -1,0 +1,140 @@
+"""The order in which a depth-first walk visits directories.
+
+A directory is listed, then its sub-directories are walked in the order of the listing (fts without a comparison,
+rsync, git). Worked out level by level, not directory by directory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.walk.ranges import run_positions, starts_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.walk.entries import EntryTable
+
+
+@dataclass(frozen=True, slots=True)
+class Descent:
+    """Directories in the order of the walk; arrays of shape (n_directories,).
+
+    Attributes
+    ----------
+    directory_id : uint64 array
+        CNID or oid.
+    entry : int64 array
+        Their own entries in the table, -1 for a start that has none.
+    first, count : int64 arrays
+        Their entries in the table.
+    turn : int64 array
+        Place among all entries of the walk, files included, in depth-first order.
+    """
+
+    directory_id: NDArray[np.uint64]
+    entry: NDArray[np.int64]
+    first: NDArray[np.int64]
+    count: NDArray[np.int64]
+    turn: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.entry)
+
+
+def descend(entries: EntryTable, start_id: int) -> Descent:
+    """Order the directories under one directory, itself first.
+
+    A directory that is met twice (a loop in a damaged volume) is walked once.
+    """
+    levels = _levels(entries, start_id)
+    entry = np.concatenate([level.entry for level in levels])
+    first = np.concatenate([level.first for level in levels])
+    count = np.concatenate([level.count for level in levels])
+    turn = _turns(levels, len(entries))
+    order = np.argsort(turn)
+    ids = np.where(entry >= 0, entries.file_id[np.maximum(entry, 0)] if len(entries) else np.uint64(0), np.uint64(start_id))
+    return Descent(ids[order], entry[order], first[order], count[order], turn[order])
+
+
+def entry_of(entries: EntryTable, file_id: int) -> int:
+    """Return the first entry of a file or directory, -1 where it has none."""
+    found = np.flatnonzero(entries.file_id == np.uint64(file_id))
+    return int(found[0]) if len(found) else -1
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """Directories at one depth; ``parent`` is their place in the level above."""
+
+    entry: NDArray[np.int64]
+    parent: NDArray[np.int64]
+    first: NDArray[np.int64]
+    count: NDArray[np.int64]
+
+
+def _levels(entries: EntryTable, start_id: int) -> list[_Level]:
+    order = np.argsort(entries.group_id, kind="stable")
+    ids = entries.group_id[order]
+    directories = np.flatnonzero(entries.is_directory & ~entries.is_hidden)
+    spans = _Spans(ids, entries.group_start[:-1][order], np.diff(entries.group_start)[order])
+    first, count = spans.of(np.array([start_id], np.uint64))
+    level = _Level(np.array([entry_of(entries, start_id)]), np.zeros(1, np.int64), first, count)
+    seen = np.zeros(len(entries) + 1, bool)
+    levels = []
+    while len(level.entry):
+        levels.append(level)
+        seen[level.entry] = True
+        below, parent = _children(directories, level)
+        new = ~seen[below]
+        below, parent = below[new], parent[new]
+        first, count = spans.of(entries.file_id[below])
+        level = _Level(below, parent, first, count)
+    return levels
+
+
+@dataclass(frozen=True, slots=True)
+class _Spans:
+    """Entries of each directory that has some, by ascending id."""
+
+    ids: NDArray[np.uint64]
+    first: NDArray[np.int64]
+    count: NDArray[np.int64]
+
+    def of(self, wanted: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        if not len(self.ids):
+            return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.int64)
+        place = np.minimum(np.searchsorted(self.ids, wanted), len(self.ids) - 1)
+        found = self.ids[place] == wanted
+        return np.where(found, self.first[place], 0), np.where(found, self.count[place], 0)
+
+
+def _children(directories: NDArray[np.int64], level: _Level) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Sub-directories of a level, and the place of their parents in it."""
+    begin = np.searchsorted(directories, level.first)
+    count = np.searchsorted(directories, level.first + level.count) - begin
+    return directories[run_positions(begin, count)], np.repeat(np.arange(len(count)), count)
+
+
+def _turns(levels: list[_Level], n_entries: int) -> NDArray[np.int64]:
+    """Depth-first places: after the parent, its earlier entries and all that is under them."""
+    under = _entries_under(levels)
+    turns = [np.zeros(1, np.int64)]
+    for above, level, extra in zip(levels, levels[1:], under[1:], strict=False):
+        before = starts_of(extra)
+        first_child = np.searchsorted(level.parent, level.parent)
+        within = level.entry - above.first[level.parent]
+        turns.append(turns[-1][level.parent] + 1 + within + before - before[first_child])
+    return np.concatenate(turns)
+
+
+def _entries_under(levels: list[_Level]) -> list[NDArray[np.int64]]:
+    """Entries anywhere under each directory, level by level from the top."""
+    under = [level.count.copy() for level in levels]
+    for depth in range(len(levels) - 1, 0, -1):
+        sums = np.bincount(levels[depth].parent, weights=under[depth], minlength=len(under[depth - 1]))
+        under[depth - 1] += sums.astype(np.int64)
+    return under

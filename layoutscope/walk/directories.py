@@ -1,0 +1,153 @@
+"""Orders that walk directories: ``fts``, ``readdir-stat``, ``bulk`` and ``names``.
+
+Sources: glibc ``io/fts.c`` and ``readdir``; Apple Libc ``fts.c``; the drivers as in :mod:`layoutscope.walk.host`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.walk.descent import descend
+from layoutscope.walk.listing import buffers, listing_touches, whole_directories
+from layoutscope.walk.ranges import interleave
+from layoutscope.walk.touches import columns, concatenated, merged, nothing, touches
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.walk.descent import Descent
+    from layoutscope.walk.listing import Buffers
+    from layoutscope.walk.model import Model
+    from layoutscope.walk.touches import Touches
+
+
+def lookups(model: Model, entries: NDArray[np.int64]) -> tuple[Touches, int]:
+    """Look entries up by name and then by number, as ``lstat`` of a name that is not cached does.
+
+    Returns
+    -------
+    Touches, int
+        Entry by entry, and the number of touches an entry has.
+    """
+    table, costs = model.entries, model.costs
+    searches = [(table.name_node, "name"), (table.inode_node, "inode")]
+    if model.is_hfsplus and model.host.hfs_looks_up_thread:
+        searches += [(table.thread_node, "thread"), (table.inode_node, "inode")]
+    if not model.is_hfsplus and model.host.apfs_looks_up_dstream:
+        searches.append((table.dstream_node, "dstream"))
+    host_us = [costs.entry_us + costs.search_us] + [costs.search_us] * (len(searches) - 1)
+    nodes = [nodes[entries] for nodes, _ in searches]
+    if model.host.reads_decmpfs_for_stat:
+        nodes.append(np.where(table.is_compressed[entries], table.xattr_node[entries], -1).astype(np.int32))
+        searches.append((table.xattr_node, "xattr"))
+        host_us.append(0.0)
+    return columns(nodes, [cause for _, cause in searches], table.parent_id[entries], host_us), len(searches)
+
+
+def listed_entries(model: Model, descent: Descent) -> Descent:
+    """Leave away what the host does not list: entries beyond the folder record's count."""
+    if not (model.is_hfsplus and model.host.hfs_stops_at_valence):
+        return descent
+    valence = np.where(descent.entry >= 0, model.entries.valence[np.maximum(descent.entry, 0)], -1)
+    count = np.where(valence >= 0, np.minimum(valence, descent.count), descent.count)
+    return type(descent)(descent.directory_id, descent.entry, descent.first, count, descent.turn)
+
+
+def fts(model: Model, start_id: int, *, stat: bool) -> Touches:
+    """List each directory, stat its entries buffer by buffer, then descend."""
+    descent = listed_entries(model, descend(model.entries, start_id))
+    return listed_and_looked_up(model, descent, stat=stat)
+
+
+def listed_and_looked_up(model: Model, descent: Descent, *, stat: bool) -> Touches:
+    """List each directory of a descent and look its entries up, buffer by buffer."""
+    cut = buffers(model, descent)
+    listed, per_buffer = listing_touches(model, descent, cut)
+    found, per_found = _looked_up(model, cut, stat=stat)
+    return merged([listed, found], interleave([per_buffer, per_found]))
+
+
+def _looked_up(model: Model, cut: Buffers, *, stat: bool) -> tuple[Touches, NDArray[np.int64]]:
+    place = cut.entries()
+    wanted = ~model.entries.is_hidden[place]
+    if not stat:
+        wanted &= _type_asks_for_stat(model, place)
+    found, each = lookups(model, place[wanted])
+    ends = np.cumsum(cut.count)
+    running = np.concatenate([[0], np.cumsum(wanted)])
+    return found, (running[ends] - running[ends - cut.count]) * each
+
+
+def _type_asks_for_stat(model: Model, place: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Directories, and what a listing cannot tell the type of."""
+    table = model.entries
+    asks = table.is_directory[place]
+    if model.is_hfsplus and model.host.hard_link_type_unknown:
+        asks = asks | table.is_hard_link[place]
+    return asks
+
+
+def names(model: Model, start_id: int) -> Touches:
+    """List a directory to its end, then look each sub-directory up and list it in turn."""
+    descent = listed_entries(model, descend(model.entries, start_id))
+    listed, per_directory = listing_touches(model, descent, whole_directories(descent))
+    below = descent.entry[1:]
+    found, each = lookups(model, below)
+    per_found = np.concatenate([[0], np.full(len(below), each)])
+    return merged([found, listed], interleave([per_found, per_directory]))
+
+
+def bulk(model: Model, start_id: int, *, descend_by_stat: bool = False) -> Touches:
+    """Get attributes together with the names; with `descend_by_stat` each sub-directory is then looked up as well."""
+    descent = listed_entries(model, descend(model.entries, start_id))
+    cut = buffers(model, descent)
+    listed, per_buffer = _attributes(model, descent, cut)
+    if not descend_by_stat:
+        return listed
+    found, per_found = _looked_up(model, cut, stat=False)
+    return merged([listed, found], interleave([per_buffer, per_found]))
+
+
+def _attributes(model: Model, descent: Descent, cut: Buffers) -> tuple[Touches, NDArray[np.int64]]:
+    """A listing that fetches each entry's inode as it goes."""
+    from layoutscope.walk.listing import listing_start
+
+    table, costs = model.entries, model.costs
+    place = cut.entries()
+    own = [table.name_node[place], table.inode_node[place]]
+    causes = ["list", "inode"]
+    if model.host.reads_decmpfs_for_stat:
+        own.append(np.where(table.is_compressed[place], table.xattr_node[place], -1).astype(np.int32))
+        causes.append("xattr")
+    search_us = 0.0 if model.is_hfsplus else costs.search_us
+    each = columns(own, causes, table.parent_id[place], [costs.entry_us, search_us, 0.0][: len(own)])
+    opened = touches(
+        listing_start(model, descent)[cut.directory], "list", descent.directory_id[cut.directory], costs.search_us
+    )
+    per_buffer = cut.count * len(own)
+    once = np.ones(len(cut), np.int64)
+    return merged([opened, each], interleave([once, per_buffer])), per_buffer + 1
+
+
+def reached(model: Model, start_id: int) -> Touches:
+    """Look up the way from the root to the directory in which a walk starts."""
+    way: list[int] = []
+    table = model.entries
+    wanted = np.uint64(start_id)
+    while len(way) <= len(table):
+        found = np.flatnonzero(table.file_id == wanted)
+        if not len(found) or table.parent_id[found[0]] < ROOT_ID or wanted == ROOT_ID:
+            break
+        way.append(int(found[0]))
+        wanted = table.parent_id[found[0]]
+    if not way:
+        return nothing()
+    return lookups(model, np.array(way[::-1], np.int64))[0]
+
+
+ROOT_ID = np.uint64(2)
+"""Root directory of both file systems (TN1150, reserved CNIDs; Apple File System Reference, inode numbers)."""
+
+__all__ = ["bulk", "concatenated", "fts", "lookups", "names", "reached"]

@@ -1,0 +1,143 @@
+"""Listings: what reading a directory's names touches, buffer by buffer.
+
+HFS+: Linux 6.1 ``fs/hfsplus/dir.c``. APFS: linux-apfs-rw 0.3.20 ``dir.c``, ``btree.c``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.walk.entries import listed_bytes
+from layoutscope.walk.ranges import run_positions, starts_of
+from layoutscope.walk.touches import Touches, touches
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.walk.descent import Descent
+    from layoutscope.walk.model import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Buffers:
+    """Fills of the listing's buffer, in the order of the walk; arrays of shape (n_buffers,).
+
+    Attributes
+    ----------
+    directory : int64 array
+        Place of the directory in the descent.
+    first, count : int64 arrays
+        Entries that the buffer hands out.
+    is_first : bool array
+        Whether it is the directory's first.
+    is_last : bool array
+        Whether no entry follows.
+    """
+
+    directory: NDArray[np.int64]
+    first: NDArray[np.int64]
+    count: NDArray[np.int64]
+    is_first: NDArray[np.bool_]
+    is_last: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.directory)
+
+    def entries(self) -> NDArray[np.int64]:
+        """Return the entries of all buffers, one after the other."""
+        return run_positions(self.first, self.count)
+
+
+def whole_directories(descent: Descent) -> Buffers:
+    """Treat each directory as one buffer."""
+    every = np.ones(len(descent), bool)
+    return Buffers(np.arange(len(descent)), descent.first, descent.count, every, every)
+
+
+def buffers(model: Model, descent: Descent) -> Buffers:
+    """Cut each directory into the buffers in which the host hands its names out."""
+    host = model.host
+    smallest = (host.listing_entry_bytes + 2 + 7) // 8 * 8
+    if int(descent.count.max(initial=0)) * smallest <= host.listing_buffer_bytes - host.listing_dots_bytes:
+        return whole_directories(descent)
+    large = np.flatnonzero(descent.count * smallest > host.listing_buffer_bytes - host.listing_dots_bytes)
+    fills = [_fills(model, int(descent.first[place]), int(descent.count[place])) for place in large]
+    cuts = np.ones(len(descent), np.int64)
+    cuts[large] = [len(sizes) for sizes in fills]
+    directory = np.repeat(np.arange(len(descent)), cuts)
+    first, count = descent.first[directory], descent.count[directory]
+    begins = starts_of(cuts)
+    for place, sizes in zip(large, fills, strict=True):
+        own = slice(begins[place], begins[place] + len(sizes))
+        first[own] += starts_of(sizes)
+        count[own] = sizes
+    change = directory[1:] != directory[:-1]
+    edge = np.ones(1, bool)
+    return Buffers(directory, first, count, np.concatenate([edge, change]), np.concatenate([change, edge]))
+
+
+def _fills(model: Model, first: int, count: int) -> NDArray[np.int64]:
+    """How many entries of one directory go into each buffer."""
+    host = model.host
+    length = listed_bytes(model.entries, slice(first, first + count), host.listing_entry_bytes)
+    length[model.entries.is_hidden[first : first + count]] = 0
+    end = np.cumsum(length)
+    fills, done, room = [], 0, host.listing_buffer_bytes - host.listing_dots_bytes
+    while done < count:
+        taken = int(np.searchsorted(end, (end[done - 1] if done else 0) + room, side="right"))
+        taken = max(taken, done + 1)
+        fills.append(taken - done)
+        done, room = taken, host.listing_buffer_bytes
+    return np.array(fills, np.int64)
+
+
+def listing_touches(model: Model, descent: Descent, cut: Buffers) -> tuple[Touches, NDArray[np.int64]]:
+    """List: the leaf where the listing starts, then each leaf that the cursor enters.
+
+    Returns
+    -------
+    Touches, (n_buffers,) int64 array
+        The touches, and how many belong to each buffer.
+
+    Notes
+    -----
+    The entry that no longer fits into a buffer has been read already when the buffer is handed out.
+    """
+    start = listing_start(model, descent)[cut.directory]
+    ahead = cut.count + ~cut.is_last
+    place = run_positions(cut.first, ahead)
+    leaf = model.entries.name_node[place]
+    entered = np.ones(len(leaf), bool)
+    entered[1:] = leaf[1:] != leaf[:-1]
+    begins = starts_of(ahead)
+    entered[begins[ahead > 0]] = True
+    per_buffer = np.add.reduceat(np.append(entered, False), np.minimum(begins, len(entered))).astype(np.int64) * (ahead > 0)
+    node = np.empty(len(cut) + int(entered.sum()), np.int32)
+    total = per_buffer + 1
+    head = starts_of(total)
+    node[head] = start
+    body = np.ones(len(node), bool)
+    body[head] = False
+    node[body] = leaf[entered]
+    listed = touches(node, "list", np.repeat(descent.directory_id[cut.directory], total))
+    listed.host_us[head] = model.costs.search_us + model.costs.entry_us * cut.count
+    return listed, total
+
+
+def listing_start(model: Model, descent: Descent) -> NDArray[np.int32]:
+    """Leaf in which the listing of each directory starts.
+
+    HFS+: that of its thread record. APFS: that of the last record in the directory's range; for an empty directory
+    the leaf where its first would stand.
+    """
+    entries = model.entries
+    own = np.maximum(descent.entry, 0)
+    known = descent.entry >= 0
+    if model.is_hfsplus:
+        return np.where(known, entries.thread_node[own], -1) if len(entries) else np.full(len(descent), -1, np.int32)
+    first = entries.name_node[np.minimum(descent.first, max(len(entries) - 1, 0))] if len(entries) else np.int32(-1)
+    empty = np.where(entries.listing_node[own] >= 0, entries.listing_node[own], entries.inode_node[own]) if len(entries) else -1
+    return np.where(descent.count > 0, first, np.where(known, empty, -1)).astype(np.int32)

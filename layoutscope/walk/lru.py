@@ -1,0 +1,118 @@
+"""A cache of limited size over searches of trees. Compiled, and imported only where a limit is asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_TARGET, _INDEX, _MAP = 0, 1, 2
+_DEEPEST = 64
+
+
+def misses(
+    touched: NDArray[np.int32],
+    parent: NDArray[np.int32],
+    mapper: NDArray[np.int32],
+    size_bytes: NDArray[np.int64],
+    known: NDArray[np.int32],
+    cache_bytes: int,
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]:
+    """Return what is read: node, the touch it belongs to, and how (0 the target, 1 an index node, 2 a map).
+
+    Parameters
+    ----------
+    touched : int32 array
+        Nodes that searches end in; -1 is passed over.
+    parent, mapper, size_bytes : arrays of shape (n_nodes,)
+        What is read before each node, and its size.
+    known : int32 array
+        Nodes in the cache at the start.
+    cache_bytes : int
+        Size of the cache; the node that is being used always fits.
+    """
+    node, place, how = _run(touched, parent, mapper, size_bytes, known, cache_bytes)
+    return node, place, how
+
+
+@njit(cache=True)
+def _way(node, parent, mapper, stack_node, stack_how):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Put the way to a node, last step first, into the stacks; returns its length."""
+    n, done = 1, 0
+    stack_node[0], stack_how[0] = node, _TARGET
+    while done < n < _DEEPEST - 2:
+        current, kind = stack_node[done], stack_how[done]
+        done += 1
+        if mapper[current] >= 0:
+            m = mapper[current]
+            while m >= 0 and n < _DEEPEST - 2:
+                stack_node[n], stack_how[n] = m, _MAP
+                n += 1
+                m = parent[m]
+            done_parent = parent[current]
+            if done_parent >= 0:
+                stack_node[n], stack_how[n] = done_parent, _INDEX
+                done = n
+                n += 1
+            else:
+                break
+        elif parent[current] >= 0:
+            stack_node[n], stack_how[n] = parent[current], _INDEX
+            done = n
+            n += 1
+        else:
+            break
+    return n
+
+
+@njit(cache=True)
+def _run(touched, parent, mapper, size_bytes, known, cache_bytes):  # type: ignore[no-untyped-def]  # pragma: no cover
+    n_nodes = len(parent)
+    newer = np.full(n_nodes + 1, -1, np.int32)
+    older = np.full(n_nodes + 1, -1, np.int32)
+    end = n_nodes
+    newer[end], older[end] = end, end
+    cached = np.zeros(n_nodes, np.bool_)
+    held = 0
+    out_node = np.empty(1024, np.int32)
+    out_place = np.empty(1024, np.int64)
+    out_how = np.empty(1024, np.uint8)
+    n_out = 0
+    stack_node = np.empty(_DEEPEST, np.int32)
+    stack_how = np.empty(_DEEPEST, np.uint8)
+    for i in range(-len(known), len(touched)):
+        target = known[i + len(known)] if i < 0 else touched[i]
+        if target < 0:
+            continue
+        depth = 1
+        stack_node[0], stack_how[0] = target, _TARGET
+        if i >= 0:
+            depth = _way(target, parent, mapper, stack_node, stack_how)
+        for step in range(depth - 1, -1, -1):
+            node = stack_node[step]
+            if cached[node]:
+                newer[older[node]], older[newer[node]] = newer[node], older[node]
+            else:
+                cached[node] = True
+                held += size_bytes[node]
+                if i >= 0:
+                    if n_out == len(out_node):
+                        out_node = np.concatenate((out_node, np.empty(n_out, np.int32)))
+                        out_place = np.concatenate((out_place, np.empty(n_out, np.int64)))
+                        out_how = np.concatenate((out_how, np.empty(n_out, np.uint8)))
+                    out_node[n_out], out_place[n_out], out_how[n_out] = node, i, stack_how[step]
+                    n_out += 1
+            last = older[end]
+            newer[last], older[node] = node, last
+            newer[node], older[end] = end, node
+            while held > cache_bytes and newer[end] != node:
+                victim = newer[end]
+                newer[end] = newer[victim]
+                older[newer[victim]] = end
+                cached[victim] = False
+                held -= size_bytes[victim]
+    return out_node[:n_out], out_place[:n_out], out_how[:n_out]

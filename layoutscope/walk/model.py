@@ -1,0 +1,52 @@
+"""What an order works on: the host, the nodes and the entries of one layout as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from layoutscope.walk.entries import entry_table
+from layoutscope.walk.nodetable import node_table
+
+if TYPE_CHECKING:
+    from layoutscope.tables import VolumeLayout
+    from layoutscope.walk.entries import EntryTable
+    from layoutscope.walk.host import Costs, HostProfile
+    from layoutscope.walk.nodetable import NodeTable
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One layout as one host sees it.
+
+    Attributes
+    ----------
+    layout : VolumeLayout
+        The tables.
+    host : HostProfile
+        Who walks.
+    nodes : NodeTable
+        Its nodes.
+    entries : EntryTable
+        Its entries in the host's listing order.
+    is_hfsplus : bool
+        HFS+, or APFS.
+    """
+
+    layout: VolumeLayout
+    host: HostProfile
+    nodes: NodeTable
+    entries: EntryTable
+    is_hfsplus: bool
+
+    @property
+    def costs(self) -> Costs:
+        """Host time of this file system."""
+        return self.host.costs(self.layout.facts.filesystem)
+
+
+def model_of(layout: VolumeLayout, host: HostProfile) -> Model:
+    """Turn tables into arrays."""
+    nodes = node_table(layout)
+    entries = entry_table(layout, nodes, host)
+    return Model(layout, host, nodes, entries, is_hfsplus=layout.facts.filesystem == "hfsplus")

@@ -1,0 +1,153 @@
+"""The nodes of a layout as a walk sees them: what must be read before each, and the reads it takes.
+
+Input: the tables ``nodes``, ``node_fragments`` and ``extents``. A *node* here is a position in these arrays, not a
+row of the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.tables import VolumeLayout
+
+NO_NODE = np.int32(-1)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTable:
+    """Nodes of one layout; arrays of shape (n_nodes,) unless they say otherwise.
+
+    Attributes
+    ----------
+    of_row : (max_row + 2,) int32 array
+        Node of each row of the table; -1 where there is none. The last element stands for null.
+    parent : int32 array
+        Index node that points here, -1 at roots.
+    mapper : int32 array
+        Node that tells where this one lies: leaf of the object map (APFS) or of the overflow tree (HFS+), or -1.
+    tree : uint8 array
+        Index into `trees`.
+    level : int16 array
+        0 at the leaf, -1 for header, map and free nodes.
+    node_id : int64 array
+        Node number or oid.
+    key_rank : int64 array
+        Place in key order in its tree and level.
+    first_key_id : int64 array
+        Leading id of the first key.
+    is_header : bool array
+        Header nodes (HFS+).
+    device : uint8 array
+        Image of a Fusion set.
+    image_offset, size_bytes : int64 arrays
+        Where the node starts and its size.
+    trees : tuple of str
+        Names of the trees.
+    """
+
+    of_row: NDArray[np.int32]
+    parent: NDArray[np.int32]
+    mapper: NDArray[np.int32]
+    tree: NDArray[np.uint8]
+    level: NDArray[np.int16]
+    node_id: NDArray[np.int64]
+    key_rank: NDArray[np.int64]
+    first_key_id: NDArray[np.int64]
+    is_header: NDArray[np.bool_]
+    device: NDArray[np.uint8]
+    image_offset: NDArray[np.int64]
+    size_bytes: NDArray[np.int64]
+    trees: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    def nodes_of(self, column: pl.Series) -> NDArray[np.int32]:
+        """Turn a column of rows into nodes; null and unknown rows become -1."""
+        null = len(self.of_row) - 1
+        rows = column.cast(pl.Int64).fill_null(null).to_numpy()
+        return self.of_row[np.minimum(rows, null)]
+
+    def tree_code(self, name: str) -> int:
+        """Return the code of a tree, -1 where the layout has none of that name."""
+        return self.trees.index(name) if name in self.trees else -1
+
+
+def node_table(layout: VolumeLayout) -> NodeTable:
+    """Read the table of nodes into arrays."""
+    nodes = layout.nodes
+    rows = _numbers(nodes["row"])
+    of_row = np.full(int(rows.max(initial=0)) + 2, NO_NODE, np.int32)
+    of_row[rows] = np.arange(len(rows), dtype=np.int32)
+    of_row[-1] = NO_NODE
+    trees, codes = _categories(nodes["tree"])
+    table = NodeTable(
+        of_row=of_row,
+        parent=np.full(len(rows), NO_NODE),
+        mapper=np.full(len(rows), NO_NODE),
+        tree=codes,
+        level=_numbers(nodes["level"]).astype(np.int16),
+        node_id=_numbers(nodes["node_id"]),
+        key_rank=_numbers(nodes["key_rank"]),
+        first_key_id=_numbers(nodes["first_key_id"]),
+        is_header=(nodes["kind"].cast(pl.String) == "header").fill_null(value=False).to_numpy(),
+        device=nodes["device"].fill_null(0).to_numpy(),
+        image_offset=_numbers(nodes["image_offset"]),
+        size_bytes=_numbers(nodes["size_bytes"]),
+        trees=trees,
+    )
+    return _with_relations(table, layout)
+
+
+def _with_relations(table: NodeTable, layout: VolumeLayout) -> NodeTable:
+    """Add what each node hangs on; relations that no sound tree has are left out."""
+    parent = table.nodes_of(layout.nodes["parent_row"])
+    parent[(parent >= 0) & (table.level[parent] <= table.level)] = NO_NODE
+    if layout.facts.filesystem == "hfsplus":
+        mapper = _overflow_leaves(table, layout)
+    else:
+        mapper = table.nodes_of(layout.nodes["omap_leaf_row"])
+    mapper[(mapper >= 0) & (table.tree[mapper] == table.tree)] = NO_NODE
+    return replace(table, parent=parent, mapper=mapper)
+
+
+def _numbers(column: pl.Series) -> NDArray[np.int64]:
+    """Numbers with -1 for null; ids of 2**63 and more wrap, which keeps them distinct."""
+    if column.dtype == pl.UInt64:
+        return column.fill_null(2**64 - 1).to_numpy().astype(np.int64)
+    return column.cast(pl.Int64).fill_null(-1).to_numpy()
+
+
+def _categories(column: pl.Series) -> tuple[tuple[str, ...], NDArray[np.uint8]]:
+    names = tuple(column.unique(maintain_order=True).cast(pl.String).fill_null("").to_list())
+    codes = column.cast(pl.String).fill_null("").replace_strict(list(names), list(range(len(names))), return_dtype=pl.UInt8)
+    return names, codes.to_numpy() if len(names) else np.empty(0, np.uint8)
+
+
+HFS_SPECIAL_FILES = {"extents-overflow": 3, "catalog": 4, "attributes": 8}
+"""File number of the file in which each HFS+ tree lies (TN1150, reserved CNIDs)."""
+
+
+def _overflow_leaves(table: NodeTable, layout: VolumeLayout) -> NDArray[np.int32]:
+    """Leaf of the overflow tree that maps each node beyond the eighth extent of its file, -1 elsewhere."""
+    mapper = np.full(len(table), NO_NODE, np.int32)
+    special = layout.extents.filter(pl.col("file_id").is_in(list(HFS_SPECIAL_FILES.values())))
+    for tree, file_id in HFS_SPECIAL_FILES.items():
+        code = table.tree_code(tree)
+        pieces = special.filter((pl.col("file_id") == file_id) & pl.col("node_row").is_not_null())
+        if code < 0 or not len(pieces):
+            continue
+        start, leaf = _numbers(pieces["logical_offset"]), table.nodes_of(pieces["node_row"])
+        order = np.argsort(start)
+        node_offset = table.node_id * table.size_bytes
+        piece = np.searchsorted(start[order], node_offset, side="right") - 1
+        found = (table.tree == code) & (piece >= 0)
+        mapper[found] = leaf[order][piece[found]]
+    return mapper

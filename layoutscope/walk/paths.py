@@ -1,0 +1,79 @@
+"""The order ``paths``: ``lstat`` of each path of a list, as ``git status`` does with its index.
+
+Each component that was not seen before is looked up by name and then by number; no directory is listed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from layoutscope.walk.directories import ROOT_ID, lookups
+from layoutscope.walk.ranges import first_places
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from layoutscope.walk.model import Model
+    from layoutscope.walk.touches import Touches
+
+
+def paths(model: Model, wanted: Sequence[str], start_id: int) -> Touches:
+    """Look paths up, component by component.
+
+    Parameters
+    ----------
+    model : Model
+        The volume.
+    wanted : sequence of str
+        Paths from the start, with ``/`` between components.
+    start_id : int
+        Directory in which the paths begin.
+    """
+    components = resolve(model, wanted, start_id)
+    found = components[components >= 0]
+    return lookups(model, found[first_places(found, len(model.entries))])[0]
+
+
+def resolve(model: Model, wanted: Sequence[str], start_id: int = int(ROOT_ID)) -> NDArray[np.int64]:
+    """Find the entry of every component.
+
+    Returns
+    -------
+    (n_paths, depth) int64 array
+        Entries in the order of the components; -1 behind the last one, and from the first that does not exist.
+    """
+    split = pl.Series(list(wanted), dtype=pl.String).str.strip_chars("/").str.split("/")
+    depth = int(split.list.len().max() or 0)  # type: ignore[arg-type]
+    known = _by_name(model)
+    parent = pl.Series(np.full(len(split), start_id, np.uint64))
+    result = np.full((len(split), depth), -1, np.int64)
+    for level in range(depth):
+        name = _folded(split.list.get(level, null_on_oob=True), model)
+        keys = pl.DataFrame({"parent_id": parent, "name": name})
+        entry = keys.join(known, on=["parent_id", "name"], how="left", maintain_order="left")["entry"]
+        result[:, level] = entry.fill_null(-1).to_numpy()
+        below = np.where(result[:, level] >= 0, model.entries.file_id[np.maximum(result[:, level], 0)], np.uint64(0))
+        parent = pl.Series(below)
+    return result
+
+
+def _by_name(model: Model) -> pl.DataFrame:
+    frame = pl.DataFrame(
+        {
+            "parent_id": model.entries.parent_id,
+            "name": _folded(model.entries.names, model),
+            "entry": np.arange(len(model.entries), dtype=np.int64),
+        }
+    )
+    return frame.unique(["parent_id", "name"], keep="first", maintain_order=True)
+
+
+def _folded(names: pl.Series, model: Model) -> pl.Series:
+    """Names as they compare: composed, and without case where the volume ignores it."""
+    composed = names.str.normalize("NFC")
+    return composed if model.layout.facts.case_sensitive else composed.str.to_lowercase()

@@ -1,0 +1,111 @@
+"""From nodes to requests: cache pages, pieces on the drive, and the size in which the host reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from layoutscope.walk.ranges import run_positions, starts_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.tables import VolumeLayout
+    from layoutscope.walk.host import HostProfile
+    from layoutscope.walk.nodetable import NodeTable
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """The requests that bring each cache unit in.
+
+    Attributes
+    ----------
+    unit : (n_nodes,) int64 array
+        Cache unit of each node: nodes smaller than a page share one.
+    start : (n_units + 1,) int64 array
+        First request of each unit.
+    device : (n_requests,) uint8 array
+        Image of a Fusion set.
+    image_offset, length_bytes : (n_requests,) int64 arrays
+        The requests.
+    """
+
+    unit: NDArray[np.int64]
+    start: NDArray[np.int64]
+    device: NDArray[np.uint8]
+    image_offset: NDArray[np.int64]
+    length_bytes: NDArray[np.int64]
+
+    def of(self, units: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the requests of a sequence of units, and for each the place of its unit in the sequence."""
+        count = self.start[units + 1] - self.start[units]
+        return run_positions(self.start[units], count), np.repeat(np.arange(len(units)), count)
+
+
+def requests(layout: VolumeLayout, nodes: NodeTable, host: HostProfile) -> Requests:
+    """Work out the requests of every node of a layout."""
+    unit = _units(nodes, host.page_bytes) if layout.facts.filesystem == "hfsplus" else np.arange(len(nodes))
+    node, device, offset, length = _pieces(layout, nodes)
+    order = np.lexsort((np.arange(len(node)), nodes.node_id[node], unit[node])) if host.page_bytes else np.arange(len(node))
+    owner, device, offset, length = _joined(unit[node][order], device[order], offset[order], length[order])
+    if host.node_read_bytes:
+        owner, device, offset, length = _cut(owner, device, offset, length, host.node_read_bytes)
+    n_units = int(unit.max(initial=-1)) + 1
+    start = np.searchsorted(owner, np.arange(n_units + 1))
+    return Requests(unit, start, device, offset, length)
+
+
+def _units(nodes: NodeTable, page_bytes: int) -> NDArray[np.int64]:
+    """Number cache units; nodes of one file page have one."""
+    small = (nodes.size_bytes > 0) & (nodes.size_bytes < page_bytes)
+    if not small.any():
+        return np.arange(len(nodes))
+    page = np.where(small, nodes.node_id * nodes.size_bytes // max(page_bytes, 1), nodes.node_id)
+    keys = np.stack([nodes.tree.astype(np.int64), page], axis=1)
+    return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def _pieces(
+    layout: VolumeLayout, nodes: NodeTable
+) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """Pieces of every node in the order of its bytes: node, device, image_offset, length_bytes."""
+    split = layout.node_fragments
+    owner = nodes.nodes_of(split["node_row"]).astype(np.int64)
+    whole = np.ones(len(nodes), bool)
+    whole[owner] = False
+    kept = np.flatnonzero(whole & (nodes.image_offset >= 0))
+    node = np.concatenate([kept, owner])
+    device = np.concatenate([nodes.device[kept], split["device"].fill_null(0).to_numpy()])
+    offset = np.concatenate([nodes.image_offset[kept], split["image_offset"].cast(pl.Int64).to_numpy()])
+    length = np.concatenate([nodes.size_bytes[kept], split["length_bytes"].cast(pl.Int64).to_numpy()])
+    order = np.argsort(node, kind="stable") if len(owner) else slice(None)
+    return node[order], device[order], offset[order], length[order]
+
+
+def _joined(
+    owner: NDArray[np.int64], device: NDArray[np.uint8], offset: NDArray[np.int64], length: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """Join pieces of one unit that touch on the drive."""
+    begins = np.ones(len(owner), bool)
+    begins[1:] = (owner[1:] != owner[:-1]) | (device[1:] != device[:-1]) | (offset[1:] != offset[:-1] + length[:-1])
+    first = np.flatnonzero(begins)
+    lengths = np.add.reduceat(length, first) if len(first) else length
+    return owner[first], device[first], offset[first], lengths
+
+
+def _cut(
+    owner: NDArray[np.int64],
+    device: NDArray[np.uint8],
+    offset: NDArray[np.int64],
+    length: NDArray[np.int64],
+    largest: int,
+) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """Cut pieces into requests of at most `largest` bytes."""
+    count = -(-length // largest)
+    source = np.repeat(np.arange(len(owner)), count)
+    within = (np.arange(len(source)) - starts_of(count)[source]) * largest
+    return owner[source], device[source], offset[source] + within, np.minimum(length[source] - within, largest)

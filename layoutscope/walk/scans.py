@@ -1,0 +1,70 @@
+"""Orders that ignore directories: leaves in key order (``catalog``), nodes by number (``searchfs``)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.walk.requests import requests
+from layoutscope.walk.touches import CAUSES, CODE, touches
+from layoutscope.walk.trace import AccessTrace
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.walk.model import Model
+    from layoutscope.walk.touches import Touches
+
+MAIN_TREES = ("catalog", "fs", "fstree", "fs-tree")
+"""The tree with names and inodes, as the readers call it."""
+
+
+def main_tree(model: Model) -> int:
+    """Return the code of the tree with names and inodes, -1 if there is none."""
+    return max((model.nodes.tree_code(name) for name in MAIN_TREES), default=-1)
+
+
+def leaves(model: Model) -> Touches:
+    """Touch every leaf of the main tree in key order; APFS and macOS's ``searchfs`` there: assumed."""
+    node = np.flatnonzero((model.nodes.tree == main_tree(model)) & (model.nodes.level == 0))
+    node = node[np.argsort(model.nodes.key_rank[node], kind="stable")].astype(np.int32)
+    return touches(node, "scan", np.zeros(len(node), np.uint64), model.costs.node_us)
+
+
+def all_nodes(model: Model) -> AccessTrace:
+    """Read the catalog node by node in the order of node numbers, several at once where they touch.
+
+    Apple's hfs, ``BTScanNextRecord``: links between nodes are ignored.
+    """
+    made = requests(model.layout, model.nodes, model.host)
+    node = np.flatnonzero(model.nodes.tree == main_tree(model))
+    node = node[np.argsort(model.nodes.node_id[node], kind="stable")]
+    units = made.unit[node]
+    place, _ = made.of(units[np.sort(np.unique(units, return_index=True)[1])])
+    begins = _chunks(made.image_offset[place], made.length_bytes[place], model.host.scan_read_bytes)
+    first = np.flatnonzero(begins)
+    n = len(first)
+    return AccessTrace(
+        device=made.device[place][first],
+        image_offset=made.image_offset[place][first],
+        length_bytes=np.add.reduceat(made.length_bytes[place], first) if n else np.empty(0, np.int64),
+        cause=np.full(n, CODE["scan"], np.uint8),
+        tree=np.full(n, max(main_tree(model), 0), np.uint8),
+        directory_id=np.zeros(n, np.uint64),
+        issuer=np.zeros(n, np.uint16),
+        think_us=np.full(n, model.costs.node_us),
+        causes=CAUSES,
+        trees=(*model.nodes.trees, "data"),
+    )
+
+
+def _chunks(offset: NDArray[np.int64], length: NDArray[np.int64], largest: int) -> NDArray[np.bool_]:
+    """Mark where requests begin when neighbours are joined up to `largest` bytes."""
+    begins = np.ones(len(offset), bool)
+    begins[1:] = offset[1:] != offset[:-1] + length[:-1]
+    run = np.cumsum(begins) - 1
+    within = offset - offset[begins][run] if len(offset) else offset
+    chunk = within // largest
+    begins[1:] |= (chunk[1:] != chunk[:-1]) & (run[1:] == run[:-1])
+    return begins

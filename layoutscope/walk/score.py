@@ -1,0 +1,152 @@
+"""How well a predicted trace agrees with a real one.
+
+Both are cut into blocks, and reduced to the first read of each block. *Blocks*: the share of the real blocks that
+were predicted. *Extra*: predicted blocks that were not real, over the real ones. *Pairs*: the share of the real steps
+from one block to the next that are steps of the prediction too. A listing of all leaves in key order has the right
+blocks; only the pairs tell it from a real prediction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from layoutscope.tables import VolumeLayout
+    from layoutscope.walk.trace import AccessTrace
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Agreement of a prediction with a real trace.
+
+    Attributes
+    ----------
+    block_bytes : int
+        Size of the blocks that are compared.
+    real_blocks, predicted_blocks, shared_blocks : int
+        Different blocks in each and in both.
+    real_pairs, shared_pairs : int
+        Steps from block to block in the real trace, and those of them that are predicted.
+    missed, extra : mapping of str to int
+        Blocks that were not predicted, and that were predicted in vain, by the tree they belong to.
+    first_difference : int or None
+        Step of the real trace that is the first not to be predicted.
+    """
+
+    block_bytes: int
+    real_blocks: int
+    predicted_blocks: int
+    shared_blocks: int
+    real_pairs: int
+    shared_pairs: int
+    missed: Mapping[str, int] = field(default_factory=dict)
+    extra: Mapping[str, int] = field(default_factory=dict)
+    first_difference: int | None = None
+
+    @property
+    def block_share(self) -> float:
+        """Share of the real blocks that were predicted, 0 to 1."""
+        return self.shared_blocks / self.real_blocks if self.real_blocks else 1.0
+
+    @property
+    def extra_share(self) -> float:
+        """Predicted blocks that were not real, over the real ones."""
+        return (self.predicted_blocks - self.shared_blocks) / self.real_blocks if self.real_blocks else 0.0
+
+    @property
+    def pair_share(self) -> float:
+        """Share of the real steps that were predicted, 0 to 1."""
+        return self.shared_pairs / self.real_pairs if self.real_pairs else 1.0
+
+
+def score(real: AccessTrace, predicted: AccessTrace, layout: VolumeLayout | None = None) -> Score:
+    """Compare a real trace with a prediction.
+
+    Parameters
+    ----------
+    real, predicted : AccessTrace
+        Reads in their order.
+    layout : VolumeLayout, optional
+        Tells which tree the differences belong to.
+    """
+    size = block_size(real, predicted)
+    there, here = first_blocks(real, size), first_blocks(predicted, size)
+    shared = np.isin(there, here)
+    follows = _steps_predicted(there, here)
+    wrong = np.flatnonzero(~follows)
+    missed, extra = there[~shared], here[~np.isin(here, there)]
+    return Score(
+        block_bytes=size,
+        real_blocks=len(there),
+        predicted_blocks=len(here),
+        shared_blocks=int(shared.sum()),
+        real_pairs=len(follows),
+        shared_pairs=int(follows.sum()),
+        missed=owners(missed * size, layout) if layout else {},
+        extra=owners(extra * size, layout) if layout else {},
+        first_difference=int(wrong[0]) if len(wrong) else None,
+    )
+
+
+def block_size(*traces: AccessTrace) -> int:
+    """Return the largest block, up to 4096 bytes, that every read starts and ends at a multiple of."""
+    numbers = [trace.image_offset for trace in traces] + [trace.length_bytes for trace in traces]
+    return int(np.gcd.reduce(np.concatenate([*numbers, [4096]])))
+
+
+def first_blocks(trace: AccessTrace, block_bytes: int) -> NDArray[np.int64]:
+    """Return the numbers of the blocks of a trace, each where it is read first."""
+    from layoutscope.walk.ranges import run_positions
+
+    blocks = run_positions(trace.image_offset // block_bytes, trace.length_bytes // block_bytes)
+    blocks = blocks + (np.repeat(trace.device.astype(np.int64), trace.length_bytes // block_bytes) << 56)
+    _, first = np.unique(blocks, return_index=True)
+    return blocks[np.sort(first)]
+
+
+def _steps_predicted(there: NDArray[np.int64], here: NDArray[np.int64]) -> NDArray[np.bool_]:
+    order = np.argsort(here)
+    place = np.searchsorted(here[order], there)
+    place = np.minimum(place, max(len(here) - 1, 0))
+    known = here[order][place] == there if len(here) else np.zeros(len(there), bool)
+    at = np.where(known, order[place], -2) if len(here) else np.full(len(there), -2)
+    return (at[1:] == at[:-1] + 1) & known[1:] & known[:-1]
+
+
+def owners(image_offset: NDArray[np.int64], layout: VolumeLayout) -> dict[str, int]:
+    """Count addresses by what lies there: a tree with its level, file data, other metadata, or unknown."""
+    names = np.full(len(image_offset), "unknown", dtype=object)
+    for frame, label in _labelled(layout):
+        start = frame["image_offset"].fill_null(-1).to_numpy()
+        order = np.argsort(start)
+        place = np.searchsorted(start[order], image_offset, side="right") - 1
+        hit = order[np.maximum(place, 0)] if len(order) else place
+        if not len(order):
+            continue
+        length = frame["length_bytes"].to_numpy()
+        inside = (place >= 0) & (start[hit] >= 0) & (image_offset < start[hit] + length[hit]) & (names == "unknown")
+        names[inside] = label[hit[inside]]
+    values, counts = np.unique(names.astype(str), return_counts=True)
+    return dict(zip(values.tolist(), counts.tolist(), strict=True))
+
+
+def _labelled(layout: VolumeLayout) -> list[tuple[object, NDArray[np.object_]]]:
+    import polars as pl
+
+    nodes = layout.nodes.rename({"size_bytes": "length_bytes"})
+    kinds = nodes.select(pl.col("tree").cast(pl.String) + " " + pl.col("kind").cast(pl.String)).to_series().to_numpy()
+    split = layout.node_fragments
+    regions = layout.regions["type"].cast(pl.String).to_numpy()
+    return [
+        (nodes, kinds),
+        (split, np.full(len(split), "node fragment", dtype=object)),
+        (layout.extents, np.full(len(layout.extents), "file data", dtype=object)),
+        (layout.regions, regions),
+    ]

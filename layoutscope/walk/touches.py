@@ -1,0 +1,117 @@
+"""Touches: the leaves that an order needs, one after the other, before any cache.
+
+A touch is a node that a search ends in. What must be read on the way to it (index nodes, object map) is added by
+:mod:`layoutscope.walk.cache`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+CAUSES: Final = ("list", "name", "inode", "thread", "dstream", "xattr", "extents", "index", "omap", "overflow", "data", "scan")
+"""Why the host reads: a directory's listing; the search of a name, an inode, a thread record, a data-stream record,
+an extended attribute or extents; an index node on the way; a node that tells where another lies (object map,
+overflow tree); file data; a scan of all nodes."""
+
+CODE: Final = {name: np.uint8(code) for code, name in enumerate(CAUSES)}
+
+
+@dataclass(frozen=True, slots=True)
+class Touches:
+    """Leaves in the order in which they are needed; arrays of shape (n_touches,).
+
+    Attributes
+    ----------
+    node : int32 array
+        Node; file data are numbered on after the nodes.
+    cause : uint8 array
+        Index into :data:`CAUSES`.
+    directory_id : uint64 array
+        Directory whose enumeration needs it.
+    host_us : float32 array
+        Host time that is spent from this touch to the next.
+    """
+
+    node: NDArray[np.int32]
+    cause: NDArray[np.uint8]
+    directory_id: NDArray[np.uint64]
+    host_us: NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.node)
+
+    def __getitem__(self, places: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Touches:
+        """Select touches."""
+        return Touches(self.node[places], self.cause[places], self.directory_id[places], self.host_us[places])
+
+
+def touches(
+    node: NDArray[np.int32], cause: str | NDArray[np.uint8], directory_id: NDArray[np.uint64], host_us: float = 0.0
+) -> Touches:
+    """Make touches of one cause and cost."""
+    causes = np.full(len(node), CODE[cause], np.uint8) if isinstance(cause, str) else cause
+    return Touches(node, causes, directory_id, np.full(len(node), host_us, np.float32))
+
+
+def nothing() -> Touches:
+    """Return no touches."""
+    return touches(np.empty(0, np.int32), "list", np.empty(0, np.uint64))
+
+
+def concatenated(parts: Sequence[Touches]) -> Touches:
+    """Put touches one after the other."""
+    if not parts:
+        return nothing()
+    return Touches(
+        np.concatenate([part.node for part in parts]),
+        np.concatenate([part.cause for part in parts]),
+        np.concatenate([part.directory_id for part in parts]),
+        np.concatenate([part.host_us for part in parts]),
+    )
+
+
+def merged(parts: Sequence[Touches], places: Sequence[NDArray[np.int64]]) -> Touches:
+    """Lay touches out so that element j of part i comes to ``places[i][j]`` of the whole."""
+    total = sum(len(part) for part in parts)
+    result = Touches(
+        np.empty(total, np.int32), np.empty(total, np.uint8), np.empty(total, np.uint64), np.empty(total, np.float32)
+    )
+    for part, place in zip(parts, places, strict=True):
+        result.node[place] = part.node
+        result.cause[place] = part.cause
+        result.directory_id[place] = part.directory_id
+        result.host_us[place] = part.host_us
+    return result
+
+
+def columns(
+    nodes: Sequence[NDArray[np.int32]], causes: Sequence[str], directory_id: NDArray[np.uint64], host_us: Sequence[float]
+) -> Touches:
+    """Interleave searches: of each entry the first column's node, then the second's, …; nodes of -1 stay in place.
+
+    Parameters
+    ----------
+    nodes : sequence of (n_entries,) int32 arrays
+        One array a search.
+    causes : sequence of str
+        Why each search is made.
+    directory_id : (n_entries,) uint64 array
+        The entries' directories.
+    host_us : sequence of float
+        Host time of each search.
+    """
+    n = len(directory_id)
+    return Touches(
+        np.stack(nodes, axis=1).ravel() if n else np.empty(0, np.int32),
+        np.tile(np.array([CODE[cause] for cause in causes], np.uint8), n),
+        np.repeat(directory_id, len(nodes)),
+        np.tile(np.asarray(host_us, np.float32), n),
+    )

@@ -20,11 +20,13 @@ from layoutscope.hfsplus.extents import extents_table
 from layoutscope.hfsplus.facts import volume_facts
 from layoutscope.hfsplus.files import entries_table
 from layoutscope.hfsplus.fork import Fork, inline_fork, read_fork
+from layoutscope.hfsplus.hotfiles import read_hot_files
+from layoutscope.hfsplus.journal import find_journal, replay, report_pending
 from layoutscope.hfsplus.layout import first_rows, free_table, nodes_tables, regions_table
 from layoutscope.hfsplus.overflow import OverflowLeaves, extend_fork
 from layoutscope.hfsplus.regions import find_regions
 from layoutscope.hfsplus.tree import Tree, read_tree
-from layoutscope.hfsplus.volume import Volume, open_volume
+from layoutscope.hfsplus.volume import Volume, open_volume, reread
 from layoutscope.ondisk import grammar
 from layoutscope.tables.layout import VolumeLayout, findings_table
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from layoutscope.hfsplus.attributes import Attributes
     from layoutscope.hfsplus.catalog import Catalog
     from layoutscope.hfsplus.decoding import DecoderName
+    from layoutscope.hfsplus.journal import Journal
     from layoutscope.image import Source
 
 CNID = grammar.HfsplusVolume.Cnid
@@ -46,6 +49,8 @@ class Contents:
 
     Attributes
     ----------
+    journal : Journal or None
+        The journal, where there is one.
     special : dict of int to Fork
         Special files by their CNID.
     trees : dict of str to Tree
@@ -56,6 +61,7 @@ class Contents:
         Runs of free blocks.
     """
 
+    journal: Journal | None
     special: dict[int, Fork]
     trees: dict[str, Tree]
     catalog: Catalog
@@ -101,11 +107,22 @@ def read_layout(
         If neither the volume header nor its copy can be read.
     """
     opened = open_volume(source, image_offset, decoding.choose(decoder))
-    contents = read_contents(opened)
+    journal = find_journal(opened)
+    if journal is not None:
+        opened = _with_journal(opened, journal, replay_journal=replay_journal)
+    contents = read_contents(opened, journal)
     return build_layout(opened, contents, tuple(stack), volume)
 
 
-def read_contents(volume: Volume) -> Contents:
+def _with_journal(volume: Volume, journal: Journal, *, replay_journal: bool) -> Volume:
+    if not replay_journal:
+        report_pending(volume, journal)
+        return volume
+    overlay = replay(volume, journal)
+    return volume if overlay is None else reread(volume, overlay)
+
+
+def read_contents(volume: Volume, journal: Journal | None = None) -> Contents:
     """Read all metadata of a volume, each block once."""
     header = volume.header
     special = {
@@ -126,12 +143,15 @@ def read_contents(volume: Volume) -> Contents:
             volume, "attributes", CNID.attributes_file, special[CNID.attributes_file], attribute_leaves
         ),
     }
+    catalog = catalog_file.collect(found["catalog"], catalog_leaves)
+    found["hot-files"] = read_hot_files(volume, catalog, overflow)
     trees = {name: tree for name, tree in found.items() if tree is not None}
     rows = first_rows(list(trees.values()))
     return Contents(
+        journal,
         special,
         trees,
-        catalog_file.collect(found["catalog"], catalog_leaves),
+        catalog,
         attributes_file.collect(found["attributes"], attribute_leaves, rows.get("attributes", 0)),
         *_free_space(volume, special[CNID.allocation_file]),
     )
@@ -157,6 +177,7 @@ def build_layout(volume: Volume, contents: Contents, stack: tuple[str, ...], num
     """Build the public tables."""
     trees = list(contents.trees.values())
     rows = first_rows(trees)
+    overflow = contents.trees.get("extents-overflow")
     nodes, fragments = nodes_tables(volume, number, trees)
     resolved = links.resolve(volume, contents.catalog)
     entries = entries_table(number, contents.catalog, resolved, contents.attributes, rows.get("catalog", 0))
@@ -169,10 +190,10 @@ def build_layout(volume: Volume, contents: Contents, stack: tuple[str, ...], num
         contents.attributes,
         contents.special,
     )
-    regions = regions_table(volume, number, find_regions(volume, contents.special))
+    regions = regions_table(volume, number, find_regions(volume, contents.special, contents.journal, overflow))
     free = free_table(volume, number, contents.free_starts, contents.free_counts)
     return VolumeLayout(
-        facts=volume_facts(volume, contents.trees, contents.catalog, stack, number),
+        facts=volume_facts(volume, contents, stack, number),
         nodes=nodes,
         node_fragments=fragments,
         regions=regions,

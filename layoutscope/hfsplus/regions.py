@@ -8,11 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from layoutscope.hfsplus.catalog import DATA_FORK
+from layoutscope.hfsplus.fork import Fork
+from layoutscope.hfsplus.overflow import extend_fork
 from layoutscope.hfsplus.volume import END_BYTES, HEADER_BYTES, HEADER_OFFSET
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
-    from layoutscope.hfsplus.fork import Fork
+    from layoutscope.hfsplus.journal import Journal
+    from layoutscope.hfsplus.tree import Tree
     from layoutscope.hfsplus.volume import Volume
 
 CNID = grammar.HfsplusVolume.Cnid
@@ -21,8 +27,10 @@ Region = tuple[str, str, int, int]
 """Type, owner, volume offset, length in bytes."""
 
 
-def find_regions(volume: Volume, special: dict[int, Fork]) -> list[Region]:
-    """List the regions of a volume, but those of its journal."""
+def find_regions(
+    volume: Volume, special: dict[int, Fork], journal: Journal | None, overflow: Tree | None
+) -> list[Region]:
+    """List the regions of a volume."""
     regions: list[Region] = [
         ("boot-blocks", "", 0, HEADER_OFFSET),
         ("volume-header", "", HEADER_OFFSET, HEADER_BYTES),
@@ -33,6 +41,17 @@ def find_regions(volume: Volume, special: dict[int, Fork]) -> list[Region]:
         regions.append(("reserved", "", reserved, END_BYTES - HEADER_BYTES))
     regions += fork_regions(volume, "allocation-file", special[CNID.allocation_file])
     regions += fork_regions(volume, "startup-file", special[CNID.startup_file])
+    none = np.empty(0, np.int64)
+    bad_blocks = extend_fork(Fork(0, none, none, none), overflow, CNID.bad_block_file, DATA_FORK)
+    regions += fork_regions(volume, "bad-blocks", bad_blocks)
+    return regions + (journal_regions(volume, journal) if journal is not None else [])
+
+
+def journal_regions(volume: Volume, journal: Journal) -> list[Region]:
+    """Make regions of the journal info block, which takes a whole block, and of the journal."""
+    regions: list[Region] = [("journal-info-block", "journal", journal.info_offset, volume.block_size_bytes)]
+    if journal.size_bytes:
+        regions.append(("journal", "journal", journal.journal_offset, journal.size_bytes))
     return regions
 
 

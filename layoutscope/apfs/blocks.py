@@ -1,0 +1,120 @@
+"""Blocks of a container by their addresses, on one device or on the two of a Fusion set.
+
+Apple File System Reference, Fusion: addresses of the second device carry a mark, as byte addresses 0x4000000000000000.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from layoutscope.errors import FormatError
+from layoutscope.ondisk import grammar
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.image.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Where the blocks of a container are read from.
+
+    Attributes
+    ----------
+    sources : tuple of Source or None
+        Main device and second device, each starting at its first block; None where an image was not given.
+    image_offsets : tuple of int
+        Where each of them starts in its own image, in bytes.
+    block_size : int
+        In bytes.
+    """
+
+    sources: tuple[Source | None, ...]
+    image_offsets: tuple[int, ...]
+    block_size: int
+
+    @property
+    def tier2_mark(self) -> int:
+        """Bit that marks block addresses of the second device."""
+        return int(grammar.ApfsFusion.Tier2Marker.device_byte_address) // self.block_size
+
+    def split(self, paddrs: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Return device and byte address on it, from the container's start, of block addresses."""
+        mark = np.uint64(self.tier2_mark)
+        addresses = np.asarray(paddrs).astype(np.uint64)
+        device = ((addresses & mark) != 0).astype(np.uint8)
+        plain = np.minimum(addresses & ~mark, np.uint64(2**62 // self.block_size))
+        return device, plain.astype(np.int64) * self.block_size
+
+    def image_offset(self, paddrs: NDArray[Any]) -> NDArray[np.int64]:
+        """Return byte addresses from the start of each block's own image."""
+        device, position = self.split(paddrs)
+        return position + np.array((*self.image_offsets, 0), np.int64)[device]
+
+    def at(self, paddr: int) -> int:
+        """Return the byte address of one block in its image."""
+        return int(self.image_offset(np.array([paddr], np.uint64))[0])
+
+    def readable(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.bool_]:
+        """Tell which blocks lie wholly inside an image that is there."""
+        device, position = self.split(paddrs)
+        sizes = [source.size_bytes if source else 0 for source in (*self.sources, None)]
+        return position + size_bytes <= np.array(sizes, np.int64)[device]
+
+    def read(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.uint8]:
+        """Read objects of one size.
+
+        Parameters
+        ----------
+        paddrs : (n,) integer array
+            Their first blocks, in any order.
+        size_bytes : int
+            Size of each.
+
+        Returns
+        -------
+        (n, size_bytes) uint8 array
+            In the order given.
+
+        Raises
+        ------
+        TruncatedError
+            If one of them leaves its image.
+        """
+        device, position = self.split(paddrs)
+        out = np.empty((len(position), size_bytes), np.uint8)
+        for number, source in enumerate(self.sources):
+            members = device == number
+            if not members.any() or source is None:
+                continue
+            if members.all():
+                return _read_from(source, position, size_bytes)
+            out[members] = _read_from(source, position[members], size_bytes)
+        return out
+
+    def read_object(self, paddr: int, size_bytes: int = 0) -> bytes:
+        """Read one object.
+
+        Raises
+        ------
+        FormatError
+            If it leaves its image.
+        """
+        size = size_bytes or self.block_size
+        where = np.array([paddr], np.uint64)
+        if paddr < 0 or not self.readable(where, size)[0]:
+            raise FormatError(
+                "address outside the container",
+                structure=f"block {paddr}",
+                image_offset=self.at(max(paddr, 0)),
+            )
+        return self.read(where, size).tobytes()
+
+
+def _read_from(source: Source, position: NDArray[np.int64], size_bytes: int) -> NDArray[np.uint8]:
+    lengths = np.full(len(position), size_bytes, np.int64)
+    return source.read_extents(position, lengths).reshape(-1, size_bytes)

@@ -1,0 +1,369 @@
+"""APFS B-trees, read level by level in whole arrays.
+
+Apple File System Reference, B-Trees. Input: a root's identifier and, for virtual trees, an object map. Output: the
+nodes of each level in key order, and where their records are. A level's blocks are fetched in address order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.apfs import toc
+from layoutscope.apfs.checks import Expected, NodeCheck, check_nodes
+from layoutscope.apfs.sealed import hash_size
+from layoutscope.errors import FormatError
+from layoutscope.findings import Finding, from_error
+from layoutscope.ondisk import bulk, grammar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from layoutscope.apfs.blocks import Blocks
+    from layoutscope.apfs.checkpoint import Ephemeral
+    from layoutscope.apfs.crypto import Cipher
+    from layoutscope.apfs.decoding import Decoder
+    from layoutscope.apfs.omap import OmapView
+
+BATCH_NODES: Final = 32768
+MAX_LEVELS: Final = 16
+NO_ROW: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSource:
+    """What is needed to read one tree.
+
+    Attributes
+    ----------
+    tree : str
+        Name in the tables.
+    blocks : Blocks
+        Where blocks are read.
+    decoder : Decoder
+        Bulk or grammar.
+    root_oid : int
+        Identifier of the root; its address where the tree is physical.
+    view : OmapView or None
+        Finds virtual nodes; None for a physical tree.
+    key_type, key_field : str
+        Grammar type of the keys' beginning and the field that leads the order.
+    subtype : int
+        Object type of the contents, as node headers say it.
+    max_xid : int
+        No node of a sound tree is younger.
+    root_size_bytes : int, optional
+        Size of the root where the object map does not say; the block size if left out.
+    ephemerals : dict, optional
+        Of an ephemeral tree: where the checkpoint keeps each object.
+    cipher : Cipher, optional
+        Decrypts nodes whose object-map entry says that they are encrypted.
+    hash_type : int, optional
+        Of sealed volumes: nodes without header, children by their place after the root and verified by their hash.
+    root_hash : bytes, optional
+        Of sealed volumes, what the root's hash should be.
+    """
+
+    tree: str
+    blocks: Blocks
+    decoder: Decoder
+    root_oid: int
+    view: OmapView | None
+    key_type: str
+    key_field: str
+    subtype: int
+    max_xid: int
+    root_size_bytes: int = 0
+    ephemerals: Mapping[int, Ephemeral] | None = None
+    cipher: Cipher | None = None
+    hash_type: int = 0
+    root_hash: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Nodes of one level before they are read; arrays of one length, in key order."""
+
+    node_id: NDArray[np.uint64]
+    xid: NDArray[np.uint64]
+    paddr: NDArray[np.uint64]
+    size_bytes: NDArray[np.int64]
+    is_encrypted: NDArray[np.bool_]
+    omap_leaf: NDArray[np.int64]
+    parent: NDArray[np.int64]
+    low_key: NDArray[np.uint64]
+    child_hash: NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.node_id)
+
+    def take(self, chosen: Any) -> Places:
+        """Return some of the nodes."""
+        return Places(*(getattr(self, name)[chosen] for name in self.__slots__))
+
+
+@dataclass(frozen=True, slots=True)
+class NodeBatch:
+    """Nodes that were read together, with their contents.
+
+    Attributes
+    ----------
+    level : int
+        0 at the leaf.
+    first : int
+        Position of the first of them among all nodes of the tree.
+    places : Places
+        Where they are.
+    head : dict of arrays
+        Fields of their heads.
+    check : NodeCheck
+        How each was verified.
+    buffer : (n_bytes,) uint8 array
+        Their bytes, one after the other.
+    slots : Slots
+        Records of the sound ones; ``node`` counts within this batch.
+    size_bytes : int
+        Size of each.
+    """
+
+    level: int
+    first: int
+    places: Places
+    head: dict[str, NDArray[Any]]
+    check: NodeCheck
+    buffer: NDArray[np.uint8]
+    slots: toc.Slots
+    size_bytes: int
+
+    @property
+    def node(self) -> NDArray[np.int64]:
+        """Position among all nodes of the tree of each record's node."""
+        return self.slots.node + self.first
+
+
+def read_levels(source: TreeSource, findings: list[Finding]) -> Iterator[NodeBatch]:
+    """Read a tree from the root down.
+
+    Parameters
+    ----------
+    source : TreeSource
+        The tree.
+    findings : list of Finding
+        Collects what is wrong; nodes that cannot be used are left out or yield no records.
+
+    Yields
+    ------
+    NodeBatch
+        Level by level, each level in key order.
+    """
+    root = _locate(source, np.array([source.root_oid], np.uint64), None, findings)
+    if not len(root):
+        return
+    try:
+        sizes, node_size, level = _root_facts(source, root, findings)
+    except FormatError as error:
+        findings.append(from_error(error, code="tree-unreadable"))
+        return
+    places, first = root, 0
+    while len(places):
+        children: list[Places] = []
+        for start in range(0, len(places), BATCH_NODES):
+            batch = _read_batch(
+                source, places.take(slice(start, start + BATCH_NODES)), first, level, node_size, sizes, findings
+            )
+            first += len(batch.places)
+            yield batch
+            if level:
+                children.append(_children(source, batch, sizes, findings))
+        if not level:
+            return
+        places = _distinct(source, _joined(children), findings)
+        level -= 1
+
+
+def _root_facts(source: TreeSource, root: Places, findings: list[Finding]) -> tuple[toc.FixedSizes, int, int]:
+    """Read the root's tree information: fixed sizes, node size and the root's level."""
+    size = source.root_size_bytes or int(root.size_bytes[0])
+    data = _fetch(source, root, size)
+    start = np.array([data.size - bulk.size("apfs_btree.btree_info")], np.int64)
+    names = ("fixed.node_size", "fixed.key_size", "fixed.val_size")
+    info = {
+        key: int(value[0]) for key, value in source.decoder.columns("apfs_btree.btree_info", data, start, names).items()
+    }
+    head = toc.heads(source.decoder, data, np.zeros(1, np.int64))
+    level, address = int(head["level"][0]), source.blocks.at(int(root.paddr[0]))
+    problem = ""
+    if not bool(head["is_root"][0]):
+        problem = "node is no root"
+    elif level >= MAX_LEVELS:
+        problem = f"tree of {level + 1} levels"
+    elif info["fixed.node_size"] != size:
+        problem = f"node size {info['fixed.node_size']} differs from the object's {size}"
+    if problem:
+        raise FormatError(problem, structure=f"{source.tree} tree, root", image_offset=address)
+    child = bulk.size("apfs_btree.child_val") + hash_size(source.hash_type)
+    return toc.FixedSizes(info["fixed.key_size"], info["fixed.val_size"], child), size, level
+
+
+def _fetch(source: TreeSource, places: Places, size_bytes: int) -> NDArray[np.uint8]:
+    """Read and decrypt nodes into one buffer."""
+    data = source.blocks.read(places.paddr, size_bytes)
+    if source.cipher is not None and places.is_encrypted.any():
+        data = source.cipher.decrypt_objects(data, places.paddr, places.is_encrypted)
+    return data.reshape(-1)
+
+
+def _read_batch(
+    source: TreeSource,
+    places: Places,
+    first: int,
+    level: int,
+    size_bytes: int,
+    sizes: toc.FixedSizes,
+    findings: list[Finding],
+) -> NodeBatch:
+    buffer = _fetch(source, places, size_bytes)
+    starts = np.arange(len(places), dtype=np.int64) * size_bytes
+    head = toc.heads(source.decoder, buffer, starts)
+    expected = Expected(source.tree, level, source.subtype, source.max_xid, source.hash_type)
+    check = check_nodes(expected, source.blocks, places, head, buffer.reshape(-1, size_bytes), findings)
+    usable = {name: np.where(check.is_sound, values, 0) for name, values in head.items() if name == "num_keys"}
+    slots, torn = toc.slots(source.decoder, buffer, starts, head | usable, size_bytes, sizes)
+    for number in np.flatnonzero(torn & check.is_sound).tolist():
+        findings.append(_torn_node(source, places, number))
+    check = replace(check, is_sound=check.is_sound & ~torn)
+    return NodeBatch(level, first, places, head, check, buffer, slots, size_bytes)
+
+
+def _torn_node(source: TreeSource, places: Places, number: int) -> Finding:
+    where = source.blocks.at(int(places.paddr[number]))
+    message = "a record's table entry, key or value leaves the node; its records were left out"
+    return Finding("node-invalid", "error", f"{source.tree} tree, node {places.node_id[number]}", where, message)
+
+
+def _children(source: TreeSource, batch: NodeBatch, sizes: toc.FixedSizes, findings: list[Finding]) -> Places:
+    """Locate the children of a batch of index nodes, in key order."""
+    slots = batch.slots
+    has_value = slots.val_len >= sizes.child
+    slots = slots.take(has_value)
+    oids = source.decoder.columns("apfs_btree.child_val", batch.buffer, slots.val_start, ("oid",))["oid"]
+    low = low_keys(source, batch.buffer, slots.key_start)
+    hashes = _child_hashes(batch.buffer, slots.val_start, sizes.child - bulk.size("apfs_btree.child_val"))
+    if source.hash_type:
+        # Sealed volumes: children are counted from the root's identifier.
+        oids = oids + np.uint64(source.root_oid)
+    return _locate(source, oids, (slots.node + batch.first, low, hashes), findings)
+
+
+def _child_hashes(buffer: NDArray[np.uint8], val_start: NDArray[np.int64], hash_size: int) -> NDArray[np.uint8]:
+    if not hash_size:
+        return np.empty((len(val_start), 0), np.uint8)
+    first = val_start[:, None] + bulk.size("apfs_btree.child_val")
+    return buffer[first + np.arange(hash_size)]
+
+
+def low_keys(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Order of keys as numbers: object and record type in the file-system trees, the leading field elsewhere."""
+    if source.key_field != "obj_id":
+        return source.decoder.columns(source.key_type, buffer, key_start, (source.key_field,))[source.key_field]
+    parts = source.decoder.columns(source.key_type, buffer, key_start, ("obj_id", "record_type"))
+    return order_key(parts["obj_id"], parts["record_type"])
+
+
+def order_key(obj_id: NDArray[np.uint64], record_type: NDArray[np.uint64] | int) -> NDArray[np.uint64]:
+    """Object and record type as one number that sorts as the tree does."""
+    return (obj_id << np.uint64(4)) | np.asarray(record_type, np.uint64)
+
+
+def _locate(
+    source: TreeSource,
+    oids: NDArray[np.uint64],
+    origin: tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint8]] | None,
+    findings: list[Finding],
+) -> Places:
+    """Find the addresses of nodes; those that cannot be read are findings and left out."""
+    parent, low, hashes = origin or (
+        np.full(len(oids), NO_ROW, np.int64),
+        np.zeros(len(oids), np.uint64),
+        np.empty((len(oids), 0), np.uint8),
+    )
+    block = source.blocks.block_size
+    if source.view is None:
+        paddr, missing = _direct(source, oids)
+        plain = np.zeros(len(oids), bool)
+        size = np.full(len(oids), source.root_size_bytes or block, np.int64)
+        leaf = np.full(len(oids), NO_ROW, np.int64)
+        places = Places(oids, np.zeros(len(oids), np.uint64), paddr, size, plain, leaf, parent, low, hashes)
+    else:
+        found = source.view.find(oids)
+        places = Places(
+            oids, found.xid, found.paddr, found.size_bytes, found.is_encrypted, found.omap_leaf, parent, low, hashes
+        )
+        missing = found.is_missing
+    outside = ~source.blocks.readable(places.paddr, int(places.size_bytes.max(initial=block)))
+    _report_unlocated(source, oids, missing, outside, findings)
+    return places.take(~(missing | outside))
+
+
+def _direct(source: TreeSource, oids: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """Addresses of physical nodes, or of ephemeral ones, and which are unknown."""
+    if source.ephemerals is None:
+        return oids, np.zeros(len(oids), bool)
+    items = [source.ephemerals.get(oid) for oid in oids.tolist()]
+    paddr = np.array([item.paddr if item else 0 for item in items], np.uint64)
+    return paddr, np.array([item is None for item in items], bool)
+
+
+def _report_unlocated(
+    source: TreeSource,
+    oids: NDArray[np.uint64],
+    missing: NDArray[np.bool_],
+    outside: NDArray[np.bool_],
+    findings: list[Finding],
+) -> None:
+    for number in np.flatnonzero(missing).tolist():
+        name = f"{source.tree} tree, node {oids[number]}"
+        findings.append(Finding("node-missing", "error", name, None, "no map knows this node"))
+    for number in np.flatnonzero(outside & ~missing).tolist():
+        name = f"{source.tree} tree, node {oids[number]}"
+        findings.append(Finding("node-missing", "error", name, None, "the node's address lies outside the image"))
+
+
+def _joined(parts: list[Places]) -> Places:
+    return Places(*(np.concatenate([getattr(part, name) for part in parts]) for name in Places.__slots__))
+
+
+def _distinct(source: TreeSource, places: Places, findings: list[Finding]) -> Places:
+    """Leave out nodes that a level names twice: a tree that loops back or branches together is damaged."""
+    _, firsts = np.unique(places.paddr, return_index=True)
+    if len(firsts) == len(places):
+        return places
+    keep = np.zeros(len(places), bool)
+    keep[firsts] = True
+    for number in np.flatnonzero(~keep).tolist():
+        where = source.blocks.at(int(places.paddr[number]))
+        name = f"{source.tree} tree, node {places.node_id[number]}"
+        findings.append(Finding("node-invalid", "error", name, where, "two index entries lead to this node"))
+    return places.take(keep)
+
+
+def lead_type(tree: str) -> tuple[str, str, int]:
+    """Key type, leading field and contents' object type of the trees of a volume or container."""
+    kind = grammar.ApfsObject.ObjectType
+    return {
+        "container-omap": ("apfs_container.omap_key", "oid", int(kind.omap)),
+        "omap": ("apfs_container.omap_key", "oid", int(kind.omap)),
+        "omap-snapshots": ("apfs_container.omap_snapshot_key", "xid", int(kind.omap_snapshot)),
+        "fs": ("apfs_fsrecords.j_key", "obj_id", int(kind.fstree)),
+        "extentref": ("apfs_fsrecords.j_key", "obj_id", int(kind.blockreftree)),
+        "snapmeta": ("apfs_fsrecords.j_key", "obj_id", int(kind.snapmetatree)),
+        "fext": ("apfs_fsrecords.fext_key", "private_id", int(kind.fext_tree)),
+        "spaceman": ("apfs_spaceman.free_queue_key", "xid", int(kind.spaceman_free_queue)),
+        "fusion-middle": ("apfs_fusion.fusion_mt_key", "paddr", int(kind.fusion_middle_tree)),
+        "checkpoint-area": ("apfs_container.omap_snapshot_key", "xid", int(kind.invalid)),
+        "evict-mapping": ("apfs_container.evict_mapping_key", "paddr", int(kind.invalid)),
+    }[tree]

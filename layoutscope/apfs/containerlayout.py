@@ -1,0 +1,189 @@
+"""What belongs to a container as a whole: checkpoint areas, object map, space manager and their like, in tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.apfs import intervals
+from layoutscope.apfs.accounting import Account, balance, node_runs
+from layoutscope.apfs.container import read_object
+from layoutscope.apfs.facts import container_facts
+from layoutscope.apfs.nodetable import nodes_table, place
+from layoutscope.apfs.regions import Region, as_runs, free_table, from_runs, regions_table, rest
+from layoutscope.apfs.spaceman import Space, read_space
+from layoutscope.errors import FormatError
+from layoutscope.findings import from_error
+from layoutscope.ondisk import grammar
+from layoutscope.tables import VolumeLayout, build_table, findings_table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.apfs.container import Container
+    from layoutscope.apfs.nodes import TreeNodes
+    from layoutscope.apfs.volumelayout import VolumeParts
+    from layoutscope.findings import Finding
+
+NO_RUNS = np.empty((0, 2), np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerParts:
+    """All that was read of a container beside its volumes."""
+
+    space: Space | None
+    trees: list[TreeNodes]
+    regions: list[Region]
+    findings: list[Finding] = field(default_factory=list)
+
+
+def read_container_parts(container: Container, findings: list[Finding]) -> ContainerParts:
+    """Read the space manager and locate every structure of the container.
+
+    Parameters
+    ----------
+    container : Container
+        The container.
+    findings : list of Finding
+        What was already found; more is added.
+    """
+    space = None
+    try:
+        space = read_space(container.blocks, container.decoder, container.checkpoint, findings)
+    except FormatError as error:
+        findings.append(from_error(error, code="spaceman-invalid"))
+    trees = [container.omap.nodes, *(space.queues if space else [])]
+    regions = [*_superblock_regions(container, findings), *(space.regions if space else [])]
+    regions += _checkpoint_regions(container, trees)
+    if space:
+        regions = _without_pending(regions, space) + _pending(space, regions)
+    return ContainerParts(space, trees, regions, findings)
+
+
+def _without_pending(regions: list[Region], space: Space) -> list[Region]:
+    """Spare blocks of the internal pool that wait in its free queue are shown as waiting."""
+    pending = as_runs(space.pending)
+    kept = [item for item in regions if item.type != "internal-pool"]
+    pool = as_runs([item for item in regions if item.type == "internal-pool"])
+    return kept + rest("internal-pool", "space manager", pool, pending)
+
+
+def _pending(space: Space, regions: list[Region]) -> list[Region]:
+    """Blocks that wait to become free, where nothing current lies."""
+    taken = as_runs([item for item in regions if item.type != "internal-pool"])
+    waiting = []
+    for item in space.pending:
+        runs = np.array([[item.paddr, item.num_blocks]], np.int64)
+        waiting += rest(item.type, item.owner, runs, taken)
+    return waiting
+
+
+def _superblock_regions(container: Container, findings: list[Finding]) -> list[Region]:
+    """Copies of the superblock, the object map's head, and single structures that the superblock names."""
+    superblock = container.superblock
+    regions = [
+        Region("container-superblock", "copy in block 0", 0),
+        Region("object-map", "container object map", superblock.omap_oid),
+    ]
+    for kind, run in (
+        ("container-keybag", superblock.keylocker),
+        ("media-key", superblock.mkb_locker),
+        ("fusion-write-cache", superblock.fusion_wbc),
+    ):
+        if run.num_blocks:
+            regions.append(Region(kind, "container superblock", run.start_paddr, run.num_blocks))
+    if superblock.efi_jumpstart:
+        regions += _jumpstart(container, superblock.efi_jumpstart, findings)
+    return regions
+
+
+def _jumpstart(container: Container, paddr: int, findings: list[Finding]) -> list[Region]:
+    """Boot record and the driver that it points to."""
+    regions = [Region("efi-jumpstart", "container superblock", paddr)]
+    try:
+        record = read_object(container.blocks, grammar.ApfsContainer.EfiJumpstart, paddr, "EFI jumpstart")
+    except FormatError as error:
+        findings.append(from_error(error))
+        return regions
+    return regions + [Region("efi-driver", "EFI jumpstart", run.start_paddr, run.num_blocks) for run in record.extents]
+
+
+def _checkpoint_regions(container: Container, trees: list[TreeNodes]) -> list[Region]:
+    """Both checkpoint areas, block by block where something is known."""
+    block_size = container.blocks.block_size
+    kinds = grammar.ApfsObject.ObjectType
+    area = container.area
+    regions = []
+    for paddr, kind, xid in zip(area.paddr.tolist(), area.kind.tolist(), area.xid.tolist(), strict=True):
+        names = {int(kinds.nx_superblock): "container-superblock", int(kinds.checkpoint_map): "checkpoint-map"}
+        name = names.get(kind, "checkpoint-descriptor")
+        regions.append(Region(name, f"checkpoint {xid}" if name != "checkpoint-descriptor" else "unused", paddr))
+    held = node_runs(trees, block_size)
+    objects = [
+        Region("checkpoint-data", _type_name(item.type), item.paddr, item.size_bytes // block_size)
+        for item in container.checkpoint.ephemerals.values()
+    ]
+    objects = [region for region in objects if not len(intervals.intersect(as_runs([region]), held))]
+    ring = intervals.runs_of(container.data_paddrs.astype(np.int64), np.ones(len(container.data_paddrs), np.int64))
+    taken = intervals.union([held, as_runs(objects)])
+    return regions + objects + rest("checkpoint-data", "unused", ring, taken)
+
+
+def _type_name(kind: int) -> str:
+    try:
+        return grammar.ApfsObject.ObjectType(kind).name.replace("_", "-")
+    except ValueError:
+        return f"type {kind:#x}"
+
+
+def devices(container: Container) -> NDArray[np.int64]:
+    """Blocks of each device of a container."""
+    runs = [[0, container.superblock.block_count]]
+    return np.array(runs, np.int64)
+
+
+def account(container: Container, parts: ContainerParts, volumes: list[VolumeParts]) -> Account:
+    """Compare everything that is claimed with the bitmaps."""
+    block_size = container.blocks.block_size
+    claims = [node_runs(parts.trees, block_size), as_runs(parts.regions)]
+    for volume in volumes:
+        claims += volume.claims(block_size)
+    free = parts.space.free if parts.space else NO_RUNS
+    whole = _all_devices(container, parts)
+    return balance(whole, free, claims, container.blocks, parts.findings)
+
+
+def _all_devices(container: Container, parts: ContainerParts) -> NDArray[np.int64]:
+    runs = devices(container)
+    if parts.space is None or not parts.space.header.devices[1].num_blocks:
+        return runs
+    second = [[container.blocks.tier2_mark, parts.space.header.devices[1].num_blocks]]
+    return np.concatenate([runs, np.array(second, np.int64)])
+
+
+def build_container_layout(
+    container: Container, parts: ContainerParts, balance_of: Account, stack: tuple[str, ...]
+) -> VolumeLayout:
+    """Put what belongs to the container into tables; ``volume`` is null in them."""
+    blocks = container.blocks
+    placed = place([(nodes, -1) for nodes in parts.trees])
+    unclaimed = from_runs("unclaimed", "space manager", balance_of.unclaimed) if parts.space else []
+    nodes = nodes_table(placed, blocks, None, num_live=len(placed))
+    known = int(nodes["size_bytes"].sum())
+    free = parts.space.free if parts.space else NO_RUNS
+    details = balance_of.details() | {
+        "pending-free blocks": intervals.total(as_runs(parts.space.pending)) if parts.space else 0
+    }
+    return VolumeLayout(
+        facts=container_facts(container, stack, parts.trees, details, (known, known)),
+        nodes=nodes,
+        node_fragments=build_table("node_fragments", {}),
+        regions=regions_table([*parts.regions, *unclaimed], blocks, None),
+        extents=build_table("extents", {}),
+        entries=build_table("entries", {}),
+        free=free_table(free, blocks, None),
+        findings=findings_table(parts.findings),
+    )

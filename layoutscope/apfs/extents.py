@@ -1,0 +1,128 @@
+"""Extents of files and of streamed attributes: the table ``extents``.
+
+Apple File System Reference, Data Streams. Extents stand in the file-system tree under the data stream's identifier (in
+sealed volumes in a tree of their own); the extent-reference tree counts who uses a run of blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from layoutscope.apfs.entries import match
+from layoutscope.tables import NULL_OFFSET, build_table
+from layoutscope.tables.schema import FLAG_ENCRYPTED, FLAG_PAST_END, FLAG_SHARED
+
+if TYPE_CHECKING:
+    import polars as pl
+    from numpy.typing import NDArray
+
+    from layoutscope.apfs.blocks import Blocks
+    from layoutscope.apfs.fsrecords import Columns, RecordTables
+
+RESOURCE_FORK = "com.apple.ResourceFork"
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """Owners of data streams, in ascending order of the stream's identifier."""
+
+    stream_id: NDArray[np.uint64]
+    file_id: NDArray[np.uint64]
+    size_bytes: NDArray[np.int64]
+    fork: NDArray[np.uint32]
+    forks: tuple[str, ...]
+
+
+def streams(records: RecordTables) -> Streams:
+    """List who owns each data stream: inodes, and extended attributes that are too long to be embedded."""
+    inodes, xattrs = records.get("inode"), records.get("xattr")
+    forks = ["data", "orphan"]
+    parts: list[tuple[Any, ...]] = []
+    if records.count("inode"):
+        size = inodes["data_size"].astype(np.int64)
+        parts.append((inodes["private_id"], inodes["obj_id"], size, np.zeros(len(size), np.uint32)))
+    if records.count("xattr"):
+        parts.append(_attribute_streams(xattrs, forks))
+    if not parts:
+        nothing = np.empty(0, np.uint64)
+        return Streams(nothing, nothing, np.empty(0, np.int64), np.empty(0, np.uint32), tuple(forks))
+    stream_id, file_id, size, fork = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    order = np.argsort(stream_id, kind="stable")
+    return Streams(stream_id[order], file_id[order], size[order], fork[order], tuple(forks))
+
+
+def _attribute_streams(xattrs: Columns, forks: list[str]) -> tuple[Any, ...]:
+    rows = np.flatnonzero(xattrs["stream_id"] != 0)
+    names = xattrs["name"].text().gather(rows) if len(rows) else []
+    shown = ["resource" if name == RESOURCE_FORK else name for name in names]
+    forks += sorted(set(shown) - set(forks))
+    codes = np.array([forks.index(name) for name in shown], np.uint32)
+    return xattrs["stream_id"][rows], xattrs["obj_id"][rows], xattrs["stream_size"][rows].astype(np.int64), codes
+
+
+def extents_table(
+    extents: Columns,
+    owners: Streams,
+    physical: Columns,
+    blocks: Blocks,
+    volume: int,
+    first_row: int,
+    *,
+    is_encrypted: bool,
+) -> pl.DataFrame:
+    """Make the table of extents.
+
+    Parameters
+    ----------
+    extents : Columns
+        Extent records: ``obj_id`` (data stream), ``logical_addr``, ``length_bytes``, ``paddr``, ``crypto_id``, ``node``.
+    owners : Streams
+        Who owns each data stream.
+    physical : Columns
+        Extent references: ``obj_id`` (first block), ``num_blocks``, ``refcnt``.
+    blocks : Blocks
+        For addresses.
+    volume : int
+        Number of the volume on the image.
+    first_row : int
+        Row of the tree's root in the table of nodes.
+    is_encrypted : bool
+        Whether the volume encrypts its data.
+    """
+    if not len(extents["obj_id"]):
+        return build_table("extents", {})
+    spot, known = match(owners.stream_id, extents["obj_id"])
+    device, _ = blocks.split(extents["paddr"])
+    is_hole = extents["paddr"] == 0
+    size = owners.size_bytes[spot] if len(owners.size_bytes) else np.zeros(len(spot), np.int64)
+    logical = extents["logical_addr"].astype(np.int64)
+    flags = np.where(_is_shared(extents["paddr"], physical) & ~is_hole, FLAG_SHARED, 0)
+    flags |= np.where(is_encrypted & ~is_hole, FLAG_ENCRYPTED, 0)
+    flags |= np.where(known & (logical >= size), FLAG_PAST_END, 0)
+    columns = {
+        "device": device,
+        "volume": volume,
+        "file_id": np.where(known, owners.file_id[spot], extents["obj_id"])
+        if len(owners.file_id)
+        else extents["obj_id"],
+        "fork": (np.where(known, owners.fork[spot], 1) if len(owners.fork) else np.ones(len(spot)), owners.forks),
+        "logical_offset": logical,
+        "image_offset": np.where(is_hole, NULL_OFFSET, blocks.image_offset(extents["paddr"])),
+        "length_bytes": extents["length_bytes"].astype(np.int64),
+        "node_row": (extents["node"] + first_row).astype(np.uint32),
+        "flags": flags.astype(np.uint32),
+    }
+    return build_table("extents", columns)
+
+
+def _is_shared(paddr: NDArray[np.uint64], physical: Columns) -> NDArray[np.bool_]:
+    """Tell which addresses lie in a run of blocks that has several users."""
+    if not len(physical["obj_id"]):
+        return np.zeros(len(paddr), bool)
+    spot = np.maximum(np.searchsorted(physical["obj_id"], paddr, side="right") - 1, 0)
+    inside = (paddr >= physical["obj_id"][spot]) & (paddr < physical["obj_id"][spot] + physical["num_blocks"][spot])
+    result: NDArray[np.bool_] = inside & (physical["refcnt"][spot] > 1)
+    return result

@@ -1,0 +1,79 @@
+"""Sets of blocks as sorted runs: (n, 2) int64 arrays of first block and length, disjoint and not touching."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+Runs = "NDArray[np.int64]"
+
+
+def runs_of(start: NDArray[Any], length: NDArray[Any]) -> NDArray[np.int64]:
+    """Make a set from runs in any order, which may overlap.
+
+    Examples
+    --------
+    >>> runs_of(np.array([5, 0, 6]), np.array([2, 3, 4])).tolist()
+    [[0, 3], [5, 5]]
+    """
+    table = np.stack([np.asarray(start, np.int64), np.asarray(length, np.int64)], axis=1)
+    table = table[table[:, 1] > 0]
+    table = table[np.argsort(table[:, 0], kind="stable")]
+    if not len(table):
+        return table
+    ends = np.maximum.accumulate(table.sum(axis=1))
+    first = np.flatnonzero(np.r_[True, table[1:, 0] > ends[:-1]])
+    last = np.r_[first[1:] - 1, len(table) - 1]
+    return np.stack([table[first, 0], ends[last] - table[first, 0]], axis=1)
+
+
+def union(sets: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Blocks that are in any of the sets."""
+    table = np.concatenate([np.empty((0, 2), np.int64), *sets])
+    return runs_of(table[:, 0], table[:, 1])
+
+
+def total(runs: NDArray[np.int64]) -> int:
+    """Return how many blocks a set holds."""
+    return int(runs[:, 1].sum())
+
+
+def subtract(runs: NDArray[np.int64], taken: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Blocks that are in the first set and not in the second.
+
+    Examples
+    --------
+    >>> subtract(np.array([[0, 10]]), np.array([[2, 3], [9, 4]])).tolist()
+    [[0, 2], [5, 4]]
+    """
+    return _combine(runs, taken, 1)
+
+
+def intersect(runs: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Blocks that are in both sets.
+
+    Examples
+    --------
+    >>> intersect(np.array([[0, 10]]), np.array([[2, 3], [9, 4]])).tolist()
+    [[2, 3], [9, 1]]
+    """
+    return _combine(runs, other, 3)
+
+
+def _combine(runs: NDArray[np.int64], other: NDArray[np.int64], wanted: int) -> NDArray[np.int64]:
+    """Sweep over all edges and keep the stretches whose membership (1 first, 2 second, 3 both) is the wanted one."""
+    edges = np.concatenate([runs[:, 0], runs.sum(axis=1), other[:, 0], other.sum(axis=1)])
+    n, m = len(runs), len(other)
+    steps = np.concatenate([np.full(n, 1), np.full(n, -1), np.full(m, 2), np.full(m, -2)])
+    order = np.argsort(edges, kind="stable")
+    edges, state = edges[order], np.cumsum(steps[order])
+    if not len(edges):
+        return np.empty((0, 2), np.int64)
+    inside = state[:-1] == wanted
+    return runs_of(edges[:-1][inside], np.diff(edges)[inside])

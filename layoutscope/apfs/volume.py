@@ -1,0 +1,200 @@
+"""One volume of a container: its superblock and its trees, read in whole arrays.
+
+Apple File System Reference, Volumes. The file-system tree's nodes are virtual and found through the volume's object
+map; the other trees are physical.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from layoutscope.apfs import fsrecords
+from layoutscope.apfs import omap as omaps
+from layoutscope.apfs.btree import TreeSource, lead_type, read_levels
+from layoutscope.apfs.container import read_object
+from layoutscope.apfs.fsrecords import RecordTables
+from layoutscope.apfs.nodes import TreeNodes, batch_columns, join
+from layoutscope.errors import FormatError
+from layoutscope.findings import from_error
+from layoutscope.ondisk import grammar
+
+if TYPE_CHECKING:
+    from layoutscope.apfs.blocks import Blocks
+    from layoutscope.apfs.container import Container
+    from layoutscope.apfs.crypto import Cipher
+    from layoutscope.apfs.decoding import Decoder
+    from layoutscope.apfs.omap import ObjectMap, OmapView
+    from layoutscope.findings import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A tree that was read: its nodes and its records by type."""
+
+    nodes: TreeNodes
+    records: RecordTables = field(default_factory=RecordTables)
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """Integrity metadata of a sealed volume: type of hash and what the root's should be."""
+
+    paddr: int
+    hash_type: int
+    root_hash: bytes
+    is_broken: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """An opened volume, before its file-system tree is read.
+
+    Attributes
+    ----------
+    number : int
+        Its number on the image.
+    superblock : ApfsVolume.ApfsSuperblock
+        Of the state that is read.
+    paddr : int
+        Where that lies.
+    xid : int
+        Transaction of the state that is read.
+    omap_header : ApfsContainer.OmapPhys
+        Head of its object map.
+    omap : ObjectMap
+        All versions of all objects.
+    view : OmapView
+        Those of this state.
+    seal : Seal or None
+        Of a sealed volume.
+    """
+
+    number: int
+    superblock: Any
+    paddr: int
+    xid: int
+    omap_header: Any
+    omap: ObjectMap
+    view: OmapView
+    seal: Seal | None = None
+
+    @property
+    def name(self) -> str:
+        """Name as stored in the superblock."""
+        return volume_name(self.superblock)
+
+
+def volume_name(superblock: Any) -> str:
+    """Return the name that a volume superblock stores."""
+    return bytes(superblock.volname).split(b"\0", 1)[0].decode(errors="replace")
+
+
+def list_volumes(container: Container) -> list[tuple[int, int]]:
+    """List slot and oid of every volume of a container."""
+    return [(slot, oid) for slot, oid in enumerate(container.superblock.fs_oid) if oid]
+
+
+def open_volume(container: Container, oid: int, number: int, findings: list[Finding]) -> Volume:
+    """Open a volume's live state.
+
+    Parameters
+    ----------
+    container : Container
+        The container.
+    oid : int
+        Virtual object of its superblock.
+    number : int
+        Its number on the image.
+    findings : list of Finding
+        Collects what is wrong.
+
+    Raises
+    ------
+    FormatError
+        If the superblock or the object map cannot be used.
+    """
+    found = container.view.find(np.array([oid], np.uint64))
+    if found.is_missing[0]:
+        raise FormatError(
+            "the object map does not know it", structure=f"volume superblock {oid}", image_offset=container.blocks.at(0)
+        )
+    paddr = int(found.paddr[0])
+    superblock = read_object(container.blocks, grammar.ApfsVolume.ApfsSuperblock, paddr, "volume superblock", oid=oid)
+    return open_state(container.blocks, container.decoder, superblock, paddr, number, container.xid, findings)
+
+
+def open_state(
+    blocks: Blocks, decoder: Decoder, superblock: Any, paddr: int, number: int, xid: int, findings: list[Finding]
+) -> Volume:
+    """Open the state that a superblock describes: its object map and, if sealed, its seal."""
+    header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "volume object map")
+    omap = omaps.read_omap("omap", blocks, decoder, header.tree_oid, xid, findings)
+    view = omaps.view_at(omap, xid)
+    seal = read_seal(blocks, view, superblock, findings) if superblock.is_sealed else None
+    return Volume(number, superblock, paddr, xid, header, omap, view, seal)
+
+
+def read_seal(blocks: Blocks, view: OmapView, superblock: Any, findings: list[Finding]) -> Seal | None:
+    """Read a sealed volume's integrity metadata."""
+    from layoutscope.apfs.sealed import hash_size
+
+    oid = superblock.integrity_meta_oid
+    found = view.find(np.array([oid], np.uint64))
+    if found.is_missing[0]:
+        return None
+    paddr = int(found.paddr[0])
+    try:
+        meta = read_object(blocks, grammar.ApfsSealed.IntegrityMeta, paddr, "integrity metadata", oid=oid)
+        data = blocks.read_object(paddr)
+    except FormatError as error:
+        findings.append(from_error(error))
+        return None
+    start = meta.root_hash_start
+    root_hash = data[start : start + hash_size(int(meta.hash_type))]
+    return Seal(paddr, int(meta.hash_type), root_hash, bool(meta.is_broken))
+
+
+def read_fs_tree(
+    blocks: Blocks, decoder: Decoder, volume: Volume, findings: list[Finding], cipher: Cipher | None = None
+) -> Tree:
+    """Read the file-system tree of a volume."""
+    superblock, seal = volume.superblock, volume.seal
+    source = TreeSource(
+        "fs",
+        blocks,
+        decoder,
+        superblock.root_tree_oid,
+        volume.view,
+        *lead_type("fs"),
+        volume.xid,
+        cipher=cipher,
+        hash_type=seal.hash_type if seal else 0,
+        root_hash=seal.root_hash if seal else b"",
+    )
+    return read_record_tree(source, findings, hashed_names=bool(superblock.has_hashed_names))
+
+
+def read_record_tree(source: TreeSource, findings: list[Finding], *, hashed_names: bool = False) -> Tree:
+    """Read a tree of file-system records, batch by batch: nothing but columns is kept."""
+    parts, tables, records = [], [], RecordTables()
+    for batch in read_levels(source, findings):
+        parts.append(batch_columns(source, batch))
+        if batch.level:
+            continue
+        found, num_decoded = fsrecords.decode_batch(source, batch, findings, hashed_names=hashed_names)
+        tables.append(found)
+        records.num_records += len(batch.slots)
+        records.num_decoded += num_decoded
+    records.tables = fsrecords.join_tables(tables)
+    return Tree(join(source.tree, parts), records)
+
+
+def read_physical_tree(
+    blocks: Blocks, decoder: Decoder, tree: str, root_oid: int, xid: int, findings: list[Finding]
+) -> Tree:
+    """Read the extent-reference or the snapshot-metadata tree."""
+    source = TreeSource(tree, blocks, decoder, root_oid, None, *lead_type(tree), xid)
+    return read_record_tree(source, findings) if root_oid else Tree(join(tree, []))

@@ -13,6 +13,7 @@ import polars as pl
 from layoutscope.hfsplus.arrays import I64, Columns, find
 from layoutscope.hfsplus.catalog import DATA_FORK
 from layoutscope.hfsplus.overflow import flatten
+from layoutscope.ondisk import grammar
 from layoutscope.tables.layout import NULL_ROW, build_table
 from layoutscope.tables.schema import FLAG_PAST_END
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from layoutscope.hfsplus.fork import Fork
     from layoutscope.hfsplus.tree import Tree
     from layoutscope.hfsplus.volume import Volume
+
+CNID = grammar.HfsplusVolume.Cnid
 
 _COLUMNS = ("file_id", "fork", "fork_block", "start_block", "block_count", "node_row", "size")
 FORKS = ("data", "resource")
@@ -111,7 +114,8 @@ def _overflow(
     )
     record = rows.pop("record")
     entry = find(catalog.entries["file_id"], owner)
-    _report_orphans(volume, owner[entry < 0])
+    # The bad-block file has extents but no catalog record.
+    _report_orphans(volume, owner[(entry < 0) & (owner != CNID.bad_block_file)])
     sizes = np.where(is_data, *(np.append(catalog.entries[name], 0)[entry] for name in ("data_size", "resource_size")))
     return {
         "file_id": owner[record],

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from fixtures.hfsplus.layout import without_transactions
+from fixtures.hfsplus.scenarios import SCENARIOS
+from fixtures.hfsplus.writer import render
+from layoutscope.hfsplus.reader import read_layout
+from layoutscope.image import MemorySource
+
+FORKS = {"data": "data", "rsrc": "resource"}
+KINDS = {"folder": "directory", "folder-inode": "directory", "folder-link": "directory", "symlink": "symlink"}
+
+
+@cache
+def _planned(name):
+    canvas, expected = render(SCENARIOS[name])
+    return bytes(canvas.to_bytearray()), expected
+
+
+@cache
+def _read(name, decoder):
+    image, expected = _planned(name)
+    return read_layout(MemorySource(image), image_offset=expected.volume_offset, decoder=decoder), expected
+
+
+pytestmark = pytest.mark.parametrize("name", list(SCENARIOS))
+
+
+def _rows(frame, *columns):
+    return sorted(frame.select(columns).rows(), key=repr)
+
+
+def test_nodes_are_the_planned_ones(name, decoder):
+    """Each node of each tree has the planned address, level, kind, number of records and place in key order."""
+    layout, expected = _read(name, decoder)
+    columns = ("tree", "node_id", "image_offset", "size_bytes", "level", "kind", "key_rank")
+    planned = [
+        (n.tree, n.node_number, n.image_offset, n.size_bytes, n.level, n.kind, n.key_rank) for n in expected.nodes
+    ]
+    assert _rows(layout.nodes, *columns) == sorted(planned, key=repr)
+
+
+def test_records_and_room_of_nodes_are_the_planned_ones(name, decoder):
+    """Leaf and index nodes hold the planned number of records, and the planned room is free."""
+    layout, expected = _read(name, decoder)
+    keyed = layout.nodes.filter(layout.nodes["level"].is_not_null())
+    planned = [
+        (n.tree, n.node_number, n.num_records, n.size_bytes - n.used_bytes)
+        for n in expected.nodes
+        if n.level is not None
+    ]
+    assert _rows(keyed, "tree", "node_id", "num_records", "free_bytes") == sorted(planned, key=repr)
+
+
+def test_parents_are_the_planned_ones(name, decoder):
+    """``parent_row`` leads to the index node that the plan put above a node."""
+    layout, expected = _read(name, decoder)
+    number = dict(layout.nodes.select("row", "node_id").rows())
+    found = [
+        (tree, node, number.get(parent))
+        for tree, node, parent in layout.nodes.select("tree", "node_id", "parent_row").rows()
+    ]
+    assert sorted(found, key=repr) == sorted([(n.tree, n.node_number, n.parent) for n in expected.nodes], key=repr)
+
+
+def test_fragments_of_straddling_nodes_are_the_planned_ones(name, decoder):
+    """A node that lies in several extents has one fragment in each, others have none."""
+    layout, expected = _read(name, decoder)
+    node = {row: (tree, number) for row, tree, number in layout.nodes.select("row", "tree", "node_id").rows()}
+    rows = layout.node_fragments.select("node_row", "image_offset", "length_bytes").rows()
+    planned = [
+        ((n.tree, n.node_number), *piece) for n in expected.nodes if len(n.fragments) > 1 for piece in n.fragments
+    ]
+    assert sorted((node[row], start, length) for row, start, length in rows) == sorted(planned)
+
+
+def test_extents_are_the_planned_ones(name, decoder):
+    """Each fork of each file and attribute lies where the plan says, piece by piece."""
+    layout, expected = _read(name, decoder)
+    planned = [
+        (e.file_id, FORKS.get(e.fork, e.fork.removeprefix("attr:")), e.logical_offset, e.image_offset, e.length_bytes)
+        for e in expected.extents
+        if e.file_id
+    ]
+    columns = ("file_id", "fork", "logical_offset", "image_offset", "length_bytes")
+    assert _rows(layout.extents, *columns) == sorted(planned, key=repr)
+
+
+def test_entries_are_the_planned_ones(name, decoder):
+    """Each folder lists the planned names, ids, kinds, sizes and link counts, in the planned order."""
+    layout, expected = _read(name, decoder)
+    kinds = {e.cnid: KINDS.get(e.kind, "file") for e in expected.entries}
+    planned = [
+        (
+            e.parent_id,
+            e.inode_id,
+            e.name.encode("utf-16-be", "surrogatepass"),
+            kinds[e.inode_id],
+            e.size_bytes,
+            e.link_count,
+        )
+        for e in expected.entries
+    ]
+    columns = ("parent_id", "file_id", "name_raw", "kind", "size_bytes", "link_count")
+    assert layout.entries.select(columns).rows() == planned
+
+
+def test_leaves_of_entries_are_the_planned_ones(name, decoder):
+    """An entry names the leaves of its own record, of its inode, of the inode's thread and of its first attribute."""
+    layout, expected = _read(name, decoder)
+    number = {None: None, **dict(layout.nodes.select("row", "node_id").rows())}
+    columns = ("entry_node_row", "inode_node_row", "thread_node_row", "xattr_node_row")
+    found = [tuple(number[row] for row in rows) for rows in layout.entries.select(columns).rows()]
+    assert found == [(e.record_node, e.inode_node, e.thread_node, e.xattr_node) for e in expected.entries]
+
+
+def test_free_space_is_the_planned_one(name, decoder):
+    """Free runs are those between the extents."""
+    layout, expected = _read(name, decoder)
+    assert layout.free.select("image_offset", "length_bytes").rows() == list(expected.free)
+
+
+def test_regions_hold_the_planned_ones(name, decoder):
+    """Headers, allocation file, startup file and journal lie where the plan says."""
+    layout, expected = _read(name, decoder)
+    found = set(layout.regions.select("type", "image_offset", "length_bytes").rows())
+    assert {(r.type, r.image_offset, r.length_bytes) for r in expected.regions} <= found
+
+
+def test_tree_headers_are_the_planned_ones(name, decoder):
+    """Depth, nodes, free nodes, leaf records and root of each tree are those of its header."""
+    layout, expected = _read(name, decoder)
+    fields = ("height", "num_nodes", "num_free_nodes", "num_leaf_records", "root_node_id")
+    found = {tree.tree: tuple(getattr(tree, field) for field in fields) for tree in layout.facts.trees}
+    names = ("tree_depth", "total_nodes", "free_nodes", "leaf_records", "root_node")
+    assert found == {tree: tuple(header[n] for n in names) for tree, header in expected.trees.items()}
+
+
+def test_whole_image_gives_no_finding_of_damage(name, decoder):
+    """A volume as planned has nothing that deserves a warning, however odd; a dirty one says so."""
+    layout, _ = _read(name, decoder)
+    bad = layout.findings.filter(layout.findings["level"] != "info")
+    allowed = {"dirty": 1, "journal-external": 1}.get(name, 0)
+    assert len(bad) <= allowed, bad.to_dicts()
+
+
+def test_disk_as_it_lies_is_the_state_before_the_transactions(name, decoder):
+    """Without replay, the reader shows what the plan says was there before."""
+    plan = SCENARIOS[name]
+    if not plan.journal or plan.journal.before is None:
+        pytest.skip("the journal holds no transactions")
+    image, _ = _planned(name)
+    _, before = render(without_transactions(plan))
+    layout = read_layout(MemorySource(image), decoder=decoder, replay_journal=False)
+    names = [entry.name.encode("utf-16-be") for entry in before.entries]
+    assert layout.entries["name_raw"].to_list() == names

@@ -25,15 +25,15 @@ CLUMP_COUNT = define(
     "clump-count",
     "Clumps",
     unit="clumps",
-    denominator="maximal runs of metadata with gaps of at most 0, 64 KiB, 1 MiB and 16 MiB; the value is at 1 MiB",
-    text="Into how many clumps the metadata falls. One clump can be read in one sweep.",
+    denominator="runs with gaps up to 1 MiB",
+    text="Into how many clumps, maximal runs with gaps up to 0, 64 KiB, 1 MiB and 16 MiB, the metadata falls.",
     citation=_CLUMPING,
 )
 CLUMP_MEDIAN = define(
     "clump-median",
     "Median clump",
     unit="bytes",
-    denominator="clumps, as above",
+    denominator="runs with gaps up to 1 MiB, median",
     text="Metadata bytes of the median clump; one node where every node lies alone.",
     citation=_CLUMPING,
 )
@@ -49,7 +49,7 @@ SPAN = define(
     "span-p1-p99",
     "Span, p1 to p99",
     unit="bytes",
-    denominator="the middle 98 % of the metadata's bytes, by address",
+    denominator="middle 98 % of the metadata's bytes",
     text="Width of the address range that holds the middle 98 % of the metadata.",
     citation="this project",
 )
@@ -65,8 +65,8 @@ NEAREST = define(
     "nearest-neighbour-ratio",
     "Nearest neighbour",
     unit="ratio",
-    denominator="mean gap to the nearest neighbour of as many objects placed at random on the volume",
-    text="Mean gap to the nearest other node against the expectation at random: 0 touching, 1 random, up to 2 regular.",
+    denominator="mean gap of nodes placed at random",
+    text="Mean gap to the nearest other node over its expectation at random: 0 touching, 1 random, up to 2 regular.",
     citation="Clark & Evans, Ecology 35(4), 1954, in one dimension",
 )
 

@@ -66,10 +66,10 @@ def edge_distance(
 def distance_metrics(layout: VolumeLayout) -> Iterator[Metric]:
     """Measure the three distances; the object map's only where there is one."""
     tree = main_tree(layout)
-    yield _metric(TO_DATA, "files", _to_data(layout))
     yield _metric(TO_CHILD, tree, _between(layout, tree, "parent_row"))
     if layout.nodes["omap_leaf_row"].null_count() < layout.nodes.height:
         yield _metric(OMAP_TO_TARGET, tree, _between(layout, tree, "omap_leaf_row"))
+    yield _metric(TO_DATA, "files", _to_data(layout))
 
 
 def _metric(definition: Definition, subject: str, distance: NDArray[np.int64]) -> Metric:

@@ -5,7 +5,7 @@ Input: extents and free.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
@@ -24,7 +24,7 @@ LAYOUT_SCORE = define(
     "file-layout-score",
     "Layout score of files",
     unit="share",
-    denominator="blocks of files but the first of each",
+    denominator="blocks of files, but first ones",
     text="Share of file blocks that lie right behind the block before them: 1 is no fragmentation.",
     citation="Smith & Seltzer, SIGMETRICS 1997 (aggregate layout score)",
 )
@@ -32,16 +32,16 @@ FRAGMENTS = define(
     "fragments-per-file",
     "Fragments per file",
     unit="fragments",
-    denominator="forks with allocated blocks, mean",
-    text="Contiguous pieces of a file; parts count the files by pieces.",
+    denominator="forks with blocks, mean",
+    text="Contiguous pieces of a fork; parts count the forks by pieces.",
     citation="Sears & van Ingen, CIDR 2007",
 )
 FREE_EXTENTS = define(
     "free-extents",
     "Free extents",
     unit="extents",
-    denominator="runs of free blocks; parts are bytes by size, in powers of two",
-    text="Into how many pieces the free space falls.",
+    denominator="runs of free blocks",
+    text="Into how many pieces the free space falls; parts are free bytes by size of the piece, in powers of two.",
     citation="e2freefrag(8), histogram of free extents",
 )
 FREE_LARGEST = define(
@@ -54,15 +54,24 @@ FREE_LARGEST = define(
 )
 
 
+FIRST_USER_ID: Final = 16
+"""Both file systems keep the ids below 16 for themselves: TN1150, "Catalog Node IDs"; APFS, MIN_USER_INO_NUM."""
+
+
 def file_metrics(layout: VolumeLayout) -> Iterator[Metric]:
     """Measure the static layout score and the fragments of all forks."""
-    forks = fork_fragments(layout.extents, layout.facts.block_size_bytes)
+    forks = fork_fragments(user_extents(layout), layout.facts.block_size_bytes)
     pairs = int((forks["blocks"] - 1).sum())
     breaks = int((forks["fragments"] - 1).sum())
     yield Metric(LAYOUT_SCORE, 1 - breaks / pairs if pairs else None, "files")
     mean = forks["fragments"].mean()
     parts = _counts(forks["fragments"].to_numpy())
     yield Metric(FRAGMENTS, None if mean is None else float(mean), "files", parts)  # type: ignore[arg-type]
+
+
+def user_extents(layout: VolumeLayout) -> pl.DataFrame:
+    """Extents of files; HFS+ lists those of its special files, CNIDs below 16, in the same table."""
+    return layout.extents.filter(pl.col("file_id") >= FIRST_USER_ID)
 
 
 def fork_fragments(extents: pl.DataFrame, block_size_bytes: int) -> pl.DataFrame:

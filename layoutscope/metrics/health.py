@@ -23,7 +23,7 @@ FILL = define(
     "leaf-fill",
     "Leaf fill",
     unit="share",
-    denominator="bytes for records in the leaves; parts by level",
+    denominator="room for records in the leaves",
     text="Share of the leaves' room that holds keys and values: about 0.69 after random insertions, 1 when packed.",
     citation="Yao, Acta Informatica 9, 1978 (ln 2)",
 )

@@ -24,7 +24,7 @@ ADJACENT = define(
     "next-leaf-adjacent",
     "Next leaf is next on disk",
     unit="share",
-    denominator="leaves with a successor in key order",
+    denominator="leaves that have a successor",
     text="Share of leaves whose successor in key order starts where they end: 1 is a packed tree, 0 none.",
     citation="static layout score (Smith & Seltzer, SIGMETRICS 1997), applied to the leaves of a tree",
 )
@@ -32,7 +32,7 @@ BACKWARD = define(
     "backward-steps",
     "Backward steps",
     unit="share",
-    denominator="leaves with a successor in key order",
+    denominator="leaves that have a successor",
     text="Share of leaves whose successor in key order lies at a lower address: 0 in order, 0.5 at random.",
     citation="this project",
 )
@@ -40,7 +40,7 @@ INVERSIONS = define(
     "key-order-inversions",
     "Inversions",
     unit="share",
-    denominator="pairs of leaves, n (n - 1) / 2",
+    denominator="pairs of leaves (at random 50 %)",
     text="Share of pairs of leaves that lie on disk against their key order: 0 in order, 0.5 at random, 1 reversed.",
     citation="Kendall, Biometrika 30, 1938: (1 - tau) / 2",
 )
@@ -48,7 +48,7 @@ RANK_DISTANCE = define(
     "rank-distance",
     "Mean rank distance",
     unit="share",
-    denominator="leaves of the tree",
+    denominator="leaves, mean (at random 33 %)",
     text="Mean distance between a leaf's place in key order and its place on disk: 0 in order, 1/3 at random.",
     citation="Spearman's footrule, Diaconis & Graham, JRSS B 39(2), 1977",
 )

@@ -1,0 +1,32 @@
+"""The verbs of the library, under the same names as those of the command line.
+
+Each verb is a module of this package; they are imported when first used, so that ``import layoutscope`` stays cheap.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from layoutscope.api.export import export as export
+    from layoutscope.api.inspect import inspect as inspect
+    from layoutscope.api.reading import read_layouts as read_layouts
+    from layoutscope.api.scan import scan as scan
+
+VERBS: Final = {
+    "export": "layoutscope.api.export",
+    "inspect": "layoutscope.api.inspect",
+    "read_layouts": "layoutscope.api.reading",
+    "scan": "layoutscope.api.scan",
+}
+"""Public functions and their modules."""
+
+__all__ = ["VERBS", *VERBS]  # noqa: PLE0604  (names of functions that come on demand)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a verb when it is first used."""
+    if name not in VERBS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(VERBS[name]), name)

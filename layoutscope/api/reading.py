@@ -1,0 +1,205 @@
+"""From a path to layouts: opening an image, finding its volumes, reading each with its own reader."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+import polars as pl
+
+from layoutscope.errors import FormatError
+from layoutscope.findings import Finding, from_error
+from layoutscope.image import open_image
+from layoutscope.partition import choose, find_volumes, select_name
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator
+    from typing import Unpack
+
+    from layoutscope.image import Source
+    from layoutscope.partition import VolumeCandidate, VolumeSearch
+    from layoutscope.tables.layout import VolumeLayout
+
+
+class ReadOptions(TypedDict, total=False):
+    """How an image is opened and which of its volumes are read; every verb takes these.
+
+    Attributes
+    ----------
+    partition : int
+        Only the volumes of the partition of this number.
+    volume : str
+        Only the volume of this name or number (from 1).
+    volume_at : int
+        Only what starts at this byte of the image, whether a partition map names it or not.
+    decoder : {'bulk', 'grammar'}
+        How structures are decoded; both give the same tables.
+    no_journal : bool
+        Show an HFS+ volume as its bytes lie, without the transactions that its journal still holds.
+    names : bool
+        False leaves names out of all results.
+    map_file : path
+        ddrescue's map of the image: areas that it does not call finished are unread, not zero.
+    cache_dir : path
+        Where decompressed images are kept.
+    second : path
+        The image of the other device of a Fusion set.
+    progress : callable
+        Called while an image is decompressed, with bytes done and in all.
+    """
+
+    partition: int | None
+    volume: str | None
+    volume_at: int | None
+    decoder: Literal["bulk", "grammar"]
+    no_journal: bool
+    names: bool
+    map_file: str | os.PathLike[str] | None
+    cache_dir: str | os.PathLike[str] | None
+    second: str | os.PathLike[str] | None
+    progress: Callable[[int, int], None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An open image and what was read of it.
+
+    Attributes
+    ----------
+    source : Source
+        The image; open as long as the context.
+    search : VolumeSearch
+        Everything that was found on it.
+    layouts : tuple of VolumeLayout
+        The volumes that were asked for.
+    findings : tuple of Finding
+        What is wrong outside of them, candidates that could not be read among it.
+    """
+
+    source: Source
+    search: VolumeSearch
+    layouts: tuple[VolumeLayout, ...]
+    findings: tuple[Finding, ...]
+
+
+def read_layouts(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> tuple[VolumeLayout, ...]:
+    """Read the tables of the volumes on an image.
+
+    Parameters
+    ----------
+    path : path
+        The image.
+    **options
+        See :class:`ReadOptions`.
+
+    Raises
+    ------
+    LayoutscopeError
+        If the image cannot be opened, or nothing on it can be read.
+    """
+    with opened(path, **options) as image:
+        return image.layouts
+
+
+@contextmanager
+def opened(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Iterator[Opened]:
+    """Open an image, read its volumes, and keep it open for further reads."""
+    with opened_source(path, **options) as source:
+        search = find_volumes(source)
+        wanted = choose(source, search, partition=options.get("partition"), volume_at=options.get("volume_at"))
+        layouts, damage = _read_all(source, wanted, options)
+        layouts = _selected(layouts, options.get("volume"))
+        if not options.get("names", True):
+            layouts = [without_names(layout) for layout in layouts]
+        yield Opened(source, search, tuple(layouts), (*search.findings, *damage))
+
+
+@contextmanager
+def opened_source(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Iterator[Source]:
+    """Open an image without looking for volumes."""
+    with open_image(
+        path,
+        map_file=options.get("map_file"),
+        cache_dir=options.get("cache_dir"),
+        second=options.get("second"),
+        progress=options.get("progress"),
+    ) as source:
+        yield source
+
+
+def _read_all(
+    source: Source, wanted: tuple[VolumeCandidate, ...], options: ReadOptions
+) -> tuple[list[VolumeLayout], list[Finding]]:
+    """Read every candidate; one that fails is a finding as long as another one can be read."""
+    layouts: list[VolumeLayout] = []
+    failures: list[FormatError] = []
+    for candidate in wanted:
+        try:
+            layouts += _read_one(source, candidate, len(layouts), options)
+        except FormatError as error:
+            failures.append(error)
+    if failures and not layouts:
+        raise failures[0]
+    return layouts, [from_error(error) for error in failures]
+
+
+def _read_one(source: Source, candidate: VolumeCandidate, number: int, options: ReadOptions) -> list[VolumeLayout]:
+    stack, decoder = candidate.stack[:-1], options.get("decoder", "bulk")
+    if candidate.kind == "hfsplus":
+        from layoutscope.hfsplus.reader import read_layout
+
+        replay = not options.get("no_journal", False)
+        at = candidate.image_offset
+        return [
+            read_layout(source, image_offset=at, stack=stack, volume=number, decoder=decoder, replay_journal=replay)
+        ]
+    from layoutscope.apfs.reader import read_layouts as read_container
+
+    return read_container(source, image_offset=candidate.image_offset, stack=stack, volume=number, decoder=decoder)
+
+
+def _selected(layouts: list[VolumeLayout], wanted: str | None) -> list[VolumeLayout]:
+    if wanted is None:
+        return layouts
+    volumes = [layout for layout in layouts if layout.facts.volume is not None]
+    return [volumes[select_name([layout.facts.name for layout in volumes], wanted)]]
+
+
+def without_names(layout: VolumeLayout) -> VolumeLayout:
+    """Return the layout without names of files, attributes and the volume."""
+    nothing = [pl.lit(None, pl.String).alias("name"), pl.lit(None, pl.Binary).alias("name_raw")]
+    plain = pl.col("fork").cast(pl.String)
+    fork = pl.when(plain.is_in(["data", "resource"])).then(plain).otherwise(pl.lit("attribute")).cast(pl.Categorical)
+    return replace(
+        layout,
+        facts=replace(layout.facts, name=""),
+        entries=layout.entries.with_columns(nothing),
+        extents=layout.extents.with_columns(fork=fork),
+    )
+
+
+def layout_findings(layout: VolumeLayout) -> tuple[Finding, ...]:
+    """Turn the findings table of a layout back into findings."""
+    columns = [name for name in layout.findings.columns if name != "row"]
+    return tuple(Finding(**row) for row in layout.findings.select(columns).iter_rows(named=True))
+
+
+def check_strict(findings: tuple[Finding, ...]) -> None:
+    """Turn the first damage into an error.
+
+    Raises
+    ------
+    FormatError
+        If a finding is more than information.
+    """
+    for finding in findings:
+        if finding.level != "info":
+            raise FormatError(
+                finding.message,
+                structure=f"{finding.code}: {finding.structure}",
+                image_offset=finding.image_offset or 0,
+                expected=finding.expected,
+                found=finding.found,
+            )

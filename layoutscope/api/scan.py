@@ -1,0 +1,94 @@
+"""``scan``: everything about the volumes of an image, from raw bytes to a prediction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from layoutscope.api.predicting import DEFAULT_DRIVES, predict_enumeration
+from layoutscope.api.reading import ReadOptions, check_strict, layout_findings, opened
+from layoutscope.metrics import measure, tree_summaries
+from layoutscope.metrics.space import space_use
+from layoutscope.report.result import ImageFacts, ScanResult, VolumeScan
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+    from typing import Unpack
+
+    from layoutscope.api.reading import Opened
+    from layoutscope.report.result import Prediction, WalkFacts
+    from layoutscope.tables import VolumeLayout
+
+
+def scan(
+    path: str | os.PathLike[str],
+    *,
+    drives: Sequence[str] | None = None,
+    host: str = "linux",
+    strict: bool = False,
+    **options: Unpack[ReadOptions],
+) -> ScanResult:
+    """Scan an image.
+
+    Parameters
+    ----------
+    path : path
+        A raw image, split or compressed, or a device.
+    drives : sequence of str, optional
+        Profiles to predict a cold enumeration on; none with an empty sequence.
+    host : {'linux', 'macos'}
+        Whose driver walks.
+    strict : bool
+        Whether damage is an error instead of a finding.
+    **options
+        See :class:`~layoutscope.api.reading.ReadOptions`.
+
+    Returns
+    -------
+    ScanResult
+
+    Raises
+    ------
+    LayoutscopeError
+        If the image cannot be opened, or nothing on it can be read; with `strict`, at the first damage.
+    """
+    from layoutscope.drive import load_profile
+
+    profiles = [load_profile(name) for name in (DEFAULT_DRIVES if drives is None else drives)]
+    with opened(path, **options) as image:
+        findings = [finding for layout in image.layouts for finding in layout_findings(layout)]
+        if strict:
+            check_strict((*image.findings, *findings))
+        volumes = tuple(
+            scan_volume(layout, *predict_enumeration(layout, profiles, host=host, may_skip=drives is None))
+            for layout in image.layouts
+        )
+        return ScanResult(image_facts(image), volumes, image.findings)
+
+
+def scan_volume(layout: VolumeLayout, walk: WalkFacts | None, predictions: tuple[Prediction, ...]) -> VolumeScan:
+    """Measure one layout."""
+    return VolumeScan(
+        layout=layout,
+        trees=tree_summaries(layout),
+        space=space_use(layout),
+        metrics=measure(layout),
+        walk=walk,
+        predictions=predictions,
+        findings=layout_findings(layout),
+    )
+
+
+def image_facts(image: Opened) -> ImageFacts:
+    """Sum up an image and what was read of it."""
+    source, search = image.source, image.search
+    return ImageFacts(
+        name=source.name,
+        size_bytes=source.size_bytes,
+        sector_size_bytes=source.sector_size_bytes,
+        partition_maps=search.schemes,
+        other_contents=tuple(" > ".join(item.stack) for item in search.candidates if not item.is_readable),
+        reads=source.counter.reads,
+        read_bytes=source.counter.bytes,
+        hole_bytes=source.counter.hole_bytes,
+    )

@@ -1,0 +1,45 @@
+"""All commands together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from layoutscope.cli import export, inspect, scan
+from layoutscope.cli.running import guarded
+
+app = typer.Typer(
+    name="layoutscope",
+    help="Inspect the on-disk layout of HFS+ and APFS, and predict what an enumeration costs in seeks.",
+    add_completion=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+for command in (scan.scan, export.export, inspect.inspect):
+    app.command()(guarded(command))
+
+
+def show_version(*, wanted: bool) -> None:
+    """Print the version and leave."""
+    if wanted:
+        from layoutscope import __version__
+
+        typer.echo(f"layoutscope {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=lambda value: show_version(wanted=value), is_eager=True, help="Show the version."
+        ),
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""

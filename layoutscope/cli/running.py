@@ -1,0 +1,60 @@
+"""How every command ends: errors as one line, with the exit codes of the README."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+from layoutscope.errors import LayoutscopeError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+EXIT_FAILED: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_INTERRUPTED: Final = 130
+
+
+def guarded(command: Callable[..., int | None]) -> Callable[..., None]:
+    """Wrap a command: its result is the exit code, errors become one line on standard error."""
+
+    @functools.wraps(command)
+    def run(*args: object, **options: object) -> None:
+        raise typer.Exit(exit_code(lambda: command(*args, **options)))
+
+    run.__annotations__ = {**command.__annotations__, "return": "None"}
+    return run
+
+
+def exit_code(command: Callable[[], int | None]) -> int:
+    """Run a command and return its exit code; nothing but programming errors leaves it."""
+    try:
+        code = command() or 0
+        sys.stdout.flush()
+    except UsageError as error:
+        return fail(error, EXIT_USAGE)
+    except LayoutscopeError as error:
+        return fail(error, EXIT_FAILED)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        return silence()
+    return code
+
+
+def fail(error: LayoutscopeError, code: int) -> int:
+    """Print an error in one line, whatever it quotes from the image."""
+    from layoutscope.report.escape import escape_text
+
+    sys.stderr.write(f"layoutscope: {escape_text(str(error))}\n")
+    return code
+
+
+def silence() -> int:
+    """Let go of a pipe whose reader has left, so that nothing complains at exit either."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0

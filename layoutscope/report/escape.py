@@ -1,0 +1,40 @@
+"""Names from an image are hostile: what a terminal, a CSV or a JSON reader would act on is made visible.
+
+Control characters move the cursor or change colours, bidirectional overrides show a name backwards, lone surrogates
+cannot be encoded, and spreadsheets run cells that start like a formula.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_UNSAFE: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+"""Control, format and bidirectional characters, line separators, lone surrogates."""
+
+_FORMULA: Final = re.compile(r"^[=+\-@\t\r]")
+"""First characters that spreadsheets take for a formula (OWASP, CSV injection)."""
+
+
+def escape_text(text: str) -> str:
+    r"""Show unsafe characters as ``\u`` escapes.
+
+    Examples
+    --------
+    >>> escape_text("a\x1b[31mb")
+    'a\\u001b[31mb'
+    """
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def guard_formula(text: str) -> str:
+    """Put an apostrophe before what a spreadsheet would run.
+
+    Examples
+    --------
+    >>> guard_formula("=1+1"), guard_formula("a=1")
+    ("'=1+1", 'a=1')
+    """
+    return f"'{text}" if _FORMULA.match(text) else text

@@ -1,0 +1,243 @@
+"""A scan as JSON: stable, documented field by field, 64-bit ids as strings."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from layoutscope.findings import Finding
+    from layoutscope.metrics import Metric
+    from layoutscope.report.result import Prediction, ScanResult, VolumeScan, WalkFacts
+    from layoutscope.tables import VolumeFacts
+
+SCHEMA: Final = "layoutscope.scan/1"
+
+FIELDS: Final[dict[str, str]] = {
+    "schema": "name and version of this document",
+    "exit_code": "0 complete, 3 read with damage, gaps or a locked tree",
+    "coverage": "share of the known metadata that could be read",
+    "image.name": "image as it was opened",
+    "image.size_bytes": "its length",
+    "image.sector_size_bytes": "its sectors",
+    "image.partition_maps": "partition maps found",
+    "image.other_contents": "layer stacks of what is not read",
+    "image.reads": "requests that reached the file",
+    "image.read_bytes": "bytes read",
+    "image.hole_bytes": "bytes that lie in holes of the file",
+    "volumes[].filesystem": "hfsplus or apfs",
+    "volumes[].variant": "HFS+, HFSX, APFS …",
+    "volumes[].volume": "number on the image; null for a container",
+    "volumes[].name": "name; empty with --no-names",
+    "volumes[].uuid": "identifier",
+    "volumes[].stack": "layers, outermost first",
+    "volumes[].view": "live, xid N or snapshot NAME",
+    "volumes[].image_offset": "start, bytes from the start of the image",
+    "volumes[].size_bytes": "size of the volume or its container",
+    "volumes[].block_size_bytes": "its block",
+    "volumes[].case_sensitive": "how names compare",
+    "volumes[].stamp": "write count or xid, as a string",
+    "volumes[].num_files": "files, as the superblock counts them",
+    "volumes[].num_directories": "directories, likewise",
+    "volumes[].features": "flags by name",
+    "volumes[].details": "further facts of the file system",
+    "volumes[].coverage": "share of its known metadata that could be read",
+    "volumes[].metadata_known_bytes": "metadata that is known to exist",
+    "volumes[].metadata_read_bytes": "the part of it that was read",
+    "volumes[].trees[].tree": "name of a B-tree",
+    "volumes[].trees[].nodes_by_level": "nodes at level 0 (leaves), 1 …",
+    "volumes[].trees[].other_nodes": "header and map nodes",
+    "volumes[].trees[].free_nodes": "nodes held without use",
+    "volumes[].trees[].size_bytes": "bytes of the nodes in use",
+    "volumes[].trees[].pieces": "contiguous runs that they form",
+    "volumes[].trees[].clumped_share": "share in the largest clump, gaps up to 1 MiB",
+    "volumes[].trees[].records": "records in the leaves",
+    "volumes[].trees[].declared": "the tree as its header declares it, or null",
+    "volumes[].space": "bytes by use, each byte once",
+    "volumes[].metrics[].name": "identifier, see the table of metrics",
+    "volumes[].metrics[].subject": "what it was measured on",
+    "volumes[].metrics[].value": "number in the unit, or null",
+    "volumes[].metrics[].unit": "unit; a share is 0 to 1",
+    "volumes[].metrics[].denominator": "what it is a share, mean or count of",
+    "volumes[].metrics[].definition": "definition in words",
+    "volumes[].metrics[].citation": "source of the definition",
+    "volumes[].metrics[].parts": "percentiles or bins by label",
+    "volumes[].metrics[].note": "why there is no value, or what limits it",
+    "volumes[].walk": "the enumeration, or null",
+    "volumes[].walk.order": "which order",
+    "volumes[].walk.host": "which host profile",
+    "volumes[].walk.reads": "reads that reach the drive",
+    "volumes[].walk.read_bytes": "their bytes",
+    "volumes[].walk.metrics": "as volumes[].metrics",
+    "volumes[].predictions[].drive": "drive profile",
+    "volumes[].predictions[].title": "its title",
+    "volumes[].predictions[].rotates": "whether it has an arm",
+    "volumes[].predictions[].seconds": "predicted time",
+    "volumes[].predictions[].seconds_low": "lower end of its interval",
+    "volumes[].predictions[].seconds_high": "upper end",
+    "volumes[].predictions[].causes_s": "seconds by cause",
+    "volumes[].predictions[].seeks": "reads that move the arm",
+    "volumes[].predictions[].head_travel_bytes": "distance between reads",
+    "volumes[].predictions[].head_travel_strokes": "way of the arm in full strokes",
+    "volumes[].predictions[].note": "what limits the prediction",
+    "volumes[].story": "what the numbers mean, in sentences",
+    "volumes[].findings": "as findings, of this volume",
+    "findings[].code": "identifier, see the table of codes",
+    "findings[].level": "info, warning or error",
+    "findings[].structure": "structure in the field's words",
+    "findings[].device": "image of a set",
+    "findings[].image_offset": "address, or null",
+    "findings[].expected": "what the format asks for",
+    "findings[].found": "what is there",
+    "findings[].message": "one sentence",
+}
+"""Every field of the document and its meaning; the README's table is made from this."""
+
+
+def scan_document(result: ScanResult) -> dict[str, Any]:
+    """Build the document of a scan, with the fields of :data:`FIELDS`."""
+    image = result.image
+    return {
+        "schema": SCHEMA,
+        "exit_code": result.exit_code,
+        "coverage": result.coverage,
+        "image": {
+            "name": image.name,
+            "size_bytes": image.size_bytes,
+            "sector_size_bytes": image.sector_size_bytes,
+            "partition_maps": list(image.partition_maps),
+            "other_contents": list(image.other_contents),
+            "reads": image.reads,
+            "read_bytes": image.read_bytes,
+            "hole_bytes": image.hole_bytes,
+        },
+        "volumes": [_volume(volume) for volume in result.volumes],
+        "findings": [_finding(finding) for finding in result.findings],
+    }
+
+
+def scan_json(result: ScanResult) -> str:
+    """Write the document of a scan as JSON text; ASCII, so that no name can act on a terminal."""
+    return json.dumps(scan_document(result), indent=2, allow_nan=False)
+
+
+def _volume(volume: VolumeScan) -> dict[str, Any]:
+    from layoutscope.report.story import story
+
+    facts = volume.layout.facts
+    return {
+        **_facts(facts),
+        "trees": _trees(volume),
+        "space": {row.use: row.size_bytes for row in volume.space},
+        "metrics": [_metric(metric) for metric in volume.metrics],
+        "walk": None if volume.walk is None else _walk(volume.walk),
+        "predictions": [_prediction(item) for item in volume.predictions],
+        "story": list(story(volume)),
+        "findings": [_finding(finding) for finding in volume.findings],
+    }
+
+
+def _facts(facts: VolumeFacts) -> dict[str, Any]:
+    return {
+        "filesystem": facts.filesystem,
+        "variant": facts.variant,
+        "volume": facts.volume,
+        "name": facts.name,
+        "uuid": facts.uuid,
+        "stack": list(facts.stack),
+        "view": facts.view,
+        "image_offset": facts.image_offset,
+        "size_bytes": facts.size_bytes,
+        "block_size_bytes": facts.block_size_bytes,
+        "case_sensitive": facts.case_sensitive,
+        "stamp": str(facts.stamp),
+        "num_files": facts.num_files,
+        "num_directories": facts.num_directories,
+        "features": list(facts.features),
+        "details": dict(facts.details),
+        "coverage": facts.coverage,
+        "metadata_known_bytes": facts.metadata_known_bytes,
+        "metadata_read_bytes": facts.metadata_read_bytes,
+    }
+
+
+def _trees(volume: VolumeScan) -> list[dict[str, Any]]:
+    declared = {
+        tree.tree: {
+            "node_size_bytes": tree.node_size_bytes,
+            "height": tree.height,
+            "num_nodes": tree.num_nodes,
+            "num_free_nodes": tree.num_free_nodes,
+            "num_leaf_records": tree.num_leaf_records,
+            "root_node_id": str(tree.root_node_id),
+        }
+        for tree in volume.layout.facts.trees
+    }
+    return [
+        {
+            "tree": tree.tree,
+            "nodes_by_level": list(tree.nodes_by_level),
+            "other_nodes": tree.other_nodes,
+            "free_nodes": tree.free_nodes,
+            "size_bytes": tree.size_bytes,
+            "pieces": tree.pieces,
+            "clumped_share": tree.clumped_share,
+            "records": tree.records,
+            "declared": declared.get(tree.tree),
+        }
+        for tree in volume.trees
+    ]
+
+
+def _metric(metric: Metric) -> dict[str, Any]:
+    return {
+        "name": metric.name,
+        "subject": metric.subject,
+        "value": metric.value if metric.value is None or math.isfinite(metric.value) else None,
+        "unit": metric.unit,
+        "denominator": metric.denominator,
+        "definition": metric.text,
+        "citation": metric.citation,
+        "parts": dict(metric.parts),
+        "note": metric.note,
+    }
+
+
+def _walk(walk: WalkFacts) -> dict[str, Any]:
+    return {
+        "order": walk.order,
+        "host": walk.host,
+        "reads": walk.reads,
+        "read_bytes": walk.read_bytes,
+        "metrics": [_metric(metric) for metric in walk.metrics],
+    }
+
+
+def _prediction(item: Prediction) -> dict[str, Any]:
+    return {
+        "drive": item.drive,
+        "title": item.title,
+        "rotates": item.rotates,
+        "seconds": item.seconds,
+        "seconds_low": item.seconds_low,
+        "seconds_high": item.seconds_high,
+        "causes_s": dict(item.causes_s),
+        "seeks": item.seeks,
+        "head_travel_bytes": item.head_travel_bytes,
+        "head_travel_strokes": item.head_travel_strokes,
+        "note": item.note,
+    }
+
+
+def _finding(item: Finding) -> dict[str, Any]:
+    return {
+        "code": item.code,
+        "level": item.level,
+        "structure": item.structure,
+        "device": item.device,
+        "image_offset": item.image_offset,
+        "expected": item.expected,
+        "found": item.found,
+        "message": item.message,
+    }

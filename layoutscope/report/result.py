@@ -1,0 +1,175 @@
+"""Result objects: what the verbs of :mod:`layoutscope.api` return and reports render."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from layoutscope.findings import Finding
+    from layoutscope.metrics import Metric, TreeSummary
+    from layoutscope.metrics.space import SpaceUse
+    from layoutscope.tables import VolumeLayout
+    from layoutscope.walk.trace import AccessTrace
+
+EXIT_COMPLETE = 0
+EXIT_DAMAGED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFacts:
+    """The image and what reading it took.
+
+    Attributes
+    ----------
+    name : str
+        As it was opened.
+    size_bytes, sector_size_bytes : int
+        Its length and its sectors.
+    partition_maps : tuple of str
+        Schemes that were found on it.
+    other_contents : tuple of str
+        Layer stacks of what is not read, such as ``GPT > partition 3 > NTFS``.
+    reads, read_bytes, hole_bytes : int
+        Requests and bytes that reached the file, and bytes that lie in its holes.
+    """
+
+    name: str
+    size_bytes: int
+    sector_size_bytes: int
+    partition_maps: tuple[str, ...] = ()
+    other_contents: tuple[str, ...] = ()
+    reads: int = 0
+    read_bytes: int = 0
+    hole_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WalkFacts:
+    """One enumeration: what it reads, whatever the drive.
+
+    Attributes
+    ----------
+    order, host : str
+        Names of the order and of the host profile.
+    reads, read_bytes : int
+        Requests that reach the drive.
+    metrics : tuple of Metric
+        Metrics of the trace.
+    trace : AccessTrace
+        The reads.
+    """
+
+    order: str
+    host: str
+    reads: int
+    read_bytes: int
+    metrics: tuple[Metric, ...]
+    trace: AccessTrace
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """How long an enumeration takes on a drive, and why.
+
+    Attributes
+    ----------
+    drive, title : str
+        Name and title of the profile.
+    rotates : bool
+        Whether the drive has an arm; without one nothing is said about seeks.
+    seconds, seconds_low, seconds_high : float
+        The time and its interval.
+    causes_s : tuple of (str, float)
+        Seconds by cause; they sum up to `seconds`.
+    seeks : int
+        Reads that moved the arm.
+    head_travel_bytes : int
+        Distance between reads, in bytes of address.
+    head_travel_strokes : float
+        Way of the arm in full strokes.
+    service_s : (n_reads,) float64 array
+        Service time of each read.
+    note : str
+        What limits the prediction.
+    """
+
+    drive: str
+    title: str
+    rotates: bool
+    seconds: float
+    seconds_low: float
+    seconds_high: float
+    causes_s: tuple[tuple[str, float], ...]
+    seeks: int
+    head_travel_bytes: int
+    head_travel_strokes: float
+    service_s: NDArray[np.float64]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeScan:
+    """One volume.
+
+    Attributes
+    ----------
+    layout : VolumeLayout
+        Its tables.
+    trees : tuple of TreeSummary
+        Metadata by tree.
+    space : tuple of SpaceUse
+        Bytes by use.
+    metrics : tuple of Metric
+        Metrics of the tables.
+    walk : WalkFacts or None
+        The enumeration; None where the volume cannot be walked.
+    predictions : tuple of Prediction
+        One a drive.
+    findings : tuple of Finding
+        What is wrong or remarkable.
+    """
+
+    layout: VolumeLayout
+    trees: tuple[TreeSummary, ...]
+    space: tuple[SpaceUse, ...]
+    metrics: tuple[Metric, ...]
+    walk: WalkFacts | None
+    predictions: tuple[Prediction, ...]
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScanResult:
+    """What a scan found.
+
+    Attributes
+    ----------
+    image : ImageFacts
+        The image.
+    volumes : tuple of VolumeScan
+        Its volumes.
+    findings : tuple of Finding
+        What is wrong outside of the volumes.
+    """
+
+    image: ImageFacts
+    volumes: tuple[VolumeScan, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def coverage(self) -> float:
+        """Share of the known metadata that could be read, 0 to 1."""
+        known = sum(volume.layout.facts.metadata_known_bytes for volume in self.volumes)
+        read = sum(volume.layout.facts.metadata_read_bytes for volume in self.volumes)
+        return read / known if known else 1.0
+
+    @property
+    def exit_code(self) -> int:
+        """0 if everything was read, 3 with damage, gaps or a locked tree."""
+        everything = [*self.findings, *(finding for volume in self.volumes for finding in volume.findings)]
+        damaged = any(finding.level == "error" for finding in everything)
+        return EXIT_DAMAGED if damaged or self.coverage < 1 else EXIT_COMPLETE

@@ -1,0 +1,224 @@
+"""Results for people, in a terminal or a pipe, readable from 80 columns on.
+
+Everything from an image goes through :func:`~layoutscope.report.escape.escape_text`; nothing is read as markup.
+"""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING, Final
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from layoutscope.report.escape import escape_text
+from layoutscope.report.figures import NOTHING, format_share
+from layoutscope.report.grid import bullets, plain_table
+from layoutscope.report.metrics_text import explained_metrics, main_metrics
+from layoutscope.report.story import story
+from layoutscope.units import format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from layoutscope.findings import Finding
+    from layoutscope.metrics import TreeSummary
+    from layoutscope.report.result import ImageFacts, Prediction, ScanResult, VolumeScan, WalkFacts
+    from layoutscope.tables import VolumeFacts
+
+MOST_FINDINGS: Final = 20
+"""So many findings are shown; the rest is counted."""
+
+STYLES: Final = {"error": "bold red", "warning": "yellow", "info": "dim"}
+
+
+def make_console(file: IO[str], *, width: int | None = None) -> Console:
+    """Make a console that writes no control codes unless the file is a terminal."""
+    return Console(file=file, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
+
+
+def print_scan(result: ScanResult, console: Console, *, explain: bool = False) -> None:
+    """Print a scan.
+
+    Parameters
+    ----------
+    result : ScanResult
+        What to print.
+    console : Console
+        From :func:`make_console`.
+    explain : bool
+        Whether every metric of every tree is shown with its definition and source.
+    """
+    with console.capture() as captured:
+        for part in scan_parts(result, explain=explain):
+            console.print(part)
+    console.file.write("\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n")
+
+
+def scan_parts(result: ScanResult, *, explain: bool = False) -> Iterator[RenderableType]:
+    """Yield the parts of a scan's report, from the image to its volumes."""
+    yield image_line(result.image)
+    for other in result.image.other_contents:
+        yield Text(f"not read: {escape_text(other)}", style="dim")
+    if result.findings:
+        yield findings_table(result.findings)
+    for volume in result.volumes:
+        yield from volume_parts(volume, explain=explain)
+
+
+def image_line(image: ImageFacts) -> Text:
+    """Show the image and what was read of it."""
+    read = f"{image.reads:,} reads, {format_bytes(image.read_bytes)} read"
+    holes = f", {format_bytes(image.hole_bytes)} in holes" if image.hole_bytes else ""
+    return Text.assemble((escape_text(image.name), "bold"), f"  {format_bytes(image.size_bytes)}; {read}{holes}")
+
+
+def volume_parts(volume: VolumeScan, *, explain: bool) -> Iterator[RenderableType]:
+    """Yield the parts of one volume's report: facts, story, trees, metrics, predictions, findings, coverage."""
+    facts = volume.layout.facts
+    yield Text()
+    yield stack_line(facts)
+    yield Padding(Text("\n".join(fact_lines(facts))), (0, 0, 0, 2))
+    yield bullets(story(volume))
+    if volume.trees:
+        yield tree_table(volume.trees)
+    yield space_line(volume)
+    yield explained_metrics(volume) if explain else main_metrics(volume)
+    if volume.walk is not None:
+        yield walk_line(volume.walk)
+    if volume.predictions:
+        yield prediction_table(volume.predictions)
+        yield from prediction_notes(volume.predictions) if explain else ()
+    if volume.findings:
+        yield findings_table(volume.findings)
+    yield coverage_line(facts)
+
+
+def stack_line(facts: VolumeFacts) -> Text:
+    """Show the layers around a volume and its name."""
+    number = "Container" if facts.volume is None else f"Volume {facts.volume}"
+    name = f'  "{escape_text(facts.name)}"' if facts.name else ""
+    view = "" if facts.view == "live" else f"  ({escape_text(facts.view)})"
+    return Text(f"{number}: {escape_text(' > '.join(facts.stack))}{name}{view}", style="bold cyan")
+
+
+def fact_lines(facts: VolumeFacts) -> list[str]:
+    """List what the volume says of itself, a few facts a line."""
+    size = f"{format_bytes(facts.size_bytes)} in blocks of {format_bytes(facts.block_size_bytes)}"
+    case = "case-sensitive" if facts.case_sensitive else "case-insensitive"
+    stamp = "write count" if facts.filesystem == "hfsplus" else "xid"
+    counts = f"{facts.num_files:,} files, {facts.num_directories:,} directories, {stamp} {facts.stamp:,}"
+    lines = [
+        f"{facts.variant}, {size} from byte {facts.image_offset:,}, {case}",
+        counts,
+        f"UUID {facts.uuid or NOTHING}",
+    ]
+    if facts.features:
+        lines.append("features: " + ", ".join(map(escape_text, facts.features)))
+    if facts.details:
+        lines.append(
+            "; ".join(f"{name.replace('_', ' ')} {_detail(name, value)}" for name, value in facts.details.items())
+        )
+    return lines
+
+
+def _detail(name: str, value: float | str) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) and name.endswith("_bytes"):
+        return format_bytes(value)
+    return f"{value:,}" if isinstance(value, int) else escape_text(str(value))
+
+
+def tree_table(trees: Sequence[TreeSummary]) -> Table:
+    """Show metadata by tree."""
+    columns = [
+        ("Tree", False),
+        ("Leaves + index nodes", True),
+        ("Free", True),
+        ("Size", True),
+        ("Pieces", True),
+        ("Clumped", True),
+    ]
+    rows = [
+        (
+            escape_text(tree.tree),
+            " + ".join(f"{count:,}" for count in tree.nodes_by_level) or NOTHING,
+            f"{tree.free_nodes:,}",
+            format_bytes(tree.size_bytes),
+            f"{tree.pieces:,}",
+            format_share(tree.clumped_share),
+        )
+        for tree in trees
+    ]
+    return plain_table("Metadata by tree (clumped: in the largest clump, gaps to 1 MiB)", columns, rows)
+
+
+def space_line(volume: VolumeScan) -> Text:
+    """Show what the bytes of the volume are used for."""
+    return Text("Space: " + ", ".join(f"{row.use} {format_bytes(row.size_bytes)}" for row in volume.space))
+
+
+def walk_line(walk: WalkFacts) -> Text:
+    """Show what an enumeration reads, and how much of it in sequence."""
+    values = {metric.name: metric.value for metric in walk.metrics}
+    score = values.get("enumeration-layout-score")
+    shown = NOTHING if score is None else format_share(score)
+    reads = f"{walk.reads:,} reads, {format_bytes(walk.read_bytes)}"
+    return Text(f"Enumeration ({walk.order} as on {walk.host}, cold): {reads}, layout score of its nodes {shown}")
+
+
+def prediction_table(predictions: Sequence[Prediction]) -> Table:
+    """Show predicted times with the shares of their causes; no seeks where there is no arm."""
+    names = [name for name, _ in predictions[0].causes_s]
+    columns = [("Drive", False), ("Time", True), ("Interval", True), *((name.capitalize(), True) for name in names)]
+    rows = [(item.drive, format_seconds(item.seconds), _interval(item), *_causes(item)) for item in predictions]
+    return plain_table("Predicted enumeration, and the share of each cause", columns, rows)
+
+
+def _interval(item: Prediction) -> str:
+    low, high = format_seconds(item.seconds_low), format_seconds(item.seconds_high)
+    unit = high.rpartition(" ")[2]
+    return NOTHING if low == high else f"{low.removesuffix(f' {unit}')}-{high}"
+
+
+def _causes(item: Prediction) -> Iterator[str]:
+    for name, seconds in item.causes_s:
+        has_none = name in ("seek", "rotation") and not item.rotates
+        yield NOTHING if has_none or not item.seconds else f"{seconds / item.seconds:.0%}"
+
+
+def prediction_notes(predictions: Sequence[Prediction]) -> Iterator[Text]:
+    """Yield what limits the predictions."""
+    for item in predictions:
+        if item.note:
+            yield Text(f"{item.drive}: {item.note}", style="dim")
+
+
+def findings_table(findings: Sequence[Finding]) -> Table:
+    """Show findings, the worst first, with their addresses."""
+    rank = {"error": 0, "warning": 1, "info": 2}
+    chosen = sorted(findings, key=lambda finding: rank[finding.level])[:MOST_FINDINGS]
+    more = f", {MOST_FINDINGS} shown" if len(findings) > MOST_FINDINGS else ""
+    columns = [("Level", False), ("Byte", True), ("What", False)]
+    return plain_table(f"Findings ({len(findings):,}{more})", columns, [_finding(item) for item in chosen])
+
+
+def _finding(item: Finding) -> tuple[Text, str, str]:
+    address = NOTHING if item.image_offset is None else f"{item.image_offset:,}"
+    sides = f" (expected {item.expected}, found {item.found})" if item.expected else ""
+    return (
+        Text(item.level, STYLES[item.level]),
+        address,
+        escape_text(f"{item.code}: {item.structure}: {item.message}{sides}"),
+    )
+
+
+def coverage_line(facts: VolumeFacts) -> Text:
+    """Show how much of the known metadata could be read."""
+    known = format_bytes(facts.metadata_known_bytes)
+    style = "" if facts.coverage >= 1 else "bold red"
+    return Text(f"Coverage: {format_share(facts.coverage)} of {known} of known metadata read", style=style)

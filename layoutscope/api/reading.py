@@ -155,9 +155,11 @@ def _read_one(source: Source, candidate: VolumeCandidate, number: int, options: 
         return [
             read_layout(source, image_offset=at, stack=stack, volume=number, decoder=decoder, replay_journal=replay)
         ]
+    from layoutscope.apfs.reader import Options
     from layoutscope.apfs.reader import read_layouts as read_container
 
-    return read_container(source, image_offset=candidate.image_offset, stack=stack, volume=number, decoder=decoder)
+    chosen = Options(stack=stack, first_volume=number, decoder=decoder)
+    return read_container(source, image_offset=candidate.image_offset, options=chosen)
 
 
 def _selected(layouts: list[VolumeLayout], wanted: str | None) -> list[VolumeLayout]:

@@ -1,0 +1,141 @@
+"""From scans to disks of the map: one disk a container or volume range, with the report's own tables."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from layoutscope.report.escape import escape_text
+from layoutscope.report.figures import format_metric, format_share
+from layoutscope.report.map.model import MapDisk, MapFact, MapWalk
+from layoutscope.report.story import story
+from layoutscope.units import format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from layoutscope.report.result import Prediction, ScanResult, VolumeScan, WalkFacts
+
+
+def disks(results: Sequence[ScanResult]) -> list[MapDisk]:
+    """Make a disk of each range of addresses that volumes share."""
+    return [_disk(result, list(volumes)) for result in results for _, volumes in groupby(result.volumes, _range)]
+
+
+def _range(volume: VolumeScan) -> tuple[int, int]:
+    facts = volume.layout.facts
+    return facts.image_offset, facts.size_bytes
+
+
+def _disk(result: ScanResult, volumes: list[VolumeScan]) -> MapDisk:
+    named = [volume for volume in volumes if volume.layout.facts.volume is not None] or volumes
+    facts = named[0].layout.facts
+    known = sum(volume.layout.facts.metadata_known_bytes for volume in volumes)
+    read = sum(volume.layout.facts.metadata_read_bytes for volume in volumes)
+    return MapDisk(
+        title=_title(result, named),
+        subtitle=f"{' > '.join((*facts.stack, facts.variant))}, {format_bytes(facts.size_bytes)}",
+        layouts=[volume.layout for volume in volumes],
+        image_offset=facts.image_offset,
+        size_bytes=facts.size_bytes,
+        block_size_bytes=facts.block_size_bytes,
+        walks=[walk for volume in named for walk in _walks(volume)],
+        facts=[fact for volume in volumes for fact in _facts(volume)],
+        headline=" ".join(sentence for volume in named for sentence in story(volume)),
+        coverage=read / known if known else 1.0,
+    )
+
+
+def _title(result: ScanResult, volumes: list[VolumeScan]) -> str:
+    names = ", ".join(escape_text(volume.layout.facts.name) for volume in volumes)
+    return f"{escape_text(PurePath(result.image.name).name)}: {names}"
+
+
+def _walks(volume: VolumeScan) -> Iterator[MapWalk]:
+    if volume.walk is None:
+        return
+    for prediction in volume.predictions:
+        yield _walk(volume.walk, prediction)
+
+
+def _walk(walk: WalkFacts, prediction: Prediction) -> MapWalk:
+    return MapWalk(
+        order=walk.order,
+        drive=prediction.drive,
+        trace=walk.trace,
+        service_s=prediction.service_s,
+        causes_s=dict(prediction.causes_s),
+        bound_s=getattr(prediction, "bound_s", None),
+        interval_s=(prediction.seconds_low, prediction.seconds_high),
+    )
+
+
+def _facts(volume: VolumeScan) -> Iterator[MapFact]:
+    facts = volume.layout.facts
+    label = escape_text(facts.name) or facts.variant
+    shown = [
+        ("UUID", facts.uuid),
+        ("block", format_bytes(facts.block_size_bytes)),
+        ("features", ", ".join(facts.features)),
+    ]
+    details = [(key, escape_text(str(value))) for key, value in facts.details.items()]
+    yield MapFact(f"{label}: volume", ("fact", "value"), tuple(shown + details))
+    if volume.trees:
+        yield _trees(label, volume)
+    if volume.metrics:
+        yield _metrics(label, volume)
+    if volume.predictions:
+        yield _predictions(label, volume.predictions)
+    if volume.findings:
+        yield _findings(label, volume)
+
+
+def _trees(label: str, volume: VolumeScan) -> MapFact:
+    rows = tuple(
+        (
+            tree.tree,
+            " + ".join(f"{count:,}" for count in reversed(tree.nodes_by_level)),
+            format_bytes(tree.size_bytes),
+            f"{tree.pieces:,}",
+            format_share(tree.clumped_share),
+        )
+        for tree in volume.trees
+    )
+    return MapFact(f"{label}: metadata by tree", ("tree", "nodes, root to leaves", "bytes", "pieces", "largest clump"), rows)
+
+
+def _metrics(label: str, volume: VolumeScan) -> MapFact:
+    everything = (*volume.metrics, *(volume.walk.metrics if volume.walk else ()))
+    rows = tuple(
+        (metric.definition.title, metric.subject, format_metric(metric), metric.definition.text)
+        for metric in everything
+    )
+    return MapFact(f"{label}: metrics", ("metric", "of", "value", "definition"), rows)
+
+
+def _predictions(label: str, predictions: tuple[Prediction, ...]) -> MapFact:
+    rows = tuple(
+        (
+            item.drive,
+            format_seconds(item.seconds),
+            f"{format_seconds(item.seconds_low)} to {format_seconds(item.seconds_high)}",
+            ", ".join(f"{name} {format_seconds(seconds)}" for name, seconds in item.causes_s),
+            item.note,
+        )
+        for item in predictions
+    )
+    return MapFact(f"{label}: predicted enumeration", ("drive", "time", "interval", "causes", "note"), rows)
+
+
+def _findings(label: str, volume: VolumeScan) -> MapFact:
+    rows = tuple(
+        (
+            item.level,
+            item.code,
+            f"{item.image_offset:,}" if item.image_offset is not None else "",
+            escape_text(item.message),
+        )
+        for item in volume.findings[:200]
+    )
+    return MapFact(f"{label}: {len(volume.findings):,} findings", ("level", "code", "address", "what"), rows)

@@ -82,7 +82,8 @@ def read_apm(source: Source, block_size: int) -> PartitionTable:
 
 
 def _regions(source: Source, block_size: int, count: int) -> tuple[MapRegion, ...]:
-    regions = (MapRegion("apm", block_size, count * block_size, "partition map"),)
+    length = min(count * block_size, source.size_bytes - block_size)
+    regions = (MapRegion("apm", block_size, length, "partition map"),)
     if _declared_block_size(source):
         return (MapRegion("apm", 0, min(block_size, 512), "driver descriptor map"), *regions)
     return regions

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.errors import ChecksumError, FormatError, TruncatedError
+from layoutscope.errors import ChecksumError, FormatError, UnreadError
 from layoutscope.findings import Finding, from_error
 from layoutscope.ondisk import bulk, grammar
 from layoutscope.ondisk.checksum import crc32
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 SECTOR_SIZES: Final = (512, 4096)
 MAX_ENTRIES_BYTES: Final = 4 * 1024**2
 MAX_PARTITIONS: Final = 1024
+MAX_ADDRESS: Final = 2**63 - 1
+"""Sectors have 64-bit numbers, so that their byte addresses may need more; tables hold 63 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,11 @@ def read_gpt(source: Source) -> PartitionTable | None:
             primary = _load(source, sector_size, sector_size, "primary")
         except _AbsentError:
             continue
+        except UnreadError as error:
+            table = _from_backup(source, sector_size, error, None)
+            if table.partitions:
+                return table
+            continue
         except FormatError as error:
             return _from_backup(source, sector_size, error, None)
         if primary.problem is not None:
@@ -75,7 +82,7 @@ def read_backup_gpt(source: Source) -> PartitionTable | None:
     for sector_size in _sector_sizes(source):
         error = FormatError("is absent", structure="GPT header", image_offset=sector_size)
         table = _from_backup(source, sector_size, error, None)
-        if table is not None and table.partitions:
+        if table.partitions:
             return table
     return None
 
@@ -116,14 +123,18 @@ def _load(source: Source, image_offset: int, sector_size: int, owner: str) -> _C
 def _entries(source: Source, header: grammar.Gpt.Header, image_offset: int, sector_size: int) -> bytes:
     length = header.num_entries * header.len_entry
     if length > MAX_ENTRIES_BYTES:
-        raise FormatError(
-            "the array of entries is too large",
-            structure="GPT header",
-            image_offset=image_offset + bulk.offset("gpt.header", "num_entries"),
-            expected=f"at most {MAX_ENTRIES_BYTES:,} bytes",
-            found=f"{length:,}",
-        )
-    return source.read(header.entries_lba * sector_size, length)
+        found = (f"at most {MAX_ENTRIES_BYTES:,} bytes", f"{length:,}")
+        raise _bad_field("num_entries", image_offset, "the array of entries is too large", *found)
+    start = header.entries_lba * sector_size
+    if start + length > source.size_bytes:
+        found = (f"an end before byte {source.size_bytes:,}", f"{start + length:,}")
+        raise _bad_field("entries_lba", image_offset, "the array of entries leaves the image", *found)
+    return source.read(start, length)
+
+
+def _bad_field(field: str, image_offset: int, message: str, expected: str, found: str) -> FormatError:
+    place = image_offset + bulk.offset("gpt.header", field)
+    return FormatError(message, structure="GPT header", image_offset=place, expected=expected, found=found)
 
 
 def _header_problem(header: grammar.Gpt.Header, data: bytes, image_offset: int) -> FormatError | None:
@@ -151,14 +162,26 @@ def _compare(structure: str, image_offset: int, stored: int, computed: int) -> C
 def _with_backup(source: Source, primary: _Copy) -> PartitionTable:
     """Use a sound primary, and say what is odd about the backup."""
     place = primary.header.alternate_lba * primary.sector_size
+    if place + primary.sector_size > source.size_bytes:
+        return _table(source, primary, [_backup_missing(primary, place, source)])
     try:
         backup = _load(source, place, primary.sector_size, "backup")
-    except TruncatedError as error:
-        return _table(source, primary, [_finding("gpt-backup-missing", error, "the backup lies past the image's end")])
     except FormatError as error:
         return _table(source, primary, [_finding("gpt-backup-damaged", error)])
     findings = _backup_findings(primary, backup)
     return _table(source, primary, findings, backup.regions)
+
+
+def _backup_missing(primary: _Copy, place: int, source: Source) -> Finding:
+    return Finding(
+        "gpt-backup-missing",
+        "warning",
+        "GPT header",
+        primary.image_offset + bulk.offset("gpt.header", "alternate_lba"),
+        "the backup lies past the end of the image",
+        f"a place before byte {source.size_bytes:,}",
+        f"{place:,}",
+    )
 
 
 def _backup_findings(primary: _Copy, backup: _Copy) -> list[Finding]:
@@ -176,7 +199,7 @@ def _finding(code: str, error: FormatError, message: str = "") -> Finding:
     )
 
 
-def _from_backup(source: Source, sector_size: int, damage: FormatError, primary: _Copy | None) -> PartitionTable | None:
+def _from_backup(source: Source, sector_size: int, damage: FormatError, primary: _Copy | None) -> PartitionTable:
     """Use the backup; without a sound one the damaged primary, so far as it goes."""
     backup = _find_backup(source, sector_size, primary)
     if backup is not None:
@@ -184,7 +207,7 @@ def _from_backup(source: Source, sector_size: int, damage: FormatError, primary:
         regions = primary.regions if primary is not None else ()
         return _table(source, backup, [finding], regions)
     if primary is None:
-        regions = (MapRegion("gpt-header", damage.image_offset, sector_size, "primary"),)
+        regions = (MapRegion("gpt-header", sector_size, sector_size, "primary"),)
         return PartitionTable("GPT", (), regions, (from_error(damage, code="gpt-primary-damaged"),))
     return _table(source, primary, [from_error(damage, code="gpt-primary-damaged")])
 
@@ -226,6 +249,7 @@ def _partitions(source: Source, copy: _Copy, findings: list[Finding]) -> Iterato
             findings.append(_outside(base + number * size, number + 1, start, stop, source))
             continue
         type_name, declared = name_of(entry.type_guid)
+        stop = min(stop, MAX_ADDRESS)
         yield Partition("GPT", number + 1, start, stop - start, _name(entry.partition_name), type_name, declared)
 
 

@@ -1,6 +1,6 @@
 """Master Boot Record, with its chain of extended records.
 
-UEFI Specification 2.10, chapter 5.2. The record has no checksum, so it counts as one only where all four entries make
+UEFI Specification 2.10, chapter 5.2. The record has no checksum, so it counts as one only where its entries make
 sense. Type 0xAF is HFS+; 0xEE guards a GPT.
 """
 
@@ -50,10 +50,8 @@ def _record(source: Source, image_offset: int) -> grammar.Mbr.BootRecord:
 def _is_sane(record: grammar.Mbr.BootRecord, source: Source, sector_size: int) -> bool:
     """Tell a partition table from boot code, as it stands in the boot sectors of FAT and NTFS."""
     used = [entry for entry in record.partitions if _type_name(entry) != "empty" and entry.num_sectors]
-    return (
-        bool(used)
-        and all(isinstance(entry.boot_indicator, grammar.Mbr.BootIndicator) for entry in record.partitions)
-        and all(entry.starting_lba * sector_size < source.size_bytes for entry in used)
+    return all(isinstance(entry.boot_indicator, grammar.Mbr.BootIndicator) for entry in record.partitions) and any(
+        entry.starting_lba * sector_size < source.size_bytes for entry in used
     )
 
 

@@ -56,9 +56,10 @@ def find_volumes(source: Source) -> VolumeSearch:
     is_bare = bare.kind in ("hfsplus", "apfs") and not any(found.has_readable for found in maps)
     if is_bare:
         return _bare(bare, maps)
-    if not maps and bare.kind in ("unknown", "hfs"):
+    if not any(found.contents for found in maps) and bare.kind == "unknown":
+        # Only a protective record may be left of a disk whose first sectors were overwritten.
         lost = gpt.read_backup_gpt(source)
-        maps = [_probed(source, lost)] if lost is not None else []
+        maps += [_probed(source, lost)] if lost is not None else []
     if not maps:
         return _bare(bare, maps)
     return _mapped(source, maps)

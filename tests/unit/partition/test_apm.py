@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pytest
+
+from layoutscope.image import MemorySource
+from layoutscope.partition import find_volumes
+from tests.unit.partition.builders import Disk, apm, hfs_plus
+
+MIB = 1024**2
+
+
+def search(disk: Disk):
+    return find_volumes(MemorySource(bytes(disk.data), "disk"))
+
+
+def disk_with_map(block: int, declared: int | None = None) -> Disk:
+    """Return 4 MiB with a map, a driver, and an HFS+ volume of 1 MiB at 1 MiB."""
+    disk = Disk(4 * MIB)
+    entries = [
+        ("Apple", "Apple_partition_map", 1, 3),
+        ("Macintosh", "Apple_Driver_ATA", 64, 16),
+        ("Tiger", "Apple_HFS", MIB // block, MIB // block),
+    ]
+    apm(disk, entries, block, declared)
+    hfs_plus(disk, MIB, MIB)
+    return disk
+
+
+@pytest.mark.parametrize(
+    ("block", "declared"), [(512, None), (2048, None), (1024, None), (512, 2048), (512, 0), (2048, 0), (2048, 512)]
+)
+def test_maps_of_every_block_size(block, declared):
+    """The map is found whatever its block size, also where block 0 is absent or says something else, as on CDs."""
+    found = search(disk_with_map(block, declared))
+    (volume,) = found.candidates
+    assert (volume.kind, volume.image_offset, volume.size_bytes) == ("hfsplus", MIB, MIB)
+    assert (volume.stack, volume.name, volume.type_name) == (("APM", "partition 3", "HFS+"), "Tiger", "Apple_HFS")
+
+
+def test_the_map_is_a_region():
+    """Three entries of 2048 bytes from block 1, and the driver descriptor map in block 0."""
+    regions = search(disk_with_map(2048)).regions
+    assert [(item.type, item.image_offset, item.length_bytes) for item in regions] == [
+        ("apm", 0, 512),
+        ("apm", 2048, 3 * 2048),
+    ]
+
+
+def test_two_maps_of_different_block_sizes():
+    """Hybrid CDs carry a map for blocks of 512 and one for 2048 bytes; the one that leads to a volume is taken."""
+    disk = disk_with_map(2048)
+    apm(disk, [("Apple", "Apple_partition_map", 1, 2), ("wrong", "Apple_HFS", 1500, 100)], 512, declared=0)
+    assert [item.image_offset for item in search(disk).readable] == [MIB]
+
+
+def test_a_map_that_breaks_off_is_told():
+    """A third entry without its signature is a finding at its block; nothing before it is lost."""
+    disk = disk_with_map(512)
+    disk.put(3 * 512, b"XX")
+    found = search(disk)
+    assert [(item.code, item.image_offset) for item in found.findings] == [("partition-chain", 3 * 512)]
+    assert [item.number for item in found.partitions] == [1, 2]
+
+
+@pytest.mark.parametrize("count", [0, 257, 2**32 - 1])
+def test_a_senseless_count_is_bounded(count):
+    """A map that claims no entries or billions of them ends in a finding."""
+    disk = disk_with_map(512)
+    disk.put(512 + 4, count.to_bytes(4, "big"))
+    assert "partition-limit" in [item.code for item in search(disk).findings]
+
+
+def test_a_partition_outside_the_image():
+    """A start past the end is a finding at the entry."""
+    disk = Disk(MIB)
+    apm(disk, [("Apple", "Apple_partition_map", 1, 2), ("far", "Apple_HFS", 1 << 30, 100)])
+    found = search(disk)
+    assert [(item.code, item.image_offset) for item in found.findings] == [("partition-outside", 2 * 512)]
+    assert found.readable == ()

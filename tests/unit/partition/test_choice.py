@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import pytest
+
+from layoutscope.errors import ImageError, UnsupportedError, UsageError
+from layoutscope.image import MemorySource
+from layoutscope.partition import choose, find_volumes, select_name
+from tests.unit.partition.builders import CORE_STORAGE, HFS, LINUX, Disk, gpt_disk, gpt_entry, hfs_plus
+
+MIB = 1024**2
+
+
+@pytest.fixture
+def source():
+    """Return HFS+ volumes in partitions 1 and 3, ext4 in 2, and an HFS+ volume at 3 MiB that no map names."""
+    disk = gpt_disk(6 * MIB, [gpt_entry(HFS, 2048, 3000), gpt_entry(LINUX, 3001, 4000), gpt_entry(HFS, 4096, 6000)])
+    hfs_plus(disk, MIB, 953 * 512)
+    disk.put(3001 * 512 + 1024 + 56, b"\x53\xef")
+    hfs_plus(disk, 2 * MIB, 1905 * 512)
+    hfs_plus(disk, 3 * MIB + 512 * 1024, MIB)
+    return MemorySource(bytes(disk.data), "disk.img")
+
+
+def offsets(source, **wish):
+    return [item.image_offset for item in choose(source, find_volumes(source), **wish)]
+
+
+def test_all_readable_volumes_by_default(source):
+    """Both HFS+ partitions, not the other."""
+    assert offsets(source) == [MIB, 2 * MIB]
+
+
+def test_a_partition_by_number(source):
+    """Partition 3 starts at 2 MiB."""
+    assert offsets(source, partition=3) == [2 * MIB]
+
+
+def test_a_volume_by_its_place(source):
+    """A volume may be named by its first byte, in a map or not."""
+    assert offsets(source, volume_at=2 * MIB) == [2 * MIB]
+    (found,) = choose(source, find_volumes(source), volume_at=3 * MIB + 512 * 1024)
+    assert found.stack == (f"byte {3 * MIB + 512 * 1024}", "HFS+")
+
+
+@pytest.mark.parametrize(
+    ("wish", "message"),
+    [
+        ({"partition": 4}, "there are partitions 1, 2, 3"),
+        ({"volume_at": 5 * MIB}, "no volume starts at byte 5,242,880"),
+        ({"volume_at": 6 * MIB}, "outside the image"),
+        ({"volume_at": -1}, "outside the image"),
+    ],
+)
+def test_what_is_not_there_is_told(source, wish, message):
+    """A wrong number or byte is a mistake of the caller, in one line."""
+    with pytest.raises(UsageError, match=message):
+        offsets(source, **wish)
+
+
+def test_a_partition_that_is_not_read_is_named(source):
+    """Asking for the ext2 partition names what it holds."""
+    with pytest.raises(UnsupportedError, match="GPT > partition 2 > ext2") as caught:
+        offsets(source, partition=2)
+    assert caught.value.code == "foreign-file-system"
+
+
+@pytest.mark.parametrize(
+    ("disk", "code"),
+    [
+        (gpt_disk(2 * MIB, [gpt_entry(CORE_STORAGE, 100, 200)]), "core-storage"),
+        (Disk(MIB).put(1024, b"BD"), "classic-hfs"),
+        (Disk(MIB).put(0, b"XFSB"), "foreign-file-system"),
+    ],
+)
+def test_each_refusal_has_its_code(disk, code):
+    """CoreStorage, classic HFS and the rest are told apart."""
+    with pytest.raises(UnsupportedError) as caught:
+        offsets(MemorySource(bytes(disk.data), "disk.img"))
+    assert caught.value.code == code
+    assert "\n" not in str(caught.value)
+
+
+def test_zeros_hold_no_volume():
+    """An image of zeros is an error in one line."""
+    with pytest.raises(ImageError, match=r"disk\.img: no HFS\+ or APFS volume found$"):
+        offsets(MemorySource(bytes(MIB), "disk.img"))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "index"),
+    [("Data", 1), ("macintosh hd", 0), ("3", 2), ("1", 3), ("same", None), ("0", None), ("x", None)],
+)
+def test_volumes_by_name_or_number(wanted, index):
+    """A name beats a number: the fourth volume is called 1; what is ambiguous or absent is told."""
+    names = ["Macintosh HD", "Data", "Preboot", "1", "Same", "SAME"]
+    if index is None:
+        with pytest.raises(UsageError):
+            select_name(names, wanted)
+    else:
+        assert select_name(names, wanted) == index

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import pytest
+
+from layoutscope.image import MemorySource
+from layoutscope.partition import find_volumes
+from tests.unit.partition.builders import Disk, apfs, hfs_plus, mbr
+
+MIB = 1024**2
+
+
+def search(disk: Disk):
+    return find_volumes(MemorySource(bytes(disk.data), "disk"))
+
+
+def test_type_af_is_hfs_plus():
+    """A partition of type 0xAF at sector 63, which no block size divides."""
+    disk = Disk(2 * MIB).put(0, mbr((0xAF, 63, 2048)))
+    hfs_plus(disk, 63 * 512, MIB)
+    (found,) = search(disk).candidates
+    assert (found.kind, found.image_offset, found.size_bytes) == ("hfsplus", 63 * 512, MIB)
+    assert (found.stack, found.type_name) == (("MBR", "partition 1", "HFS+"), "apple_hfs")
+
+
+def test_sectors_of_4096_bytes_are_recognised():
+    """Where the content lies at 4096 times the address, that is the sector size."""
+    disk = Disk(4 * MIB).put(0, mbr((0xAF, 64, 256)))
+    hfs_plus(disk, 64 * 4096, MIB)
+    assert [item.image_offset for item in search(disk).readable] == [64 * 4096]
+
+
+def extended_disk() -> Disk:
+    """Return an extended partition at sector 1000 with volumes at 1063 and, by the next record at 3200, at 3263."""
+    disk = Disk(4 * MIB).put(0, mbr((0x0B, 100, 200), (0x05, 1000, 6000)))
+    disk.put(1000 * 512, mbr((0xAF, 63, 2000), (0x05, 2200, 2100)))
+    disk.put(3200 * 512, mbr((0xAF, 63, 2000)))
+    hfs_plus(disk, 1063 * 512, 2000 * 512)
+    hfs_plus(disk, 3263 * 512, 2000 * 512, b"HX")
+    return disk
+
+
+def test_extended_partitions_are_followed():
+    """Logical partitions count from 5; the first is relative to its record, the link to the extended partition."""
+    found = search(extended_disk())
+    assert [(item.partition, item.image_offset, item.label) for item in found.readable] == [
+        (5, 1063 * 512, "HFS+"),
+        (6, 3263 * 512, "HFSX"),
+    ]
+    assert [item.image_offset for item in found.regions] == [0, 1000 * 512, 3200 * 512]
+
+
+@pytest.mark.parametrize("target", [0, 2200])
+def test_a_loop_of_extended_records_ends(target):
+    """A link to the first record or to itself is a finding; the volumes stay."""
+    disk = extended_disk()
+    disk.put(3200 * 512, mbr((0xAF, 63, 2000), (0x05, target, 2100)))
+    found = search(disk)
+    assert len(found.readable) == 2
+    assert [(item.code, item.image_offset) for item in found.findings] == [("partition-chain", (1000 + target) * 512)]
+
+
+def test_a_long_chain_is_bounded():
+    """A record on every sector, each leading to the next, ends after 128."""
+    disk = Disk(4 * MIB).put(0, mbr((0x05, 1, 8000)))
+    for lba in range(1, 8000):
+        disk.put(lba * 512, mbr((0x83, 1, 1), (0x05, lba, 1)))
+    found = search(disk)
+    assert len(found.partitions) == 128
+    assert "partition-chain" in [item.code for item in found.findings]
+
+
+@pytest.mark.parametrize(("lba", "address"), [(2000, 2000 * 512 + 510), (1 << 31, 1 << 40)])
+def test_a_chain_into_nothing_is_told(lba, address):
+    """A link to a sector without the signature, or past the end, is a finding with its address."""
+    disk = Disk(2 * MIB).put(0, mbr((0xAF, 100, 1500), (0x05, lba, 100)))
+    hfs_plus(disk, 100 * 512, 1500 * 512)
+    found = search(disk)
+    assert [(item.code, item.image_offset) for item in found.findings] == [("partition-chain", address)]
+    assert len(found.readable) == 1
+
+
+def test_a_partition_past_the_end_of_a_cut_image():
+    """Where the image is cut off before the second partition, the first is still found."""
+    disk = Disk(2 * MIB).put(0, mbr((0xAF, 63, 2048), (0xAF, 1 << 20, 2048)))
+    hfs_plus(disk, 63 * 512, MIB)
+    found = search(disk)
+    assert [item.partition for item in found.readable] == [1]
+    assert [item.code for item in found.findings] == ["partition-outside"]
+
+
+@pytest.mark.parametrize(
+    ("oem", "place", "text", "label"),
+    [
+        (b"NTFS    ", 54, b"", "NTFS"),
+        (b"mkfs.fat", 82, b"FAT32   ", "FAT32"),
+        (b"EXFAT   ", 54, b"", "exFAT"),
+        (b"MSDOS5.0", 54, b"FAT16   ", "FAT16"),
+    ],
+)
+def test_a_boot_sector_is_no_partition_table(oem, place, text, label):
+    """The boot sectors of FAT and NTFS end like a boot record; code where the entries would be tells them apart."""
+    disk = Disk(MIB).put(0, b"\xeb\x52\x90" + oem).put(place, text).put(440, b"Disk error. Press any key" * 2)
+    disk.put(510, b"\x55\xaa")
+    found = search(disk)
+    assert [(item.label, item.stack) for item in found.candidates] == [(label, (label,))]
+
+
+def test_a_volume_that_fills_the_image_beats_an_old_record():
+    """An APFS container from byte 0 with remains of an MBR is a bare container, with an information."""
+    disk = Disk(2 * MIB).put(0, mbr((0x83, 100, 2000)))
+    apfs(disk, 0)
+    found = search(disk)
+    assert [(item.kind, item.stack) for item in found.candidates] == [("apfs", ("APFS",))]
+    assert [(item.code, item.level) for item in found.findings] == [("stale-partition-map", "info")]

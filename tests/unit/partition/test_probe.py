@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from layoutscope.image import MemorySource
+from layoutscope.image.ddrescue import RescuedSource
+from layoutscope.partition import find_volumes
+from tests.unit.partition.builders import Disk, apfs, apm, hfs_plus, wrapper
+
+MIB = 1024**2
+
+
+def search(disk: Disk):
+    return find_volumes(MemorySource(bytes(disk.data), "disk"))
+
+
+@pytest.mark.parametrize(("signature", "label"), [(b"H+", "HFS+"), (b"HX", "HFSX")])
+def test_a_bare_hfs_plus_volume(signature, label):
+    """A volume header at byte 1024 of an image without a map."""
+    disk = Disk(MIB)
+    hfs_plus(disk, 0, MIB, signature)
+    (found,) = search(disk).candidates
+    assert (found.kind, found.label, found.image_offset, found.size_bytes) == ("hfsplus", label, 0, MIB)
+    assert (found.stack, found.partition) == ((label,), None)
+
+
+def test_a_bare_container():
+    """The magic NXSB at byte 32."""
+    disk = Disk(MIB)
+    apfs(disk, 0)
+    assert [(item.kind, item.stack) for item in search(disk).candidates] == [("apfs", ("APFS",))]
+
+
+def test_a_lost_volume_header_is_replaced_by_its_copy():
+    """Zeros over the start leave the alternate header 1024 bytes before the end."""
+    disk = Disk(MIB)
+    hfs_plus(disk, 0, MIB)
+    disk.put(0, bytes(4096))
+    found = search(disk)
+    assert [(item.kind, item.image_offset) for item in found.candidates] == [("hfsplus", 0)]
+    assert [(item.code, item.level, item.image_offset) for item in found.findings] == [
+        ("volume-header-lost", "error", 1024)
+    ]
+
+
+def wrapped(embedded: bytes = b"H+") -> Disk:
+    """Return a wrapper in an APM partition at 32 KiB.
+
+    Its allocation blocks of 4 KiB count from its sector 20 on; the volume lies in 100 of them from block 3 on.
+    """
+    disk = Disk(MIB)
+    apm(disk, [("Apple", "Apple_partition_map", 1, 2), ("disk", "Apple_HFS", 64, 1900)])
+    disk.put(32_768 + 1024, wrapper("Untitled", 4096, 20, 3, 100, embedded))
+    return disk
+
+
+START = 32_768 + 20 * 512 + 3 * 4096
+
+
+def test_a_wrapped_volume_is_found():
+    """The embedded volume starts at partition + 20 sectors + 3 blocks, and is 100 blocks long."""
+    disk = wrapped()
+    hfs_plus(disk, START, 100 * 4096)
+    found = search(disk)
+    (volume,) = found.candidates
+    assert (volume.kind, volume.image_offset, volume.size_bytes) == ("hfsplus", START, 409_600)
+    assert volume.stack == ("APM", "partition 2", "HFS wrapper", "HFS+")
+    assert ("hfs-wrapper", 32_768 + 1024) in [(item.type, item.image_offset) for item in found.regions]
+    assert found.findings == ()
+
+
+def test_a_wrapper_around_nothing_is_told():
+    """Where the embedded volume's header should be there is none: a finding at that byte."""
+    found = search(wrapped())
+    assert [(item.code, item.image_offset) for item in found.findings] == [("volume-header-lost", START + 1024)]
+
+
+def test_a_wrapper_that_leads_out_of_the_image_is_told():
+    """An embedded volume past the end has no bytes, and a finding."""
+    disk = wrapped()
+    disk.put(32_768 + 1024, wrapper("Untitled", 2**31, 20, 65_535, 65_535))
+    found = search(disk)
+    assert "volume-header-lost" in [item.code for item in found.findings]
+    assert found.candidates[0].size_bytes == 0
+
+
+def test_classic_hfs_is_named():
+    """A wrapper's signature without an embedded volume is classic HFS, by its own name."""
+    (found,) = search(wrapped(b"\0\0")).candidates
+    assert (found.kind, found.label, found.name) == ("hfs", "HFS", "disk")
+    assert not found.is_readable
+
+
+def ext(compatible: int, incompatible: int) -> Disk:
+    """Return an ext superblock: magic at 56, feature words at 92 and 96."""
+    disk = Disk(MIB).put(1024 + 56, b"\x53\xef")
+    return disk.put(1024 + 92, compatible.to_bytes(4, "little") + incompatible.to_bytes(4, "little"))
+
+
+@pytest.mark.parametrize(
+    ("disk", "label"),
+    [
+        (ext(0, 0), "ext2"),
+        (ext(4, 2), "ext3"),
+        (ext(4, 0x42), "ext4"),
+        (Disk(MIB).put(0, b"XFSB"), "XFS"),
+        (Disk(MIB).put(0, b"LUKS\xba\xbe"), "LUKS"),
+        (Disk(MIB).put(0, b"hsqs"), "squashfs"),
+        (Disk(MIB).put(512, b"LABELONE"), "Linux LVM"),
+        (Disk(MIB).put(65_600, b"_BHRfS_M"), "btrfs"),
+        (Disk(MIB).put(32_769, b"CD001"), "ISO 9660"),
+        (Disk(MIB).put(8, bytes([1, 0, 0x10, 0])).put(88, b"CS"), "CoreStorage"),
+        (Disk(MIB), "unknown"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_other_file_systems_are_named(disk, label):
+    """Each is told by its own magic at its own place."""
+    (found,) = search(disk).candidates
+    assert found.label == label
+    assert not found.is_readable
+
+
+def test_tiny_images_hold_nothing():
+    """From one byte to a few sectors there is no volume, and no error."""
+    for size in (1, 31, 35, 511, 512, 1023, 1026, 1100, 4095, 8192):
+        assert [item.kind for item in search(Disk(size)).candidates] == ["unknown"]
+
+
+def test_an_unread_start_is_told():
+    """Where the first sectors were never read from the disk nothing is claimed about them."""
+    disk = Disk(MIB)
+    hfs_plus(disk, 0, MIB)
+    source = RescuedSource(MemorySource(bytes(disk.data)), np.array([[0, 4096]]))
+    found = find_volumes(source)
+    assert [item.kind for item in found.candidates] == ["unknown"]
+    assert "unread-area" in [item.code for item in found.findings]

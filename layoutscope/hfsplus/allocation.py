@@ -5,9 +5,12 @@ TN1150, "Allocation File". One bit a block, the most significant bit of the firs
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from layoutscope.hfsplus.arrays import I64, U8
+if TYPE_CHECKING:
+    from layoutscope.hfsplus.arrays import I64, U8
 
 _WORD_BYTES = 8
 

@@ -29,7 +29,8 @@ def ragged(starts: I64, counts: I64) -> I64:
     """
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - counts), counts)
+    numbers: I64 = np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - counts), counts)
+    return numbers
 
 
 def owners(counts: I64) -> I64:

@@ -175,6 +175,6 @@ def collect(tree: Tree | None, leaves: AttributeLeaves, first_row: int) -> Attri
         compressed["node"][order],
         compressed["size"][order],
         concatenate(leaves.owners, dict.fromkeys(_OWNER_COLUMNS, none)),
-        names.text_series("fork", data, lengths),
+        names.text_series("fork", names.units_of(data), lengths // names.UNIT_BYTES),
         concatenate(leaves.forks, dict.fromkeys(_FORK_COLUMNS, none)),
     )

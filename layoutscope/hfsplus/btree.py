@@ -6,7 +6,7 @@ extent, in batches; the tree's shape is then found over arrays (:mod:`layoutscop
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
@@ -15,7 +15,16 @@ from layoutscope.errors import FormatError
 from layoutscope.hfsplus.arrays import I64, U8, Columns, Mask, concatenate
 from layoutscope.hfsplus.fork import Fork, Pieces, locate, read_parts
 from layoutscope.hfsplus.records import (
-    DESCRIPTOR_BYTES, HEADER, INDEX, LEAF, MAP, OFFSET_BYTES, NodeBatch, RecordBatch, decode_nodes, locate_records,
+    DESCRIPTOR_BYTES,
+    HEADER,
+    INDEX,
+    LEAF,
+    MAP,
+    OFFSET_BYTES,
+    NodeBatch,
+    RecordBatch,
+    decode_nodes,
+    locate_records,
 )  # fmt: skip
 from layoutscope.ondisk import bulk, grammar
 
@@ -250,8 +259,8 @@ def _with_whole_keys(records: RecordBatch, key_type: str) -> RecordBatch:
         return records
     damaged = records.damaged.copy()
     damaged[records.node[~is_whole]] = True
-    kept = (getattr(records, name)[is_whole] for name in ("node", "slot", "key", "data", "stop"))
-    return RecordBatch(records.nodes, *kept, records.free_offset, damaged)
+    kept = {name: getattr(records, name)[is_whole] for name in ("node", "slot", "key", "data", "stop")}
+    return replace(records, **kept, damaged=damaged)
 
 
 def _node_columns(records: RecordBatch, ids: I64) -> Columns:

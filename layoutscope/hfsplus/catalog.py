@@ -19,6 +19,7 @@ from layoutscope.ondisk import bulk, grammar
 
 if TYPE_CHECKING:
     import polars as pl
+    from numpy.typing import NDArray
 
     from layoutscope.hfsplus.records import RecordBatch
     from layoutscope.hfsplus.tree import Tree
@@ -167,6 +168,10 @@ class Catalog:
     forks : Columns
         One row an extent of the catalog's own: ``entry`` is a row of `entries`, ``fork_type``, and ``fork_block,
         start_block, block_count`` in allocation blocks.
+    units : (n_units,) uint16 array
+        Names as stored, in the order of decoding.
+    unit_start, unit_count : (n_entries,) int64 arrays
+        Where each entry's name lies among them.
     """
 
     entries: Columns
@@ -174,6 +179,9 @@ class Catalog:
     name_raw: pl.Series
     threads: Columns
     forks: Columns
+    units: NDArray[np.uint16]
+    unit_start: I64
+    unit_count: I64
 
 
 def collect(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
@@ -188,12 +196,16 @@ def collect(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
     threads["node"] = records["node"][is_thread]
     data = np.concatenate(leaves.names) if leaves.names else np.empty(0, np.uint8)
     lengths = np.concatenate(leaves.name_lengths) if leaves.name_lengths else np.empty(0, np.int64)
+    units, counts = names.units_of(data), lengths // names.UNIT_BYTES
     return Catalog(
         entries,
-        names.text_series("name", data, lengths).gather(chosen),
+        names.text_series("name", units, counts).gather(chosen),
         names.raw_series("name_raw", data, lengths).gather(chosen),
         threads,
         _renumbered(leaves, chosen),
+        units,
+        (np.cumsum(counts) - counts)[chosen],
+        counts[chosen],
     )
 
 

@@ -28,7 +28,7 @@ def columns(type_name: str, buffer: U8, starts: I64, fields: Sequence[str]) -> C
     """Decode some fields of many structures; see :func:`layoutscope.hfsplus.decode_bulk.columns`."""
     prefix = bulk.size(type_name)
     none = bulk.records(type_name, np.zeros(prefix, np.uint8), np.empty(0, np.int64))
-    data = memoryview(np.ascontiguousarray(buffer))
+    data = np.ascontiguousarray(buffer).data
     parsed = [_parse(type_name, data[max(start, 0) :][:LONGEST_BYTES], start, prefix) for start in starts.tolist()]
     columns: Columns = {}
     for field in fields:
@@ -47,7 +47,7 @@ def _parse(type_name: str, data: memoryview, start: int, prefix_bytes: int) -> A
     cls = getattr(getattr(grammar, _class_name(grammar_id)), _class_name(type_id))
     parsed = cls(KaitaiStream(io.BytesIO(data)))
     try:
-        parsed._read()  # noqa: SLF001  (Kaitai's own name for it)
+        parsed._read()
     except KaitaiStructError:
         return parsed
     return parsed

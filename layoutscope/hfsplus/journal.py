@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.errors import FormatError
-from layoutscope.hfsplus.arrays import I64, U8
 from layoutscope.hfsplus.overlay import Overlay
 from layoutscope.ondisk import bulk, grammar
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from layoutscope.hfsplus.arrays import I64, U8
     from layoutscope.hfsplus.volume import Volume
     from layoutscope.ondisk.grammar import HfsplusJournal
 

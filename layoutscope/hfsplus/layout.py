@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from layoutscope.hfsplus.arrays import I64, Columns
 from layoutscope.hfsplus.btree import node_pieces
 from layoutscope.hfsplus.records import DESCRIPTOR_BYTES, HEADER, INDEX, LEAF, MAP, OFFSET_BYTES
 from layoutscope.tables.layout import NULL_ROW, build_table
 
 if TYPE_CHECKING:
+    from layoutscope.hfsplus.arrays import I64, Columns
     from layoutscope.hfsplus.tree import Tree
     from layoutscope.hfsplus.volume import Volume
 

@@ -37,25 +37,24 @@ def raw_series(name: str, data: U8, lengths_bytes: I64) -> pl.Series:
     return frame.select(column).to_series() if len(frame) else pl.Series(name, [], dtype=pl.Binary)
 
 
-def text_series(name: str, data: U8, lengths_bytes: I64) -> pl.Series:
+def text_series(name: str, original: NDArray[np.uint16], lengths: I64) -> pl.Series:
     """Decode concatenated UTF-16 names into a text column.
 
     Parameters
     ----------
     name : str
         Of the column.
-    data : (n_bytes,) uint8 array
-        All names, big-endian, one after the other.
-    lengths_bytes : (n,) int64 array
-        Even lengths of the names.
+    original : (n_units,) uint16 array
+        All names, one after the other, from :func:`units_of`.
+    lengths : (n,) int64 array
+        Their lengths in units.
 
     Returns
     -------
     polars.Series of String
         ``/`` became ``:``; a surrogate without its other half became U+FFFD.
     """
-    units = _units(data)
-    lengths = lengths_bytes // UNIT_BYTES
+    units = original.copy()
     units[units == _SLASH] = _COLON
     _replace_lone_surrogates(units, lengths)
     text = units.tobytes().decode("utf-16-le" if _IS_LITTLE else ENCODING)
@@ -66,8 +65,8 @@ def text_series(name: str, data: U8, lengths_bytes: I64) -> pl.Series:
 _IS_LITTLE: Final = np.array([1], np.uint16).view(np.uint8)[0] == 1
 
 
-def _units(data: U8) -> NDArray[np.uint16]:
-    """Numbers of 16 bits, in native order; a copy."""
+def units_of(data: U8) -> NDArray[np.uint16]:
+    """Return concatenated names as 16-bit numbers in native order."""
     pairs = data.reshape(-1, UNIT_BYTES).astype(np.uint16)
     return (pairs[:, 0] << np.uint16(8)) | pairs[:, 1]
 
@@ -98,7 +97,7 @@ def _utf8_lengths(units: NDArray[np.uint16], lengths: I64) -> I64:
 def equals(buffer: U8, starts: I64, lengths_bytes: I64, name: str) -> NDArray[np.bool_]:
     """Say which byte ranges hold exactly this name."""
     wanted = np.frombuffer(name.encode(ENCODING), np.uint8)
-    found = lengths_bytes == len(wanted)
+    found: NDArray[np.bool_] = lengths_bytes == len(wanted)
     candidates = np.flatnonzero(found)
     if len(candidates):
         data = gather(buffer, starts[candidates], lengths_bytes[candidates]).reshape(-1, len(wanted))

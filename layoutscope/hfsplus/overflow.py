@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.hfsplus.arrays import I64, Columns, Mask
 from layoutscope.hfsplus.fork import Fork, extended
 from layoutscope.ondisk import bulk
 
 if TYPE_CHECKING:
+    from layoutscope.hfsplus.arrays import I64, Columns, Mask
     from layoutscope.hfsplus.records import RecordBatch
     from layoutscope.hfsplus.tree import Tree
     from layoutscope.hfsplus.volume import Volume

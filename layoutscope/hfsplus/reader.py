@@ -16,6 +16,7 @@ from layoutscope.hfsplus import attributes as attributes_file
 from layoutscope.hfsplus import catalog as catalog_file
 from layoutscope.hfsplus import decoding, links
 from layoutscope.hfsplus.allocation import free_runs
+from layoutscope.hfsplus.checks import check_contents
 from layoutscope.hfsplus.extents import extents_table
 from layoutscope.hfsplus.facts import volume_facts
 from layoutscope.hfsplus.files import entries_table
@@ -111,6 +112,7 @@ def read_layout(
     if journal is not None:
         opened = _with_journal(opened, journal, replay_journal=replay_journal)
     contents = read_contents(opened, journal)
+    check_contents(opened, contents)
     return build_layout(opened, contents, tuple(stack), volume)
 
 

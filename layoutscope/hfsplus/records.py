@@ -159,7 +159,8 @@ def _bounds(decoder: Decoder, nodes: NodeBatch, counts: I64, keyed: Mask) -> tup
 
 def _sound(first: I64, stop: I64, limit: I64) -> Mask:
     """Records lie behind the descriptor, before the offset table, and start at even offsets."""
-    return (first >= DESCRIPTOR_BYTES) & (first + LENGTH_BYTES <= stop) & (stop <= limit) & (first % 2 == 0)
+    sound: Mask = (first >= DESCRIPTOR_BYTES) & (first + LENGTH_BYTES <= stop) & (stop <= limit) & (first % 2 == 0)
+    return sound
 
 
 def _keys(

@@ -11,17 +11,16 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from layoutscope.errors import FormatError, LayoutscopeError, TruncatedError
 from layoutscope.findings import Finding, from_error
 from layoutscope.image import Source, Window
+from layoutscope.image.source import overlaps
 from layoutscope.ondisk import bulk, grammar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from layoutscope.hfsplus.arrays import I64
+    from layoutscope.hfsplus.arrays import I64, Mask
     from layoutscope.hfsplus.decoding import Decoder
     from layoutscope.ondisk.grammar import HfsplusVolume
 
@@ -112,18 +111,11 @@ class Volume:
             expected=finding.expected, found=finding.found,
         )  # fmt: skip
 
-    def is_readable(self, volume_offsets: I64, lengths_bytes: I64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def is_readable(self, volume_offsets: I64, lengths_bytes: I64) -> Mask:
         """Say of each range whether all of it is on the image and was read into it."""
-        inside = (
-            (volume_offsets >= 0) & (lengths_bytes >= 0) & (volume_offsets <= self.source.size_bytes - lengths_bytes)
-        )
-        unread = self.source.unread_ranges()
-        if not len(unread):
-            return inside
-        ends = unread[:, 0] + unread[:, 1]
-        following = np.minimum(np.searchsorted(ends, volume_offsets, side="right"), len(unread) - 1)
-        meets = (unread[following, 0] < volume_offsets + lengths_bytes) & (ends[following] > volume_offsets)
-        return inside & ~meets
+        start, length = volume_offsets, lengths_bytes
+        inside: Mask = (start >= 0) & (length >= 0) & (start <= self.source.size_bytes - length)
+        return inside & ~overlaps(self.source.unread_ranges(), start, length)
 
 
 def open_volume(source: Source, image_offset: int, decoder: Decoder) -> Volume:

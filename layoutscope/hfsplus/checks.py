@@ -1,0 +1,127 @@
+"""Contradictions between what was read: counts, threads, keys, places.
+
+TN1150, "Volume Header", "Catalog File". A check reports the number of cases and the place of the first one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.hfsplus.arrays import I64, find
+from layoutscope.hfsplus.facts import is_case_sensitive
+from layoutscope.hfsplus.keyorder import folded, misplaced
+from layoutscope.hfsplus.shape import node_offset
+
+if TYPE_CHECKING:
+    from layoutscope.hfsplus.catalog import Catalog
+    from layoutscope.hfsplus.reader import Contents
+    from layoutscope.hfsplus.tree import Tree
+    from layoutscope.hfsplus.volume import Volume
+
+
+def check_contents(volume: Volume, contents: Contents) -> None:
+    """Run all checks; findings go to the volume."""
+    for tree in contents.trees.values():
+        _check_leaf_records(volume, tree)
+    catalog = contents.trees.get("catalog")
+    if catalog is None:
+        return
+    _check_counts(volume, contents.catalog)
+    _check_threads(volume, catalog, contents.catalog)
+    _check_valence(volume, catalog, contents.catalog)
+    _check_names(volume, catalog, contents.catalog)
+    _check_extents(volume, catalog, contents)
+
+
+def _check_leaf_records(volume: Volume, tree: Tree) -> None:
+    found, declared = int(tree.table.num_records[tree.shape.leaves].sum()), int(tree.file.header.leaf_records)
+    if found != declared:
+        volume.report(
+            "tree-count-differs", "warning", f"{tree.file.tree} B-tree header node", node_offset(volume, tree.file, 0),
+            "the header counts other leaf records than the leaves hold", expected=found, found=declared,
+        )  # fmt: skip
+    leaves = tree.shape.leaves
+    first, last = tree.table.first_key_id[leaves], tree.table.last_key_id[leaves]
+    wrong = np.flatnonzero((first[1:] >= 0) & (first[1:] < last[:-1])) + 1
+    _report_nodes(
+        volume, tree, "keys-unordered", "warning", leaves[wrong], "leaves start before the end of the leaf before"
+    )
+
+
+def _check_counts(volume: Volume, catalog: Catalog) -> None:
+    """The root folder counts in no total; links and indirect nodes count as files."""
+    is_folder = catalog.entries["is_folder"] != 0
+    for noun, found, declared in (
+        ("files", int((~is_folder).sum()), int(volume.header.file_count)),
+        ("folders", max(int(is_folder.sum()) - 1, 0), int(volume.header.folder_count)),
+    ):
+        if found != declared:
+            volume.report(
+                "file-count-differs", "warning", "volume header", None,
+                f"the volume header counts other {noun} than the catalog holds", expected=found, found=declared,
+            )  # fmt: skip
+
+
+def _check_threads(volume: Volume, tree: Tree, catalog: Catalog) -> None:
+    """Every folder has a thread record; those of files may be missing on old volumes, but not lie."""
+    entries, threads = catalog.entries, catalog.threads
+    place = find(threads["file_id"], entries["file_id"])
+    parent = np.append(threads["parent_id"], -1)[place]
+    wrong = np.where(place >= 0, parent != entries["parent_id"], entries["is_folder"] != 0)
+    _report_entries(
+        volume,
+        tree,
+        catalog,
+        "thread-differs",
+        np.flatnonzero(wrong),
+        "have no thread record, or one with another parent",
+    )
+
+
+def _check_valence(volume: Volume, tree: Tree, catalog: Catalog) -> None:
+    entries = catalog.entries
+    parents, counts = np.unique(entries["parent_id"], return_counts=True)
+    place = find(parents, entries["file_id"])
+    actual = np.where(place >= 0, np.append(counts, 0)[place], 0)
+    wrong = (entries["is_folder"] != 0) & (actual != entries["valence"])
+    _report_entries(
+        volume, tree, catalog, "valence-differs", np.flatnonzero(wrong), "count other entries than they have"
+    )
+
+
+def _check_names(volume: Volume, tree: Tree, catalog: Catalog) -> None:
+    parent = catalog.entries["parent_id"]
+    names = (catalog.units, catalog.unit_start, catalog.unit_count)
+    if not is_case_sensitive(volume, tree):
+        names = folded(*names)
+    wrong = np.flatnonzero(misplaced(parent, *names))
+    _report_entries(
+        volume, tree, catalog, "keys-unordered", wrong, "have a key that does not come after the one before"
+    )
+
+
+def _check_extents(volume: Volume, tree: Tree, contents: Contents) -> None:
+    forks = contents.catalog.forks
+    outside = forks["start_block"] + forks["block_count"] > int(volume.header.total_blocks)
+    rows = np.unique(forks["entry"][outside])
+    _report_entries(volume, tree, contents.catalog, "extent-outside", rows, "have extents that leave the volume")
+
+
+def _report_entries(volume: Volume, tree: Tree, catalog: Catalog, code: str, rows: I64, message: str) -> None:
+    """Report entries, at the leaf of the first one."""
+    if len(rows):
+        node = int(catalog.entries["node"][rows[0]])
+        volume.report(
+            code, "warning", f"catalog node {node}", node_offset(volume, tree.file, node),
+            f"{len(rows):,} files or folders {message}; the first has CNID {catalog.entries['file_id'][rows[0]]}",
+        )  # fmt: skip
+
+
+def _report_nodes(volume: Volume, tree: Tree, code: str, level: str, nodes: I64, message: str) -> None:
+    """Report nodes, at the first one."""
+    if len(nodes):
+        node = int(nodes[0])
+        structure = f"{tree.file.tree} node {node}"
+        volume.report(code, level, structure, node_offset(volume, tree.file, node), f"{len(nodes):,} {message}")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.drive.geometry import edge_rates, listed_zones, turn_ms
 from layoutscope.drive.profile import DriveProfile, Figure
 from layoutscope.drive.seek import mean_seek_ms, seek_curve
 from layoutscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 OVERHEAD_MS: Final = 0.15
 """Overhead of a command where nothing is known; measured drives have 0.07 to 0.28 ms."""
@@ -80,3 +84,107 @@ def know_less(profile: DriveProfile, geometry: str) -> DriveProfile:
         inner_mb_s=inner,
     )
     return replace(sheet, title=profile.title)
+
+
+def from_fio(report: Mapping[str, Any], base: DriveProfile, *, name: str = "fitted") -> DriveProfile:
+    """Fit a profile to the report of ``fio --output-format=json``.
+
+    Takes the jobs whose options tell what they did: random reads at queue depth 1, whose median fits the average seek
+    of a disk or the latency of flash; sequential reads, whose rate fits the outer rate or the bandwidth.
+
+    Parameters
+    ----------
+    report : mapping
+        The parsed JSON.
+    base : DriveProfile
+        The profile to start from; what the report does not tell stays.
+    name : str
+        Name of the new profile.
+
+    Raises
+    ------
+    UsageError
+        If the report has no job that tells anything.
+    """
+    fitted = replace(base, name=name, title=f"{base.title}, fitted with fio")
+    options = dict(report.get("global options", {}))
+    told = 0
+    for job in report.get("jobs", []):
+        what = options | job.get("job options", {})
+        read = job.get("read", {})
+        if what.get("rw") == "randread" and int(what.get("iodepth", 1)) == 1:
+            fitted = fit_latency(fitted, median_ms(read), int(_size(what.get("bs", "4k"))), source="fio JSON")
+            told += 1
+        elif what.get("rw") == "read" and read.get("bw_bytes"):
+            fitted = fit_rate(fitted, float(read["bw_bytes"]) / 1e6, source="fio JSON")
+            told += 1
+    if not told:
+        raise UsageError("the fio report has neither random reads at queue depth 1 nor sequential reads")
+    return fitted
+
+
+def median_ms(read: Mapping[str, Any]) -> float:
+    """Return the median latency of a job's reads, else the mean."""
+    latency = read.get("clat_ns") or read.get("lat_ns") or {}
+    value = latency.get("percentile", {}).get("50.000000", latency.get("mean"))
+    if not value:
+        raise UsageError("the fio report has no read latency")
+    return float(value) / 1e6
+
+
+def _size(text: object) -> int:
+    from layoutscope.units import parse_size
+
+    return parse_size(str(text))
+
+
+def fit_latency(profile: DriveProfile, random_ms: float, length_bytes: int = 4096, *, source: str) -> DriveProfile:
+    """Fit a profile to the latency of single random reads over the whole drive, as ioping and fio measure it.
+
+    A disk: average seek = latency - half a turn - overhead, which assumes the other figures of the profile. Flash: the
+    latency of that size.
+    """
+    if profile.kind == "ssd":
+        return _fitted(profile, source, latency_bytes=[length_bytes], latency_us=[random_ms * 1000])
+    overhead = profile.number("read_miss_ms", OVERHEAD_MS)
+    seek = random_ms - turn_ms(profile) / 2 - overhead
+    if seek <= profile.number("track_to_track_ms", 0.0):
+        raise UsageError(f"a random read of {random_ms:g} ms leaves no time for a seek at this rotation speed")
+    return _fitted(profile, source, average_seek_ms=seek, full_stroke_ms=None)
+
+
+def fit_rate(profile: DriveProfile, rate_mb_s: float, *, source: str) -> DriveProfile:
+    """Fit a profile to a sequential rate at the start of the drive, as dd measures it, in 10^6 bytes a second.
+
+    The inner rate of a disk keeps its proportion.
+    """
+    if profile.kind == "ssd":
+        return _fitted(profile, source, bandwidth_mb_s=rate_mb_s)
+    inner = profile.number("inner_mb_s") / profile.number("outer_mb_s") * rate_mb_s
+    return _fitted(profile, source, outer_mb_s=rate_mb_s, inner_mb_s=inner)
+
+
+def _fitted(profile: DriveProfile, source: str, **values: Any) -> DriveProfile:
+    figures = {key: figure for key, figure in profile.figures.items() if key not in values}
+    figures |= {key: Figure(value, "fitted", source) for key, value in values.items() if value is not None}
+    return replace(profile, figures=figures)
+
+
+def profile_text(profile: DriveProfile) -> str:
+    """Return a profile as the TOML text that `load_profile` reads."""
+    lines = [f"name = {_toml(profile.title)}", f"kind = {_toml(profile.kind)}"]
+    if profile.members:
+        lines.append(f"members = {_toml([member.name for member in profile.members])}")
+    if profile.note:
+        lines.append(f"note = {_toml(profile.note)}")
+    lines += ["", "[figures]"]
+    lines += [
+        f"{key} = {{ value = {_toml(figure.value)}, kind = {_toml(figure.kind)}, source = {_toml(figure.source)} }}"
+        for key, figure in profile.figures.items()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    """Return a string, a number or a list of these; their JSON is TOML too."""
+    return json.dumps(value, ensure_ascii=False)

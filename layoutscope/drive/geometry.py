@@ -1,6 +1,6 @@
 """Where the sectors of a disk lie: from a map of all sectors, from zones, or from a datasheet's two rates.
 
-Output: the `runs` of a `hdd.Surface`, for the part of the disk that a trace touches.
+Output: the `runs` of a `surface.Surface`, for the part of the disk that a trace touches.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import zstandard
 
-from layoutscope.drive import hdd
+from layoutscope.drive import surface
 from layoutscope.drive.seek import seek_curve
 
 if TYPE_CHECKING:
@@ -62,19 +62,19 @@ def turn_ms(profile: DriveProfile) -> float:
     return 60_000 / profile.number("rpm")
 
 
-def build_surface(profile: DriveProfile, first_lbn: int, last_lbn: int) -> hdd.Surface:
+def build_surface(profile: DriveProfile, first_lbn: int, last_lbn: int) -> surface.Surface:
     """Lay out the part of a disk that lies between two sectors.
 
     A map is taken whole; of zones only what is needed, so that a large disk does not take memory.
     """
-    ticks_per_ms = hdd.TURN / turn_ms(profile)
+    ticks_per_ms = surface.TURN / turn_ms(profile)
     runs, cylinders = build_runs(profile, first_lbn, last_lbn)
     guess, shift = guess_table(runs)
     ticks = {
         name: round(profile.number(f"{name}_ms", 0.0) * ticks_per_ms)
         for name in ("head_switch", "read_miss", "read_hit")
     }
-    return hdd.Surface(
+    return surface.Surface(
         runs=runs,
         guess=guess,
         guess_shift=shift,
@@ -125,7 +125,7 @@ def build_runs(profile: DriveProfile, first_lbn: int, last_lbn: int) -> tuple[ND
     """Return the runs between two sectors and the number of cylinders of the disk."""
     if profile.geometry == "map":
         runs = map_runs(profile)
-        return runs, int(runs[:-1, hdd.CYLINDER].max()) + 1
+        return runs, int(runs[:-1, surface.CYLINDER].max()) + 1
     zones = listed_zones(profile) if profile.geometry == "zones" else datasheet_zones(profile)
     margin = 2 * int(zones.sectors.max()) + segment_sectors(profile)
     runs = zone_runs(zones, max(first_lbn, 0), min(last_lbn + margin, zones.num_sectors))
@@ -134,10 +134,10 @@ def build_runs(profile: DriveProfile, first_lbn: int, last_lbn: int) -> tuple[ND
 
 def guess_table(runs: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
     """Index the runs by sector, one entry for about half a run."""
-    first, last = int(runs[0, hdd.LBN]), int(runs[-1, hdd.LBN])
+    first, last = int(runs[0, surface.LBN]), int(runs[-1, surface.LBN])
     shift = max(int((last - first) / (2 * max(len(runs) - 1, 1))).bit_length() - 1, 0)
     marks = first + (np.arange(((last - first) >> shift) + 1, dtype=np.int64) << shift)
-    guess = np.searchsorted(runs[:, hdd.LBN], marks, side="right") - 1
+    guess = np.searchsorted(runs[:, surface.LBN], marks, side="right") - 1
     return np.minimum(guess, len(runs) - 2).astype(np.int64), shift
 
 
@@ -152,23 +152,23 @@ def map_runs(profile: DriveProfile) -> NDArray[np.int64]:
     columns = np.frombuffer(raw, np.dtype(np.uint32).newbyteorder("<")).reshape(6, -1)
     cylinder, head, angle = (np.cumsum(columns[k], dtype=np.uint32) for k in (1, 2, 5))
     runs = np.zeros((columns.shape[1] + 1, 8), np.int64)
-    runs[1:, hdd.LBN] = np.cumsum(columns[0], dtype=np.int64)
-    runs[:-1, hdd.CYLINDER] = cylinder
-    runs[:-1, hdd.HEAD] = head
-    runs[:-1, hdd.SECTOR] = hdd.TURN // columns[4].astype(np.int64)
-    runs[:-1, hdd.ANGLE] = angle
-    runs[:-1, hdd.TRACK_SECTORS] = columns[4]
+    runs[1:, surface.LBN] = np.cumsum(columns[0], dtype=np.int64)
+    runs[:-1, surface.CYLINDER] = cylinder
+    runs[:-1, surface.HEAD] = head
+    runs[:-1, surface.SECTOR] = surface.TURN // columns[4].astype(np.int64)
+    runs[:-1, surface.ANGLE] = angle
+    runs[:-1, surface.TRACK_SECTORS] = columns[4]
     return with_tracks(runs)
 
 
 def with_tracks(runs: NDArray[np.int64]) -> NDArray[np.int64]:
     """Fill in where the track of each run begins and ends."""
-    place = runs[:-1, [hdd.CYLINDER, hdd.HEAD]]
+    place = runs[:-1, [surface.CYLINDER, surface.HEAD]]
     starts = np.flatnonzero(np.append(True, (np.diff(place, axis=0) != 0).any(axis=1)))
-    bounds = np.append(runs[starts, hdd.LBN], runs[-1, hdd.LBN])
+    bounds = np.append(runs[starts, surface.LBN], runs[-1, surface.LBN])
     track = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(place))))
-    runs[:-1, hdd.TRACK_BEGIN] = bounds[track]
-    runs[:-1, hdd.TRACK_END] = bounds[track + 1]
+    runs[:-1, surface.TRACK_BEGIN] = bounds[track]
+    runs[:-1, surface.TRACK_END] = bounds[track + 1]
     return runs
 
 
@@ -193,8 +193,9 @@ def listed_zones(profile: DriveProfile) -> Zones:
 
 
 def edge_rates(zones: Zones, turn: float) -> tuple[float, float]:
-    """Return the sustained rates of the outermost and the innermost zone, 10^6 bytes a second: a track takes a turn
-    and a skew.
+    """Return the sustained rates of the outermost and the innermost zone, 10^6 bytes a second.
+
+    A track takes a turn and the skew to the next one.
     """
     switches = zones.heads if zones.band_cylinders == 0 else zones.band_cylinders
     other = zones.cylinder_skew if zones.band_cylinders == 0 else zones.head_skew
@@ -240,7 +241,7 @@ def zone_runs(zones: Zones, first_lbn: int, last_lbn: int) -> NDArray[np.int64]:
         for zone in np.flatnonzero((zones.first_lbn < last_lbn) & (ends > first_lbn))
     ]
     runs = np.concatenate([*parts, np.zeros((1, 8), np.int64)])
-    runs[-1, hdd.LBN] = runs[-2, hdd.TRACK_END]
+    runs[-1, surface.LBN] = runs[-2, surface.TRACK_END]
     return runs
 
 
@@ -249,16 +250,18 @@ def _zone_tracks(zones: Zones, zone: int, zone_end: int, first_lbn: int, last_lb
     track = np.arange(max(first_lbn - begin, 0) // sectors, -(-(min(last_lbn, zone_end) - begin) // sectors))
     cylinder, head = place_tracks(track, zones.heads, zones.band_cylinders)
     inward = track // zones.heads if zones.band_cylinders == 0 else track - track // zones.band_cylinders
-    head_skew, cylinder_skew = (round(float(skew[zone]) * hdd.TURN) for skew in (zones.head_skew, zones.cylinder_skew))
-    angle = ((track - inward) * head_skew + inward * cylinder_skew) & hdd.MASK
+    head_skew, cylinder_skew = (
+        round(float(skew[zone]) * surface.TURN) for skew in (zones.head_skew, zones.cylinder_skew)
+    )
+    angle = ((track - inward) * head_skew + inward * cylinder_skew) & surface.MASK
     runs = np.empty((len(track), 8), np.int64)
-    runs[:, hdd.LBN] = runs[:, hdd.TRACK_BEGIN] = begin + track * sectors
-    runs[:, hdd.CYLINDER] = zones.first_cylinder[zone] + cylinder
-    runs[:, hdd.HEAD] = head
-    runs[:, hdd.SECTOR] = hdd.TURN // sectors
-    runs[:, hdd.ANGLE] = angle
-    runs[:, hdd.TRACK_END] = np.minimum(begin + (track + 1) * sectors, zone_end)
-    runs[:, hdd.TRACK_SECTORS] = sectors
+    runs[:, surface.LBN] = runs[:, surface.TRACK_BEGIN] = begin + track * sectors
+    runs[:, surface.CYLINDER] = zones.first_cylinder[zone] + cylinder
+    runs[:, surface.HEAD] = head
+    runs[:, surface.SECTOR] = surface.TURN // sectors
+    runs[:, surface.ANGLE] = angle
+    runs[:, surface.TRACK_END] = np.minimum(begin + (track + 1) * sectors, zone_end)
+    runs[:, surface.TRACK_SECTORS] = sectors
     return runs
 
 

@@ -19,16 +19,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from layoutscope.drive.surface import (
+    CYLINDER,
+    LBN,
+    MASK,
+    SECTOR,
+    TRACK_BEGIN,
+    TRACK_END,
+    TRACK_SECTORS,
+    Surface,
+    move_ticks,
+    read_on,
+    run_at,
+    wait_ticks,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-TURN = 1 << 32
-MASK = TURN - 1
-
-# Columns of Surface.runs.
-LBN, CYLINDER, HEAD, SECTOR, ANGLE, TRACK_BEGIN, TRACK_END, TRACK_SECTORS = range(8)
 # Columns of an arm's state.
 RUN, NEXT, READY, MOVED, LIMIT, ACTIVE, CLOCK, FREE = range(8)
 # Columns of a buffer segment.
@@ -41,103 +51,28 @@ MISS, PART_HIT, WHOLE_HIT = range(3)
 NEVER, NEXT_SECTOR, WINDOW = range(3)
 
 
-class Surface(NamedTuple):
-    """Where the sectors lie and what the drive's electronics do; ticks are 1/2**32 revolution.
+class Drive(NamedTuple):
+    """One drive at work: what it is, its state (`new_arms`), its buffer segments."""
 
-    Attributes
-    ----------
-    runs : (n_runs + 1, 8) int64 array
-        Consecutive logical sectors on consecutive physical ones of one track: first sector, cylinder, head, ticks of
-        a sector, angle of the first sector, first and last + 1 sector of its track, sectors that the track holds.
-        The last row closes the table.
-    guess : int64 array
-        The run of every ``1 << guess_shift``-th sector, from ``runs[0, LBN]``.
-    guess_shift : int
-    seek : int64 array
-        Ticks by distance in cylinders; 0 at distance 0.
-    head_switch : int
-        Ticks of another head.
-    bus_sector : int
-        Ticks of a sector from the buffer to the host.
-    read_miss, read_hit : int
-        Ticks of overhead of a read from the medium (before the arm moves), of one that the buffer serves.
-    segment_sectors : int
-        Size of a buffer segment; 0: no buffer.
-    behind_sectors : int
-        What a look-ahead that fills its segment leaves behind the last read; -1: it ends with the track.
-    join : int
-        Which reads may wait for the look-ahead: `NEVER`, `NEXT_SECTOR` those that begin with the very sector
-        that it reads next, `WINDOW` those that it reaches within a turn.
-    """
-
-    runs: NDArray[np.int64]
-    guess: NDArray[np.int64]
-    guess_shift: int
-    seek: NDArray[np.int64]
-    head_switch: int
-    bus_sector: int
-    read_miss: int
-    read_hit: int
-    segment_sectors: int
-    behind_sectors: int
-    join: int
+    surface: Surface
+    arm: NDArray[np.int64]
+    segments: NDArray[np.int64]
 
 
-def run_at(surface: Surface, lbn: int, near: int) -> int:
-    """Return the run that holds a sector; `near` is tried first."""
-    runs = surface.runs
-    if runs[near, LBN] <= lbn < runs[near + 1, LBN]:
-        return near
-    run = surface.guess[(lbn - runs[0, LBN]) >> surface.guess_shift]
-    while runs[run + 1, LBN] <= lbn:
-        run += 1
-    return int(run)
-
-
-def move_ticks(surface: Surface, origin: int, target: int) -> int:
-    """Return how long the arm takes from one run's track to another's."""
-    runs = surface.runs
-    ticks = surface.seek[abs(runs[origin, CYLINDER] - runs[target, CYLINDER])]
-    if runs[origin, HEAD] != runs[target, HEAD] and ticks < surface.head_switch:
-        return surface.head_switch
-    return int(ticks)
-
-
-def wait_ticks(surface: Surface, run: int, lbn: int, now: int) -> int:
-    """Return how long it takes until a sector comes under the head."""
-    runs = surface.runs
-    angle = runs[run, ANGLE] + (lbn - runs[run, LBN]) * runs[run, SECTOR]
-    return int((angle - now) & MASK)
-
-
-def read_on(surface: Surface, run: int, lbn: int, stop: int, now: int) -> tuple[int, int]:
-    """Read sectors `lbn` to `stop`, the first of which comes under the head now.
-
-    Returns
-    -------
-    ticks, run : int
-        The end of the last sector, and the run that holds it.
-    """
-    runs = surface.runs
-    while stop > runs[run + 1, LBN]:
-        now += (runs[run + 1, LBN] - lbn) * runs[run, SECTOR]
-        lbn = runs[run + 1, LBN]
-        now += move_ticks(surface, run, run + 1)
-        run += 1
-        now += wait_ticks(surface, run, lbn, now)
-    return int(now + (stop - lbn) * runs[run, SECTOR]), run
-
-
-def aim(surface: Surface, arm: NDArray[np.int64], now: int) -> None:
+def aim(drive: Drive, now: int) -> None:
     """Send the look-ahead to its next sector."""
+    surface = drive.surface
+    arm = drive.arm
     run = run_at(surface, arm[NEXT], arm[RUN])
     arm[MOVED] = now + move_ticks(surface, arm[RUN], run)
     arm[READY] = arm[MOVED] + wait_ticks(surface, run, arm[NEXT], arm[MOVED])
     arm[RUN] = run
 
 
-def look_ahead(surface: Surface, arm: NDArray[np.int64], now: int) -> None:
+def look_ahead(drive: Drive, now: int) -> None:
     """Let the drive read ahead until now."""
+    surface = drive.surface
+    arm = drive.arm
     runs = surface.runs
     while arm[NEXT] < arm[LIMIT] and arm[READY] < now:
         sector = runs[arm[RUN], SECTOR]
@@ -148,22 +83,24 @@ def look_ahead(surface: Surface, arm: NDArray[np.int64], now: int) -> None:
         if done < left:
             return
         if arm[NEXT] < arm[LIMIT]:
-            aim(surface, arm, arm[READY])
+            aim(drive, arm[READY])
 
 
-def keep(surface: Surface, arm: NDArray[np.int64], segments: NDArray[np.int64]) -> None:
+def keep(drive: Drive) -> None:
     """Note in the active segment what has been read into it; the oldest sectors give way."""
+    surface, arm, segments = drive
     if arm[ACTIVE] >= 0:
         segments[arm[ACTIVE], END] = arm[NEXT]
         segments[arm[ACTIVE], BEGIN] = max(segments[arm[ACTIVE], BEGIN], arm[NEXT] - surface.segment_sectors)
 
 
-def set_limit(surface: Surface, arm: NDArray[np.int64], segments: NDArray[np.int64], stop: int) -> None:
+def set_limit(drive: Drive, stop: int) -> None:
     """Set where the look-ahead ends, after a read that ended before the sector `stop`.
 
     Until the segment is full; or at the end of the track that holds the next sector, and, if the segment's data begin
     before that track, as many sectors further as the track of the read has.
     """
+    surface, arm, segments = drive
     runs = surface.runs
     last = runs[-1, LBN]
     limit = stop + surface.segment_sectors - surface.behind_sectors
@@ -175,27 +112,33 @@ def set_limit(surface: Surface, arm: NDArray[np.int64], segments: NDArray[np.int
     arm[LIMIT] = max(arm[LIMIT], min(limit, last))
 
 
-def give_up(surface: Surface, arm: NDArray[np.int64], segments: NDArray[np.int64], now: int) -> None:
+def give_up(drive: Drive, now: int) -> None:
     """Break off the look-ahead, for a read that it cannot serve.
 
     A sector under the head is passed to its end, and so is the first after a wait; a move is finished.
     """
+    surface = drive.surface
+    arm = drive.arm
     arm[FREE] = max(arm[FREE], now)
     if arm[NEXT] < arm[LIMIT]:
         arm[FREE] = arm[MOVED] if arm[MOVED] > now else arm[READY] + surface.runs[arm[RUN], SECTOR]
-    keep(surface, arm, segments)
+    keep(drive)
     arm[LIMIT] = arm[NEXT]
 
 
-def fill(arm: NDArray[np.int64], segments: NDArray[np.int64], segment: int) -> None:
+def fill(drive: Drive, segment: int) -> None:
     """Make a segment the active one; nothing is being read into it yet."""
+    arm = drive.arm
+    segments = drive.segments
     arm[ACTIVE] = segment
     arm[NEXT] = segments[segment, END]
     arm[LIMIT] = arm[NEXT]
 
 
-def reaches(surface: Surface, arm: NDArray[np.int64], lbn: int) -> bool:
+def reaches(drive: Drive, lbn: int) -> bool:
     """Tell whether a read may wait for the running look-ahead to come to its first sector."""
+    surface = drive.surface
+    arm = drive.arm
     ahead = lbn - arm[NEXT]
     if surface.join == NEVER or lbn >= arm[LIMIT]:
         return bool(ahead < 0)
@@ -204,10 +147,12 @@ def reaches(surface: Surface, arm: NDArray[np.int64], lbn: int) -> bool:
     return bool(ahead < surface.runs[arm[RUN], TRACK_SECTORS])
 
 
-def find_segment(surface: Surface, arm: NDArray[np.int64], segments: NDArray[np.int64], lbn: int, stop: int) -> int:
+def find_segment(drive: Drive, lbn: int, stop: int) -> int:
     """Return the segment that holds the first sector of a read or soon will; best one that holds it whole; else -1."""
+    arm = drive.arm
+    segments = drive.segments
     active = arm[ACTIVE]
-    if active >= 0 and segments[active, BEGIN] <= lbn and reaches(surface, arm, lbn):
+    if active >= 0 and segments[active, BEGIN] <= lbn and reaches(drive, lbn):
         return int(active)
     found = -1
     for k in range(segments.shape[0]):
@@ -227,26 +172,23 @@ def oldest_segment(segments: NDArray[np.int64]) -> int:
     return best
 
 
-def go_on(surface: Surface, arm: NDArray[np.int64], segments: NDArray[np.int64], stop: int, now: int) -> None:
+def go_on(drive: Drive, stop: int, now: int) -> None:
     """Start the look-ahead where a read from the medium ended."""
+    surface = drive.surface
+    arm = drive.arm
     arm[NEXT] = stop
     arm[LIMIT] = stop
-    keep(surface, arm, segments)
+    keep(drive)
     if surface.segment_sectors > 0:
-        set_limit(surface, arm, segments, stop)
+        set_limit(drive, stop)
         if arm[NEXT] < arm[LIMIT]:
-            aim(surface, arm, now)
+            aim(drive, now)
 
 
-def read_medium(
-    surface: Surface,
-    arm: NDArray[np.int64],
-    segments: NDArray[np.int64],
-    lbn: int,
-    stop: int,
-    times: NDArray[np.int64],
-) -> int:
+def read_medium(drive: Drive, lbn: int, stop: int, times: NDArray[np.int64]) -> int:
     """Read from the medium into the active segment; return when that is complete."""
+    surface = drive.surface
+    arm = drive.arm
     run = run_at(surface, lbn, arm[RUN])
     times[SEEK] = move_ticks(surface, arm[RUN], run)
     times[TRAVEL] = abs(surface.runs[arm[RUN], CYLINDER] - surface.runs[run, CYLINDER])
@@ -256,61 +198,48 @@ def read_medium(
     end, last = read_on(surface, run, lbn, stop, begin)
     times[TRANSFER] = end - begin
     arm[RUN] = last
-    go_on(surface, arm, segments, stop, end)
+    go_on(drive, stop, end)
     return int(max(end, begin + (stop - lbn) * surface.bus_sector))
 
 
-def read_part(
-    surface: Surface,
-    arm: NDArray[np.int64],
-    segments: NDArray[np.int64],
-    segment: int,
-    stop: int,
-    now: int,
-    times: NDArray[np.int64],
-) -> int:
+def read_part(drive: Drive, segment: int, stop: int, now: int, times: NDArray[np.int64]) -> int:
     """Serve a read that begins in a segment and ends beyond it; return when its last sector is there."""
+    surface = drive.surface
+    arm = drive.arm
     if segment == arm[ACTIVE] and arm[NEXT] < arm[LIMIT]:
         arrived, arm[RUN] = read_on(surface, arm[RUN], arm[NEXT], stop, arm[READY])
-        go_on(surface, arm, segments, stop, arrived)
+        go_on(drive, stop, arrived)
         return int(arrived)
-    give_up(surface, arm, segments, now)
-    fill(arm, segments, segment)
-    return read_medium(surface, arm, segments, arm[NEXT], stop, times)
+    give_up(drive, now)
+    fill(drive, segment)
+    return read_medium(drive, arm[NEXT], stop, times)
 
 
-def serve(
-    surface: Surface,
-    arm: NDArray[np.int64],
-    segments: NDArray[np.int64],
-    lbn: int,
-    stop: int,
-    now: int,
-    times: NDArray[np.int64],
-) -> int:
+def serve(drive: Drive, lbn: int, stop: int, now: int, times: NDArray[np.int64]) -> int:
     """Serve one read that arrives now; fill in its times and return what the buffer had of it."""
-    look_ahead(surface, arm, now)
-    keep(surface, arm, segments)
-    segment = find_segment(surface, arm, segments, lbn, stop) if surface.segment_sectors > 0 else -1
+    surface, arm, segments = drive
+    look_ahead(drive, now)
+    keep(drive)
+    segment = find_segment(drive, lbn, stop) if surface.segment_sectors > 0 else -1
     if segment < 0:
-        give_up(surface, arm, segments, now)
+        give_up(drive, now)
         if surface.segment_sectors > 0:
             segment = oldest_segment(segments)
             arm[ACTIVE] = segment
             segments[segment, BEGIN] = lbn
-        done = read_medium(surface, arm, segments, lbn, stop, times)
+        done = read_medium(drive, lbn, stop, times)
         outcome = MISS
     else:
         done = now + surface.read_hit + (stop - lbn) * surface.bus_sector
         outcome = WHOLE_HIT
         if stop > segments[segment, END]:
-            done = max(done, read_part(surface, arm, segments, segment, stop, now, times))
+            done = max(done, read_part(drive, segment, stop, now, times))
             outcome = PART_HIT
         elif segment != arm[ACTIVE]:
-            give_up(surface, arm, segments, now)
-            fill(arm, segments, segment)
+            give_up(drive, now)
+            fill(drive, segment)
         elif arm[NEXT] < arm[LIMIT]:
-            set_limit(surface, arm, segments, stop)
+            set_limit(drive, stop)
     if segment >= 0:
         arm[CLOCK] += 1
         segments[segment, USED] = arm[CLOCK]
@@ -366,16 +295,17 @@ def closed_loop(
         if drive < 0:
             times[k, SERVICE] = parts[k, 4]
         else:
-            outcomes[k] = serve(surface, arms[drive], segments[drive], parts[k, 2], parts[k, 3], now, times[k])
+            one = Drive(surface, arms[drive], segments[drive])
+            outcomes[k] = serve(one, parts[k, 2], parts[k, 3], now, times[k])
         done = max(done, now + times[k, SERVICE])
     return int(done)
 
 
-def approach(
-    surface: Surface, arm: NDArray[np.int64], segments: NDArray[np.int64], lbn: int, stop: int, now: int
-) -> int:
+def approach(drive: Drive, lbn: int, stop: int, now: int) -> int:
     """Return how long it takes until a read can begin."""
-    if surface.segment_sectors > 0 and find_segment(surface, arm, segments, lbn, stop) >= 0:
+    surface = drive.surface
+    arm = drive.arm
+    if surface.segment_sectors > 0 and find_segment(drive, lbn, stop) >= 0:
         return surface.read_hit
     run = run_at(surface, lbn, arm[RUN])
     there = max(now, arm[FREE]) + surface.read_miss + move_ticks(surface, arm[RUN], run)
@@ -406,6 +336,7 @@ def queued_loop(
     int
         When the last read is complete.
     """
+    drive = Drive(surface, arms[0], segments[0])
     coming = waiting.shape[0]
     waiting[:] = np.arange(coming)
     for _ in range(parts.shape[0]):
@@ -414,12 +345,12 @@ def queued_loop(
         for k in range(waiting.shape[0]):
             if waiting[k] < parts.shape[0]:
                 part = parts[waiting[k]]
-                cost = approach(surface, arms[0], segments[0], part[2], part[3], now)
+                cost = approach(drive, part[2], part[3], now)
                 if cost < soonest:
                     soonest = cost
                     best = k
         read = waiting[best]
-        outcomes[read] = serve(surface, arms[0], segments[0], parts[read, 2], parts[read, 3], now, times[read])
+        outcomes[read] = serve(drive, parts[read, 2], parts[read, 3], now, times[read])
         now += times[read, SERVICE]
         for k in range(best, waiting.shape[0] - 1):
             waiting[k] = waiting[k + 1]

@@ -16,6 +16,7 @@ from layoutscope.drive.flash import flash_ms
 from layoutscope.drive.geometry import SECTOR_BYTES, build_surface, num_segments, turn_ms
 from layoutscope.drive.members import Parts, leaves, split
 from layoutscope.drive.result import ReadTimes, ServiceResult, summarise
+from layoutscope.drive.surface import TURN
 from layoutscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def service(
 
 def start_angles(seed: int, phases: int) -> list[int]:
     """Return the start angles in ticks: 0, then seeded ones."""
-    drawn = np.random.default_rng(seed).integers(0, hdd.TURN, max(phases - 1, 0))
+    drawn = np.random.default_rng(seed).integers(0, TURN, max(phases - 1, 0))
     return [0, *(int(angle) for angle in drawn)]
 
 
@@ -96,7 +97,7 @@ def serve_parts(
     disk = drives[rotating[0]]
     if any(drives[k].figures != disk.figures for k in rotating):
         raise UsageError(f"drive profile {profile.name}: the rotating members must be of one kind")
-    per_ms = hdd.TURN / turn_ms(disk)
+    per_ms = TURN / turn_ms(disk)
     number = np.full(len(drives), -1, np.int64)
     number[rotating] = np.arange(len(rotating))
     pieces = sector_parts(parts, number[parts.member], np.rint(flash * per_ms).astype(np.int64))
@@ -154,7 +155,7 @@ def run_queue(
     return times, outcomes
 
 
-def touched_surface(disk: DriveProfile, pieces: NDArray[np.int64]) -> hdd.Surface:
+def touched_surface(disk: DriveProfile, pieces: NDArray[np.int64]) -> Surface:
     """Lay out the part of the disk that the pieces lie in."""
     on_disk = pieces[pieces[:, 1] >= 0]
     return build_surface(disk, int(on_disk[:, 2].min(initial=0)), int(on_disk[:, 3].max(initial=1)))
@@ -169,8 +170,7 @@ def by_read(
     num_reads: int,
 ) -> ReadTimes:
     """Give each read the times of its slowest piece."""
-    order = np.lexsort((service_ms, parts.read))
-    slowest = order[np.flatnonzero(np.append(np.diff(parts.read[order]), 1))]
+    slowest = slowest_parts(service_ms, parts.read, num_reads)
     if len(slowest) != num_reads:
         raise UsageError("the trace has reads on a device that the drive set lacks")
     return ReadTimes(
@@ -181,3 +181,11 @@ def by_read(
         cylinders=times[slowest, hdd.TRAVEL].astype(np.int64),
         outcome=outcomes[slowest],
     )
+
+
+def slowest_parts(service_ms: NDArray[np.float64], read: NDArray[np.int64], num_reads: int) -> NDArray[np.int64]:
+    """Return the row of the slowest piece of each read."""
+    if len(read) == num_reads and (np.diff(read) == 1).all():
+        return np.arange(num_reads)
+    order = np.lexsort((service_ms, read))
+    return order[np.flatnonzero(np.append(np.diff(read[order]), 1))]

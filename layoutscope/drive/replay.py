@@ -1,0 +1,205 @@
+"""Read someone else's trace: CSV, fio iolog, blkparse text, macOS fs_usage, or pairs of numbers.
+
+Output: an `AccessTrace` of its reads, in order; writes are left out.
+
+References
+----------
+.. [1] fio documentation, "Trace file format v2" and "v3".
+.. [2] blkparse(1), default output format.
+.. [3] fs_usage(1): D= disk block number, B= bytes, the time of completion, the elapsed time.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+import zstandard
+
+from layoutscope.errors import UsageError
+from layoutscope.walk.trace import AccessTrace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from numpy.typing import NDArray
+
+SECTOR_BYTES: Final = 512
+OFFSET_NAMES: Final = ("image_offset", "offset_bytes", "offset")
+LENGTH_NAMES: Final = ("length_bytes", "length", "size")
+
+BLKPARSE: Final = re.compile(
+    r"^\s*\d+,\d+\s+\d+\s+\d+\s+(?P<second>\d+\.\d+)\s+\d+\s+(?P<action>[A-Z]+)\s+(?P<kind>[A-Z]+)"
+    r"\s+(?P<sector>\d+)(?:\s+\+\s+(?P<sectors>\d+))?"
+)
+FS_USAGE: Final = re.compile(
+    r"^(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d(?:\.\d+)?)\s+(?P<call>RdData|RdMeta|PgIn)\S*"
+    r"\s+D=0x(?P<block>[0-9a-fA-F]+)\s+B=0x(?P<length>[0-9a-fA-F]+).*?\s(?P<elapsed>\d+\.\d{6})(?:\s|$)"
+)
+
+
+def read_trace(
+    path: str | Path, *, form: str = "", think_us: float | None = None, block_bytes: int = SECTOR_BYTES
+) -> AccessTrace:
+    """Read a trace file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; ``.zst`` is unpacked.
+    form : str
+        ``csv``, ``fio``, ``blkparse``, ``fs_usage``, ``pairs``; by default found out from name and content.
+    think_us : float, optional
+        Host time between reads, in place of what the file says or implies; the first read comes at once.
+    block_bytes : int
+        Unit of the disk block numbers of ``fs_usage``.
+
+    Raises
+    ------
+    UsageError
+        If the file is missing, of no known form, or holds no reads.
+    """
+    data = _unpacked(Path(path))
+    name = form or guess_form(Path(path).name, data)
+    if name not in READERS and name != "fs_usage":
+        raise UsageError(f"unknown trace format {name!r}; there are {', '.join((*READERS, 'fs_usage'))}")
+    trace = read_fs_usage(data, block_bytes) if name == "fs_usage" else READERS[name](data)
+    if len(trace) == 0:
+        raise UsageError(f"{path} holds no reads in the format {name}")
+    if think_us is not None:
+        trace.think_us[:] = think_us
+        trace.think_us[0] = 0
+    return trace
+
+
+def _unpacked(path: Path) -> bytes:
+    try:
+        data = path.read_bytes()
+        return zstandard.ZstdDecompressor().decompressobj().decompress(data) if path.suffix == ".zst" else data
+    except (OSError, zstandard.ZstdError) as error:
+        raise UsageError(f"cannot read the trace {path}: {error}") from error
+
+
+def guess_form(name: str, data: bytes) -> str:
+    """Tell the format of a trace from its name and first lines."""
+    if name.removesuffix(".zst").endswith(".trace"):
+        return "pairs"
+    lines = data[:4096].decode("utf-8", "replace").splitlines()
+    first = lines[0] if lines else ""
+    if first.startswith("fio version"):
+        return "fio"
+    if "," in first and any(title in first for title in OFFSET_NAMES):
+        return "csv"
+    if any(re.match(r"\d\d:\d\d:\d\d", line) for line in lines):
+        return "fs_usage"
+    return "blkparse"
+
+
+def read_pairs(data: bytes) -> AccessTrace:
+    """Read pairs of little-endian 64-bit numbers: byte offset, byte length."""
+    if len(data) % 16:
+        raise UsageError(f"a trace of pairs has {len(data)} bytes, not a multiple of 16")
+    pairs = np.frombuffer(data, np.dtype(np.uint64).newbyteorder("<")).astype(np.int64).reshape(-1, 2)
+    return AccessTrace.from_reads(pairs[:, 0], pairs[:, 1])
+
+
+def read_csv(data: bytes) -> AccessTrace:
+    """Read a table with a column of offsets and one of lengths, in bytes, and whatever else `AccessTrace` has."""
+    table = pl.read_csv(data)
+    trace = AccessTrace.from_reads(_column(table, OFFSET_NAMES), _column(table, LENGTH_NAMES))
+    for name in ("device", "directory_id", "issuer", "think_us"):
+        if name in table.columns:
+            column: NDArray[np.float64] = getattr(trace, name)
+            column[:] = table[name].fill_null(0).to_numpy()
+    return _with_names(trace, table)
+
+
+def _column(table: pl.DataFrame, names: Iterable[str]) -> NDArray[np.int64]:
+    for name in names:
+        if name in table.columns:
+            return table[name].cast(pl.Int64).to_numpy()
+    raise UsageError(f"a CSV trace needs a column {' or '.join(names)}; it has {', '.join(table.columns)}")
+
+
+def _with_names(trace: AccessTrace, table: pl.DataFrame) -> AccessTrace:
+    """Take over the columns of causes and trees, which are words in a table."""
+    from dataclasses import replace
+
+    words: dict[str, tuple[str, ...]] = {}
+    for column, names in (("cause", "causes"), ("tree", "trees")):
+        if column in table.columns:
+            categories, codes = np.unique(table[column].cast(pl.String).fill_null("").to_numpy(), return_inverse=True)
+            getattr(trace, column)[:] = codes
+            words[names] = tuple(str(word) for word in categories)
+    return replace(trace, **words)  # type: ignore[arg-type]
+
+
+def read_fio(data: bytes) -> AccessTrace:
+    """Read an iolog of fio, version 2 or 3.
+
+    Version 2 says ``file action offset length``, and ``wait`` with microseconds; version 3 puts a time stamp before it,
+    from which no think time follows.
+    """
+    lines = data.decode("utf-8", "replace").splitlines()
+    fields = [line.split() for line in lines[1:]]
+    if lines[0].startswith("fio version 3"):
+        fields = [line[1:] for line in fields]
+    reads: list[tuple[int, int, int]] = []
+    wait = 0
+    for line in fields:
+        if len(line) >= 3 and line[1] == "wait":
+            wait += int(line[2])
+        elif len(line) == 4 and line[1] == "read":
+            reads.append((int(line[2]), int(line[3]), wait))
+            wait = 0
+    return _from_rows(np.array(reads, np.float64).reshape(-1, 3))
+
+
+def read_blkparse(data: bytes) -> AccessTrace:
+    """Read the text of blkparse: issued reads, else queued ones; think times follow where completions are told."""
+    events = [match for line in data.decode("utf-8", "replace").splitlines() if (match := BLKPARSE.match(line))]
+    reads = [event for event in events if "R" in event["kind"] and event["sectors"]]
+    begun = "D" if any(event["action"] == "D" for event in reads) else "Q"
+    rows, completed = [], -1.0
+    for event in reads:
+        second = float(event["second"])
+        if event["action"] == "C":
+            completed = second
+        elif event["action"] == begun:
+            think = max(second - completed, 0.0) * 1e6 if completed >= 0 else 0.0
+            rows.append((int(event["sector"]) * SECTOR_BYTES, int(event["sectors"]) * SECTOR_BYTES, think))
+    return _from_rows(np.array(rows, np.float64).reshape(-1, 3))
+
+
+def read_fs_usage(data: bytes, block_bytes: int = SECTOR_BYTES) -> AccessTrace:
+    """Read the disk lines of macOS ``fs_usage -w -f diskio``.
+
+    A line comes at the completion of an access and tells how long it took; think times follow from both. Block numbers
+    count in the units of the device.
+    """
+    rows, completed = [], -1.0
+    for line in data.decode("utf-8", "replace").splitlines():
+        match = FS_USAGE.match(line)
+        if match:
+            now = (int(match["hour"]) * 60 + int(match["minute"])) * 60 + float(match["second"])
+            think = max(now - float(match["elapsed"]) - completed, 0.0) * 1e6 if completed >= 0 else 0.0
+            rows.append((int(match["block"], 16) * block_bytes, int(match["length"], 16), think))
+            completed = now
+    return _from_rows(np.array(rows, np.float64).reshape(-1, 3))
+
+
+def _from_rows(rows: NDArray[np.float64]) -> AccessTrace:
+    trace = AccessTrace.from_reads(rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64))
+    trace.think_us[:] = rows[:, 2]
+    return trace
+
+
+READERS: Final[dict[str, Callable[[bytes], AccessTrace]]] = {
+    "csv": read_csv,
+    "fio": read_fio,
+    "blkparse": read_blkparse,
+    "pairs": read_pairs,
+}

@@ -1,0 +1,106 @@
+"""The surface of a rotating disk: where each sector lies, how the arm gets there, when it comes under the head.
+
+Input: tables that `geometry` builds. The functions are plain Python on arrays and integers, so that `hdd.compiled` can
+hand them to numba, whose cache notices changes of `hdd` only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+TURN: Final = 1 << 32
+MASK: Final = TURN - 1
+
+# Columns of Surface.runs.
+LBN, CYLINDER, HEAD, SECTOR, ANGLE, TRACK_BEGIN, TRACK_END, TRACK_SECTORS = range(8)
+
+
+class Surface(NamedTuple):
+    """Where the sectors lie and what the drive's electronics do; ticks are 1/2**32 revolution.
+
+    Attributes
+    ----------
+    runs : (n_runs + 1, 8) int64 array
+        Consecutive logical sectors on consecutive physical ones of one track: first sector, cylinder, head, ticks of
+        a sector, angle of the first sector, first and last + 1 sector of its track, sectors that the track holds.
+        The last row closes the table.
+    guess : int64 array
+        The run of every ``1 << guess_shift``-th sector, from ``runs[0, LBN]``.
+    guess_shift : int
+    seek : int64 array
+        Ticks by distance in cylinders; 0 at distance 0.
+    head_switch : int
+        Ticks of another head.
+    bus_sector : int
+        Ticks of a sector from the buffer to the host.
+    read_miss, read_hit : int
+        Ticks of overhead of a read from the medium (before the arm moves), of one that the buffer serves.
+    segment_sectors : int
+        Size of a buffer segment; 0: no buffer.
+    behind_sectors : int
+        What a look-ahead that fills its segment leaves behind the last read; -1: it ends with the track.
+    join : int
+        Which reads may wait for the look-ahead: `NEVER`, `NEXT_SECTOR` those that begin with the very sector
+        that it reads next, `WINDOW` those that it reaches within a turn.
+    """
+
+    runs: NDArray[np.int64]
+    guess: NDArray[np.int64]
+    guess_shift: int
+    seek: NDArray[np.int64]
+    head_switch: int
+    bus_sector: int
+    read_miss: int
+    read_hit: int
+    segment_sectors: int
+    behind_sectors: int
+    join: int
+
+
+def run_at(surface: Surface, lbn: int, near: int) -> int:
+    """Return the run that holds a sector; `near` is tried first."""
+    runs = surface.runs
+    if runs[near, LBN] <= lbn < runs[near + 1, LBN]:
+        return near
+    run = surface.guess[(lbn - runs[0, LBN]) >> surface.guess_shift]
+    while runs[run + 1, LBN] <= lbn:
+        run += 1
+    return int(run)
+
+
+def move_ticks(surface: Surface, origin: int, target: int) -> int:
+    """Return how long the arm takes from one run's track to another's."""
+    runs = surface.runs
+    ticks = surface.seek[abs(runs[origin, CYLINDER] - runs[target, CYLINDER])]
+    if runs[origin, HEAD] != runs[target, HEAD] and ticks < surface.head_switch:
+        return surface.head_switch
+    return int(ticks)
+
+
+def wait_ticks(surface: Surface, run: int, lbn: int, now: int) -> int:
+    """Return how long it takes until a sector comes under the head."""
+    runs = surface.runs
+    angle = runs[run, ANGLE] + (lbn - runs[run, LBN]) * runs[run, SECTOR]
+    return int((angle - now) & MASK)
+
+
+def read_on(surface: Surface, run: int, lbn: int, stop: int, now: int) -> tuple[int, int]:
+    """Read sectors `lbn` to `stop`, the first of which comes under the head now.
+
+    Returns
+    -------
+    ticks, run : int
+        The end of the last sector, and the run that holds it.
+    """
+    runs = surface.runs
+    while stop > runs[run + 1, LBN]:
+        now += (runs[run + 1, LBN] - lbn) * runs[run, SECTOR]
+        lbn = runs[run + 1, LBN]
+        now += move_ticks(surface, run, run + 1)
+        run += 1
+        now += wait_ticks(surface, run, lbn, now)
+    return int(now + (stop - lbn) * runs[run, SECTOR]), run

@@ -1,7 +1,8 @@
 """From touches to the nodes that are read: the way to each leaf, and the host's cache.
 
 A search of a leaf reads its index nodes from the root, and for each of them, as for the leaf, first the nodes that
-tell where it lies (APFS: object map, root to leaf; HFS+ beyond the eighth extent: overflow tree).
+tell where it lies (APFS: object map, root to leaf; HFS+ beyond the eighth extent: overflow tree). HFS+ leaves are
+chained: a listing that goes on to the next leaf touches no index node.
 """
 
 from __future__ import annotations
@@ -42,15 +43,30 @@ def read_once(touches: Touches, nodes: NodeTable, size: int, known: NDArray[np.i
         Reads in their order, each once; the host time before each in microseconds; the touch that it belongs to.
     """
     clock = np.concatenate([[0.0], np.cumsum(touches.host_us, dtype=np.float64)])
-    wanted = np.where(touches.node >= 0, touches.node, size).astype(np.int32)
-    place = first_places(wanted, size + 1)
-    place = place[wanted[place] < size]
+    wanted = np.where(touches.node >= 0, touches.node + np.where(along_chain(touches, nodes), size, 0), 2 * size)
+    place = first_places(wanted.astype(np.int32), 2 * size + 1)
+    place = place[wanted[place] < 2 * size]
     reads, origin = with_ways(touches[place], nodes, size)
     fresh = np.ones(size, bool)
     fresh[known] = False
     kept = fresh[reads.node]
     reads, origin = reads[kept], origin[kept]
     return reads, np.diff(clock[place][origin], prepend=0.0), place[origin]
+
+
+def along_chain(touches: Touches, nodes: NodeTable) -> NDArray[np.bool_]:
+    """Tell which leaves are reached through the leaf before (HFS+), not by a search."""
+    return (touches.cause == CODE["next"]) & is_chained(nodes)
+
+
+def is_chained(nodes: NodeTable) -> bool:
+    """Whether leaves of these trees point to their neighbours: HFS+'s do."""
+    return "catalog" in nodes.trees
+
+
+def mapping_cause(nodes: NodeTable) -> np.uint8:
+    """Return the cause of reads that tell where another node lies."""
+    return CODE["overflow"] if is_chained(nodes) else CODE["omap"]
 
 
 def read_limited(
@@ -64,8 +80,8 @@ def read_limited(
 
     clock = np.concatenate([[0.0], np.cumsum(touches.host_us, dtype=np.float64)])
     size = np.maximum(nodes.size_bytes, 1)
-    node, place, how = misses(touches.node, nodes.parent, nodes.mapper, size, known, cache_bytes)
-    mapped = CODE["overflow"] if "catalog" in nodes.trees else CODE["omap"]
+    node, place, how = misses(touches.node, along_chain(touches, nodes), nodes.parent, nodes.mapper, size, known, cache_bytes)
+    mapped = mapping_cause(nodes)
     cause = np.choose(how, [touches.cause[place], CODE["index"], mapped]).astype(np.uint8)
     reads = Touches(node, cause, touches.directory_id[place], touches.host_us[place])
     return reads, np.diff(clock[place], prepend=0.0), place
@@ -83,35 +99,30 @@ def with_ways(touches: Touches, nodes: NodeTable, size: int) -> tuple[Touches, N
     mapper = np.full(size, -1, np.int32)
     parent[: len(nodes)], mapper[: len(nodes)] = nodes.parent, nodes.mapper
     origin = np.arange(len(touches))
-    mapped = CODE["overflow"] if "catalog" in nodes.trees else CODE["omap"]
     pending = np.ones(len(touches), bool)
     for _ in range(MAX_WAY):
         if not pending.any():
             break
-        touches, origin, pending = _step(touches, origin, pending, (parent, mapper), size, mapped)
+        above = np.where(pending & ~along_chain(touches, nodes), parent[touches.node], -1)
+        maps = np.where(pending, mapper[touches.node], -1)
+        touches, origin, pending = _step(touches, origin, above, maps, mapping_cause(nodes))
     return touches, origin
 
 
 def _step(
     touches: Touches,
     origin: NDArray[np.int64],
-    pending: NDArray[np.bool_],
-    before: tuple[NDArray[np.int32], NDArray[np.int32]],
-    size: int,
+    above: NDArray[np.int32],
+    maps: NDArray[np.int32],
     mapped: np.uint8,
 ) -> tuple[Touches, NDArray[np.int64], NDArray[np.bool_]]:
-    """Insert the parent and the mapper of each pending node before it."""
-    above = np.where(pending, before[0][touches.node], -1)
-    maps = np.where(pending, before[1][touches.node], -1)
+    """Insert parents and mappers before their nodes; tell which are new."""
     node = np.stack([above, maps, touches.node], axis=1).ravel()
-    inherits = touches.cause == mapped
-    cause = np.stack(
-        [np.where(inherits, mapped, CODE["index"]), np.full(len(touches), mapped), touches.cause], axis=1
-    ).ravel()
-    new = np.zeros((len(touches), 3), bool)
-    new[:, :2] = True
+    upward = np.where(touches.cause == mapped, mapped, CODE["index"])
+    cause = np.stack([upward, np.full(len(touches), mapped), touches.cause], axis=1).ravel().astype(np.uint8)
+    size = int(node.max(initial=0)) + 1
     place = first_places(np.where(node >= 0, node, size), size + 1)
     place = place[node[place] >= 0]
     source = place // 3
-    result = Touches(node[place], cause[place].astype(np.uint8), touches.directory_id[source], touches.host_us[source])
-    return result, origin[source], new.ravel()[place]
+    result = Touches(node[place], cause[place], touches.directory_id[source], touches.host_us[source])
+    return result, origin[source], place % 3 < 2

@@ -33,6 +33,8 @@ class Descent:
         Their entries in the table.
     turn : int64 array
         Place among all entries of the walk, files included, in depth-first order.
+    under : int64 array
+        Entries anywhere below.
     """
 
     directory_id: NDArray[np.uint64]
@@ -40,6 +42,7 @@ class Descent:
     first: NDArray[np.int64]
     count: NDArray[np.int64]
     turn: NDArray[np.int64]
+    under: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.entry)
@@ -54,10 +57,24 @@ def descend(entries: EntryTable, start_id: int) -> Descent:
     entry = np.concatenate([level.entry for level in levels])
     first = np.concatenate([level.first for level in levels])
     count = np.concatenate([level.count for level in levels])
-    turn = _turns(levels, len(entries))
+    under = _entries_under(levels)
+    turn = _turns(levels, under)
+    below = np.concatenate(under)
     order = np.argsort(turn)
     ids = np.where(entry >= 0, entries.file_id[np.maximum(entry, 0)] if len(entries) else np.uint64(0), np.uint64(start_id))
-    return Descent(ids[order], entry[order], first[order], count[order], turn[order])
+    return Descent(ids[order], entry[order], first[order], count[order], turn[order], below[order])
+
+
+def turns_of(descent: Descent, n_entries: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return every entry that the walk lists, directory by directory, and its depth-first place."""
+    below = np.zeros(n_entries + 1, np.int64)
+    known = descent.entry >= 0
+    below[descent.entry[known]] = descent.under[known]
+    before = starts_of(below)
+    entry = run_positions(descent.first, descent.count)
+    directory = np.repeat(np.arange(len(descent)), descent.count)
+    first = descent.first[directory]
+    return entry, descent.turn[directory] + 1 + entry - first + before[entry] - before[first]
 
 
 def entry_of(entries: EntryTable, file_id: int) -> int:
@@ -119,9 +136,8 @@ def _children(directories: NDArray[np.int64], level: _Level) -> tuple[NDArray[np
     return directories[run_positions(begin, count)], np.repeat(np.arange(len(count)), count)
 
 
-def _turns(levels: list[_Level], n_entries: int) -> NDArray[np.int64]:
+def _turns(levels: list[_Level], under: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     """Depth-first places: after the parent, its earlier entries and all that is under them."""
-    under = _entries_under(levels)
     turns = [np.zeros(1, np.int64)]
     for above, level, extra in zip(levels, levels[1:], under[1:], strict=False):
         before = starts_of(extra)

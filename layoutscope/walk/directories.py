@@ -5,6 +5,7 @@ Sources: glibc ``io/fts.c`` and ``readdir``; Apple Libc ``fts.c``; the drivers a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from layoutscope.walk.descent import descend
 from layoutscope.walk.listing import buffers, listing_touches, whole_directories
 from layoutscope.walk.ranges import interleave
-from layoutscope.walk.touches import columns, concatenated, merged, nothing, touches
+from layoutscope.walk.touches import columns, merged, nothing, touches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,7 +53,7 @@ def listed_entries(model: Model, descent: Descent) -> Descent:
         return descent
     valence = np.where(descent.entry >= 0, model.entries.valence[np.maximum(descent.entry, 0)], -1)
     count = np.where(valence >= 0, np.minimum(valence, descent.count), descent.count)
-    return type(descent)(descent.directory_id, descent.entry, descent.first, count, descent.turn)
+    return replace(descent, count=count)
 
 
 def fts(model: Model, start_id: int, *, stat: bool) -> Touches:
@@ -63,10 +64,16 @@ def fts(model: Model, start_id: int, *, stat: bool) -> Touches:
 
 def listed_and_looked_up(model: Model, descent: Descent, *, stat: bool) -> Touches:
     """List each directory of a descent and look its entries up, buffer by buffer."""
-    cut = buffers(model, descent)
+    return grouped_walk(model, descent, buffers(model, descent), stat=stat)[0]
+
+
+def grouped_walk(
+    model: Model, descent: Descent, cut: Buffers, *, stat: bool = True
+) -> tuple[Touches, NDArray[np.int64]]:
+    """Walk buffer by buffer; returns the touches, and how many belong to each buffer."""
     listed, per_buffer = listing_touches(model, descent, cut)
     found, per_found = _looked_up(model, cut, stat=stat)
-    return merged([listed, found], interleave([per_buffer, per_found]))
+    return merged([listed, found], interleave([per_buffer, per_found])), per_buffer + per_found
 
 
 def _looked_up(model: Model, cut: Buffers, *, stat: bool) -> tuple[Touches, NDArray[np.int64]]:
@@ -117,7 +124,7 @@ def _attributes(model: Model, descent: Descent, cut: Buffers) -> tuple[Touches, 
     table, costs = model.entries, model.costs
     place = cut.entries()
     own = [table.name_node[place], table.inode_node[place]]
-    causes = ["list", "inode"]
+    causes = ["next", "inode"]
     if model.host.reads_decmpfs_for_stat:
         own.append(np.where(table.is_compressed[place], table.xattr_node[place], -1).astype(np.int32))
         causes.append("xattr")
@@ -133,21 +140,24 @@ def _attributes(model: Model, descent: Descent, cut: Buffers) -> tuple[Touches, 
 
 def reached(model: Model, start_id: int) -> Touches:
     """Look up the way from the root to the directory in which a walk starts."""
+    way = way_to(model, start_id)
+    return lookups(model, np.array(way, np.int64))[0] if way else nothing()
+
+
+def way_to(model: Model, file_id: int) -> list[int]:
+    """Return the entries from the root down to a file or directory; empty for the root and what is not listed."""
     way: list[int] = []
     table = model.entries
-    wanted = np.uint64(start_id)
-    while len(way) <= len(table):
+    wanted = np.uint64(file_id)
+    while wanted > ROOT_ID and len(way) <= len(table):
         found = np.flatnonzero(table.file_id == wanted)
-        if not len(found) or table.parent_id[found[0]] < ROOT_ID or wanted == ROOT_ID:
-            break
+        if not len(found):
+            return []
         way.append(int(found[0]))
         wanted = table.parent_id[found[0]]
-    if not way:
-        return nothing()
-    return lookups(model, np.array(way[::-1], np.int64))[0]
+    return way[::-1]
 
 
 ROOT_ID = np.uint64(2)
 """Root directory of both file systems (TN1150, reserved CNIDs; Apple File System Reference, inode numbers)."""
 
-__all__ = ["bulk", "concatenated", "fts", "lookups", "names", "reached"]

@@ -12,7 +12,7 @@ import numpy as np
 
 from layoutscope.walk.entries import listed_bytes
 from layoutscope.walk.ranges import run_positions, starts_of
-from layoutscope.walk.touches import Touches, touches
+from layoutscope.walk.touches import CODE, Touches, touches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -122,7 +122,9 @@ def listing_touches(model: Model, descent: Descent, cut: Buffers) -> tuple[Touch
     body = np.ones(len(node), bool)
     body[head] = False
     node[body] = leaf[entered]
-    listed = touches(node, "list", np.repeat(descent.directory_id[cut.directory], total))
+    cause = np.full(len(node), CODE["next"], np.uint8)
+    cause[head] = CODE["list"]
+    listed = touches(node, cause, np.repeat(descent.directory_id[cut.directory], total))
     listed.host_us[head] = model.costs.search_us + model.costs.entry_us * cut.count
     return listed, total
 

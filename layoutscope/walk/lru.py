@@ -16,6 +16,7 @@ _DEEPEST = 64
 
 def misses(
     touched: NDArray[np.int32],
+    alone: NDArray[np.bool_],
     parent: NDArray[np.int32],
     mapper: NDArray[np.int32],
     size_bytes: NDArray[np.int64],
@@ -28,6 +29,8 @@ def misses(
     ----------
     touched : int32 array
         Nodes that searches end in; -1 is passed over.
+    alone : bool array of the same shape
+        Whether the node is reached from its neighbour, without a search.
     parent, mapper, size_bytes : arrays of shape (n_nodes,)
         What is read before each node, and its size.
     known : int32 array
@@ -35,42 +38,31 @@ def misses(
     cache_bytes : int
         Size of the cache; the node that is being used always fits.
     """
-    node, place, how = _run(touched, parent, mapper, size_bytes, known, cache_bytes)
+    node, place, how = _run(touched, alone, parent, mapper, size_bytes, known, cache_bytes)
     return node, place, how
 
 
 @njit(cache=True)
-def _way(node, parent, mapper, stack_node, stack_how):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _way(node, alone, parent, mapper, stack_node, stack_how):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Put the way to a node, last step first, into the stacks; returns its length."""
-    n, done = 1, 0
-    stack_node[0], stack_how[0] = node, _TARGET
-    while done < n < _DEEPEST - 2:
-        current, kind = stack_node[done], stack_how[done]
-        done += 1
-        if mapper[current] >= 0:
-            m = mapper[current]
-            while m >= 0 and n < _DEEPEST - 2:
-                stack_node[n], stack_how[n] = m, _MAP
-                n += 1
-                m = parent[m]
-            done_parent = parent[current]
-            if done_parent >= 0:
-                stack_node[n], stack_how[n] = done_parent, _INDEX
-                done = n
-                n += 1
-            else:
-                break
-        elif parent[current] >= 0:
-            stack_node[n], stack_how[n] = parent[current], _INDEX
-            done = n
+    n = 0
+    current, how = node, _TARGET
+    while current >= 0 and n < _DEEPEST:
+        stack_node[n], stack_how[n] = current, how
+        n += 1
+        m = mapper[current]
+        while m >= 0 and n < _DEEPEST:
+            stack_node[n], stack_how[n] = m, _MAP
             n += 1
-        else:
+            m = parent[m]
+        current, how = parent[current], _INDEX
+        if alone:
             break
     return n
 
 
 @njit(cache=True)
-def _run(touched, parent, mapper, size_bytes, known, cache_bytes):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _run(touched, alone, parent, mapper, size_bytes, known, cache_bytes):  # type: ignore[no-untyped-def]  # pragma: no cover
     n_nodes = len(parent)
     newer = np.full(n_nodes + 1, -1, np.int32)
     older = np.full(n_nodes + 1, -1, np.int32)
@@ -91,7 +83,7 @@ def _run(touched, parent, mapper, size_bytes, known, cache_bytes):  # type: igno
         depth = 1
         stack_node[0], stack_how[0] = target, _TARGET
         if i >= 0:
-            depth = _way(target, parent, mapper, stack_node, stack_how)
+            depth = _way(target, alone[i], parent, mapper, stack_node, stack_how)
         for step in range(depth - 1, -1, -1):
             node = stack_node[step]
             if cached[node]:

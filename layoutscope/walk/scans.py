@@ -29,7 +29,9 @@ def leaves(model: Model) -> Touches:
     """Touch every leaf of the main tree in key order; APFS and macOS's ``searchfs`` there: assumed."""
     node = np.flatnonzero((model.nodes.tree == main_tree(model)) & (model.nodes.level == 0))
     node = node[np.argsort(model.nodes.key_rank[node], kind="stable")].astype(np.int32)
-    return touches(node, "scan", np.zeros(len(node), np.uint64), model.costs.node_us)
+    cause = np.full(len(node), CODE["next"], np.uint8)
+    cause[:1] = CODE["scan"]
+    return touches(node, cause, np.zeros(len(node), np.uint64), model.costs.node_us)
 
 
 def all_nodes(model: Model) -> AccessTrace:

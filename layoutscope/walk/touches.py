@@ -16,10 +16,24 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-CAUSES: Final = ("list", "name", "inode", "thread", "dstream", "xattr", "extents", "index", "omap", "overflow", "data", "scan")
-"""Why the host reads: a directory's listing; the search of a name, an inode, a thread record, a data-stream record,
-an extended attribute or extents; an index node on the way; a node that tells where another lies (object map,
-overflow tree); file data; a scan of all nodes."""
+CAUSES: Final = (
+    "list",
+    "next",
+    "name",
+    "inode",
+    "thread",
+    "dstream",
+    "xattr",
+    "extents",
+    "index",
+    "omap",
+    "overflow",
+    "data",
+    "scan",
+)
+"""Why the host reads: the search that begins a listing; the listing's next leaf; the search of a name, an inode, a
+thread record, a data-stream record, an extended attribute or extents; an index node on the way; a node that tells
+where another lies (object map, overflow tree); file data; a scan of all nodes."""
 
 CODE: Final = {name: np.uint8(code) for code, name in enumerate(CAUSES)}
 

@@ -1,0 +1,126 @@
+"""The order in which the requests of a read-ahead window reach the drive.
+
+Linux 6.1 ``block/blk-mq.c`` (plugging) and ``block/mq-deadline.c``: requests of a window are queued together. The
+oldest goes first, then the next higher address, and so on upwards; when none is higher, the oldest that is left. A
+read of metadata in the middle sends what is queued so far, itself included. HFS+ has then queued all pages before;
+``mpage_readahead`` in the APFS driver still holds the piece just before, to see whether the next one continues it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Requests as they are sent; arrays of shape (n_sent,).
+
+    Attributes
+    ----------
+    source : int64 array
+        Request that it began as.
+    length_bytes : int64 array
+        Its length, with what was merged into it.
+    """
+
+    source: NDArray[np.int64]
+    length_bytes: NDArray[np.int64]
+
+
+def send(
+    offset: NDArray[np.int64], length_bytes: NDArray[np.int64], window: NDArray[np.int64], *, holds_last: bool
+) -> Sent:
+    """Order and merge requests.
+
+    Parameters
+    ----------
+    offset, length_bytes : (n_requests,) int64 arrays
+        Requests in the order in which the file system makes them.
+    window : (n_requests,) int64 array
+        Read-ahead window of each, ascending; -1 for metadata, which waits for its answer.
+    holds_last : bool
+        Whether the piece before a read of metadata is not queued yet.
+    """
+    joined = np.zeros(len(offset), bool)
+    joined[1:] = (window[1:] >= 0) & (window[1:] == window[:-1]) & (offset[1:] == offset[:-1] + length_bytes[:-1])
+    first = np.flatnonzero(~joined)
+    lengths = np.add.reduceat(length_bytes, first) if len(first) else length_bytes
+    source, length = first.copy(), lengths.copy()
+    kept = np.ones(len(first), bool)
+    for begin, end in _disorderly(offset[first], window[first]):
+        queue = _Queue(holds_last)
+        for place in range(begin, end):
+            queue.add(place, int(offset[first[place]]), int(lengths[place]), waits=bool(window[first[place]] < 0))
+        sent = queue.finish()
+        kept[begin + len(sent) : end] = False
+        source[begin : begin + len(sent)] = [first[place] for place, _ in sent]
+        length[begin : begin + len(sent)] = [size for _, size in sent]
+    return Sent(source[kept], length[kept])
+
+
+def _disorderly(offset: NDArray[np.int64], window: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Find windows that do not simply go upwards: from their first request to behind their last."""
+    data = np.flatnonzero(window >= 0)
+    if not len(data):
+        return []
+    own = window[data]
+    same = own[1:] == own[:-1]
+    wrong = same & ((offset[data][1:] < offset[data][:-1]) | (data[1:] != data[:-1] + 1))
+    bad = np.unique(own[1:][wrong])
+    begin = data[np.searchsorted(own, bad, side="left")]
+    end = data[np.searchsorted(own, bad, side="right") - 1] + 1
+    return list(zip(begin.tolist(), end.tolist(), strict=True))
+
+
+class _Queue:
+    """Requests of one window, waiting to be sent."""
+
+    def __init__(self, holds_last: bool) -> None:
+        self.holds_last = holds_last
+        self.waiting: list[list[int]] = []  # place, offset, length
+        self.held: list[int] | None = None
+        self.sent: list[tuple[int, int]] = []
+
+    def add(self, place: int, offset: int, length: int, *, waits: bool) -> None:
+        if waits:
+            self.waiting.append([place, offset, length])
+            self._send()
+        elif not self.holds_last:
+            self._queue([place, offset, length])
+        elif self.held and self.held[1] + self.held[2] == offset:
+            self.held[2] += length
+        else:
+            self._release()
+            self.held = [place, offset, length]
+
+    def finish(self) -> list[tuple[int, int]]:
+        self._release()
+        self._send()
+        return self.sent
+
+    def _release(self) -> None:
+        if self.held:
+            self._queue(self.held)
+        self.held = None
+
+    def _queue(self, request: list[int]) -> None:
+        for other in self.waiting:
+            if other[1] + other[2] == request[1]:
+                other[2] += request[2]
+                return
+        self.waiting.append(request)
+
+    def _send(self) -> None:
+        head = -1
+        while self.waiting:
+            above = [request for request in self.waiting if request[1] >= head]
+            request = min(above, key=lambda item: item[1]) if above and head >= 0 else self.waiting[0]
+            self.waiting.remove(request)
+            head = request[1] + request[2]
+            self.sent.append((request[0], request[2]))

@@ -1,0 +1,131 @@
+"""Where the data of files lie: extents of all files of a workload on one axis.
+
+The files are laid end to end in the order in which they are read; a *position* is a place on this axis, in bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from layoutscope.walk.ranges import run_positions, starts_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.walk.model import Model
+
+PAGE_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class FileMap:
+    """Extents of files; arrays of shape (n_extents,) in ascending position.
+
+    Attributes
+    ----------
+    base : (n_files,) int64 array
+        Position at which each file begins.
+    size_bytes : (n_files,) int64 array
+        Length of each file, rounded up to pages.
+    start, stop : int64 arrays
+        Positions of the extents.
+    image_offset : int64 array
+        Where they lie, -1 for holes.
+    device : uint8 array
+        Image of a Fusion set.
+    node : int32 array
+        Leaf in which the host must look the extent up, -1 where the inode has it.
+    """
+
+    base: NDArray[np.int64]
+    size_bytes: NDArray[np.int64]
+    start: NDArray[np.int64]
+    stop: NDArray[np.int64]
+    image_offset: NDArray[np.int64]
+    device: NDArray[np.uint8]
+    node: NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Parts of windows that lie in one extent; arrays of shape (n_pieces,).
+
+    Attributes
+    ----------
+    window : int64 array
+        The window it is part of.
+    image_offset, length_bytes : int64 arrays
+        Where it lies, -1 for holes, and its length.
+    device : uint8 array
+        Image of a Fusion set.
+    node : int32 array
+        Leaf to look it up in, or -1.
+    """
+
+    window: NDArray[np.int64]
+    image_offset: NDArray[np.int64]
+    length_bytes: NDArray[np.int64]
+    device: NDArray[np.uint8]
+    node: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.window)
+
+
+def file_map(model: Model, entries: NDArray[np.int64]) -> FileMap:
+    """Lay the data forks of some files end to end.
+
+    Parameters
+    ----------
+    model : Model
+        The volume.
+    entries : int64 array
+        Entries of different files, in the order in which they are read.
+    """
+    ids = model.entries.file_id[entries]
+    size = -(-model.entries.size_bytes[entries] // PAGE_BYTES) * PAGE_BYTES
+    base = starts_of(size)
+    frame = model.layout.extents.filter(pl.col("fork").cast(pl.String) == "data")
+    by_id = np.argsort(ids)
+    place = np.minimum(np.searchsorted(ids[by_id], frame["file_id"].to_numpy()), max(len(ids) - 1, 0))
+    kept = ids[by_id][place] == frame["file_id"].to_numpy() if len(ids) else np.zeros(len(frame), bool)
+    frame, file = frame.filter(pl.Series(kept)), by_id[place[kept]]
+    logical = frame["logical_offset"].to_numpy()
+    start = base[file] + logical
+    stop = base[file] + np.minimum(logical + frame["length_bytes"].to_numpy(), size[file])
+    order = np.argsort(start, kind="stable")
+    order = order[stop[order] > start[order]]
+    return FileMap(
+        base,
+        size,
+        start[order],
+        stop[order],
+        frame["image_offset"].fill_null(-1).to_numpy()[order],
+        frame["device"].fill_null(0).to_numpy()[order],
+        _looked_up(model, frame)[order],
+    )
+
+
+def _looked_up(model: Model, frame: pl.DataFrame) -> NDArray[np.int32]:
+    """HFS+ has the first eight extents in the catalog record; APFS has none in the inode."""
+    node = model.nodes.nodes_of(frame["node_row"])
+    if model.is_hfsplus:
+        node[(node >= 0) & (model.nodes.tree[node] == model.nodes.tree_code("catalog"))] = -1
+    return node
+
+
+def pieces(files: FileMap, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Pieces:
+    """Cut windows, given by their positions, into what lies in one extent."""
+    first = np.searchsorted(files.stop, start, side="right")
+    count = np.maximum(np.searchsorted(files.start, stop, side="left") - first, 0)
+    extent = run_positions(first, count)
+    window = np.repeat(np.arange(len(start)), count)
+    begin = np.maximum(files.start[extent], start[window])
+    end = np.minimum(files.stop[extent], stop[window])
+    offset = files.image_offset[extent]
+    offset = np.where(offset >= 0, offset + begin - files.start[extent], -1)
+    return Pieces(window, offset, end - begin, files.device[extent], files.node[extent])

@@ -1,0 +1,162 @@
+"""Read-ahead of file data: in which windows the host reads a file.
+
+Linux 6.1 ``mm/readahead.c`` (``ondemand_readahead``) and ``mm/filemap.c``. A reader that goes through a file in
+steps of at least the window gets windows aligned to its beginning (:func:`sequential_windows`). Other readers are
+followed page by page (:class:`ReadAhead`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.walk.filemap import PAGE_BYTES
+from layoutscope.walk.ranges import starts_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def sequential_windows(
+    base: NDArray[np.int64], size_bytes: NDArray[np.int64], window_bytes: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Cut files that are read from beginning to end.
+
+    Parameters
+    ----------
+    base, size_bytes : (n_files,) int64 arrays
+        Positions of the files and their lengths.
+    window_bytes : int
+        Size of a window.
+
+    Returns
+    -------
+    three (n_windows,) int64 arrays
+        File, first position and end of each window.
+    """
+    count = -(-size_bytes // window_bytes)
+    file = np.repeat(np.arange(len(base)), count)
+    within = (np.arange(len(file)) - starts_of(count)[file]) * window_bytes
+    return file, base[file] + within, base[file] + np.minimum(within + window_bytes, size_bytes[file])
+
+
+class ReadAhead:
+    """State of one open file: pages that are cached, and the stream that the host thinks it sees.
+
+    Parameters
+    ----------
+    size_bytes : int
+        Length of the file.
+    max_pages : int
+        Largest window.
+    detects_streams : bool
+        Whether reads behind cached pages are taken for a stream; without it just the pages asked for are read.
+    """
+
+    def __init__(self, size_bytes: int, max_pages: int, *, detects_streams: bool = True) -> None:
+        self.n_pages = -(-size_bytes // PAGE_BYTES)
+        self.max_pages = max_pages
+        self.detects_streams = detects_streams
+        self.cached = bytearray(self.n_pages)
+        self.marked: set[int] = set()
+        self.start = self.size = self.ahead = 0
+        self.previous_page = -(2**40)
+        self.windows: list[tuple[int, int]] = []
+
+    def read(self, offset: int, length_bytes: int) -> None:
+        """Read a part of the file, and note the windows that are fetched, in pages."""
+        end = min(-(-(offset + length_bytes) // PAGE_BYTES), self.n_pages)
+        for page in range(offset // PAGE_BYTES, end):
+            if not self.cached[page]:
+                self._missed(page, end - page)
+            if page in self.marked:
+                self.marked.discard(page)
+                self._reached_mark(page, end - page)
+            self.previous_page = min(offset + length_bytes, (page + 1) * PAGE_BYTES) // PAGE_BYTES
+
+    def _missed(self, page: int, wanted: int) -> None:
+        if not self.detects_streams:
+            self._fetch(page, wanted, 0)
+        elif page == 0 or not self._goes_on(page):
+            self._new_stream(page, wanted)
+
+    def _goes_on(self, page: int) -> bool:
+        """Push the window forward where the reader is at its mark or its end."""
+        if page not in (self.start + self.size - self.ahead, self.start + self.size):
+            return False
+        self.start += self.size
+        self.size = self.ahead = self._next_size()
+        self._fetch_window(page)
+        return True
+
+    def _new_stream(self, page: int, wanted: int) -> None:
+        if page == 0 or wanted > self.max_pages or 0 <= page - self.previous_page <= 1:
+            self.start, self.size = page, self._first_size(wanted)
+            self.ahead = self.size - wanted if self.size > wanted else self.size
+            self._fetch_window(page)
+            return
+        history = self._cached_before(page)
+        if history <= wanted:
+            self._fetch(page, wanted, 0)
+            return
+        self.start, self.ahead = page, 1
+        self.size = min((2 * history if history >= page else history) + wanted, self.max_pages)
+        self._fetch_window(page)
+
+    def _reached_mark(self, page: int, wanted: int) -> None:
+        if self._goes_on(page):
+            return
+        missing = self._next_missing(page + 1)
+        if missing - page > self.max_pages:
+            return
+        self.start, self.size = missing, missing - page + wanted
+        self.size = self.ahead = self._next_size()
+        self._fetch_window(page)
+
+    def _fetch_window(self, page: int) -> None:
+        if page == self.start and self.size == self.ahead:
+            more = self._next_size()
+            fits = self.size + more <= self.max_pages
+            self.ahead = more if fits else self.max_pages // 2
+            self.size = self.size + more if fits else self.max_pages
+        self._fetch(self.start, self.size, self.ahead)
+
+    def _fetch(self, first: int, count: int, ahead: int) -> None:
+        """Fetch the missing pages of a window; each run of them is queued by itself."""
+        count = min(count, self.n_pages - first)
+        run = first
+        for page in range(first, first + count):
+            if self.cached[page]:
+                self._queue(run, page)
+                run = page + 1
+            elif page == first + count - ahead:
+                self.marked.add(page)
+        self._queue(run, first + max(count, 0))
+
+    def _queue(self, first: int, stop: int) -> None:
+        if stop > first:
+            self.windows.append((first, stop))
+            self.cached[first:stop] = b"\1" * (stop - first)
+
+    def _first_size(self, wanted: int) -> int:
+        rounded = 1 << max(wanted - 1, 0).bit_length()
+        if rounded <= self.max_pages // 32:
+            return rounded * 4
+        return rounded * 2 if rounded <= self.max_pages // 4 else self.max_pages
+
+    def _next_size(self) -> int:
+        if self.size < self.max_pages // 16:
+            return 4 * self.size
+        return 2 * self.size if self.size <= self.max_pages // 2 else self.max_pages
+
+    def _cached_before(self, page: int) -> int:
+        count = 0
+        while count < self.max_pages and count < page and self.cached[page - 1 - count]:
+            count += 1
+        return count
+
+    def _next_missing(self, page: int) -> int:
+        while page < self.n_pages and self.cached[page]:
+            page += 1
+        return page

@@ -46,6 +46,12 @@ class ReadOptions(TypedDict, total=False):
         Where decompressed images are kept.
     second : path
         The image of the other device of a Fusion set.
+    xid : int
+        Read the state of this transaction (APFS).
+    snapshot : str
+        Read the snapshot of this name (APFS).
+    password : str
+        Password or recovery key of encrypted volumes (APFS).
     progress : callable
         Called while an image is decompressed, with bytes done and in all.
     """
@@ -59,6 +65,9 @@ class ReadOptions(TypedDict, total=False):
     map_file: str | os.PathLike[str] | None
     cache_dir: str | os.PathLike[str] | None
     second: str | os.PathLike[str] | None
+    xid: int | None
+    snapshot: str | None
+    password: str | None
     progress: Callable[[int, int], None] | None
 
 
@@ -137,7 +146,7 @@ def _read_all(
     failures: list[FormatError] = []
     for candidate in wanted:
         try:
-            layouts += _read_one(source, candidate, len(layouts), options)
+            layouts += _read_one(source, candidate, _num_volumes(layouts), options)
         except FormatError as error:
             failures.append(error)
     if failures and not layouts:
@@ -158,8 +167,29 @@ def _read_one(source: Source, candidate: VolumeCandidate, number: int, options: 
     from layoutscope.apfs.reader import Options
     from layoutscope.apfs.reader import read_layouts as read_container
 
-    chosen = Options(stack=stack, first_volume=number, decoder=decoder)
+    chosen = Options(
+        decoder=decoder,
+        stack=candidate.stack,
+        first_volume=number,
+        second=_second(source),
+        xid=options.get("xid"),
+        snapshot=options.get("snapshot"),
+        password=options.get("password"),
+    )
     return read_container(source, image_offset=candidate.image_offset, options=chosen)
+
+
+def _second(source: Source) -> tuple[Source, int] | None:
+    """Find the container's half on the other image of a Fusion set."""
+    if source.second is None:
+        return None
+    halves = [candidate for candidate in find_volumes(source.second).readable if candidate.kind == "apfs"]
+    return source.second, halves[0].image_offset if halves else 0
+
+
+def _num_volumes(layouts: list[VolumeLayout]) -> int:
+    """Count volumes; a container's own layout is none."""
+    return sum(layout.facts.volume is not None for layout in layouts)
 
 
 def _selected(layouts: list[VolumeLayout], wanted: str | None) -> list[VolumeLayout]:

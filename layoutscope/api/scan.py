@@ -60,18 +60,42 @@ def scan(
         if strict:
             check_strict((*image.findings, *findings))
         volumes = tuple(
-            scan_volume(layout, *predict_enumeration(layout, profiles, host=host, may_skip=drives is None))
+            scan_volume(
+                layout,
+                *predict_enumeration(layout, profiles, host=host, may_skip=drives is None),
+                shared=sharing(layout, image.layouts),
+            )
             for layout in image.layouts
         )
         return ScanResult(image_facts(image), volumes, image.findings)
 
 
-def scan_volume(layout: VolumeLayout, walk: WalkFacts | None, predictions: tuple[Prediction, ...]) -> VolumeScan:
-    """Measure one layout."""
+def sharing(layout: VolumeLayout, layouts: Sequence[VolumeLayout]) -> tuple[VolumeLayout, ...]:
+    """List the layouts that share the space of a layout: itself, a container's volumes; none for such a volume."""
+    if layout.facts.filesystem == "hfsplus":
+        return (layout,)
+    if layout.facts.volume is not None:
+        return ()
+    inside = (other for other in layouts if other.facts.volume is not None and _same_place(layout, other))
+    return (layout, *inside)
+
+
+def _same_place(layout: VolumeLayout, other: VolumeLayout) -> bool:
+    return layout.facts.filesystem == other.facts.filesystem and layout.facts.image_offset == other.facts.image_offset
+
+
+def scan_volume(
+    layout: VolumeLayout,
+    walk: WalkFacts | None,
+    predictions: tuple[Prediction, ...],
+    *,
+    shared: tuple[VolumeLayout, ...],
+) -> VolumeScan:
+    """Measure one layout; its space is told together with that of the layouts that share it."""
     return VolumeScan(
         layout=layout,
         trees=tree_summaries(layout),
-        space=space_use(layout),
+        space=space_use(shared) if shared else (),
         metrics=measure(layout),
         walk=walk,
         predictions=predictions,

@@ -107,7 +107,15 @@ def _counts(fragments: NDArray[np.int64]) -> tuple[tuple[str, float], ...]:
 def free_metrics(layout: VolumeLayout) -> Iterator[Metric]:
     """Count and sizes of the free extents."""
     length = layout.free["length_bytes"].to_numpy()
-    yield Metric(FREE_EXTENTS, float(len(length)), "free space", power_of_two_histogram(length, length))
+    elsewhere = layout.facts.filesystem == "apfs" and layout.facts.volume is not None
+    note = "free space belongs to the container" if elsewhere else ""
+    yield Metric(
+        FREE_EXTENTS,
+        None if elsewhere else float(len(length)),
+        "free space",
+        power_of_two_histogram(length, length),
+        note,
+    )
     yield Metric(FREE_LARGEST, float(length.max() / length.sum()) if length.sum() else None, "free space")
 
 

@@ -14,6 +14,8 @@ import polars as pl
 from layoutscope.metrics.pieces import NOT_METADATA, Pieces, merged, metadata_pieces
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from layoutscope.tables import VolumeLayout
 
 USES: Final = ("metadata", "data", "free", "pending-free", "unclaimed")
@@ -36,25 +38,38 @@ class SpaceUse:
     size_bytes: int
 
 
-def space_use(layout: VolumeLayout) -> tuple[SpaceUse, ...]:
-    """Account for every byte of the volume."""
+def space_use(layouts: Sequence[VolumeLayout]) -> tuple[SpaceUse, ...]:
+    """Account for every byte of a volume, or of a container with the volumes that share it.
+
+    Parameters
+    ----------
+    layouts : sequence of VolumeLayout
+        The volume, or the container and its volumes.
+    """
     claimed = Pieces(np.empty(0, np.int64), np.empty(0, np.int64))
     rows = []
-    for use, pieces in zip(USES, _pieces(layout), strict=True):
+    for use, pieces in zip(USES, _pieces(layouts), strict=True):
         both = merged(_joined(claimed, pieces), 0)
         rows.append(SpaceUse(use, int(both.length.sum() - claimed.length.sum())))
         claimed = both
-    rows.append(SpaceUse("unaccounted", max(layout.facts.size_bytes - int(claimed.length.sum()), 0)))
+    rows.append(SpaceUse("unaccounted", max(layouts[0].facts.size_bytes - int(claimed.length.sum()), 0)))
     return tuple(row for row in rows if row.size_bytes)
 
 
-def _pieces(layout: VolumeLayout) -> tuple[Pieces, ...]:
+def _pieces(layouts: Sequence[VolumeLayout]) -> tuple[Pieces, ...]:
+    columns = ("image_offset", "length_bytes")
+    regions = pl.concat([layout.regions.select("type", *columns) for layout in layouts])
+    extents = pl.concat([layout.extents.select(columns).drop_nulls() for layout in layouts])
+    free = pl.concat([layout.free.select(columns) for layout in layouts])
     kind = pl.col("type").cast(pl.String)
-    data = layout.regions.filter(kind == "data").select("image_offset", "length_bytes")
-    held = layout.extents.select("image_offset", "length_bytes").drop_nulls()
-    rest = (layout.regions.filter(kind == name) for name in NOT_METADATA if name != "data")
-    unclaimed, pending = (_of(frame) for frame in rest)
-    return metadata_pieces(layout), _of(pl.concat([held, data])), _of(layout.free), pending, unclaimed
+    typed = {name: regions.filter(kind == name).select(columns) for name in NOT_METADATA}
+    return (
+        _joined(*map(metadata_pieces, layouts)),
+        _of(pl.concat([extents, typed["data"]])),
+        _of(free),
+        _of(typed["pending-free"]),
+        _of(typed["unclaimed"]),
+    )
 
 
 def _of(frame: pl.DataFrame) -> Pieces:

@@ -32,7 +32,7 @@ def main_metrics(volume: VolumeScan) -> Table:
 def _main_rows(volume: VolumeScan) -> Iterator[tuple[str | Text, ...]]:
     wanted, last = (*VOLUME_WIDE, main_tree(volume.layout)), ""
     for metric in volume.metrics:
-        if metric.subject not in wanted or (metric.value is None and metric.note):
+        if metric.subject not in wanted or metric.value is None:
             continue
         if metric.subject != last:
             yield (Text(metric.subject, style="italic"),)

@@ -85,7 +85,8 @@ def volume_parts(volume: VolumeScan, *, explain: bool) -> Iterator[RenderableTyp
     yield bullets(story(volume))
     if volume.trees:
         yield tree_table(volume.trees)
-    yield space_line(volume)
+    if volume.space:
+        yield space_line(volume)
     yield explained_metrics(volume) if explain else main_metrics(volume)
     if volume.walk is not None:
         yield walk_line(volume.walk)

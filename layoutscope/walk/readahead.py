@@ -151,12 +151,15 @@ class ReadAhead:
         return 2 * self.size if self.size <= self.max_pages // 2 else self.max_pages
 
     def _cached_before(self, page: int) -> int:
+        """Count cached pages before one; the search's last page counts as missing even if it is not."""
         count = 0
-        while count < self.max_pages and count < page and self.cached[page - 1 - count]:
+        while count < self.max_pages - 1 and count < page and self.cached[page - 1 - count]:
             count += 1
         return count
 
     def _next_missing(self, page: int) -> int:
-        while page < self.n_pages and self.cached[page]:
+        """Find the first missing page from one on; the search's last page is returned even if it is cached."""
+        last = page + self.max_pages - 1
+        while page < last and page < self.n_pages and self.cached[page]:
             page += 1
         return page

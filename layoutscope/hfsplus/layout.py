@@ -63,7 +63,7 @@ def _nodes_of(volume: Volume, number: int | None, tree: Tree, first_row: int) ->
         "node_id": numbers,
         "image_offset": offset,
         "size_bytes": file.node_size_bytes,
-        "level": _nullable(table.height - 1, is_keyed),
+        "level": _nullable(table.height - 1, is_keyed & (table.height > 0)),
         "kind": (kind, NODE_KINDS),
         "num_records": _nullable(table.num_records, kind <= 3),
         "used_bytes": _nullable(used, is_keyed & (used >= 0)),

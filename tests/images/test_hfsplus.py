@@ -1,0 +1,298 @@
+"""Real HFS+ and HFSX volumes, against truth that comes from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import unicodedata
+from functools import cache
+
+import numpy as np
+import polars as pl
+import pytest
+
+from layoutscope.hfsplus.paths import entry_paths
+from layoutscope.hfsplus.reader import read_layout
+from layoutscope.image import RawFile, Window
+from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_HARD_LINK, FLAG_PRIVATE, TABLES
+
+DRIVER = ["hfsplus-4k", "hfsplus-b512-n4096", "hfsx-cs", "hfsplus-frag", "hfsplus-journaled-pop", "hfsplus-empty-plain"]
+AGED = ["hfsplus-20000-c00", "hfsplus-20000-c20"]
+APPLE = [
+    "hfsinspect_hfsj",
+    "slate_20121008",
+    "plaso_spotlight10.13",
+    "goapfsv2_hfs-basic",
+    "hdimac_hfsx_j",
+    "hfsinspect_MBR",
+]
+FIND_LETTERS = dict(
+    zip(("file", "directory", "symlink", "fifo", "socket", "char-device", "block-device"), "fdlpscb", strict=True)
+)
+FIRST_USER_CNID = 16
+
+
+@cache
+def layout_of(path, decoder="bulk", start=0, size=None):
+    source = RawFile(path)
+    return read_layout(Window(source, start, size or source.size_bytes - start), decoder=decoder)
+
+
+def image_name(name):
+    return f"{'aged' if name in AGED else 'driver'}/{name}.img"
+
+
+def apple_volume(shared, name):
+    """Facts of an Apple volume, and where its partition lies."""
+    facts = json.loads((shared / "images/apple/FACTS.json").read_text())
+    layout = next(item["layout"] for item in facts if item["id"] == name)
+    volume = next(item for item in layout["vols"] if item["fs"].startswith("HFS"))
+    size = next(part[1] for part in layout["parts"] if int(part[0], 0) == volume["off"])
+    return volume, size
+
+
+def extents_in_blocks(layout, file_id):
+    mine = layout.extents.filter(pl.col("file_id") == file_id)
+    block = layout.facts.block_size_bytes
+    return [[start // block, length // block] for start, length in mine["image_offset", "length_bytes"].rows()]
+
+
+@pytest.mark.parametrize("name", DRIVER + AGED)
+def test_volume_equals_its_truth(name, reference_image, truth):
+    """Special files, free space, trees and leaf order equal what an independent walker found."""
+    expected = json.loads(truth(f"{name}.img.gt.json"))
+    layout = layout_of(reference_image(image_name(name)))
+    assert layout.findings.is_empty()
+    assert layout.facts.block_size_bytes == expected["blocksize"]
+    assert layout.facts.size_bytes == expected["total_blocks"] * expected["blocksize"]
+    assert layout.free["length_bytes"].sum() == expected["free_blocks"] * expected["blocksize"]
+    for file_id, key in ((6, "allocation"), (3, "extents"), (4, "catalog"), (8, "attributes")):
+        assert extents_in_blocks(layout, file_id) == expected[key]["extents"]
+    is_folder = layout.entries["kind"] == "directory"
+    assert (is_folder.sum(), (~is_folder).sum()) == (expected["folders"] + 1, expected["files"])
+    for tree, key in (("extents-overflow", "extents"), ("catalog", "catalog"), ("attributes", "attributes")):
+        check_tree(layout, tree, expected[key])
+
+
+def check_tree(layout, tree, expected):
+    declared = next(facts for facts in layout.facts.trees if facts.tree == tree)
+    header = expected["btree"]
+    assert (declared.height, declared.root_node_id, declared.num_leaf_records) == tuple(
+        header[k] for k in ("depth", "root", "leafrecs")
+    )
+    nodes = layout.nodes.filter(pl.col("tree") == tree)
+    assert len(nodes) == header["total"]
+    assert (nodes["kind"] == "free").sum() == header["free"]
+    leaves = nodes.filter(pl.col("kind") == "leaf").sort("key_rank")
+    assert len(leaves) == expected["leaf"]["nodes"]
+    assert leaves["num_records"].sum() == expected["leaf"]["records"]
+    if len(leaves):
+        assert leaves["node_id"][0] == header["first"]
+        assert leaves["node_id"][-1] == header["last"]
+    ends = leaves["image_offset"] + leaves["size_bytes"]
+    following = leaves["image_offset"][1:]
+    assert (following == ends[:-1]).sum() == expected["leaf"]["physically_adjacent_next"]
+    assert (following < leaves["image_offset"][:-1]).sum() == expected["leaf"]["backward_jumps"]
+
+
+@pytest.mark.parametrize(
+    "name", ["hfsplus-4k", "hfsplus-b512-n4096", "hfsx-cs", "hfsplus-frag", "hfsplus-journaled-pop"]
+)
+def test_listing_equals_the_drivers(name, reference_image, truth):
+    """Paths, inode numbers, kinds, links, sizes and blocks are those that find shows on the mounted volume."""
+    layout = layout_of(reference_image(image_name(name)))
+    lines = truth(f"{name}.find.tsv.zst").decode("utf-8", "surrogateescape").split("\n")[:-1]
+    expected = {unicodedata.normalize("NFD", path): tuple(rest) for *rest, path in (line.split("\t") for line in lines)}
+    assert found_listing(layout) == expected
+
+
+def found_listing(layout):
+    """List as the Linux driver shows a volume: 2 more than its entries as a folder's size, blocks up to the end."""
+    entries = layout.entries.with_columns(path=entry_paths(layout.entries)).filter(pl.col("flags") & FLAG_PRIVATE == 0)
+    block = layout.facts.block_size_bytes
+    listing = {}
+    for row in entries.iter_rows(named=True):
+        is_folder = row["kind"] == "directory"
+        size = row["valence"] + 2 if is_folder else row["size_bytes"]
+        blocks = 0 if is_folder else -(-size // block) * block // 512
+        path = unicodedata.normalize("NFD", row["path"].replace("\0", "\u2400"))
+        listing[path] = tuple(map(str, (row["file_id"], FIND_LETTERS[row["kind"]], row["link_count"], size, blocks)))
+    return listing
+
+
+def test_fragmented_files_equal_filefrag(reference_image, truth):
+    """Every extent of the six fragmented files lies where the driver says, overflow extents included."""
+    layout = layout_of(reference_image("driver/hfsplus-frag.img"))
+    rows = [line.split("\t") for line in truth("hfsplus-frag.filefrag.tsv.zst").decode().splitlines()]
+    ids = dict(zip(entry_paths(layout.entries), layout.entries["file_id"], strict=True))
+    paths = {row[0] for row in rows}
+    assert len(paths) == 6
+    for path in paths:
+        expected = [tuple(map(int, row[1:])) for row in rows if row[0] == path]
+        mine = layout.extents.filter((pl.col("file_id") == ids[path]) & (pl.col("fork") == "data"))
+        found = mine["logical_offset", "image_offset", "length_bytes"].rows()
+        size = layout.entries.filter(pl.col("file_id") == ids[path])["size_bytes"].item()
+        assert cut_at(found, size) == cut_at(expected, size)
+
+
+def cut_at(extents, size):
+    """Cut extents at the end of the file's last block, as blocks behind it are not mapped."""
+    end = -(-size // 4096) * 4096
+    return [(at, where, min(length, end - at)) for at, where, length in extents if at < end]
+
+
+@pytest.mark.parametrize("name", APPLE)
+def test_apple_volume_has_its_facts(name, shared, reference_image):
+    """Counts of files, folders, links, forks, attributes and leaves equal the published facts."""
+    facts, size = apple_volume(shared, name)
+    layout = layout_of(reference_image(f"apple/{name}.raw"), start=facts["off"], size=size)
+    entries = layout.entries
+    is_folder = entries["kind"] == "directory"
+    assert layout.facts.image_offset == facts["off"]
+    assert layout.facts.variant == facts["fs"]
+    assert (~is_folder).sum() == facts["cat_files"]
+    assert is_folder.sum() == facts["cat_dirs"]
+    assert (entries["flags"] & FLAG_HARD_LINK != 0).sum() == facts["hardlinks"]
+    assert (entries["flags"] & FLAG_COMPRESSED != 0).sum() == facts["compressed"]
+    assert (entries["kind"] == "symlink").sum() == facts["symlinks"]
+    assert layout.extents.filter(pl.col("fork") == "resource")["file_id"].n_unique() == facts["rsrcforks"]
+    several = (
+        layout.extents.filter((pl.col("fork") == "data") & (pl.col("file_id") >= FIRST_USER_CNID))
+        .group_by("file_id")
+        .len()
+    )
+    assert (several["len"] > 1).sum() == facts["multiext"]
+    leaves = layout.nodes.filter(pl.col("kind") == "leaf")
+    assert (leaves["tree"] == "catalog").sum() == facts["leafnodes"]
+    assert leaves.filter(pl.col("tree") == "attributes")["num_records"].sum() == facts["xattr_recs"]
+    assert layout.free["length_bytes"].sum() == facts["free"] * facts["bs"]
+    expected = {"journal-replayed"} if name == "hfsinspect_hfsj" else set()
+    assert set(layout.findings["code"]) == expected
+
+
+@pytest.mark.parametrize("name", APPLE)
+def test_apple_volume_lists_like_fls(name, shared, reference_image, peer):
+    """Ids and paths are those of fls, which leaves out the root folder and adds files of its own."""
+    facts, size = apple_volume(shared, name)
+    path = reference_image(f"apple/{name}.raw")
+    layout = layout_of(path, start=facts["off"], size=size)
+    command = [peer("fls"), "-r", "-p", "-o", str(facts["off"] // 512), path]
+    lines = subprocess.run(command, capture_output=True, check=True).stdout.decode().splitlines()
+    peers = {}
+    for line in lines:
+        head, _, shown = line.partition("\t")
+        number = head.split()[1].rstrip(":").split("-")[0]
+        peers[unicodedata.normalize("NFD", shown)] = int(number)
+    expected = {shown: number for shown, number in peers.items() if number >= FIRST_USER_CNID}
+    entries = layout.entries.with_columns(path=entry_paths(layout.entries)).filter(pl.col("parent_id") != 1)
+    found = {
+        unicodedata.normalize("NFD", "".join("^" if ord(c) < 32 else c for c in row["path"])): row["file_id"]
+        for row in entries.iter_rows(named=True)
+    }
+    assert set(found) == set(expected)
+    links = {
+        shown for shown, row in zip(found, entries.iter_rows(named=True), strict=True) if row["link_id"] is not None
+    }
+    assert {shown: found[shown] for shown in set(found) - links} == {
+        shown: expected[shown] for shown in set(found) - links
+    }
+
+
+@pytest.mark.parametrize("name", ["hfsplus-200000-c00", "hfsplus-200000-c20"])
+def test_node_table_equals_the_traced_volumes(name, reference_image, truth):
+    """Every live node of a 1 TiB volume lies where an independent parse found it, with its place in the leaf chain."""
+    layout = layout_of(reference_image(f"aged/{name}.img"))
+    rows = [
+        line.split("\t") for line in truth(f"{name}.nodes.tsv.zst").decode().splitlines() if not line.startswith("#")
+    ]
+    names = {"catalog": "catalog", "extents": "extents-overflow", "attributes": "attributes"}
+    expected = {
+        (names[tree], int(number), int(offset), int(length), kind, int(rank) if kind == "leaf" else None)
+        for offset, length, tree, kind, _height, number, rank in rows
+        if tree in names and number != "-" and kind in ("leaf", "index", "header")
+    }
+    nodes = layout.nodes.filter(pl.col("kind").is_in(["leaf", "index", "header"])).with_columns(
+        rank=pl.when(pl.col("kind") == "leaf").then(pl.col("key_rank"))
+    )
+    found = set(nodes["tree", "node_id", "image_offset", "size_bytes", "kind", "rank"].rows())
+    assert len(expected) > 18_000
+    assert {row[:5] for row in found} == {row[:5] for row in expected}
+    in_chain = [
+        row[1]
+        for row in sorted((row for row in expected if row[4] == "leaf" and row[0] == "catalog"), key=lambda row: row[5])
+    ]
+    leaves = nodes.filter((pl.col("kind") == "leaf") & (pl.col("tree") == "catalog")).sort("rank")
+    assert leaves["node_id"].to_list() == in_chain
+
+
+@pytest.mark.parametrize("name", [*DRIVER, "hfsplus-20000-c20"])
+def test_both_decoders_agree(name, reference_image):
+    """Grammar and dtypes give the same tables, row for row."""
+    path = reference_image(image_name(name))
+    compare_layouts(layout_of(path), layout_of(path, "grammar"))
+
+
+@pytest.mark.parametrize("name", APPLE)
+def test_both_decoders_agree_on_apple_volumes(name, shared, reference_image):
+    """Grammar and dtypes give the same tables of volumes that macOS wrote, row for row."""
+    facts, size = apple_volume(shared, name)
+    path = reference_image(f"apple/{name}.raw")
+    start = facts["off"]
+    compare_layouts(layout_of(path, start=start, size=size), layout_of(path, "grammar", start, size))
+
+
+def compare_layouts(first, second):
+    assert first.facts == second.facts
+    for table in TABLES:
+        assert first.table(table).equals(second.table(table)), table
+
+
+def test_nodes_that_straddle_extents_are_joined(reference_image):
+    """Each node in several pieces adds up to its size and starts with a descriptor of its kind."""
+    path = reference_image("aged/hfsplus-20000-c20.img")
+    layout = layout_of(path)
+    pieces = layout.node_fragments.group_by("node_row", maintain_order=True).agg(
+        pl.col("length_bytes").sum(), pl.col("image_offset").first()
+    )
+    nodes = layout.nodes[pieces["node_row"].to_list()]
+    assert len(pieces) == 8
+    assert (pieces["length_bytes"] == nodes["size_bytes"]).all()
+    assert (pieces["image_offset"] == nodes["image_offset"]).all()
+
+
+def test_metadata_is_read_once(reference_image):
+    """Reading takes hardly more bytes than the metadata that it finds."""
+    source = RawFile(reference_image("aged/hfsplus-20000-c20.img"))
+    layout = read_layout(source)
+    assert source.counter.bytes < 1.1 * layout.facts.metadata_known_bytes
+    assert layout.facts.coverage == 1
+
+
+def test_pending_transactions_can_be_left_alone(shared, reference_image):
+    """Without replay the journal's contents are named and the blocks stay as they lie."""
+    path = reference_image("apple/hfsinspect_hfsj.raw")
+    layout = read_layout(RawFile(path), replay_journal=False)
+    assert layout.findings["code"].to_list() == ["journal-pending"]
+    # 227328 - 202240 by the journal header's end and start
+    assert "25,088 bytes" in layout.findings["message"].item()
+    assert layout.regions.filter(pl.col("type") == "journal")["image_offset", "length_bytes"].rows() == [
+        (12288, 524288)
+    ]
+
+
+def test_no_metadata_overlaps(reference_image):
+    """Nodes, regions, free space and extents of files share no byte on a sound volume."""
+    layout = layout_of(reference_image("aged/hfsplus-20000-c20.img"))
+    whole = layout.nodes.filter(~pl.col("row").is_in(layout.node_fragments["node_row"].to_list()))
+    parts = [
+        whole.select(at="image_offset", n="size_bytes"),
+        layout.node_fragments.select(at="image_offset", n="length_bytes"),
+        layout.regions.select(at="image_offset", n="length_bytes"),
+        layout.free.select(at="image_offset", n="length_bytes"),
+        layout.extents.filter(pl.col("file_id") >= FIRST_USER_CNID).select(at="image_offset", n="length_bytes"),
+    ]
+    pieces = pl.concat(parts).sort("at")
+    ends = (pieces["at"] + pieces["n"]).to_numpy()
+    # The alternate volume header lies in a block of its own that the allocation file calls used.
+    assert (pieces["at"].to_numpy()[1:] >= ends[:-1]).all()
+    assert int(np.sum(pieces["n"].to_numpy())) <= layout.facts.size_bytes

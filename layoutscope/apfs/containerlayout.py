@@ -12,7 +12,7 @@ from layoutscope.apfs.accounting import Account, balance, node_runs
 from layoutscope.apfs.container import read_object
 from layoutscope.apfs.facts import container_facts
 from layoutscope.apfs.nodetable import nodes_table, place
-from layoutscope.apfs.regions import Region, as_runs, free_table, from_runs, regions_table, rest
+from layoutscope.apfs.regions import Region, as_runs, free_table, from_runs, regions_table, rest, type_name
 from layoutscope.apfs.spaceman import Space, read_space
 from layoutscope.errors import FormatError
 from layoutscope.findings import from_error
@@ -123,20 +123,13 @@ def _checkpoint_regions(container: Container, trees: list[TreeNodes]) -> list[Re
         regions.append(Region(name, f"checkpoint {xid}" if name != "checkpoint-descriptor" else "unused", paddr))
     held = node_runs(trees, block_size)
     objects = [
-        Region("checkpoint-data", _type_name(item.type), item.paddr, item.size_bytes // block_size)
+        Region("checkpoint-data", type_name(item.type), item.paddr, item.size_bytes // block_size)
         for item in container.checkpoint.ephemerals.values()
     ]
     objects = [region for region in objects if not len(intervals.intersect(as_runs([region]), held))]
     ring = intervals.runs_of(container.data_paddrs.astype(np.int64), np.ones(len(container.data_paddrs), np.int64))
     taken = intervals.union([held, as_runs(objects)])
     return regions + objects + rest("checkpoint-data", "unused", ring, taken)
-
-
-def _type_name(kind: int) -> str:
-    try:
-        return grammar.ApfsObject.ObjectType(kind).name.replace("_", "-")
-    except ValueError:
-        return f"type {kind:#x}"
 
 
 def devices(container: Container) -> NDArray[np.int64]:

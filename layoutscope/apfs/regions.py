@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from layoutscope.apfs import intervals
+from layoutscope.ondisk import grammar
 from layoutscope.tables import build_table
 
 if TYPE_CHECKING:
@@ -25,6 +26,14 @@ class Region(NamedTuple):
     owner: str
     paddr: int
     num_blocks: int = 1
+
+
+def type_name(kind: int) -> str:
+    """Return the name of an object type, for regions."""
+    try:
+        return grammar.ApfsObject.ObjectType(kind).name.replace("_", "-")
+    except ValueError:
+        return f"type {kind:#x}"
 
 
 def as_runs(regions: Sequence[Region]) -> NDArray[np.int64]:

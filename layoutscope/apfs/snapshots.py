@@ -6,7 +6,7 @@ as of the snapshot's transaction; data that left the live volume stand in an ext
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,7 +85,7 @@ def open_snapshot(blocks: Blocks, volume: Volume, snapshot: Snapshot) -> Volume:
     if paddr:
         superblock = read_object(blocks, grammar.ApfsVolume.ApfsSuperblock, paddr, f"superblock of {snapshot.view}")
     view = omaps.view_at(volume.omap, snapshot.xid)
-    return Volume(volume.number, superblock, paddr, snapshot.xid, volume.omap_header, volume.omap, view, volume.seal)
+    return replace(volume, superblock=superblock, paddr=paddr, xid=snapshot.xid, view=view)
 
 
 def read_extent_references(

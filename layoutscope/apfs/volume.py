@@ -16,7 +16,7 @@ from layoutscope.apfs import omap as omaps
 from layoutscope.apfs.btree import TreeSource, lead_type, read_levels
 from layoutscope.apfs.container import read_object
 from layoutscope.apfs.fsrecords import RecordTables
-from layoutscope.apfs.nodes import TreeNodes, batch_columns, join
+from layoutscope.apfs.nodes import TreeNodes, batch_columns, join, read_nodes
 from layoutscope.errors import FormatError
 from layoutscope.findings import from_error
 from layoutscope.ondisk import grammar
@@ -68,6 +68,8 @@ class Volume:
         All versions of all objects.
     view : OmapView
         Those of this state.
+    omap_snapshots : TreeNodes
+        Tree of the snapshots that the object map knows.
     seal : Seal or None
         Of a sealed volume.
     """
@@ -79,6 +81,7 @@ class Volume:
     omap_header: Any
     omap: ObjectMap
     view: OmapView
+    omap_snapshots: TreeNodes
     seal: Seal | None = None
 
     @property
@@ -134,7 +137,17 @@ def open_state(
     omap = omaps.read_omap("omap", blocks, decoder, header.tree_oid, xid, findings)
     view = omaps.view_at(omap, xid)
     seal = read_seal(blocks, view, superblock, findings) if superblock.is_sealed else None
-    return Volume(number, superblock, paddr, xid, header, omap, view, seal)
+    snapshots = read_physical_nodes(blocks, decoder, "omap-snapshots", header.snapshot_tree_oid, xid, findings)
+    return Volume(number, superblock, paddr, xid, header, omap, view, snapshots, seal)
+
+
+def read_physical_nodes(
+    blocks: Blocks, decoder: Decoder, tree: str, root_oid: int, xid: int, findings: list[Finding]
+) -> TreeNodes:
+    """Read the nodes of a physical tree; none if the root's address is 0."""
+    if not root_oid:
+        return join(tree, [])
+    return read_nodes(TreeSource(tree, blocks, decoder, root_oid, None, *lead_type(tree), xid), findings)[0]
 
 
 def read_seal(blocks: Blocks, view: OmapView, superblock: Any, findings: list[Finding]) -> Seal | None:

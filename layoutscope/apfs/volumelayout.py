@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
@@ -14,7 +14,7 @@ from layoutscope.apfs.entries import entries_table
 from layoutscope.apfs.extents import extents_table, streams
 from layoutscope.apfs.facts import volume_facts
 from layoutscope.apfs.nodetable import nodes_table, place
-from layoutscope.apfs.regions import Region, as_runs, regions_table, rest
+from layoutscope.apfs.regions import Region, as_runs, regions_table, rest, type_name
 from layoutscope.apfs.volume import Tree, read_fs_tree, read_physical_tree
 from layoutscope.tables import VolumeLayout, build_table, findings_table
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
     from layoutscope.apfs.container import Container
     from layoutscope.apfs.crypto import Cipher
-    from layoutscope.apfs.fsrecords import Columns
     from layoutscope.apfs.nodes import TreeNodes
     from layoutscope.apfs.snapshots import Snapshot
     from layoutscope.apfs.volume import Volume
     from layoutscope.findings import Finding
 
-FS, EXTENTREF, SNAPMETA = 1, 2, 3
+FS: Final = 1
+PHYSICAL: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +66,14 @@ class VolumeParts:
 
     def claims(self, block_size: int) -> list[NDArray[np.int64]]:
         """Sets of blocks that the volume uses."""
-        trees = [self.volume.omap.nodes, *(tree.nodes for tree in self._trees())]
+        trees = [*self.live_trees(), *(tree.nodes for tree in self.snapshot_extents)]
         trees += [view.nodes for view in self.views]
         return [node_runs(trees, block_size), as_runs(self.regions), self.data_runs(), self.file_runs(block_size)]
 
-    def _trees(self) -> list[Tree]:
-        return [self.fs, self.extentref, self.snapmeta, *self.snapshot_extents]
+    def live_trees(self) -> list[TreeNodes]:
+        """Nodes of the trees of this state; the object map comes first."""
+        volume = self.volume
+        return [volume.omap.nodes, self.fs.nodes, self.extentref.nodes, self.snapmeta.nodes, volume.omap_snapshots]
 
     def data_runs(self) -> NDArray[np.int64]:
         """Blocks of data that the live volume or a snapshot refers to."""
@@ -119,49 +121,53 @@ def read_parts(
     references = [
         snapshots.read_extent_references(blocks, decoder, snapshot, newest, findings) for snapshot, _ in opened
     ]
-    regions = volume_regions(container, volume, listed)
+    claimed = [fs.nodes, *(view.nodes for view in views)]
+    regions = volume_regions(container, volume, [state for _, state in opened], claimed)
     return VolumeParts(volume, fs, extentref, snapmeta, listed, views, references, regions, findings)
 
 
-def volume_regions(container: Container, volume: Volume, listed: list[Snapshot]) -> list[Region]:
-    """Metadata of a volume outside its trees."""
-    superblock = volume.superblock
-    regions = [
-        Region("volume-superblock", "volume superblock", volume.paddr),
-        Region("object-map", "volume object map", superblock.omap_oid),
-    ]
-    regions += [
-        Region("volume-superblock", item.view, item.sblock_paddr)
-        for item in listed
-        if item.sblock_paddr and item.sblock_paddr != volume.paddr
-    ]
-    return regions + virtual_regions(volume)
+def volume_regions(
+    container: Container, volume: Volume, states: list[Volume], claimed: list[TreeNodes]
+) -> list[Region]:
+    """Metadata of a volume and its snapshots outside their trees, each block once."""
+    regions = [Region("object-map", "volume object map", volume.superblock.omap_oid)]
+    for state in (volume, *states):
+        owner = "live" if state is volume else f"snapshot of xid {state.xid}"
+        regions.append(Region("volume-superblock", owner, state.paddr))
+    regions += virtual_regions(container, volume, claimed)
+    first = {region.paddr: region for region in reversed(regions)}
+    return list(first.values())
 
 
-def virtual_regions(volume: Volume) -> list[Region]:
-    """Single virtual objects that a volume's superblock names."""
-    superblock = volume.superblock
-    named = {
-        "encryption-state": superblock.er_state_oid,
-        "snapshot-metadata": superblock.snap_meta_ext_oid,
-        "integrity-metadata": superblock.integrity_meta_oid,
-    }
-    wanted = {kind: oid for kind, oid in named.items() if oid}
-    if not wanted:
+def virtual_regions(container: Container, volume: Volume, claimed: list[TreeNodes]) -> list[Region]:
+    """Objects of the object map that are no nodes of a tree that was read, by the type in their header.
+
+    Such are the state of an encryption, facts about a snapshot, the seal; and, on a locked volume, all nodes.
+    """
+    blocks, omap = container.blocks, volume.omap
+    known = np.concatenate([nodes.paddr for nodes in claimed])
+    rows = np.flatnonzero(~omap.is_deleted & ~np.isin(omap.paddr, known))
+    rows = rows[blocks.readable(omap.paddr[rows], blocks.block_size)]
+    if not len(rows):
         return []
-    found = volume.view.find(np.array(list(wanted.values()), np.uint64))
-    return [
-        Region(kind, f"object {oid}", int(found.paddr[row]))
-        for row, (kind, oid) in enumerate(wanted.items())
-        if not found.is_missing[row]
+    heads = blocks.read(omap.paddr[rows], blocks.block_size)
+    starts = np.arange(len(rows), dtype=np.int64) * blocks.block_size
+    kinds = container.decoder.columns("apfs_object.obj_phys", heads.reshape(-1), starts, ("type",))["type"]
+    names = [
+        "locked" if encrypted else type_name(kind)
+        for kind, encrypted in zip(kinds.tolist(), omap.is_encrypted[rows].tolist(), strict=True)
     ]
+    columns = (omap.oid[rows], omap.xid[rows], omap.paddr[rows], omap.size_bytes[rows] // blocks.block_size)
+    items = zip(names, *(column.tolist() for column in columns), strict=True)
+    return [Region(name, f"object {oid}, xid {xid}", paddr, count) for name, oid, xid, paddr, count in items]
 
 
 def build_layout(container: Container, parts: VolumeParts, stack: tuple[str, ...], view: str) -> VolumeLayout:
     """Put what was read of a volume into tables."""
     blocks, volume = container.blocks, parts.volume
-    trees = [volume.omap.nodes, parts.fs.nodes, parts.extentref.nodes, parts.snapmeta.nodes]
-    placed = place([(trees[0], -1), (trees[1], 0), (trees[2], -1), (trees[3], -1), *_extra_trees(parts, trees)])
+    trees = parts.live_trees()
+    maps = [0 if nodes.tree == "fs" else PHYSICAL for nodes in trees]
+    placed = place([*zip(trees, maps, strict=True), *_extra_trees(parts, trees)])
     first_row = placed[FS].first_row
     records = parts.fs.records
     extents = extents_table(
@@ -174,7 +180,7 @@ def build_layout(container: Container, parts: VolumeParts, stack: tuple[str, ...
         is_encrypted=not volume.superblock.is_unencrypted,
     )
     entries = entries_table(records, parts.fs.nodes, first_row, volume.number, parts.findings)
-    nodes = nodes_table(placed, blocks, volume.number, num_live=4)
+    nodes = nodes_table(placed, blocks, volume.number, num_live=len(trees))
     held = rest("snapshot-data", "extent references", parts.data_runs(), parts.file_runs(blocks.block_size))
     return VolumeLayout(
         facts=volume_facts(container, volume, stack, trees, view, _details(parts), _coverage(parts, nodes)),
@@ -197,7 +203,7 @@ def _extra_trees(parts: VolumeParts, live: list[TreeNodes]) -> list[tuple[TreeNo
         fresh = snapshots.new_nodes(known, view.nodes)
         extra.append((take_nodes(view.nodes, fresh), 0))
         known = np.concatenate([known, view.nodes.paddr[fresh]])
-    return extra + [(tree.nodes, -1) for tree in parts.snapshot_extents]
+    return extra + [(tree.nodes, PHYSICAL) for tree in parts.snapshot_extents]
 
 
 def take_nodes(nodes: TreeNodes, chosen: NDArray[np.int64]) -> TreeNodes:

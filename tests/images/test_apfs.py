@@ -131,7 +131,15 @@ def test_every_live_node_stands_at_the_address_of_the_truth(layouts, truth, imag
 @pytest.mark.parametrize("name", [name for name in DRIVER if name != "apfs-empty"])
 def test_paths_are_those_that_the_driver_lists(layouts, truth, name):
     """Every path has the inode, type, links and size that the mounted volume showed."""
-    kinds = {"d": "directory", "f": "file", "l": "symlink", "p": "fifo", "c": "char-device", "b": "block-device", "s": "socket"}
+    kinds = {
+        "d": "directory",
+        "f": "file",
+        "l": "symlink",
+        "p": "fifo",
+        "c": "char-device",
+        "b": "block-device",
+        "s": "socket",
+    }
     expected = {}
     for line in truth(f"{name}.find.tsv.zst").decode().splitlines():
         inode, kind, links, size, _, path = line.split("\t")
@@ -150,10 +158,15 @@ def test_extents_are_those_that_the_kernel_maps(layouts, truth):
     volume = layouts("driver/apfs-frag.img")[1]
     ids = {path: row[0] for path, row in paths_of(volume.entries).items()}
     expected = pl.read_csv(
-        truth("apfs-frag.filefrag.tsv.zst"), separator="\t", has_header=False, new_columns=["path", "logical", "physical", "length"]
+        truth("apfs-frag.filefrag.tsv.zst"),
+        separator="\t",
+        has_header=False,
+        new_columns=["path", "logical", "physical", "length"],
     )
     for (path,), wanted in expected.group_by("path"):
-        rows = volume.extents.filter((pl.col("file_id") == ids[path]) & (pl.col("flags") & 4 == 0)).sort("logical_offset")
+        rows = volume.extents.filter((pl.col("file_id") == ids[path]) & (pl.col("flags") & 4 == 0)).sort(
+            "logical_offset"
+        )
         found = merged(rows["logical_offset"].to_list(), rows["image_offset"].to_list(), rows["length_bytes"].to_list())
         rows = wanted.sort("logical")
         assert found == merged(rows["logical"].to_list(), rows["physical"].to_list(), rows["length"].to_list())
@@ -203,7 +216,9 @@ def test_apple_images_hold_what_their_superblock_counts(layouts, name):
 
 def all_images() -> list[tuple[str, int]]:
     """Every APFS image that needs no key, with the place of its container."""
-    return [(image_of(name), 0) for name in DRIVER + AGED] + [(f"apple/{name}.raw", row[0]) for name, row in APPLE.items()]
+    return [(image_of(name), 0) for name in DRIVER + AGED] + [
+        (f"apple/{name}.raw", row[0]) for name, row in APPLE.items()
+    ]
 
 
 @pytest.mark.parametrize(("image", "offset"), all_images())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from layoutscope.errors import ImageError, UnsupportedError, UsageError
 from layoutscope.partition.probe import probe
 from layoutscope.partition.tables import VolumeCandidate
+from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,7 +105,7 @@ def _stacks(found: Sequence[VolumeCandidate]) -> str:
 
 
 def _list(found: Sequence[VolumeCandidate]) -> str:
-    return "; ".join(" > ".join(candidate.stack) for candidate in found[:8])
+    return "; ".join(f"{' > '.join(item.stack)} ({format_bytes(item.size_bytes)})" for item in found[:8])
 
 
 def select_name(names: Sequence[str], wanted: str) -> int:

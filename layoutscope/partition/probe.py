@@ -57,10 +57,17 @@ def probe(source: Source, image_offset: int, size_bytes: int) -> Content:
         Of kind ``unknown`` if nothing is recognised.
     """
     stretch = Window(source, image_offset, size_bytes)
+    content = _hfs_or_apfs(stretch) or _foreign(stretch) or _unknown(stretch)
+    return content._replace(findings=_unread_start(stretch) + content.findings)
+
+
+def _unread_start(stretch: Window) -> tuple[Finding, ...]:
+    """Report that the sectors were never read by which most contents are told."""
     try:
-        return _hfs_or_apfs(stretch) or _foreign(stretch) or _unknown(stretch)
+        stretch.read(0, min(2 * HEADER_OFFSET, stretch.size_bytes))
     except UnreadError as error:
-        return _unknown(stretch)._replace(findings=(from_error(error, code="unread-area"),))
+        return (from_error(error, code="unread-area"),)
+    return ()
 
 
 def _unknown(stretch: Window) -> Content:
@@ -144,8 +151,8 @@ def _parse(stretch: Window, cls: type[Any], type_name: str, volume_offset: int) 
     length = bulk.size(type_name)
     if not 0 <= volume_offset <= stretch.size_bytes - length:
         return None
-    data = stretch.read(volume_offset, length)
     try:
+        data = stretch.read(volume_offset, length)
         return grammar.parse(cls, data, structure=type_name, image_offset=stretch.origin + volume_offset)
     except FormatError:
         return None

@@ -6,7 +6,7 @@ import pytest
 from layoutscope.image import MemorySource
 from layoutscope.image.ddrescue import RescuedSource
 from layoutscope.partition import find_volumes
-from tests.unit.partition.builders import Disk, apfs, apm, hfs_plus, wrapper
+from tests.unit.partition.builders import HFS, Disk, apfs, apm, gpt_disk, gpt_entry, hfs_plus, wrapper
 
 MIB = 1024**2
 
@@ -129,10 +129,33 @@ def test_tiny_images_hold_nothing():
 
 
 def test_an_unread_start_is_told():
-    """Where the first sectors were never read from the disk nothing is claimed about them."""
+    """Where the first sectors were never read from the disk the copy of the header tells what lies there."""
     disk = Disk(MIB)
     hfs_plus(disk, 0, MIB)
     source = RescuedSource(MemorySource(bytes(disk.data)), np.array([[0, 4096]]))
     found = find_volumes(source)
+    assert [item.kind for item in found.candidates] == ["hfsplus"]
+    assert [(item.code, item.image_offset) for item in found.findings] == [
+        ("unread-area", 0),
+        ("volume-header-lost", 1024),
+    ]
+
+
+def test_nothing_is_claimed_about_unread_sectors():
+    """With both headers unread the volume is unknown, though the file still holds them."""
+    disk = Disk(MIB)
+    hfs_plus(disk, 0, MIB)
+    source = RescuedSource(MemorySource(bytes(disk.data)), np.array([[1024, 512], [MIB - 1024, 512]]))
+    found = find_volumes(source)
     assert [item.kind for item in found.candidates] == ["unknown"]
-    assert "unread-area" in [item.code for item in found.findings]
+    assert [(item.code, item.image_offset) for item in found.findings] == [("unread-area", 1024)]
+
+
+def test_a_gpt_whose_header_is_unread_is_replaced():
+    """A bad sector under the primary header leads to the backup."""
+    disk = gpt_disk(4 * MIB, [gpt_entry(HFS, 2048, 4095)])
+    hfs_plus(disk, MIB, MIB)
+    source = RescuedSource(MemorySource(bytes(disk.data)), np.array([[512, 512]]))
+    found = find_volumes(source)
+    assert [item.image_offset for item in found.readable] == [MIB]
+    assert [item.code for item in found.findings] == ["gpt-primary-damaged"]

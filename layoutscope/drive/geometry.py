@@ -80,6 +80,7 @@ def build_surface(profile: DriveProfile, first_lbn: int, last_lbn: int) -> surfa
         guess_shift=shift,
         seek=np.rint(seek_curve(profile, cylinders) * ticks_per_ms).astype(np.int64),
         bus_sector=round(bus_ms(profile) * ticks_per_ms),
+        start_anywhere=int(profile.number("start_anywhere", 0)),
         segment_sectors=segment_sectors(profile),
         behind_sectors=behind_sectors(profile),
         join=("never", "next-sector", "window").index(profile.text("join", "window")),

@@ -29,6 +29,7 @@ from layoutscope.drive.surface import (
     TRACK_SECTORS,
     Surface,
     move_ticks,
+    read_anywhere,
     read_on,
     run_at,
     wait_ticks,
@@ -193,9 +194,12 @@ def read_medium(drive: Drive, lbn: int, stop: int, times: NDArray[np.int64]) -> 
     times[SEEK] = move_ticks(surface, arm[RUN], run)
     times[TRAVEL] = abs(surface.runs[arm[RUN], CYLINDER] - surface.runs[run, CYLINDER])
     there = arm[FREE] + surface.read_miss + times[SEEK]
-    times[LATENCY] = wait_ticks(surface, run, lbn, there)
-    begin = there + times[LATENCY]
-    end, last = read_on(surface, run, lbn, stop, begin)
+    if surface.start_anywhere:
+        begin, end, last = read_anywhere(surface, run, lbn, stop, there)
+    else:
+        begin = there + wait_ticks(surface, run, lbn, there)
+        end, last = read_on(surface, run, lbn, stop, begin)
+    times[LATENCY] = begin - there
     times[TRANSFER] = end - begin
     arm[RUN] = last
     go_on(drive, stop, end)
@@ -359,9 +363,10 @@ def queued_loop(
     return int(now)
 
 
-def new_arms(drives: int, num_segments: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the state of drives that stand at their first track with empty buffers."""
+def new_arms(surface: Surface, drives: int, num_segments: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the state of drives that stand at their outermost track with empty buffers."""
     arms = np.zeros((drives, 8), np.int64)
+    arms[:, RUN] = np.argmin(surface.runs[:-1, CYLINDER])
     arms[:, ACTIVE] = -1
     segments = np.zeros((drives, num_segments, 3), np.int64)
     segments[:, :, BEGIN] = 1
@@ -369,8 +374,8 @@ def new_arms(drives: int, num_segments: int) -> tuple[NDArray[np.int64], NDArray
 
 
 HELPERS = (
-    run_at, move_ticks, wait_ticks, read_on, aim, look_ahead, keep, set_limit, give_up, fill, reaches, find_segment,
-    oldest_segment, go_on, read_medium, read_part, serve, approach,
+    run_at, move_ticks, wait_ticks, read_on, read_anywhere, aim, look_ahead, keep, set_limit, give_up, fill, reaches,
+    find_segment, oldest_segment, go_on, read_medium, read_part, serve, approach,
 )  # fmt: skip
 
 

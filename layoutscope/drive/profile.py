@@ -47,6 +47,7 @@ FIGURES: Final[Mapping[str, str]] = {
     "segment_sectors": "sectors a segment holds",
     "look_ahead": "how far the drive reads on: to the end of the `track`, until the `segment` is full, or `none`",
     "join": "reads that may wait for the look-ahead: `never`, at the `next-sector`, in the whole `window` ahead",
+    "start_anywhere": "1: of the sectors wanted from a track the drive begins with whichever comes first",
     "queue_window": "commands among which the drive chooses the nearest",
     "latency_bytes": "read sizes of the latency table",
     "latency_us": "latencies of single random reads of these sizes",

@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.drive.profile import DriveProfile
+    from layoutscope.drive.surface import Surface
     from layoutscope.walk.trace import AccessTrace
 
-COMPILE_FROM: Final = 10_000
-"""Steps from which compiling the loop pays."""
+COMPILE_FROM: Final = 400_000
+"""Work from which loading the compiled loop pays: reads, each with its scan of the buffer's segments."""
+STEP_WORK: Final = 8
 
 
 def service(
@@ -135,9 +137,9 @@ def run_disks(
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """Run the closed loop, compiled where it is long."""
     times, outcomes = np.zeros((len(pieces), 5), np.int64), np.zeros(len(pieces), np.uint8)
-    loop = hdd.compiled(hdd.closed_loop) if len(pieces) > COMPILE_FROM else hdd.closed_loop
-    state = hdd.new_arms(num_drives, num_segments(disk))
-    loop(touched_surface(disk, pieces), *state, pieces, think, angle, times, outcomes)
+    loop = hdd.compiled(hdd.closed_loop) if is_long(disk, len(pieces)) else hdd.closed_loop
+    surface = touched_surface(disk, pieces)
+    loop(surface, *hdd.new_arms(surface, num_drives, num_segments(disk)), pieces, think, angle, times, outcomes)
     return times, outcomes
 
 
@@ -149,10 +151,16 @@ def run_queue(
         raise UsageError("a queue is modelled for single drives and for flash only")
     window = min(int(disk.number("queue_window", 1)), queue_depth)
     times, outcomes = np.zeros((len(pieces), 5), np.int64), np.zeros(len(pieces), np.uint8)
-    loop = hdd.compiled(hdd.queued_loop) if len(pieces) * window > COMPILE_FROM else hdd.queued_loop
-    state = hdd.new_arms(1, num_segments(disk))
-    loop(touched_surface(disk, pieces), *state, pieces, np.zeros(window, np.int64), angle, times, outcomes)
+    loop = hdd.compiled(hdd.queued_loop) if is_long(disk, len(pieces) * window) else hdd.queued_loop
+    surface = touched_surface(disk, pieces)
+    state = hdd.new_arms(surface, 1, num_segments(disk))
+    loop(surface, *state, pieces, np.zeros(window, np.int64), angle, times, outcomes)
     return times, outcomes
+
+
+def is_long(disk: DriveProfile, steps: int) -> bool:
+    """Tell whether a loop is long enough to be compiled."""
+    return steps * (STEP_WORK + num_segments(disk)) > COMPILE_FROM
 
 
 def touched_surface(disk: DriveProfile, pieces: NDArray[np.int64]) -> Surface:

@@ -39,6 +39,8 @@ class Surface(NamedTuple):
         Ticks of a sector from the buffer to the host.
     read_miss, read_hit : int
         Ticks of overhead of a read from the medium (before the arm moves), of one that the buffer serves.
+    start_anywhere : int
+        1: of what it wants from a track the drive begins with whichever sector comes first.
     segment_sectors : int
         Size of a buffer segment; 0: no buffer.
     behind_sectors : int
@@ -56,6 +58,7 @@ class Surface(NamedTuple):
     bus_sector: int
     read_miss: int
     read_hit: int
+    start_anywhere: int
     segment_sectors: int
     behind_sectors: int
     join: int
@@ -104,3 +107,35 @@ def read_on(surface: Surface, run: int, lbn: int, stop: int, now: int) -> tuple[
         run += 1
         now += wait_ticks(surface, run, lbn, now)
     return int(now + (stop - lbn) * runs[run, SECTOR]), run
+
+
+def read_anywhere(surface: Surface, run: int, lbn: int, stop: int, now: int) -> tuple[int, int, int]:
+    """Read sectors `lbn` to `stop`, of each track what comes under the head first, from now.
+
+    A head that comes down amid the wanted sectors of a track has them all after one turn.
+
+    Returns
+    -------
+    begin, end, run : int
+        When the first sector that is read begins, the end of the last, and the run that holds the last.
+    """
+    runs = surface.runs
+    begin = -1
+    while True:
+        sector = runs[run, SECTOR]
+        end = min(stop, runs[run + 1, LBN])
+        wait = wait_ticks(surface, run, lbn, now)
+        behind = -(-(TURN - wait) // sector)
+        if wait > 0 and behind < end - lbn:
+            start = now + wait - TURN + behind * sector
+            done = start + TURN
+        else:
+            start = now + wait
+            done = start + (end - lbn) * sector
+        if begin < 0:
+            begin = start
+        if end == stop:
+            return int(begin), int(done), run
+        lbn = end
+        now = done + move_ticks(surface, run, run + 1)
+        run += 1

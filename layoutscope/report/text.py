@@ -52,8 +52,13 @@ def print_scan(result: ScanResult, console: Console, *, explain: bool = False) -
     explain : bool
         Whether every metric of every tree is shown with its definition and source.
     """
+    print_parts(scan_parts(result, explain=explain), console)
+
+
+def print_parts(parts: Iterator[RenderableType], console: Console) -> None:
+    """Print parts one below the other, without the spaces that tables end their lines with."""
     with console.capture() as captured:
-        for part in scan_parts(result, explain=explain):
+        for part in parts:
             console.print(part)
     console.file.write("\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n")
 

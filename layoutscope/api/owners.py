@@ -1,0 +1,112 @@
+"""The reverse look-up: from a byte of the image to tree, node, file and path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from layoutscope.api.paths import paths_of
+from layoutscope.report.inspection import Owner
+
+if TYPE_CHECKING:
+    from layoutscope.tables import VolumeLayout
+
+Row = dict[str, Any]
+
+_SIZES: Final = {"nodes": "size_bytes", "regions": "length_bytes", "extents": "length_bytes", "free": "length_bytes"}
+_WORDS: Final = {"nodes": "node", "regions": "region", "extents": "file data", "free": "free space"}
+_MOST_PATHS: Final = 8
+
+
+def owners_at(layout: VolumeLayout, at: int) -> list[tuple[str, Row]]:
+    """List the rows of all tables that cover a byte, as table and row."""
+    pieces = _covering(layout.node_fragments, "length_bytes", at)
+    split = layout.nodes.filter(pl.col("row").is_in(pieces["node_row"].to_list()))
+    whole = _covering(layout.nodes, "size_bytes", at).join(
+        layout.node_fragments, left_on="row", right_on="node_row", how="anti"
+    )
+    found = [("nodes", row) for frame in (whole, split) for row in frame.iter_rows(named=True)]
+    for table in ("regions", "extents", "free"):
+        rows = _covering(layout.table(table), _SIZES[table], at).iter_rows(named=True)
+        found += [(table, row) for row in rows]
+    return found
+
+
+def _covering(frame: pl.DataFrame, size: str, at: int) -> pl.DataFrame:
+    start = pl.col("image_offset")
+    return frame.filter((start <= at) & (at < start + pl.col(size)))
+
+
+def row_owner(layout: VolumeLayout, table: str, row: Row, at: int | None) -> Owner:
+    """Say what a row is; `at` is the byte that was asked for."""
+    describe = {"nodes": _node_facts, "regions": _region_facts, "extents": _extent_facts, "free": _free_facts}[table]
+    facts = describe(layout, row)
+    if at is not None:
+        facts.append((f"byte of this {_WORDS[table]}", f"{at - row['image_offset']:,}"))
+    return Owner(volume_name(layout), _WORDS[table], row["image_offset"], row[_SIZES[table]], tuple(facts))
+
+
+def volume_name(layout: VolumeLayout) -> str:
+    """Name a volume by its layers and its own name."""
+    own = f' "{layout.facts.name}"' if layout.facts.name else ""
+    return " > ".join(layout.facts.stack) + own
+
+
+def _node_facts(layout: VolumeLayout, row: Row) -> list[tuple[str, str]]:
+    names = (
+        "tree",
+        "node_id",
+        "kind",
+        "level",
+        "num_records",
+        "used_bytes",
+        "free_bytes",
+        "xid",
+        "key_rank",
+        "state",
+        "valid",
+    )
+    facts = [(name.replace("_", " "), str(row[name])) for name in names if row[name] is not None]
+    for name in ("parent_row", "omap_leaf_row"):
+        if row[name] is not None:
+            other = layout.nodes.filter(pl.col("row") == row[name]).row(0, named=True)
+            facts.append((name.removesuffix("_row").replace("_", " "), f"{other['tree']}:{other['node_id']}"))
+    return facts
+
+
+def _region_facts(_layout: VolumeLayout, row: Row) -> list[tuple[str, str]]:
+    return [("type", str(row["type"])), ("owner", row["owner"] or "-")]
+
+
+def _free_facts(_layout: VolumeLayout, _row: Row) -> list[tuple[str, str]]:
+    return []
+
+
+def _extent_facts(layout: VolumeLayout, row: Row) -> list[tuple[str, str]]:
+    facts = [
+        ("file", str(row["file_id"])),
+        ("fork", str(row["fork"])),
+        ("from byte of the fork", f"{row['logical_offset']:,}"),
+    ]
+    return facts + _paths(layout, row["file_id"])
+
+
+def _paths(layout: VolumeLayout, file_id: int) -> list[tuple[str, str]]:
+    return [("path", path) for path in paths_of(layout, file_id)[:_MOST_PATHS]]
+
+
+def file_owner(layout: VolumeLayout, file_id: int) -> Owner:
+    """Say what a file is: its names, sizes, extents and the nodes with its records."""
+    entry = layout.entries.filter(pl.col("file_id") == file_id).head(1)
+    names = ("kind", "size_bytes", "link_count", "parent_id", "create_time", "modify_time")
+    row = entry.row(0, named=True) if not entry.is_empty() else {}
+    facts = [("file", str(file_id)), *_paths(layout, file_id)]
+    facts += [(name.replace("_", " "), str(row[name])) for name in names if row.get(name) is not None]
+    extents = layout.extents.filter((pl.col("file_id") == file_id) & pl.col("image_offset").is_not_null())
+    facts += [
+        (f"extent of {item['fork']}", f"byte {item['image_offset']:,}, {item['length_bytes']:,} bytes")
+        for item in extents.head(64).iter_rows(named=True)
+    ]
+    first = extents["image_offset"][0] if extents.height else layout.facts.image_offset
+    return Owner(volume_name(layout), "file", first, int(extents["length_bytes"].sum()), tuple(facts))

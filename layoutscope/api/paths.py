@@ -1,0 +1,75 @@
+"""Paths and ids: which file a path names, and which paths a file has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from layoutscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from layoutscope.tables import VolumeLayout
+
+ROOT_ID: Final = 2
+"""Of the root directory, in both file systems."""
+
+MOST_LEVELS: Final = 4096
+"""A path with more names leads in a circle."""
+
+
+def resolve(layout: VolumeLayout, path: str) -> int | None:
+    """Find the id of the file at a path from the root; None where there is none.
+
+    Names are compared as they are, without regard to case only where the volume does so and no name matches exactly.
+    """
+    file_id = ROOT_ID
+    for name in [part for part in path.split("/") if part not in ("", ".")]:
+        child = _child(layout, file_id, name)
+        if child is None:
+            return None
+        file_id = child
+    return file_id
+
+
+def _child(layout: VolumeLayout, parent_id: int, name: str) -> int | None:
+    inside = layout.entries.filter(pl.col("parent_id") == parent_id)
+    found = inside.filter(pl.col("name") == name)
+    if found.is_empty() and not layout.facts.case_sensitive:
+        found = inside.filter(pl.col("name").str.to_lowercase() == name.lower())
+    return None if found.is_empty() else int(found["file_id"][0])
+
+
+def paths_of(layout: VolumeLayout, file_id: int) -> list[str]:
+    """List the paths of a file; several with hard links, none where nothing names it."""
+    if file_id == ROOT_ID:
+        return ["/"]
+    rows = layout.entries.filter(pl.col("file_id") == file_id).select("parent_id", "name")
+    return [f"{_directory(layout, parent_id)}/{name or '?'}" for parent_id, name in rows.iter_rows()]
+
+
+def _directory(layout: VolumeLayout, directory_id: int) -> str:
+    """Spell the path of a directory, without a slash at its end."""
+    names: list[str] = []
+    while directory_id != ROOT_ID and len(names) < MOST_LEVELS:
+        row = layout.entries.filter((pl.col("file_id") == directory_id) & (pl.col("kind") == "directory")).head(1)
+        if row.is_empty():
+            names.append(f"<{directory_id}>")
+            break
+        names.append(row["name"][0] or "?")
+        directory_id = int(row["parent_id"][0])
+    return "".join(f"/{name}" for name in reversed(names))
+
+
+def needed_id(layouts: tuple[VolumeLayout, ...], path: str) -> list[tuple[VolumeLayout, int]]:
+    """Find a path on every volume that has it.
+
+    Raises
+    ------
+    UsageError
+        If none has.
+    """
+    found = [(layout, file_id) for layout in layouts if (file_id := resolve(layout, path)) is not None]
+    if not found:
+        raise UsageError(f"no file at {path!r}")
+    return found

@@ -1,0 +1,70 @@
+"""What ``inspect`` returns: who owns a place of the image, and the structures there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class FieldLine:
+    """One field.
+
+    Attributes
+    ----------
+    path : str
+        Names from the structure down.
+    image_offset : int or None
+        Where it starts, in bytes from the start of the image; None for a computed value.
+    length_bytes : int
+        Its width, 0 for a computed value.
+    value : str
+        As text; names unescaped.
+    """
+
+    path: str
+    image_offset: int | None
+    length_bytes: int
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class StructureLines:
+    """One structure with its fields; `error` says why some are missing."""
+
+    title: str
+    image_offset: int
+    fields: tuple[FieldLine, ...]
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who owns a range of bytes.
+
+    Attributes
+    ----------
+    volume : str
+        Layer stack and name of the volume.
+    what : str
+        ``node``, ``region``, ``file``, ``free`` or ``nothing known``.
+    image_offset, length_bytes : int
+        The range.
+    facts : tuple of (str, str)
+        Tree, node, level, file, fork, path and so on, as far as they apply.
+    """
+
+    volume: str
+    what: str
+    image_offset: int
+    length_bytes: int
+    facts: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """Everything about one place, node or file."""
+
+    image: str
+    subject: str
+    owners: tuple[Owner, ...]
+    structures: tuple[StructureLines, ...]

@@ -1,1 +1,22 @@
 """Orders: from a layout to the reads of a workload."""
+
+from __future__ import annotations
+
+from layoutscope.walk.host import HOSTS, SOURCES, Costs, HostProfile, host_profile
+from layoutscope.walk.orders import ORDERS, Order, trace
+from layoutscope.walk.score import Score, score
+from layoutscope.walk.trace import AccessTrace
+
+__all__ = [
+    "HOSTS",
+    "ORDERS",
+    "SOURCES",
+    "AccessTrace",
+    "Costs",
+    "HostProfile",
+    "Order",
+    "Score",
+    "host_profile",
+    "score",
+    "trace",
+]

@@ -23,7 +23,9 @@ MAX_WAY = 64
 """Longest chain of nodes that is followed; real ones have fewer than 16, a loop in a damaged volume has no end."""
 
 
-def read_once(touches: Touches, nodes: NodeTable, size: int, known: NDArray[np.int32]) -> tuple[Touches, NDArray[np.float64], NDArray[np.int64]]:
+def read_once(
+    touches: Touches, nodes: NodeTable, size: int, known: NDArray[np.int32]
+) -> tuple[Touches, NDArray[np.float64], NDArray[np.int64]]:
     """Reduce touches to what an unlimited cache reads.
 
     Parameters
@@ -56,7 +58,8 @@ def read_once(touches: Touches, nodes: NodeTable, size: int, known: NDArray[np.i
 
 def along_chain(touches: Touches, nodes: NodeTable) -> NDArray[np.bool_]:
     """Tell which leaves are reached through the leaf before (HFS+), not by a search."""
-    return (touches.cause == CODE["next"]) & is_chained(nodes)
+    chained: NDArray[np.bool_] = (touches.cause == CODE["next"]) & is_chained(nodes)
+    return chained
 
 
 def is_chained(nodes: NodeTable) -> bool:
@@ -80,7 +83,9 @@ def read_limited(
 
     clock = np.concatenate([[0.0], np.cumsum(touches.host_us, dtype=np.float64)])
     size = np.maximum(nodes.size_bytes, 1)
-    node, place, how = misses(touches.node, along_chain(touches, nodes), nodes.parent, nodes.mapper, size, known, cache_bytes)
+    node, place, how = misses(
+        touches.node, along_chain(touches, nodes), nodes.parent, nodes.mapper, size, known, cache_bytes
+    )
     mapped = mapping_cause(nodes)
     cause = np.choose(how, [touches.cause[place], CODE["index"], mapped]).astype(np.uint8)
     reads = Touches(node, cause, touches.directory_id[place], touches.host_us[place])

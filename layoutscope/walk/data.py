@@ -13,7 +13,7 @@ from layoutscope.walk.elevator import send
 from layoutscope.walk.filemap import PAGE_BYTES, file_map, pieces
 from layoutscope.walk.listing import buffers
 from layoutscope.walk.mount import mounted
-from layoutscope.walk.ranges import first_places, interleave, run_positions, starts_of
+from layoutscope.walk.ranges import run_positions, starts_of
 from layoutscope.walk.readahead import ReadAhead, sequential_windows
 from layoutscope.walk.requests import requests
 from layoutscope.walk.touches import CAUSES, columns, concatenated, merged
@@ -73,7 +73,9 @@ def read(
     if records is None:
         _, begin, end = sequential_windows(files.base, files.size_bytes, model.host.read_ahead_bytes)
     else:
-        begin, end = _record_windows(model, int(model.entries.size_bytes[entry[0]]), records, record_bytes or PAGE_BYTES)
+        begin, end = _record_windows(
+            model, int(model.entries.size_bytes[entry[0]]), records, record_bytes or PAGE_BYTES
+        )
     parts = pieces(files, begin, end)
     data, _ = _data_touches(model, parts, np.full(len(parts), model.entries.parent_id[entry[0]]))
     return _trace(model, concatenated([lookups(model, np.array(way, np.int64))[0], data]), parts)
@@ -140,6 +142,3 @@ def _trace(model: Model, needed: Touches, parts: Pieces) -> AccessTrace:
         causes=CAUSES,
         trees=(*model.nodes.trees, "data"),
     )
-
-
-__all__ = ["copy", "first_places", "interleave", "read"]

@@ -61,7 +61,9 @@ def descend(entries: EntryTable, start_id: int) -> Descent:
     turn = _turns(levels, under)
     below = np.concatenate(under)
     order = np.argsort(turn)
-    ids = np.where(entry >= 0, entries.file_id[np.maximum(entry, 0)] if len(entries) else np.uint64(0), np.uint64(start_id))
+    ids = np.where(
+        entry >= 0, entries.file_id[np.maximum(entry, 0)] if len(entries) else np.uint64(0), np.uint64(start_id)
+    )
     return Descent(ids[order], entry[order], first[order], count[order], turn[order], below[order])
 
 

@@ -160,4 +160,3 @@ def way_to(model: Model, file_id: int) -> list[int]:
 
 ROOT_ID = np.uint64(2)
 """Root directory of both file systems (TN1150, reserved CNIDs; Apple File System Reference, inode numbers)."""
-

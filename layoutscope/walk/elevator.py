@@ -4,6 +4,8 @@ Linux 6.1 ``block/blk-mq.c`` (plugging) and ``block/mq-deadline.c``: requests of
 oldest goes first, then the next higher address, and so on upwards; when none is higher, the oldest that is left. A
 read of metadata in the middle sends what is queued so far, itself included. HFS+ has then queued all pages before;
 ``mpage_readahead`` in the APFS driver still holds the piece just before, to see whether the next one continues it.
+A request is merged at either end of the one queued just before (``blk_attempt_plug_merge``), and when the queue is sent
+behind any older one that ends where it begins (``elv_attempt_insert_merge``).
 """
 
 from __future__ import annotations
@@ -110,17 +112,41 @@ class _Queue:
         self.held = None
 
     def _queue(self, request: list[int]) -> None:
-        for other in self.waiting:
-            if other[1] + other[2] == request[1]:
-                other[2] += request[2]
-                return
-        self.waiting.append(request)
+        """Queue a request, or merge it at either end of the one queued last."""
+        last = self.waiting[-1] if self.waiting else None
+        if last and last[1] + last[2] == request[1]:
+            last[2] += request[2]
+        elif last and request[1] + request[2] == last[1]:
+            last[:] = [request[0], request[1], request[2] + last[2]]
+        else:
+            self.waiting.append(request)
 
     def _send(self) -> None:
+        """Send all that waits: the oldest, then upwards; merging what begins where an older request ends."""
+        waiting: list[list[int]] = []
+        for request in self.waiting:
+            _insert(waiting, request)
+        self.waiting = []
         head = -1
-        while self.waiting:
-            above = [request for request in self.waiting if request[1] >= head]
-            request = min(above, key=lambda item: item[1]) if above and head >= 0 else self.waiting[0]
-            self.waiting.remove(request)
+        while waiting:
+            above = [request for request in waiting if request[1] >= head]
+            request = min(above, key=lambda item: item[1]) if above and head >= 0 else waiting[0]
+            waiting.remove(request)
             head = request[1] + request[2]
             self.sent.append((request[0], request[2]))
+
+
+def _insert(waiting: list[list[int]], request: list[int]) -> None:
+    """Put a request behind older ones; what ends where it begins takes it over, and so on."""
+    older = _ends_at(waiting, request[1])
+    if older is None:
+        waiting.append(request)
+    while older is not None:
+        older[2] += request[2]
+        if request in waiting:
+            waiting.remove(request)
+        request, older = older, _ends_at(waiting, older[1])
+
+
+def _ends_at(waiting: list[list[int]], offset: int) -> list[int] | None:
+    return next((other for other in waiting if other[1] + other[2] == offset), None)

@@ -99,7 +99,9 @@ def entry_table(layout: VolumeLayout, nodes: NodeTable, host: HostProfile) -> En
         file_id=frame["file_id"].to_numpy(),
         is_directory=(kind == "directory").fill_null(value=False).to_numpy(),
         is_file=(kind == "file").fill_null(value=False).to_numpy(),
-        is_hidden=_hidden(frame, host.hidden_names) if layout.facts.filesystem == "hfsplus" else np.zeros(len(frame), bool),
+        is_hidden=_hidden(frame, host.hidden_names)
+        if layout.facts.filesystem == "hfsplus"
+        else np.zeros(len(frame), bool),
         is_hard_link=(flags & FLAG_HARD_LINK) != 0,
         is_compressed=(flags & FLAG_COMPRESSED) != 0,
         name_node=nodes.nodes_of(frame["entry_node_row"]),

@@ -114,7 +114,9 @@ def listing_touches(model: Model, descent: Descent, cut: Buffers) -> tuple[Touch
     entered[1:] = leaf[1:] != leaf[:-1]
     begins = starts_of(ahead)
     entered[begins[ahead > 0]] = True
-    per_buffer = np.add.reduceat(np.append(entered, False), np.minimum(begins, len(entered))).astype(np.int64) * (ahead > 0)
+    per_buffer = np.add.reduceat(np.append(entered, False), np.minimum(begins, len(entered))).astype(np.int64) * (
+        ahead > 0
+    )
     node = np.empty(len(cut) + int(entered.sum()), np.int32)
     total = per_buffer + 1
     head = starts_of(total)
@@ -141,5 +143,9 @@ def listing_start(model: Model, descent: Descent) -> NDArray[np.int32]:
     if model.is_hfsplus:
         return np.where(known, entries.thread_node[own], -1) if len(entries) else np.full(len(descent), -1, np.int32)
     first = entries.name_node[np.minimum(descent.first, max(len(entries) - 1, 0))] if len(entries) else np.int32(-1)
-    empty = np.where(entries.listing_node[own] >= 0, entries.listing_node[own], entries.inode_node[own]) if len(entries) else -1
+    empty = (
+        np.where(entries.listing_node[own] >= 0, entries.listing_node[own], entries.inode_node[own])
+        if len(entries)
+        else -1
+    )
     return np.where(descent.count > 0, first, np.where(known, empty, -1)).astype(np.int32)

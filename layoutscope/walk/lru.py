@@ -10,6 +10,10 @@ from numba import njit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    I32 = NDArray[np.int32]
+    I64 = NDArray[np.int64]
+    U8 = NDArray[np.uint8]
+
 _TARGET, _INDEX, _MAP = 0, 1, 2
 _DEEPEST = 64
 
@@ -43,7 +47,7 @@ def misses(
 
 
 @njit(cache=True)
-def _way(node, alone, parent, mapper, stack_node, stack_how):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _way(node: int, alone: bool, parent: I32, mapper: I32, stack_node: I32, stack_how: U8) -> int:  # pragma: no cover
     """Put the way to a node, last step first, into the stacks; returns its length."""
     n = 0
     current, how = node, _TARGET
@@ -62,7 +66,9 @@ def _way(node, alone, parent, mapper, stack_node, stack_how):  # type: ignore[no
 
 
 @njit(cache=True)
-def _run(touched, alone, parent, mapper, size_bytes, known, cache_bytes):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _run(  # one compiled loop
+    touched: I32, alone: NDArray[np.bool_], parent: I32, mapper: I32, size_bytes: I64, known: I32, cache_bytes: int
+) -> tuple[I32, I64, U8]:  # pragma: no cover
     n_nodes = len(parent)
     newer = np.full(n_nodes + 1, -1, np.int32)
     older = np.full(n_nodes + 1, -1, np.int32)

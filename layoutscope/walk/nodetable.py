@@ -73,7 +73,8 @@ class NodeTable:
         """Turn a column of rows into nodes; null and unknown rows become -1."""
         null = len(self.of_row) - 1
         rows = column.cast(pl.Int64).fill_null(null).to_numpy()
-        return self.of_row[np.minimum(rows, null)]
+        found: NDArray[np.int32] = self.of_row[np.minimum(rows, null)]
+        return found
 
     def tree_code(self, name: str) -> int:
         """Return the code of a tree, -1 where the layout has none of that name."""
@@ -127,8 +128,10 @@ def _numbers(column: pl.Series) -> NDArray[np.int64]:
 
 def _categories(column: pl.Series) -> tuple[tuple[str, ...], NDArray[np.uint8]]:
     names = tuple(column.unique(maintain_order=True).cast(pl.String).fill_null("").to_list())
-    codes = column.cast(pl.String).fill_null("").replace_strict(list(names), list(range(len(names))), return_dtype=pl.UInt8)
-    return names, codes.to_numpy() if len(names) else np.empty(0, np.uint8)
+    codes = (
+        column.cast(pl.String).fill_null("").replace_strict(list(names), list(range(len(names))), return_dtype=pl.UInt8)
+    )
+    return names, codes.to_numpy() if names else np.empty(0, np.uint8)
 
 
 HFS_SPECIAL_FILES = {"extents-overflow": 3, "catalog": 4, "attributes": 8}

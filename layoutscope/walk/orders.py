@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, TypeVar, get_args
 
-import numpy as np
-
 from layoutscope.walk import directories, scans
 from layoutscope.walk.assemble import metadata_reads
 from layoutscope.walk.data import copy, read
@@ -21,6 +19,7 @@ from layoutscope.walk.touches import concatenated
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from layoutscope.tables import VolumeLayout
@@ -36,7 +35,7 @@ ORDERS: Final[tuple[str, ...]] = get_args(Order)
 """Names of all orders."""
 
 
-def trace(
+def trace(  # noqa: PLR0913  # an order has as many arguments as workloads differ
     layout: VolumeLayout,
     *,
     order: Order = "fts",

@@ -28,7 +28,7 @@ def starts_of(count: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def interleave(parts: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
-    """Tell where runs go that alternate: group 0 of part 0, group 0 of part 1, …, group 1 of part 0, …
+    """Tell where runs go that alternate: group 0 of every part in turn, then group 1 of every part.
 
     Parameters
     ----------

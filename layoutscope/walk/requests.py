@@ -50,7 +50,9 @@ def requests(layout: VolumeLayout, nodes: NodeTable, host: HostProfile) -> Reque
     """Work out the requests of every node of a layout."""
     unit = _units(nodes, host.page_bytes) if layout.facts.filesystem == "hfsplus" else np.arange(len(nodes))
     node, device, offset, length = _pieces(layout, nodes)
-    order = np.lexsort((np.arange(len(node)), nodes.node_id[node], unit[node])) if host.page_bytes else np.arange(len(node))
+    order = (
+        np.lexsort((np.arange(len(node)), nodes.node_id[node], unit[node])) if host.page_bytes else np.arange(len(node))
+    )
     owner, device, offset, length = _joined(unit[node][order], device[order], offset[order], length[order])
     if host.node_read_bytes:
         owner, device, offset, length = _cut(owner, device, offset, length, host.node_read_bytes)

@@ -28,10 +28,10 @@ def main_tree(model: Model) -> int:
 def leaves(model: Model) -> Touches:
     """Touch every leaf of the main tree in key order; APFS and macOS's ``searchfs`` there: assumed."""
     node = np.flatnonzero((model.nodes.tree == main_tree(model)) & (model.nodes.level == 0))
-    node = node[np.argsort(model.nodes.key_rank[node], kind="stable")].astype(np.int32)
-    cause = np.full(len(node), CODE["next"], np.uint8)
+    ordered = node[np.argsort(model.nodes.key_rank[node], kind="stable")].astype(np.int32)
+    cause = np.full(len(ordered), CODE["next"], np.uint8)
     cause[:1] = CODE["scan"]
-    return touches(node, cause, np.zeros(len(node), np.uint64), model.costs.node_us)
+    return touches(ordered, cause, np.zeros(len(ordered), np.uint64), model.costs.node_us)
 
 
 def all_nodes(model: Model) -> AccessTrace:

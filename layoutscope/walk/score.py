@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
+
+from layoutscope.walk.ranges import run_positions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,8 +106,6 @@ def block_size(*traces: AccessTrace) -> int:
 
 def first_blocks(trace: AccessTrace, block_bytes: int) -> NDArray[np.int64]:
     """Return the numbers of the blocks of a trace, each where it is read first."""
-    from layoutscope.walk.ranges import run_positions
-
     blocks = run_positions(trace.image_offset // block_bytes, trace.length_bytes // block_bytes)
     blocks = blocks + (np.repeat(trace.device.astype(np.int64), trace.length_bytes // block_bytes) << 56)
     _, first = np.unique(blocks, return_index=True)
@@ -117,7 +118,8 @@ def _steps_predicted(there: NDArray[np.int64], here: NDArray[np.int64]) -> NDArr
     place = np.minimum(place, max(len(here) - 1, 0))
     known = here[order][place] == there if len(here) else np.zeros(len(there), bool)
     at = np.where(known, order[place], -2) if len(here) else np.full(len(there), -2)
-    return (at[1:] == at[:-1] + 1) & known[1:] & known[:-1]
+    follows: NDArray[np.bool_] = (at[1:] == at[:-1] + 1) & known[1:] & known[:-1]
+    return follows
 
 
 def owners(image_offset: NDArray[np.int64], layout: VolumeLayout) -> dict[str, int]:
@@ -137,9 +139,7 @@ def owners(image_offset: NDArray[np.int64], layout: VolumeLayout) -> dict[str, i
     return dict(zip(values.tolist(), counts.tolist(), strict=True))
 
 
-def _labelled(layout: VolumeLayout) -> list[tuple[object, NDArray[np.object_]]]:
-    import polars as pl
-
+def _labelled(layout: VolumeLayout) -> list[tuple[pl.DataFrame, NDArray[np.object_]]]:
     nodes = layout.nodes.rename({"size_bytes": "length_bytes"})
     kinds = nodes.select(pl.col("tree").cast(pl.String) + " " + pl.col("kind").cast(pl.String)).to_series().to_numpy()
     split = layout.node_fragments

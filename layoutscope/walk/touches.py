@@ -107,7 +107,10 @@ def merged(parts: Sequence[Touches], places: Sequence[NDArray[np.int64]]) -> Tou
 
 
 def columns(
-    nodes: Sequence[NDArray[np.int32]], causes: Sequence[str], directory_id: NDArray[np.uint64], host_us: Sequence[float]
+    nodes: Sequence[NDArray[np.int32]],
+    causes: Sequence[str],
+    directory_id: NDArray[np.uint64],
+    host_us: Sequence[float],
 ) -> Touches:
     """Interleave searches: of each entry the first column's node, then the second's, …; nodes of -1 stay in place.
 

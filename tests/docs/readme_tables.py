@@ -25,7 +25,10 @@ def commands() -> None:
 
     group = typer.main.get_command(app)
     assert isinstance(group, click.Group) or hasattr(group, "commands")
-    rows = [(f"`{name}`", (command.help or "").split("\n\n")[0].replace("\n", " ")) for name, command in group.commands.items()]
+    rows = [
+        (f"`{name}`", (command.help or "").split("\n\n")[0].replace("\n", " "))
+        for name, command in group.commands.items()
+    ]
     table(("command", "what it does"), rows)
 
 
@@ -34,7 +37,10 @@ def command_help(*words: str) -> None:
     environment = {**os.environ, "COLUMNS": "100", "TERM": "dumb"}
     result = subprocess.run(
         [sys.executable, "-m", "layoutscope", *words, "--help"],
-        env=environment, capture_output=True, text=True, check=True,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     lines = [line.rstrip() for line in result.stdout.replace("python -m layoutscope", "layoutscope").splitlines()]
     print("```text", *lines, "```", sep="\n")  # noqa: T201

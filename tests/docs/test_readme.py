@@ -1,0 +1,56 @@
+"""The README says what the code does: commands, metrics, codes, generated tables."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from layoutscope.findings import CODES
+from layoutscope.metrics import DEFINITIONS
+from layoutscope.tables import TABLES
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def commands() -> list[str]:
+    import typer.main
+
+    from layoutscope.cli import app
+
+    return list(typer.main.get_command(app).commands)
+
+
+@pytest.mark.parametrize("name", [*commands(), *DEFINITIONS, *CODES, *TABLES])
+def test_everything_is_named(name):
+    """Each command, metric, finding code and table occurs in the README."""
+    assert f"`{name}`" in README
+
+
+def test_generated_parts_are_fresh():
+    """The README's tables and help texts are what the code prints now."""
+    pytest.importorskip("cogapp", reason="cog is not installed (pip install -e '.[dev]')")
+    command = [sys.executable, "-m", "cogapp", "-P", "--check", "--diff", "README.md"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout[-3000:]
+
+
+def test_first_command_scans_the_committed_image():
+    """The image that the first command names is there."""
+    names = re.findall(r"layoutscope scan (fixtures/images/\S+)", README)
+    assert names
+    assert all((ROOT / name).is_file() for name in names)
+
+
+def test_ci_runs_the_second_command():
+    """CI takes its test command from the README, between the marker and the end of the block."""
+    if shutil.which("sed") is None:
+        pytest.skip("sed is not installed")
+    block = README.split("<!-- test-command -->")[1].split("```")[1]
+    assert "-m pytest" in block
+    assert "test-command" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from layoutscope.hfsplus.arrays import I64, U8
 
 _WORD_BYTES = 8
+_ALL_USED = 0xFF
 
 
 def free_runs(bitmap: U8, total_blocks: int) -> tuple[I64, I64]:
@@ -35,25 +36,29 @@ def free_runs(bitmap: U8, total_blocks: int) -> tuple[I64, I64]:
     Most of a bitmap is all zeros or all ones, so that whole words are compared first and only mixed ones are unpacked.
     """
     num_bytes = min(len(bitmap), -(-total_blocks // 8))
-    padding = -num_bytes % _WORD_BYTES + _WORD_BYTES
-    data = np.concatenate([bitmap[:num_bytes], np.full(padding, 0xFF, np.uint8)])
+    body_bytes = max(0, num_bytes - 1) // _WORD_BYTES * _WORD_BYTES
+    tail = np.full(2 * _WORD_BYTES, _ALL_USED, np.uint8)
+    tail[: num_bytes - body_bytes] = bitmap[body_bytes:num_bytes]
     if total_blocks < 8 * num_bytes:
-        data[num_bytes - 1] |= 0xFF >> (total_blocks - 8 * (num_bytes - 1))
-    edges = _edges(data)
-    # The padding is used, so that runs start and end at edges by turns.
-    if not data[0] & 0x80:
-        edges = np.concatenate([[0], edges])
+        tail[num_bytes - body_bytes - 1] |= _ALL_USED >> (total_blocks - 8 * (num_bytes - 1))
+    # What lies before block 0 and behind the last one counts as used, so that runs start and end at edges by turns.
+    edges, is_free = _edges(bitmap[:body_bytes], is_free=False)
+    tail_edges, _ = _edges(tail, is_free=is_free)
+    edges = np.concatenate([edges, tail_edges + 8 * body_bytes])
     starts, stops = edges[::2], edges[1::2]
     return starts, stops - starts
 
 
-def _edges(data: U8) -> I64:
-    """Blocks whose bit differs from that of the block before, ascending."""
+def _edges(data: U8, *, is_free: bool) -> tuple[I64, bool]:
+    """Blocks whose bit differs from that of the block before, ascending, and whether the last block is free."""
+    if not len(data):
+        return np.empty(0, np.int64), is_free
     words = data.view(np.uint64)
     mixed = np.flatnonzero((words != 0) & (words != np.uint64(2**64 - 1)))
     bits = np.unpackbits(data.reshape(-1, _WORD_BYTES)[mixed], axis=1)
     row, column = np.nonzero(bits[:, 1:] != bits[:, :-1])
     inside = mixed[row] * 64 + column + 1
     first, last = data[::_WORD_BYTES] >> 7, data[_WORD_BYTES - 1 :: _WORD_BYTES] & 1
-    between = (np.flatnonzero(first[1:] != last[:-1]) + 1) * 64
-    return np.sort(np.concatenate([inside, between]).astype(np.int64))
+    before = np.concatenate([[0 if is_free else 1], last[:-1]])
+    between = np.flatnonzero(first != before) * 64
+    return np.sort(np.concatenate([inside, between]).astype(np.int64)), not last[-1]

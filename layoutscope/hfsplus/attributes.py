@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
+    from layoutscope.hfsplus.names import Units
     from layoutscope.hfsplus.records import RecordBatch
     from layoutscope.hfsplus.tree import Tree
     from layoutscope.hfsplus.volume import Volume
@@ -54,7 +55,7 @@ class AttributeLeaves:
     id_field: str = "file_id"
     bad: list[I64] = field(default_factory=list)
     owners: list[Columns] = field(default_factory=list)
-    names: list[U8] = field(default_factory=list)
+    names: list[Units] = field(default_factory=list)
     name_lengths: list[I64] = field(default_factory=list)
     forks: list[Columns] = field(default_factory=list)
     compressed: list[Columns] = field(default_factory=list)
@@ -67,8 +68,8 @@ class AttributeLeaves:
         kind, is_sound = _record_types(volume, buffer, data, stop)
         keys = volume.decoder.columns(KEY, buffer, key, ("file_id", "start_block", "name_length"))
         wide = {name: values.astype(np.int64) for name, values in keys.items()}
-        start, length = key + bulk.size(KEY), wide["name_length"] * names.UNIT_BYTES
-        is_sound &= start + length <= data
+        start, length = key + bulk.size(KEY), wide["name_length"]
+        is_sound &= start + length * names.UNIT_BYTES <= data
         self.bad.append(node[~is_sound])
         for record_type, type_name, path in (
             (_TYPES.fork_data, FORK, "the_fork.extents"),
@@ -165,8 +166,8 @@ def collect(tree: Tree | None, leaves: AttributeLeaves, first_row: int) -> Attri
     records = tree.records if tree is not None else {"file_id": none, "node": none}
     compressed = concatenate(leaves.compressed, dict.fromkeys(_COMPRESSED_COLUMNS, none))
     order = np.argsort(compressed["file_id"], kind="stable")
-    data = np.concatenate(leaves.names) if leaves.names else np.empty(0, np.uint8)
-    lengths = np.concatenate(leaves.name_lengths) if leaves.name_lengths else none
+    units = np.concatenate(leaves.names) if leaves.names else np.empty(0, np.uint16)
+    counts = np.concatenate(leaves.name_lengths) if leaves.name_lengths else none
     return Attributes(
         first_row,
         records["file_id"],
@@ -175,6 +176,6 @@ def collect(tree: Tree | None, leaves: AttributeLeaves, first_row: int) -> Attri
         compressed["node"][order],
         compressed["size"][order],
         concatenate(leaves.owners, dict.fromkeys(_OWNER_COLUMNS, none)),
-        names.text_series("fork", names.units_of(data), lengths // names.UNIT_BYTES),
+        names.text_series("fork", units, counts, np.arange(len(counts), dtype=np.int64)),
         concatenate(leaves.forks, dict.fromkeys(_FORK_COLUMNS, none)),
     )

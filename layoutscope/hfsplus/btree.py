@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from layoutscope.hfsplus.volume import Volume
     from layoutscope.ondisk.grammar import HfsplusBtree
 
-BATCH_BYTES: Final = 16 * 1024**2
+BATCH_BYTES: Final = 4 * 1024**2
+"""Small enough that the fields of a batch are gathered from the processor's cache."""
 
 HEADER_NODE_BYTES: Final = bulk.size("hfsplus_btree.header_node")
 

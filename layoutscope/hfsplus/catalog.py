@@ -19,8 +19,8 @@ from layoutscope.ondisk import bulk, grammar
 
 if TYPE_CHECKING:
     import polars as pl
-    from numpy.typing import NDArray
 
+    from layoutscope.hfsplus.names import Units
     from layoutscope.hfsplus.records import RecordBatch
     from layoutscope.hfsplus.tree import Tree
     from layoutscope.hfsplus.volume import Volume
@@ -80,7 +80,7 @@ class CatalogLeaves:
     entries: list[Columns] = field(default_factory=list)
     threads: list[Columns] = field(default_factory=list)
     forks: list[Columns] = field(default_factory=list)
-    names: list[U8] = field(default_factory=list)
+    names: list[Units] = field(default_factory=list)
     name_lengths: list[I64] = field(default_factory=list)
     num_entries: int = 0
     num_threads: int = 0
@@ -91,9 +91,9 @@ class CatalogLeaves:
         buffer = records.nodes.buffer
         kind, is_sound = _record_types(volume, buffer, data, stop)
         keys = volume.decoder.columns(KEY, buffer, key, ("parent_id", "name_length"))
-        name_bytes = keys["name_length"].astype(np.int64) * names.UNIT_BYTES
+        name_units = keys["name_length"].astype(np.int64)
         name_start = key + bulk.size(KEY)
-        is_sound &= name_start + name_bytes <= data
+        is_sound &= name_start + name_units * names.UNIT_BYTES <= data
         self.bad.append(node[~is_sound])
         is_entry = is_sound & ((kind == _TYPES.folder) | (kind == _TYPES.file))
         is_thread = is_sound & ~is_entry
@@ -102,8 +102,8 @@ class CatalogLeaves:
         index[is_thread] = self.num_threads + np.arange(int(is_thread.sum()))
         parent = keys["parent_id"].astype(np.int64)
         self._keep_entries(volume, buffer, data[is_entry], kind[is_entry] == _TYPES.folder, parent[is_entry])
-        self.names.append(names.gather(buffer, name_start[is_entry], name_bytes[is_entry]))
-        self.name_lengths.append(name_bytes[is_entry])
+        self.names.append(names.gather(buffer, name_start[is_entry], name_units[is_entry]))
+        self.name_lengths.append(name_units[is_entry])
         self._keep_threads(volume, buffer, data[is_thread], kind[is_thread] == _TYPES.folder_thread, parent[is_thread])
         return {"node": node[is_sound], "is_thread": is_thread[is_sound], "index": index[is_sound]}
 
@@ -179,7 +179,7 @@ class Catalog:
     name_raw: pl.Series
     threads: Columns
     forks: Columns
-    units: NDArray[np.uint16]
+    units: Units
     unit_start: I64
     unit_count: I64
 
@@ -194,17 +194,17 @@ def collect(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
     entries["node"] = records["node"][~is_thread]
     threads = _ordered(leaves.threads, THREAD_COLUMNS, records["index"][is_thread])
     threads["node"] = records["node"][is_thread]
-    data = np.concatenate(leaves.names) if leaves.names else np.empty(0, np.uint8)
-    lengths = np.concatenate(leaves.name_lengths) if leaves.name_lengths else np.empty(0, np.int64)
-    units, counts = names.units_of(data), lengths // names.UNIT_BYTES
+    units = np.concatenate(leaves.names) if leaves.names else np.empty(0, np.uint16)
+    counts = np.concatenate(leaves.name_lengths) if leaves.name_lengths else none
+    starts = (np.cumsum(counts) - counts)[chosen]
     return Catalog(
         entries,
-        names.text_series("name", units, counts).gather(chosen),
-        names.raw_series("name_raw", data, lengths).gather(chosen),
+        names.text_series("name", units, counts, chosen),
+        names.raw_series("name_raw", units, starts, counts[chosen]),
         threads,
         _renumbered(leaves, chosen),
         units,
-        (np.cumsum(counts) - counts)[chosen],
+        starts,
         counts[chosen],
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.hfsplus.arrays import I64, find
+from layoutscope.hfsplus.arrays import I64, distinct, find, heads
 from layoutscope.hfsplus.facts import is_case_sensitive
 from layoutscope.hfsplus.keyorder import folded, misplaced
 from layoutscope.hfsplus.shape import node_offset
@@ -82,8 +82,10 @@ def _check_threads(volume: Volume, tree: Tree, catalog: Catalog) -> None:
 
 def _check_valence(volume: Volume, tree: Tree, catalog: Catalog) -> None:
     entries = catalog.entries
-    parents, counts = np.unique(entries["parent_id"], return_counts=True)
-    place = find(parents, entries["file_id"])
+    ordered = np.sort(entries["parent_id"])
+    starts = heads(ordered)
+    counts = np.diff(np.append(starts, len(ordered)))
+    place = find(ordered[starts], entries["file_id"])
     actual = np.where(place >= 0, np.append(counts, 0)[place], 0)
     wrong = (entries["is_folder"] != 0) & (actual != entries["valence"])
     _report_entries(
@@ -105,7 +107,7 @@ def _check_names(volume: Volume, tree: Tree, catalog: Catalog) -> None:
 def _check_extents(volume: Volume, tree: Tree, contents: Contents) -> None:
     forks = contents.catalog.forks
     outside = forks["start_block"] + forks["block_count"] > int(volume.header.total_blocks)
-    rows = np.unique(forks["entry"][outside])
+    rows = distinct(forks["entry"][outside])
     _report_entries(volume, tree, contents.catalog, "extent-outside", rows, "have extents that leave the volume")
 
 

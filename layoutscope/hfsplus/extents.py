@@ -104,7 +104,7 @@ def _overflow(
     if overflow is None or not len(overflow.records["node"]):
         return {name: np.empty(0, np.int64) for name in _COLUMNS}
     records = overflow.records
-    chosen = np.flatnonzero(~np.isin(records["key.file_id"], list(special)))
+    chosen = np.flatnonzero(find(np.array(sorted(special), np.int64), records["key.file_id"]) < 0)
     owner = records["key.file_id"][chosen]
     is_data = records["key.fork_type"][chosen] == DATA_FORK
     rows = flatten(

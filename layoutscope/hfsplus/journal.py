@@ -110,7 +110,7 @@ def find_journal(volume: Volume) -> Journal | None:
         return None
     at = int(volume.header.journal_info_block) * volume.block_size_bytes
     try:
-        data = volume.source.read(at, INFO_BYTES)
+        data = read_at(volume.source, at, INFO_BYTES, "journal info block")
         info = grammar.parse(
             grammar.HfsplusJournal.JournalInfoBlock, data, structure="journal info block", image_offset=at
         )
@@ -138,7 +138,7 @@ def _read_header(
 ) -> tuple[HfsplusJournal.JournalHeaderBe | HfsplusJournal.JournalHeaderLe | None, bool]:
     """Read the journal header in the byte order that its magic tells, and verify its checksum."""
     try:
-        data = volume.source.read(at, HEADER_BYTES)
+        data = read_at(volume.source, at, HEADER_BYTES, "journal header")
         header, is_little = _parse_header(data, at)
     except FormatError as error:
         volume.survive(error, code="journal-invalid")

@@ -24,6 +24,8 @@ _IGNORABLE: Final = (*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x20
 _GEORGIAN_CAPITALS: Final = range(0x10A0, 0x10C6)
 _GEORGIAN_SHIFT: Final = 0x30
 _WORD_UNITS: Final = 4
+_ASCII_LAST: Final = 0x7F
+_LAST_UNIT: Final = 0xFFFF
 
 
 @cache
@@ -44,7 +46,17 @@ def case_table() -> NDArray[np.uint16]:
     for number in _GEORGIAN_CAPITALS:
         table[number] = number + _GEORGIAN_SHIFT
     table[list(_IGNORABLE)] = 0
-    table[0] = 0xFFFF
+    table[0] = _LAST_UNIT
+    return table
+
+
+@cache
+def _ascii_table() -> NDArray[np.uint16]:
+    """Return the first part of the table, which is enough for most volumes; shape (128,)."""
+    table = np.arange(_ASCII_LAST + 1, dtype=np.uint16)
+    capitals = slice(ord("A"), ord("Z") + 1)
+    table[capitals] += ord("a") - ord("A")
+    table[0] = _LAST_UNIT
     return table
 
 
@@ -63,7 +75,8 @@ def folded(units: NDArray[np.uint16], starts: I64, lengths: I64) -> tuple[NDArra
     units, starts, lengths
         Of the folded names; shorter where ignorable characters were left out.
     """
-    lower = case_table()[units]
+    is_ascii = not (units > _ASCII_LAST).any()
+    lower = (_ascii_table() if is_ascii else case_table())[units]
     kept = lower != 0
     if kept.all():
         return lower, starts, lengths

@@ -6,38 +6,70 @@ A ``/`` on the disk stands for the ``:`` of Unix paths and is shown as one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from layoutscope.hfsplus.arrays import I64, U8, ragged
+from layoutscope.hfsplus.arrays import ragged
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from layoutscope.hfsplus.arrays import I64, U8
+
+Units: TypeAlias = NDArray[np.uint16]
 
 UNIT_BYTES: Final = 2
 ENCODING: Final = "utf-16-be"
 
 _SLASH, _COLON = ord("/"), ord(":")
 _REPLACEMENT: Final = 0xFFFD
+_ASCII_LAST, _TWO_BYTES_LAST = 0x7F, 0x7FF
+_IS_LITTLE: Final = bool(np.array([1], np.uint16).view(np.uint8)[0])
 _HIGH_FIRST, _LOW_FIRST, _LOW_LAST = 0xD800, 0xDC00, 0xDFFF
 
 
-def gather(buffer: U8, starts: I64, lengths_bytes: I64) -> U8:
-    """Concatenate byte ranges of a buffer."""
-    return buffer[ragged(starts, lengths_bytes)]
+def gather(buffer: U8, starts: I64, counts: I64) -> Units:
+    """Concatenate names of a buffer.
+
+    Parameters
+    ----------
+    buffer : (n_bytes,) uint8 array
+        An even number of bytes.
+    starts : (n,) int64 array
+        Where each name starts, in bytes; even, as keys are.
+    counts : (n,) int64 array
+        Lengths in 16-bit units.
+
+    Returns
+    -------
+    (sum of counts,) uint16 array
+        In native byte order.
+    """
+    return _native(buffer.view(np.uint16)[ragged(starts // UNIT_BYTES, counts)])
 
 
-def raw_series(name: str, data: U8, lengths_bytes: I64) -> pl.Series:
-    """Cut concatenated bytes into a binary column; the values share one buffer."""
-    stops = np.cumsum(lengths_bytes)
-    frame = pl.DataFrame({"start": stops - lengths_bytes, "length": lengths_bytes})
-    column = pl.lit(data.tobytes(), dtype=pl.Binary).bin.slice("start", "length").alias(name)
-    return frame.select(column).to_series() if len(frame) else pl.Series(name, [], dtype=pl.Binary)
+def _native(units: Units) -> Units:
+    """Turn big-endian units into native ones, and back."""
+    return units.byteswap() if _IS_LITTLE else units
 
 
-def text_series(name: str, original: NDArray[np.uint16], lengths: I64) -> pl.Series:
+def raw_series(name: str, units: Units, starts: I64, counts: I64) -> pl.Series:
+    """Cut concatenated names into a binary column of big-endian UTF-16.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    units : (n_units,) uint16 array
+        All names, in native byte order.
+    starts, counts : (n,) int64 arrays
+        Where each value lies, in units.
+    """
+    return _cut(name, _native(units).tobytes(), starts * UNIT_BYTES, counts * UNIT_BYTES)
+
+
+def text_series(name: str, original: Units, all_counts: I64, chosen: I64) -> pl.Series:
     """Decode concatenated UTF-16 names into a text column.
 
     Parameters
@@ -45,9 +77,11 @@ def text_series(name: str, original: NDArray[np.uint16], lengths: I64) -> pl.Ser
     name : str
         Of the column.
     original : (n_units,) uint16 array
-        All names, one after the other, from :func:`units_of`.
-    lengths : (n,) int64 array
+        All names, one after the other, in native byte order.
+    all_counts : (n,) int64 array
         Their lengths in units.
+    chosen : (m,) int64 array
+        Which names the column shall have, in its order.
 
     Returns
     -------
@@ -56,26 +90,32 @@ def text_series(name: str, original: NDArray[np.uint16], lengths: I64) -> pl.Ser
     """
     units = original.copy()
     units[units == _SLASH] = _COLON
-    _replace_lone_surrogates(units, lengths)
-    text = units.tobytes().decode("utf-16-le" if _IS_LITTLE else ENCODING)
-    utf8 = np.frombuffer(text.encode(), np.uint8)
-    return raw_series(name, utf8, _utf8_lengths(units, lengths)).cast(pl.String)
+    wide = np.flatnonzero(units > _ASCII_LAST)
+    if not len(wide):
+        utf8, lengths = units.astype(np.uint8).tobytes(), all_counts
+    else:
+        stops = np.cumsum(all_counts)
+        _replace_lone_surrogates(units, wide, stops)
+        utf8 = units.tobytes().decode("utf-16-le" if _IS_LITTLE else ENCODING).encode()
+        lengths = all_counts + _further_bytes(units[wide], np.searchsorted(stops, wide, side="right"), len(all_counts))
+    starts = np.cumsum(lengths) - lengths
+    return _cut(name, utf8, starts[chosen], lengths[chosen]).cast(pl.String)
 
 
-_IS_LITTLE: Final = np.array([1], np.uint16).view(np.uint8)[0] == 1
+def _cut(name: str, data: bytes, starts: I64, lengths: I64) -> pl.Series:
+    """Cut bytes into a binary column; the values share one buffer."""
+    if not len(starts):
+        return pl.Series(name, [], dtype=pl.Binary)
+    column = pl.lit(data, dtype=pl.Binary).bin.slice("start", "length").alias(name)
+    return pl.DataFrame({"start": starts, "length": lengths}).select(column).to_series()
 
 
-def units_of(data: U8) -> NDArray[np.uint16]:
-    """Return concatenated names as 16-bit numbers in native order."""
-    pairs = data.reshape(-1, UNIT_BYTES).astype(np.uint16)
-    return (pairs[:, 0] << np.uint16(8)) | pairs[:, 1]
-
-
-def _replace_lone_surrogates(units: NDArray[np.uint16], lengths: I64) -> None:
-    places = np.flatnonzero((units >= _HIGH_FIRST) & (units <= _LOW_LAST))
+def _replace_lone_surrogates(units: Units, wide: I64, stops: I64) -> None:
+    """Replace halves of pairs whose other half is missing, or belongs to another name."""
+    places = wide[(units[wide] >= _HIGH_FIRST) & (units[wide] <= _LOW_LAST)]
     if not len(places):
         return
-    owner = np.searchsorted(np.cumsum(lengths), places, side="right")
+    owner = np.searchsorted(stops, places, side="right")
     is_high = units[places] < _LOW_FIRST
     follows = np.zeros(len(places), np.bool_)
     follows[:-1] = (np.diff(places) == 1) & (np.diff(owner) == 0) & is_high[:-1] & ~is_high[1:]
@@ -84,22 +124,19 @@ def _replace_lone_surrogates(units: NDArray[np.uint16], lengths: I64) -> None:
     units[places[~is_paired]] = _REPLACEMENT
 
 
-def _utf8_lengths(units: NDArray[np.uint16], lengths: I64) -> I64:
-    """Length of each name in UTF-8; a surrogate pair takes 4 bytes, 2 for each half."""
+def _further_bytes(units: Units, owner: I64, num_names: int) -> I64:
+    """Bytes that names take in UTF-8 beyond one a unit: 1 for each half of a pair, which takes 4 in all."""
     is_half = (units >= _HIGH_FIRST) & (units <= _LOW_LAST)
-    sizes = np.int64(1) + (units > 0x7F) + ((units > 0x7FF) & ~is_half)
-    running = np.concatenate([[0], np.cumsum(sizes)])
-    stops = np.cumsum(lengths)
-    found: I64 = running[stops] - running[stops - lengths]
-    return found
+    further = np.int64(1) + ((units > _TWO_BYTES_LAST) & ~is_half)
+    return np.bincount(owner, weights=further, minlength=num_names).astype(np.int64)
 
 
-def equals(buffer: U8, starts: I64, lengths_bytes: I64, name: str) -> NDArray[np.bool_]:
-    """Say which byte ranges hold exactly this name."""
-    wanted = np.frombuffer(name.encode(ENCODING), np.uint8)
-    found: NDArray[np.bool_] = lengths_bytes == len(wanted)
+def equals(buffer: U8, starts: I64, counts: I64, name: str) -> NDArray[np.bool_]:
+    """Say which names of a buffer are this one; it has no character beyond the first 65,536."""
+    wanted = np.array([ord(character) for character in name], np.uint16)
+    found: NDArray[np.bool_] = counts == len(wanted)
     candidates = np.flatnonzero(found)
     if len(candidates):
-        data = gather(buffer, starts[candidates], lengths_bytes[candidates]).reshape(-1, len(wanted))
-        found[candidates] = (data == wanted).all(axis=1)
+        units = gather(buffer, starts[candidates], counts[candidates]).reshape(-1, len(wanted))
+        found[candidates] = (units == wanted).all(axis=1)
     return found

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.hfsplus.arrays import I64, Columns, Mask, concatenate, ragged
+from layoutscope.hfsplus.arrays import I64, Columns, Mask, concatenate, distinct, heads, ragged
 from layoutscope.hfsplus.records import INDEX, LEAF
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def find_shape(file: TreeFile, table: NodeTable, decoded: Decoded) -> Shape:
         parent[child], rank[child] = owner, np.arange(len(child))
         level = child
     leaves = level if len(level) and int(table.kind[level[0]]) == LEAF else np.empty(0, np.int64)
-    return Shape(parent, rank, leaves, np.unique(np.concatenate(missing)) if missing else np.empty(0, np.int64))
+    return Shape(parent, rank, leaves, distinct(np.concatenate(missing)) if missing else np.empty(0, np.int64))
 
 
 def _root(file: TreeFile, table: NodeTable) -> I64:
@@ -122,7 +122,8 @@ def _root(file: TreeFile, table: NodeTable) -> I64:
 
 def _first_only(child: I64, owner: I64) -> tuple[I64, I64]:
     """Leave out later pointers to a node that was pointed to before."""
-    _, first = np.unique(child, return_index=True)
+    order = np.argsort(child, kind="stable")
+    first = order[heads(child[order])]
     if len(first) == len(child):
         return child, owner
     kept = np.sort(first)

@@ -161,7 +161,7 @@ def reread(volume: Volume, source: Source) -> Volume:
 
 def read_header(source: Source, volume_offset: int, structure: str) -> HfsplusVolume.VolumeHeader:
     """Read and check one volume header; addresses in errors are those of the source."""
-    data = source.read(volume_offset, HEADER_BYTES)
+    data = read_at(source, volume_offset, HEADER_BYTES, structure)
     header = grammar.parse(grammar.HfsplusVolume.VolumeHeader, data, structure=structure, image_offset=volume_offset)
     smallest = int(grammar.HfsplusVolume.BlockSizeLimit.minimum)
     if header.block_size < smallest or header.block_size & (header.block_size - 1):
@@ -173,6 +173,18 @@ def read_header(source: Source, volume_offset: int, structure: str) -> HfsplusVo
             found=str(header.block_size),
         )
     return header
+
+
+def read_at(source: Source, volume_offset: int, length_bytes: int, structure: str) -> bytes:
+    """Read a structure; errors name it and carry its address in the source, as those of its grammar do."""
+    try:
+        return source.read(volume_offset, length_bytes)
+    except FormatError as error:
+        cls = TruncatedError if isinstance(error, TruncatedError) else FormatError
+        place = error.image_offset - source.origin
+        raise cls(
+            error.reason, structure=structure, image_offset=place, expected=error.expected, found=error.found
+        ) from error
 
 
 def _absolute(error: FormatError, origin: int) -> FormatError:

@@ -94,7 +94,9 @@ def refuse_containers(source: Source) -> None:
         )
     found = identify(head, _trailer(source))
     if found is not None:
-        raise UnsupportedError(f"{source.name}: is a {found.name}", code="container", advice=found.advice)
+        raise UnsupportedError(
+            f"{source.name}: is no raw image but: {found.name}", code="container", advice=found.advice
+        )
     if is_text(head):
         raise ImageError(f"{source.name}: is a text file, not a disk image")
 

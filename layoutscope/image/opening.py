@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from layoutscope.errors import ImageError, UnsupportedError
+from layoutscope.errors import ImageError, LayoutscopeError, UnsupportedError
 from layoutscope.image import compressed
 from layoutscope.image.containers import HEAD_BYTES, refuse_containers
 from layoutscope.image.raw import RawFile
@@ -61,7 +61,7 @@ def open_image(
             source = _with_map(source, Path(map_file))
         if second is not None:
             source.second = _open_one(Path(second), kept, progress)
-    except ImageError:
+    except LayoutscopeError:
         source.close()
         raise
     return source
@@ -112,7 +112,7 @@ def _open_file(path: Path, cache_dir: Path | None, progress: Progress | None) ->
         _refuse_empty(source)
         source = _decompressed(source, cache_dir, progress)
         refuse_containers(source)
-    except (ImageError, UnsupportedError):
+    except LayoutscopeError:
         source.close()
         raise
     return source

@@ -255,6 +255,8 @@ def _partitions(source: Source, copy: _Copy, findings: list[Finding]) -> Iterato
 
 def _used_entries(copy: _Copy) -> list[int]:
     """Return the numbers, from 0, of the entries whose type is not all zeros."""
+    if not copy.header.num_entries:
+        return []
     flat = np.frombuffer(copy.entries, np.uint8)
     positions = np.arange(copy.header.num_entries, dtype=np.int64) * copy.header.len_entry
     types = np.ascontiguousarray(bulk.records("gpt.partition_entry", flat, positions)["type_guid"])

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import fcntl
+import shutil
+import subprocess
 import sys
 
 import pytest
@@ -72,3 +74,24 @@ def test_a_denied_device_says_what_to_do(tmp_path, monkeypatch, platform, advice
     monkeypatch.setattr(sys, "platform", platform)
     with pytest.raises(ImageError, match=advice):
         device.Device(tmp_path / "disk")
+
+
+@pytest.fixture
+def loop_device(tmp_path):
+    """Return a loop device over 1 MiB of counting bytes; skips where the system does not let us make one."""
+    path = tmp_path / "disk"
+    path.write_bytes(bytes(range(256)) * 4096)
+    if shutil.which("losetup") is None:
+        pytest.skip("losetup is not installed")
+    made = subprocess.run(["losetup", "-r", "-f", "--show", path], capture_output=True, text=True, check=False)
+    if made.returncode:
+        pytest.skip("loop devices are not allowed here")
+    yield made.stdout.strip()
+    subprocess.run(["losetup", "-d", made.stdout.strip()], check=True)
+
+
+def test_a_block_device_of_linux(loop_device):
+    """A real block device tells its size and sector size, and reads from within a sector."""
+    with open_image(loop_device) as source:
+        assert (source.size_bytes, source.sector_size_bytes) == (1 << 20, 512)
+        assert source.read(1001, 3) == bytes([1001 % 256, 1002 % 256, 1003 % 256])

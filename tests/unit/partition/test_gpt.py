@@ -178,6 +178,14 @@ def test_a_giant_array_is_not_read(disk):
     assert len(found.readable) == 2
 
 
+def test_a_damaged_count_of_no_entries(disk):
+    """A header that claims no entries has a wrong checksum; without a backup nothing is left, and that is told."""
+    disk.put(512 + 80, bytes(4)).put(-512, bytes(512))
+    found = search(disk)
+    assert found.candidates == ()
+    assert [(item.code, item.level) for item in found.findings] == [("gpt-primary-damaged", "error")]
+
+
 def test_a_protective_record_is_no_partition(disk):
     """Type 0xEE over the whole disk is a region, not a partition."""
     disk.put(0, mbr((0xEE, 1, 8191)))

@@ -13,6 +13,7 @@ import numpy as np
 
 from layoutscope.errors import FormatError
 from layoutscope.hfsplus.overlay import Overlay
+from layoutscope.hfsplus.volume import read_at
 from layoutscope.ondisk import bulk, grammar
 
 if TYPE_CHECKING:
@@ -259,7 +260,7 @@ def _unrolled(volume: Volume, journal: Journal) -> U8:
     structure = "journal header"
     if not (0 < first <= start < size <= journal.size_bytes and first <= end <= size):
         raise FormatError("impossible places of transactions", structure=structure, image_offset=journal.journal_offset)
-    buffer = volume.source.read_array(journal.journal_offset + first, size - first)
+    buffer = np.frombuffer(read_at(volume.source, journal.journal_offset + first, size - first, structure), np.uint8)
     return np.roll(buffer, first - start)
 
 

@@ -11,7 +11,7 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.errors import FormatError, LayoutscopeError, TruncatedError
+from layoutscope.errors import FormatError, LayoutscopeError
 from layoutscope.findings import Finding, from_error
 from layoutscope.image import Source, Window
 from layoutscope.image.source import overlaps
@@ -143,7 +143,7 @@ def open_volume(source: Source, image_offset: int, decoder: Decoder) -> Volume:
     except FormatError as error:
         end, alternate = _find_alternate(window, None)
         if alternate is None:
-            raise _absolute(error, window.origin) from error
+            raise shifted(error, window.origin) from error
         volume = Volume(window, window.origin, alternate, end, decoder, findings)
         volume.survive(error, code="volume-header-invalid")
         return volume
@@ -180,19 +180,15 @@ def read_at(source: Source, volume_offset: int, length_bytes: int, structure: st
     try:
         return source.read(volume_offset, length_bytes)
     except FormatError as error:
-        cls = TruncatedError if isinstance(error, TruncatedError) else FormatError
-        place = error.image_offset - source.origin
-        raise cls(
-            error.reason, structure=structure, image_offset=place, expected=error.expected, found=error.found
-        ) from error
+        raise shifted(error, -source.origin, structure) from error
 
 
-def _absolute(error: FormatError, origin: int) -> FormatError:
-    cls = TruncatedError if isinstance(error, TruncatedError) else FormatError
-    return cls(
+def shifted(error: FormatError, distance_bytes: int, structure: str = "") -> FormatError:
+    """Return the same error about another address; sources speak of the image, grammars of their buffer's address."""
+    return type(error)(
         error.reason,
-        structure=error.structure,
-        image_offset=error.image_offset + origin,
+        structure=structure or error.structure,
+        image_offset=error.image_offset + distance_bytes,
         expected=error.expected,
         found=error.found,
     )

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutscope.errors import FormatError
 from layoutscope.hfsplus.arrays import I64, U8, owners, ragged
+from layoutscope.hfsplus.volume import shifted
 
 if TYPE_CHECKING:
     from layoutscope.hfsplus.volume import Volume
@@ -118,7 +120,10 @@ def merged(pieces: Pieces) -> tuple[I64, I64]:
 
 def read_parts(volume: Volume, pieces: Pieces) -> U8:
     """Read pieces, each once, in large requests; their bytes in the order given."""
-    return volume.source.read_extents(*merged(pieces))
+    try:
+        return volume.source.read_extents(*merged(pieces))
+    except FormatError as error:
+        raise shifted(error, -volume.source.origin) from error
 
 
 def read_fork(volume: Volume, fork: Fork) -> U8:

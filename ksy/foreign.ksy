@@ -49,7 +49,7 @@ types:
         contents: CS
   ext_superblock:
     -orig-id: ext4_super_block
-    doc: ext2, ext3 and ext4; stands 1024 bytes into the partition.
+    doc: ext2, ext3 and ext4.
     doc-ref: 'https://www.kernel.org/doc/html/latest/filesystems/ext4/globals.html#super-block ext4 Data Structures and Algorithms, Super Block'
     seq:
       - id: counts
@@ -116,14 +116,14 @@ types:
         contents: [0x4c, 0x55, 0x4b, 0x53, 0xba, 0xbe]
   lvm_label:
     -orig-id: label_header
-    doc: Linux volume manager; stands 512 bytes into the partition.
+    doc: Linux volume manager.
     doc-ref: 'https://github.com/libyal/libvslvm/blob/main/documentation/Logical%20Volume%20Manager%20(LVM)%20format.asciidoc LVM format, Physical volume label'
     seq:
       - id: magic
         contents: LABELONE
   btrfs_superblock:
     -orig-id: btrfs_super_block
-    doc: Stands 64 KiB into the partition.
+    doc: Superblock of btrfs.
     doc-ref: 'https://btrfs.readthedocs.io/en/latest/dev/On-disk-format.html btrfs documentation, On-disk Format, Superblock'
     seq:
       - id: header
@@ -132,7 +132,7 @@ types:
         contents: _BHRfS_M
   iso9660_descriptor:
     -orig-id: Volume Descriptor
-    doc: Stands 32 KiB into the image.
+    doc: First words of a volume descriptor.
     doc-ref: 'https://www.ecma-international.org/publications-and-standards/standards/ecma-119/ ECMA-119, Volume Descriptors'
     seq:
       - id: descriptor_type
@@ -146,3 +146,39 @@ types:
     seq:
       - id: magic
         contents: hsqs
+  ext_start:
+    -orig-id: ext2 partition
+    doc: Start of a partition with ext2, ext3 or ext4, up to its superblock.
+    doc-ref: 'https://www.kernel.org/doc/html/latest/filesystems/ext4/globals.html#super-block ext4 Data Structures and Algorithms, Super Block'
+    seq:
+      - id: reserved
+        size: 1024
+      - id: superblock
+        type: ext_superblock
+  lvm_start:
+    -orig-id: LVM physical volume
+    doc: Start of a physical volume of the Linux volume manager, up to its label.
+    doc-ref: 'https://github.com/libyal/libvslvm/blob/main/documentation/Logical%20Volume%20Manager%20(LVM)%20format.asciidoc LVM format, Physical volume label'
+    seq:
+      - id: reserved
+        size: 512
+      - id: label
+        type: lvm_label
+  btrfs_start:
+    -orig-id: btrfs device
+    doc: Start of a btrfs device, up to its superblock.
+    doc-ref: 'https://btrfs.readthedocs.io/en/latest/dev/On-disk-format.html btrfs documentation, On-disk Format, Superblock'
+    seq:
+      - id: reserved
+        size: 65536
+      - id: superblock
+        type: btrfs_superblock
+  iso9660_start:
+    -orig-id: System Area
+    doc: Start of an ISO 9660 image, up to its first volume descriptor.
+    doc-ref: 'https://www.ecma-international.org/publications-and-standards/standards/ecma-119/ ECMA-119, Volume Descriptors'
+    seq:
+      - id: reserved
+        size: 32768
+      - id: descriptor
+        type: iso9660_descriptor

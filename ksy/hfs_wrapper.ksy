@@ -24,6 +24,15 @@ types:
         -orig-id: version
         type: u2
         doc: 4 for HFS+, 5 for HFSX; part of a date in classic HFS.
+  volume_start:
+    -orig-id: HFSPlusVolumeHeader
+    doc: Start of a volume, up to the first words of its header; the copy lies as far from the end.
+    doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#VolumeHeader TN1150, Volume Header'
+    seq:
+      - id: boot_blocks
+        size: 1024
+      - id: header
+        type: volume_signature
   extent_descriptor:
     -orig-id: HFSExtentDescriptor
     -webide-representation: '{num_blocks} from block {start_block}'

@@ -28,6 +28,9 @@ class ApfsKeybag(KaitaiStruct):
         salt = 133
         key_record = 163
 
+    class KeySecret(IntEnum):
+        hmac_prefix = 1194539291909
+
     class KeybagTag(IntEnum):
         unknown = 0
         reserved_1 = 1
@@ -71,6 +74,9 @@ class ApfsKeybag(KaitaiStruct):
             self._debug['len1']['start'] = self._io.pos()
             self.len1 = self._io.read_u1()
             self._debug['len1']['end'] = self._io.pos()
+            _ = self.len1
+            if not  ((_ < 128) or (_ == 129) or (_ == 130)) :
+                raise kaitaistruct.ValidationExprError(self.len1, self._io, u"/types/der_value/seq/1")
             if self.len1 == 129:
                 pass
                 self._debug['len2']['start'] = self._io.pos()
@@ -260,7 +266,7 @@ class ApfsKeybag(KaitaiStruct):
         .. seealso::
            Apple File System format, key encryption key - https://github.com/libyal/libfsapfs/blob/main/documentation/Apple%20File%20System%20(APFS).asciidoc
         """
-        SEQ_FIELDS = ["unknown", "flags"]
+        SEQ_FIELDS = ["flags", "unknown"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsKeybag.WrappedKeyFlags, self).__init__(_io)
             self._parent = _parent
@@ -268,12 +274,12 @@ class ApfsKeybag(KaitaiStruct):
             self._debug = collections.defaultdict(dict)
 
         def _read(self):
-            self._debug['unknown']['start'] = self._io.pos()
-            self.unknown = self._io.read_u4le()
-            self._debug['unknown']['end'] = self._io.pos()
             self._debug['flags']['start'] = self._io.pos()
             self.flags = self._io.read_u4le()
             self._debug['flags']['end'] = self._io.pos()
+            self._debug['unknown']['start'] = self._io.pos()
+            self.unknown = self._io.read_u4le()
+            self._debug['unknown']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):
@@ -281,7 +287,7 @@ class ApfsKeybag(KaitaiStruct):
 
         @property
         def is_aes128(self):
-            """The key is 16 bytes long."""
+            """The key is 16 bytes long, as in keys that CoreStorage made."""
             if hasattr(self, '_m_is_aes128'):
                 return self._m_is_aes128
 

@@ -24,6 +24,8 @@ class ApfsKeybag(Struct):
         key_record = 163
         iterations = 132
         salt = 133
+    class KeySecret(IntEnum):
+        hmac_prefix = 1194539291909
     class Keybag(Struct):
         hdr: apfs_object.ApfsObject.ObjPhys
         locker: ApfsKeybag.LockerHead
@@ -49,8 +51,8 @@ class ApfsKeybag(Struct):
         @property
         def len_body(self) -> bool: ...
     class WrappedKeyFlags(Struct):
-        unknown: int
         flags: int
+        unknown: int
         @property
         def is_aes128(self) -> bool: ...
     class PrangeVal(Struct):

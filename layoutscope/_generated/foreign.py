@@ -110,8 +110,36 @@ class Foreign(KaitaiStruct):
             pass
 
 
+    class BtrfsStart(KaitaiStruct):
+        """Start of a btrfs device, up to its superblock.
+        
+        .. seealso::
+           btrfs documentation, On-disk Format, Superblock - https://btrfs.readthedocs.io/en/latest/dev/On-disk-format.html
+        """
+        SEQ_FIELDS = ["reserved", "superblock"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(Foreign.BtrfsStart, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['reserved']['start'] = self._io.pos()
+            self.reserved = self._io.read_bytes(65536)
+            self._debug['reserved']['end'] = self._io.pos()
+            self._debug['superblock']['start'] = self._io.pos()
+            self.superblock = Foreign.BtrfsSuperblock(self._io, self, self._root)
+            self.superblock._read()
+            self._debug['superblock']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+            self.superblock._fetch_instances()
+
+
     class BtrfsSuperblock(KaitaiStruct):
-        """Stands 64 KiB into the partition.
+        """Superblock of btrfs.
         
         .. seealso::
            btrfs documentation, On-disk Format, Superblock - https://btrfs.readthedocs.io/en/latest/dev/On-disk-format.html
@@ -188,8 +216,36 @@ class Foreign(KaitaiStruct):
             pass
 
 
+    class ExtStart(KaitaiStruct):
+        """Start of a partition with ext2, ext3 or ext4, up to its superblock.
+        
+        .. seealso::
+           ext4 Data Structures and Algorithms, Super Block - https://www.kernel.org/doc/html/latest/filesystems/ext4/globals.html#super-block
+        """
+        SEQ_FIELDS = ["reserved", "superblock"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(Foreign.ExtStart, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['reserved']['start'] = self._io.pos()
+            self.reserved = self._io.read_bytes(1024)
+            self._debug['reserved']['end'] = self._io.pos()
+            self._debug['superblock']['start'] = self._io.pos()
+            self.superblock = Foreign.ExtSuperblock(self._io, self, self._root)
+            self.superblock._read()
+            self._debug['superblock']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+            self.superblock._fetch_instances()
+
+
     class ExtSuperblock(KaitaiStruct):
-        """ext2, ext3 and ext4; stands 1024 bytes into the partition.
+        """ext2, ext3 and ext4.
         
         .. seealso::
            ext4 Data Structures and Algorithms, Super Block - https://www.kernel.org/doc/html/latest/filesystems/ext4/globals.html#super-block
@@ -244,7 +300,7 @@ class Foreign(KaitaiStruct):
 
 
     class Iso9660Descriptor(KaitaiStruct):
-        """Stands 32 KiB into the image.
+        """First words of a volume descriptor.
         
         .. seealso::
            ECMA-119, Volume Descriptors - https://www.ecma-international.org/publications-and-standards/standards/ecma-119/
@@ -269,6 +325,34 @@ class Foreign(KaitaiStruct):
 
         def _fetch_instances(self):
             pass
+
+
+    class Iso9660Start(KaitaiStruct):
+        """Start of an ISO 9660 image, up to its first volume descriptor.
+        
+        .. seealso::
+           ECMA-119, Volume Descriptors - https://www.ecma-international.org/publications-and-standards/standards/ecma-119/
+        """
+        SEQ_FIELDS = ["reserved", "descriptor"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(Foreign.Iso9660Start, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['reserved']['start'] = self._io.pos()
+            self.reserved = self._io.read_bytes(32768)
+            self._debug['reserved']['end'] = self._io.pos()
+            self._debug['descriptor']['start'] = self._io.pos()
+            self.descriptor = Foreign.Iso9660Descriptor(self._io, self, self._root)
+            self.descriptor._read()
+            self._debug['descriptor']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+            self.descriptor._fetch_instances()
 
 
     class LuksHeader(KaitaiStruct):
@@ -297,7 +381,7 @@ class Foreign(KaitaiStruct):
 
 
     class LvmLabel(KaitaiStruct):
-        """Linux volume manager; stands 512 bytes into the partition.
+        """Linux volume manager.
         
         .. seealso::
            LVM format, Physical volume label - https://github.com/libyal/libvslvm/blob/main/documentation/Logical%20Volume%20Manager%20(LVM)%20format.asciidoc
@@ -319,6 +403,34 @@ class Foreign(KaitaiStruct):
 
         def _fetch_instances(self):
             pass
+
+
+    class LvmStart(KaitaiStruct):
+        """Start of a physical volume of the Linux volume manager, up to its label.
+        
+        .. seealso::
+           LVM format, Physical volume label - https://github.com/libyal/libvslvm/blob/main/documentation/Logical%20Volume%20Manager%20(LVM)%20format.asciidoc
+        """
+        SEQ_FIELDS = ["reserved", "label"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(Foreign.LvmStart, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['reserved']['start'] = self._io.pos()
+            self.reserved = self._io.read_bytes(512)
+            self._debug['reserved']['end'] = self._io.pos()
+            self._debug['label']['start'] = self._io.pos()
+            self.label = Foreign.LvmLabel(self._io, self, self._root)
+            self.label._read()
+            self._debug['label']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+            self.label._fetch_instances()
 
 
     class SquashfsSuperblock(KaitaiStruct):

@@ -52,4 +52,16 @@ class Foreign(Struct):
         standard_identifier: bytes
     class SquashfsSuperblock(Struct):
         magic: bytes
+    class ExtStart(Struct):
+        reserved: bytes
+        superblock: Foreign.ExtSuperblock
+    class LvmStart(Struct):
+        reserved: bytes
+        label: Foreign.LvmLabel
+    class BtrfsStart(Struct):
+        reserved: bytes
+        superblock: Foreign.BtrfsSuperblock
+    class Iso9660Start(Struct):
+        reserved: bytes
+        descriptor: Foreign.Iso9660Descriptor
     ...

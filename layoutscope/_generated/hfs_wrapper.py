@@ -210,4 +210,32 @@ class HfsWrapper(KaitaiStruct):
             pass
 
 
+    class VolumeStart(KaitaiStruct):
+        """Start of a volume, up to the first words of its header; the copy lies as far from the end.
+        
+        .. seealso::
+           TN1150, Volume Header - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#VolumeHeader
+        """
+        SEQ_FIELDS = ["boot_blocks", "header"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(HfsWrapper.VolumeStart, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['boot_blocks']['start'] = self._io.pos()
+            self.boot_blocks = self._io.read_bytes(1024)
+            self._debug['boot_blocks']['end'] = self._io.pos()
+            self._debug['header']['start'] = self._io.pos()
+            self.header = HfsWrapper.VolumeSignature(self._io, self, self._root)
+            self.header._read()
+            self._debug['header']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+            self.header._fetch_instances()
+
+
 

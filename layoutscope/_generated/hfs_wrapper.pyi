@@ -12,6 +12,9 @@ class HfsWrapper(Struct):
     class VolumeSignature(Struct):
         signature: HfsWrapper.Signature
         version: int
+    class VolumeStart(Struct):
+        boot_blocks: bytes
+        header: HfsWrapper.VolumeSignature
     class ExtentDescriptor(Struct):
         start_block: int
         num_blocks: int

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from layoutscope.image.source import Source
 
-HEADER_OFFSET: Final = 1024
+HEADER_OFFSET: Final = bulk.offset("hfs_wrapper.volume_start", "header")
 """Where the volume header of HFS, HFS+ and HFSX stands, and how far from the end its copy starts."""
 
 
@@ -33,12 +33,17 @@ class Content(NamedTuple):
 
 
 class _Foreign(NamedTuple):
-    """How a file system is told that is not read: a grammar type and where it stands."""
+    """How a file system is told that is not read: a grammar type, where it stands, and the kind and label it gives."""
 
     cls: type[Any]
-    type_name: str
-    structure_offset: int
+    type_id: str
+    place: str
     name: Callable[[Any], tuple[str, str] | None]
+
+    @property
+    def structure_offset(self) -> int:
+        start, _, field = self.place.partition(".")
+        return bulk.offset(f"foreign.{start}", field) if field else 0
 
 
 def probe(source: Source, image_offset: int, size_bytes: int) -> Content:
@@ -160,7 +165,7 @@ def _parse(stretch: Window, cls: type[Any], type_name: str, volume_offset: int) 
 
 def _foreign(stretch: Window) -> Content | None:
     for candidate in _foreign_types():
-        found = _parse(stretch, candidate.cls, candidate.type_name, candidate.structure_offset)
+        found = _parse(stretch, candidate.cls, f"foreign.{candidate.type_id}", candidate.structure_offset)
         named = None if found is None else candidate.name(found)
         if named is not None:
             return Content(named[0], named[1], 0, stretch.size_bytes)
@@ -170,15 +175,20 @@ def _foreign(stretch: Window) -> Content | None:
 def _foreign_types() -> tuple[_Foreign, ...]:
     foreign = grammar.Foreign
     return (
-        _Foreign(foreign.CoreStorageHeader, "foreign.core_storage_header", 0, lambda _: ("corestorage", "CoreStorage")),
-        _Foreign(foreign.LuksHeader, "foreign.luks_header", 0, lambda _: ("luks", "LUKS")),
-        _Foreign(foreign.XfsSuperblock, "foreign.xfs_superblock", 0, lambda _: ("xfs", "XFS")),
-        _Foreign(foreign.SquashfsSuperblock, "foreign.squashfs_superblock", 0, lambda _: ("squashfs", "squashfs")),
-        _Foreign(foreign.LvmLabel, "foreign.lvm_label", 512, lambda _: ("lvm", "Linux LVM")),
-        _Foreign(foreign.ExtSuperblock, "foreign.ext_superblock", 1024, _ext),
-        _Foreign(foreign.BootSector, "foreign.boot_sector", 0, _boot_sector),
-        _Foreign(foreign.BtrfsSuperblock, "foreign.btrfs_superblock", 64 * 1024, lambda _: ("btrfs", "btrfs")),
-        _Foreign(foreign.Iso9660Descriptor, "foreign.iso9660_descriptor", 32 * 1024, lambda _: ("iso9660", "ISO 9660")),
+        _Foreign(foreign.CoreStorageHeader, "core_storage_header", "", lambda _: ("corestorage", "CoreStorage")),
+        _Foreign(foreign.LuksHeader, "luks_header", "", lambda _: ("luks", "LUKS")),
+        _Foreign(foreign.XfsSuperblock, "xfs_superblock", "", lambda _: ("xfs", "XFS")),
+        _Foreign(foreign.SquashfsSuperblock, "squashfs_superblock", "", lambda _: ("squashfs", "squashfs")),
+        _Foreign(foreign.LvmLabel, "lvm_label", "lvm_start.label", lambda _: ("lvm", "Linux LVM")),
+        _Foreign(foreign.ExtSuperblock, "ext_superblock", "ext_start.superblock", _ext),
+        _Foreign(foreign.BootSector, "boot_sector", "", _boot_sector),
+        _Foreign(foreign.BtrfsSuperblock, "btrfs_superblock", "btrfs_start.superblock", lambda _: ("btrfs", "btrfs")),
+        _Foreign(
+            foreign.Iso9660Descriptor,
+            "iso9660_descriptor",
+            "iso9660_start.descriptor",
+            lambda _: ("iso9660", "ISO 9660"),
+        ),
     )
 
 

@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING
 from layoutscope.api.outputs import output
 from layoutscope.api.reading import ReadOptions, opened
 from layoutscope.errors import UsageError
-from layoutscope.report.tables import FORMATS, write_table
+from layoutscope.report.tables import FORMATS, joined_table, write_table
 from layoutscope.tables import TABLES
 
 if TYPE_CHECKING:
@@ -53,9 +53,9 @@ def export(
     if file_format not in FORMATS:
         raise UsageError(f"no format {file_format!r}; there are {', '.join(FORMATS)}")
     with opened(path, **options) as image:
-        frames = [layout.table(table) for layout in image.layouts]
+        frame = joined_table(image.layouts, table)
     if isinstance(target, str | os.PathLike):
         with output(target, force=force) as file:
-            write_table(frames, file, file_format)
+            write_table(frame, file, file_format)
     else:
-        write_table(frames, target, file_format)
+        write_table(frame, target, file_format)

@@ -51,7 +51,9 @@ def format_value(value: float | None, unit: str) -> str:
         return format_bytes(value)
     if unit == "seconds":
         return format_seconds(value)
-    return f"{format_number(value)} {unit}" if unit != "ratio" else f"{value:.3g}"
+    if unit == "ratio":
+        return f"{value:.3g}"
+    return f"{format_number(value)} {unit.removesuffix('s') if value == 1 else unit}"
 
 
 def format_metric(metric: Metric) -> str:

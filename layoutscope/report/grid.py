@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-def plain_table(title: str, columns: Sequence[tuple[str, bool]], rows: Iterable[Sequence[str | Text]]) -> Table:
+def plain_table(
+    title: str, columns: Sequence[tuple[str, bool]], rows: Iterable[Sequence[str | Text]], *, gap: int = 2
+) -> Table:
     """Make a table without a frame; columns are named and say whether they are numbers.
 
-    Cells of a single row without a number column, such as a heading, may be fewer than the columns.
+    A row may have fewer cells than there are columns; `gap` is the distance of the columns.
     """
     table = Table(
         title=title,
@@ -24,7 +26,7 @@ def plain_table(title: str, columns: Sequence[tuple[str, bool]], rows: Iterable[
         box=box.SIMPLE_HEAD,
         show_edge=False,
         pad_edge=False,
-        padding=(0, 1, 0, 0),
+        padding=(0, gap - 1, 0, 0),
     )
     for name, is_number in columns:
         table.add_column(name, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold")

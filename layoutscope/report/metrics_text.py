@@ -30,7 +30,9 @@ def main_metrics(volume: VolumeScan) -> Table:
 
 
 def _main_rows(volume: VolumeScan) -> Iterator[tuple[str | Text, ...]]:
-    wanted, last = (*VOLUME_WIDE, main_tree(volume.layout)), ""
+    is_container = volume.layout.facts.volume is None
+    wanted = ("free space",) if is_container else (*VOLUME_WIDE, main_tree(volume.layout))
+    last = ""
     for metric in volume.metrics:
         if metric.subject not in wanted or metric.value is None:
             continue

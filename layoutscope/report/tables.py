@@ -6,41 +6,68 @@ In JSON lines 64-bit ids are strings, since many readers keep only 53 bits of a 
 
 from __future__ import annotations
 
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Final
 
 import polars as pl
 
+from layoutscope.tables import TABLES
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from layoutscope.tables import VolumeLayout
 
 FORMULA: Final = r"^[=+\-@\t\r]"
 """First characters that spreadsheets take for a formula."""
 
 
-def write_table(frames: Sequence[pl.DataFrame], file: IO[bytes], file_format: str) -> None:
-    """Write the frames one below the other.
+SLICE_ROWS: Final = 65_536
+"""Rows that are turned into text at once."""
+
+
+def joined_table(layouts: Sequence[VolumeLayout], name: str) -> pl.DataFrame:
+    """Put the same table of several layouts into one, with rows and references to rows numbered through.
 
     Parameters
     ----------
-    frames : sequence of DataFrame
-        The same table of several volumes.
+    layouts : sequence of VolumeLayout
+        At least one.
+    name : str
+        Which table.
+    """
+    frames, first_row, first_node = [], 0, 0
+    for layout in layouts:
+        frame = layout.table(name)
+        shifts = {column.name: first_node for column in TABLES[name] if column.unit == "row of nodes"}
+        shifts |= {"row": first_row} if "row" in frame.columns else {}
+        frames.append(frame.with_columns((pl.col(column) + shift).cast(pl.UInt32) for column, shift in shifts.items()))
+        first_row += frame.height
+        first_node += layout.nodes.height
+    return pl.concat(frames)
+
+
+def write_table(frame: pl.DataFrame, file: IO[bytes], file_format: str) -> None:
+    """Write a table.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        From :func:`joined_table`.
     file : binary file
         Where to.
     file_format : str
         Key of :data:`FORMATS`.
     """
-    FORMATS[file_format](joined(frames), file)
-
-
-def joined(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Put the same table of several volumes into one."""
-    return pl.concat(frames, how="vertical_relaxed") if len(frames) > 1 else frames[0]
+    FORMATS[file_format](frame, file)
 
 
 def write_csv(frame: pl.DataFrame, file: IO[bytes]) -> None:
     """Write CSV: UTF-8, names guarded, raw bytes as hexadecimal, times as ISO 8601."""
     columns = [_csv_column(name, dtype) for name, dtype in frame.schema.items()]
-    frame.select(columns).write_csv(file, datetime_format="%Y-%m-%dT%H:%M:%S%.6fZ")
+    file.write((",".join(frame.columns) + "\n").encode())
+    for part in frame.iter_slices(SLICE_ROWS):
+        text = part.select(columns).write_csv(include_header=False, datetime_format="%Y-%m-%dT%H:%M:%S%.6fZ")
+        file.write(text.encode())
 
 
 def _csv_column(name: str, dtype: pl.DataType) -> pl.Expr:
@@ -60,8 +87,9 @@ def write_parquet(frame: pl.DataFrame, file: IO[bytes]) -> None:
 
 def write_jsonl(frame: pl.DataFrame, file: IO[bytes]) -> None:
     """Write one JSON object a line."""
-    columns: list[Any] = [_json_column(name, dtype) for name, dtype in frame.schema.items()]
-    frame.select(columns).write_ndjson(file)
+    columns = [_json_column(name, dtype) for name, dtype in frame.schema.items()]
+    for part in frame.iter_slices(SLICE_ROWS):
+        file.write(part.select(columns).write_ndjson().encode())
 
 
 def _json_column(name: str, dtype: pl.DataType) -> pl.Expr:

@@ -114,14 +114,13 @@ def stack_line(facts: VolumeFacts) -> Text:
 def fact_lines(facts: VolumeFacts) -> list[str]:
     """List what the volume says of itself, a few facts a line."""
     size = f"{format_bytes(facts.size_bytes)} in blocks of {format_bytes(facts.block_size_bytes)}"
-    case = "case-sensitive" if facts.case_sensitive else "case-insensitive"
-    stamp = "write count" if facts.filesystem == "hfsplus" else "xid"
-    counts = f"{facts.num_files:,} files, {facts.num_directories:,} directories, {stamp} {facts.stamp:,}"
-    lines = [
-        f"{facts.variant}, {size} from byte {facts.image_offset:,}, {case}",
-        counts,
-        f"UUID {facts.uuid or NOTHING}",
-    ]
+    lines = [f"{facts.variant}, {size}, from byte {facts.image_offset:,}"]
+    stamp = f"{'write count' if facts.filesystem == 'hfsplus' else 'xid'} {facts.stamp:,}"
+    identity = f"{stamp}, UUID {facts.uuid or NOTHING}"
+    if facts.volume is not None:
+        case = "case-sensitive" if facts.case_sensitive else "case-insensitive"
+        lines.append(f"{facts.num_files:,} files, {facts.num_directories:,} directories, names {case}")
+    lines.append(identity)
     if facts.features:
         lines.append("features: " + ", ".join(map(escape_text, facts.features)))
     if facts.details:
@@ -182,7 +181,7 @@ def prediction_table(predictions: Sequence[Prediction]) -> Table:
     names = [name for name, _ in predictions[0].causes_s]
     columns = [("Drive", False), ("Time", True), ("Interval", True), *((name.capitalize(), True) for name in names)]
     rows = [(item.drive, format_seconds(item.seconds), _interval(item), *_causes(item)) for item in predictions]
-    return plain_table("Predicted enumeration, and the share of each cause", columns, rows)
+    return plain_table("Predicted enumeration, and the share of each cause", columns, rows, gap=1)
 
 
 def _interval(item: Prediction) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from layoutscope.drive.profile import FIGURES, DriveProfile, Figure, list_profiles, load_profile
 from layoutscope.drive.result import ReadTimes, ServiceResult
-from layoutscope.drive.service import service
+from layoutscope.drive.simulation import service
 
 __all__ = [
     "FIGURES",

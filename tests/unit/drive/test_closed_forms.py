@@ -1,0 +1,165 @@
+"""Service times that arithmetic gives, on a disk of round numbers (see toys.py)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from layoutscope.drive import load_profile, service
+from layoutscope.drive.seek import mean_seek_ms, seek_curve
+from layoutscope.walk.trace import AccessTrace
+from tests.unit.drive.toys import SECTOR, TRACK, disk, trace
+
+
+def times(profile, reads, **options):
+    """Return service, seek, rotation and transfer of each read, in milliseconds."""
+    result = service(reads, profile, phases=1, **options)
+    each = result.reads_ms
+    return np.stack([each.service_ms, each.seek_ms, each.rotation_ms, each.transfer_ms], axis=1)
+
+
+def test_one_seek():
+    """A read 500 cylinders away costs overhead, seek, the wait for its sector, and its sectors."""
+    # First read: 0.5 ms overhead, no seek, sector 0 comes again at 10 ms, 8 sectors: done at 10.8.
+    # Second: track 500 begins at angle 100.0, so at 0. 10.8 + 0.5 + (1 + 4.99) = 17.29; sector 0 comes at 20.
+    found = times(disk(), trace(0, 50_000), cache="off")
+    assert found[0] == pytest.approx([10.8, 0, 9.5, 0.8], abs=1e-3)
+    assert found[1] == pytest.approx([0.5 + 5.99 + 2.71 + 0.8, 5.99, 2.71, 0.8], abs=1e-3)
+
+
+def test_full_stroke():
+    """The longest seek is that of the table's end."""
+    found = times(disk(), trace(0, 99_900), cache="off")
+    assert found[1, 1] == pytest.approx(10.98, abs=1e-3)
+
+
+@pytest.mark.parametrize("count", [8, 128])
+def test_sequential_reads_stream_at_the_zones_rate(count):
+    """Reading on takes a turn and the skew a track, whatever the size of a read."""
+    reads = trace(*range(0, 12_800, count), count=count)
+    result = service(reads, disk(), phases=1)
+    tracks = 12_800 / 100
+    assert result.service_s == pytest.approx(tracks * 0.012 + 0.010, rel=0.005)
+    assert result.part_hit > 0.98
+
+
+def test_sequential_reads_without_buffer_lose_a_turn_each():
+    """Without look-ahead the next sector has just gone by when the next read is ready."""
+    result = service(trace(*range(0, 80, 8)), disk(), phases=1, cache="off")
+    # Overhead 0.5 ms after the end: the next sector is 9.5 ms away.
+    assert result.reads_ms.rotation_ms[1:] == pytest.approx(9.5, abs=1e-3)
+
+
+def test_uniform_random_reads_average_seek_and_half_a_turn():
+    """Mean seek + half a turn + transfer + overhead, within 2 %."""
+    sectors = np.random.default_rng(3).integers(0, 12_499, 30_000) * 8
+    result = service(trace(*sectors), disk(), phases=1, cache="off")
+    # Mean distance of two cylinders of 1000 is 333.3, equal ones (1 in 1000) cost no seek.
+    seek = 0.999 * (1 + 0.01 * (333.3 / 0.999 - 1))
+    # Of the 25 places that multiples of 8 take in a track of 100 one, 96, straddles two tracks, 2 ms of skew apart.
+    crossing = 2 / 25
+    assert result.service_s / len(sectors) * 1000 == pytest.approx(seek + 5 + 0.8 + 0.5 + crossing, rel=0.02)
+    assert result.summary()["seek_ms"] == pytest.approx(seek, rel=0.02)
+    assert result.summary()["latency_ms"] == pytest.approx(5, rel=0.02)
+
+
+@pytest.mark.parametrize("name", ["generic-5400-3.5", "generic-7200", "st2000dm006"])
+def test_generic_drives_average_what_their_datasheet_says(name):
+    """Random reads in one zone average the seek of their distances, half a turn, transfer and overhead within 2 %."""
+    profile = load_profile(name)
+    span = 20 << 30
+    offsets = np.random.default_rng(5).integers(0, span // 4096, 20_000) * 4096
+    result = service(AccessTrace.from_reads(offsets, np.full(20_000, 4096)), profile, phases=1, cache="off")
+    turn = 60_000 / profile.number("rpm")
+    transfer = 4096 / profile.number("outer_mb_s") / 1000
+    overhead = profile.number("read_miss_ms")
+    # The distances in cylinders follow from the number of tracks between: bytes / (rate x turn) / heads.
+    tracks = span / (profile.number("outer_mb_s") * 1000 * turn) / profile.number("heads")
+    curve = seek_curve(profile, 400_000)
+    assert mean_seek_ms(curve[: int(tracks)]) < profile.number("average_seek_ms")
+    seek = result.summary()["seek_ms"]
+    assert result.service_s / 20.0 == pytest.approx(seek + turn / 2 + transfer + overhead, rel=0.02)
+
+
+@pytest.mark.parametrize("think_ms", [0.0, 1.0, 2.5, 6.0])
+@pytest.mark.parametrize("gap", [0, 1, 20, 40])
+def test_a_forward_skip_within_the_look_ahead_waits_for_the_media(gap, think_ms):
+    """It costs max(0, (gap + length) / media rate - time since the last read), never a turn."""
+    found = times(disk(), trace(0, 8 + gap, think_ms=think_ms))
+    assert found[1, 0] == pytest.approx(max(0.0, (gap + 8) * 0.1 - think_ms), abs=1e-3)
+
+
+def test_a_skip_beyond_the_window_is_a_read_of_its_own():
+    """What lies further ahead than a turn, or than the look-ahead goes, is fetched from the medium."""
+    found = service(trace(0, 8 + 60), disk(), phases=1)
+    assert found.reads_ms.outcome.tolist() == [0, 0]
+
+
+def test_a_reread_comes_from_the_buffer():
+    """A read that the buffer holds costs the hit overhead."""
+    found = times(disk(read_hit_ms=0.3), trace(0, 0))
+    assert found[1] == pytest.approx([0.3, 0, 0, 0], abs=1e-6)
+
+
+def test_the_interface_bounds_a_read_from_the_buffer():
+    """Eight sectors at 4.096 MB/s take a millisecond."""
+    found = times(disk(interface_mb_s=4.096), trace(0, 0))
+    assert found[1, 0] == pytest.approx(1.0, abs=1e-3)
+
+
+def test_reads_that_begin_anywhere_take_at_most_a_turn():
+    """A whole track takes one turn from any angle, less than a sector later."""
+    found = times(disk(start_anywhere=1, read_miss_ms=0.523), trace(0, 300, count=100), cache="off")
+    assert found[1, 2] < 0.1
+    assert found[1, 3] == pytest.approx(10.0, abs=1e-3)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(near=st.integers(1, 900), further=st.integers(0, 99))
+def test_a_longer_seek_is_never_quicker(near, further):
+    """Seek time does not fall with distance."""
+    seeks = times(disk(), trace(0, near * 100, 0, (near + further) * 100), cache="off")[:, 1]
+    assert seeks[3] >= seeks[1]
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 1000))
+def test_a_faster_drive_is_never_slower(seed):
+    """Random reads take less in sum at a higher rotation speed, and with quicker seeks."""
+    sectors = np.random.default_rng(seed).integers(0, 99_000, 400)
+    slow = service(trace(*sectors), disk(), phases=1, cache="off")
+    turning = service(trace(*sectors), disk(rpm=12_000), phases=1, cache="off")
+    assert turning.rotation_s < slow.rotation_s
+    assert turning.transfer_s < slow.transfer_s
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 1000))
+def test_more_segments_never_hit_less(seed):
+    """Rereads of a small set hit more, the more segments there are."""
+    sectors = np.random.default_rng(seed).integers(0, 12, 300) * 1000
+    hits = [service(trace(*sectors), disk(segments=n), phases=1).whole_hit for n in (1, 4, 16)]
+    assert hits == sorted(hits)
+    assert hits[2] > 0.9
+
+
+def test_the_compiled_loop_equals_the_plain_one(monkeypatch):
+    """Numba's code gives the same ticks as Python's."""
+    rng = np.random.default_rng(11)
+    reads = trace(*np.where(rng.random(1500) < 0.5, rng.integers(0, 400, 1500), rng.integers(0, 99_000, 1500)))
+    plain = service(reads, disk(), phases=1).reads_ms
+    monkeypatch.setattr("layoutscope.drive.simulation.COMPILE_FROM", 0)
+    compiled = service(reads, disk(), phases=1).reads_ms
+    for name in ("service_ms", "seek_ms", "rotation_ms", "transfer_ms", "cylinders", "outcome"):
+        assert np.array_equal(getattr(plain, name), getattr(compiled, name)), name
+
+
+def test_where_the_partition_lies_decides_the_rate():
+    """The same reads stream slower where tracks hold fewer sectors."""
+    zoned = disk(zones=[[0, 0, 100], [50_000, 500, 50]], capacity_bytes=75_000 * SECTOR)
+    reads = trace(*range(0, 8000, 8))
+    outer = service(reads, zoned, phases=1)
+    inner = service(reads, zoned, phases=1, start_offset_bytes=500 * TRACK)
+    assert inner.service_s == pytest.approx(2 * outer.service_s, rel=0.02)

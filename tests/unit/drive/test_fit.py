@@ -1,0 +1,120 @@
+"""Profiles made from published or measured numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from layoutscope.drive import load_profile, service
+from layoutscope.drive.fit import fit_latency, fit_rate, from_datasheet, from_fio, know_less, profile_text
+from layoutscope.drive.profile import parse_profile
+from layoutscope.errors import UsageError
+from layoutscope.walk.trace import AccessTrace
+from tests.unit.drive.toys import flash
+
+SHEET = {
+    "capacity_bytes": 10**12,
+    "rpm": 5400,
+    "track_to_track_ms": 1.0,
+    "average_seek_ms": 12.0,
+    "outer_mb_s": 110.0,
+    "inner_mb_s": 52.0,
+}
+
+
+def random_reads(profile, count=6000):
+    """Return single reads of 4 KiB all over a drive."""
+    offsets = np.random.default_rng(2).integers(0, profile.capacity_bytes // 4096, count) * 4096
+    return AccessTrace.from_reads(offsets, np.full(count, 4096))
+
+
+def test_a_datasheet_makes_a_drive():
+    """Its sequential rate is the outer rate, its random reads average seek + half a turn + overhead."""
+    profile = from_datasheet("x", **SHEET)
+    reads = AccessTrace.from_reads(np.arange(2048) * 131_072, np.full(2048, 131_072))
+    assert 2048 * 131_072 / service(reads, profile, phases=1).service_s / 1e6 == pytest.approx(110, rel=0.03)
+    # More sectors lie outside, where distances are shorter: the mean seek is a little below the datasheet's.
+    assert service(random_reads(profile), profile, phases=1).summary()["mean_ms"] == pytest.approx(17.7, rel=0.02)
+
+
+def test_a_datasheet_lacks_something():
+    """The missing figures are named."""
+    with pytest.raises(UsageError, match="rpm"):
+        from_datasheet("x", capacity_bytes=1, track_to_track_ms=1, average_seek_ms=2, outer_mb_s=3, inner_mb_s=1)
+
+
+def test_fit_to_a_latency():
+    """A drive fitted to a random read of 15 ms has a mean of 15 ms within 4 %."""
+    profile = fit_latency(from_datasheet("x", **SHEET), 15.0, source="ioping")
+    # 15 - 5.556 - 0.15 = 9.294 ms of seek.
+    assert profile.number("average_seek_ms") == pytest.approx(9.294, abs=1e-3)
+    assert profile.figures["average_seek_ms"].kind == "fitted"
+    assert service(random_reads(profile), profile, phases=1).summary()["mean_ms"] == pytest.approx(15, rel=0.04)
+
+
+def test_a_latency_that_leaves_no_seek_is_refused():
+    """5 ms are less than half a turn at 5400 rpm."""
+    with pytest.raises(UsageError, match="no time for a seek"):
+        fit_latency(from_datasheet("x", **SHEET), 5.0, source="ioping")
+
+
+def test_fit_to_a_rate():
+    """The inner rate keeps its proportion: 55 to 110 becomes 75 to 150."""
+    profile = fit_rate(from_datasheet("x", **SHEET | {"inner_mb_s": 55.0}), 150.0, source="dd")
+    assert (profile.number("outer_mb_s"), profile.number("inner_mb_s")) == (150.0, 75.0)
+
+
+def test_flash_is_fitted_by_its_latency_and_bandwidth():
+    """80 us at 4 KiB, 500 MB/s."""
+    profile = fit_rate(fit_latency(flash(), 0.080, 4096, source="ioping"), 500.0, source="dd")
+    assert service(random_reads(profile, 10), profile).summary()["mean_ms"] == pytest.approx(0.080)
+    assert profile.number("bandwidth_mb_s") == 500
+
+
+def test_fio_report():
+    """Random reads at queue depth 1 fit the seek, sequential ones the rate; deeper queues are not taken for latency."""
+    report = {
+        "global options": {"bs": "4k"},
+        "jobs": [
+            {
+                "job options": {"rw": "randread", "iodepth": "1"},
+                "read": {"clat_ns": {"mean": 16e6, "percentile": {"50.000000": 15_000_000}}},
+            },
+            {"job options": {"rw": "randread", "iodepth": "32"}, "read": {"clat_ns": {"mean": 300e6}}},
+            {"job options": {"rw": "read", "bs": "1m"}, "read": {"bw_bytes": 120_000_000}},
+        ],
+    }
+    profile = from_fio(report, from_datasheet("x", **SHEET))
+    assert profile.number("average_seek_ms") == pytest.approx(9.294, abs=1e-3)
+    assert profile.number("outer_mb_s") == 120
+
+
+@pytest.mark.parametrize("report", [{}, {"jobs": [{"job options": {"rw": "write"}, "write": {}}]}])
+def test_a_fio_report_that_tells_nothing_is_refused(report):
+    """Writes alone fit nothing."""
+    with pytest.raises(UsageError, match="neither"):
+        from_fio(report, from_datasheet("x", **SHEET))
+
+
+@pytest.mark.parametrize("name", ["generic-7200", "cheetah9lp", "sata-ssd", "wd-mybook-duo-2tb"])
+def test_a_profile_is_written_as_it_is_read(name):
+    """The TOML text of a profile is the profile again."""
+    profile = load_profile(name)
+    again = parse_profile(profile_text(profile), name=name, folder=profile.folder)
+    assert again == profile
+
+
+def test_knowing_less():
+    """Without the map zones remain; a datasheet keeps rotation, three seeks, two rates and the buffer's size."""
+    full = load_profile("cheetah9lp")
+    assert know_less(full, "zones").geometry == "zones"
+    sheet = know_less(full, "datasheet")
+    assert sheet.geometry == "datasheet"
+    # Published with the parameters: reading on, 15.62 MB/s in the first GiB, 9.78 in the last, which is more than the
+    # last of eleven zones; 5.402 ms mean seek.
+    assert sheet.number("outer_mb_s") == pytest.approx(15.62, rel=0.01)
+    assert sheet.number("inner_mb_s") == pytest.approx(9.78, rel=0.05)
+    assert sheet.number("average_seek_ms") == pytest.approx(5.402, rel=0.005)
+    assert sheet.number("buffer_bytes") == 3 * 561 * 512
+    with pytest.raises(UsageError, match="level of geometry"):
+        know_less(full, "guess")

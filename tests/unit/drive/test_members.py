@@ -1,0 +1,105 @@
+"""Stripes, concatenations, Fusion sets, flash."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from layoutscope.drive import service
+from layoutscope.drive.flash import flash_ms
+from layoutscope.drive.members import split
+from layoutscope.errors import UsageError
+from layoutscope.walk.trace import AccessTrace
+from tests.unit.drive.toys import TRACK, disk, drive_set, flash, trace
+
+KIB = 1024
+
+
+def parts(profile, *reads):
+    """Return (read, member, offset, length) of the pieces of some reads."""
+    offset, length = (np.array(column, np.int64) for column in zip(*reads, strict=True))
+    found = split(profile, offset, length, np.zeros(len(offset), np.uint8))
+    return list(zip(*(x.tolist() for x in (found.read, found.member, found.offset, found.length_bytes)), strict=True))
+
+
+def test_a_stripe_deals_chunks_in_turn():
+    """Chunk 2 of two drives is the second chunk of drive 0; a read across a border has two pieces."""
+    stripe = drive_set("stripe", flash(), flash(), chunk_bytes=64 * KIB)
+    assert parts(stripe, (0, 4096), (64 * KIB, 4096), (128 * KIB, 4096), (62 * KIB, 4096)) == [
+        (0, 0, 0, 4096),
+        (1, 1, 0, 4096),
+        (2, 0, 64 * KIB, 4096),
+        (3, 0, 62 * KIB, 2048),
+        (3, 1, 0, 2048),
+    ]
+
+
+def test_a_stripe_of_eight_reads_eight_chunks_at_once():
+    """128 KiB over eight drives in chunks of 16 KiB takes as long as 16 KiB on one."""
+    stripe = drive_set("stripe", *[flash()] * 8, chunk_bytes=16 * KIB)
+    reads = AccessTrace.from_reads(np.array([0]), np.array([128 * KIB]))
+    one = service(AccessTrace.from_reads(np.array([0]), np.array([16 * KIB])), flash())
+    assert service(reads, stripe).service_s == pytest.approx(one.service_s)
+
+
+def test_a_concatenation_goes_on_where_a_drive_ends():
+    """A read across the end of the first drive has its rest at the start of the second."""
+    both = drive_set("concat", flash(capacity_bytes=1 << 20), flash())
+    assert parts(both, ((1 << 20) - 2048, 4096), (3 << 20, 512)) == [
+        (0, 0, (1 << 20) - 2048, 2048),
+        (0, 1, 0, 2048),
+        (1, 1, 2 << 20, 512),
+    ]
+
+
+def test_a_fusion_set_follows_the_device_of_each_read():
+    """Reads of device 0 are those of the flash, of device 1 of the disk."""
+    fusion = drive_set("fusion", flash(), disk())
+    reads = trace(0, 50_000)
+    reads.device[:] = [0, 1]
+    result = service(reads, fusion, phases=1, cache="off")
+    assert result.reads_ms.service_ms[0] == pytest.approx(0.1, abs=1e-3)
+    # The disk starts at angle 0.01 (0.1 ms of 10): 0.6 ms with overhead, 5.99 ms of seek, sector 0 comes at 10 ms.
+    assert result.reads_ms.service_ms[1] == pytest.approx(10 - 0.1 + 0.8, abs=1e-2)
+
+
+def test_striped_disks_seek_by_themselves():
+    """Two disks keep two arms: reads that alternate between distant places on each seek only once."""
+    stripe = drive_set("stripe", disk(), disk(), chunk_bytes=100 * TRACK)
+    reads = trace(*[0, 100 * 100 + 50_00] * 20)
+    assert service(reads, stripe, phases=1, cache="off").seeks == 1
+    assert service(reads, disk(), phases=1, cache="off").seeks == 39
+
+
+def test_rotating_members_must_be_alike():
+    """Two kinds of disk in one set are refused."""
+    with pytest.raises(UsageError, match="one kind"):
+        service(trace(0), drive_set("stripe", disk(), disk(rpm=7200), chunk_bytes=4096))
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_reads_beyond_the_end_are_refused(members):
+    """A trace that does not fit its drive is an error that says both sizes."""
+    drive = disk() if members == 1 else drive_set("stripe", disk(), disk(), chunk_bytes=4096)
+    with pytest.raises(UsageError, match="51,200,000" if members == 1 else "102,400,000"):
+        service(trace(members * 100_000), drive)
+
+
+def test_flash_latency_by_size():
+    """100 us at 4 KiB, 120 at 8, 110 between; beyond that 100 MB/s: 12,288 bytes are 40.96 us more."""
+    found, transfer = flash_ms(flash(), np.array([512, 4096, 6144, 8192, 12288]))
+    assert (found * 1000).tolist() == pytest.approx([100, 100, 110, 120, 160.96])
+    assert transfer[1] * 1000 == pytest.approx(40.96)
+
+
+def test_flash_serves_some_reads_side_by_side():
+    """Four at a time are four times as quick, but never quicker than the bandwidth."""
+    found, _ = flash_ms(flash(), np.array([1024, 8192]), queue_depth=32)
+    assert (found * 1000).tolist() == pytest.approx([25, 81.92])
+
+
+def test_flash_has_neither_seeks_nor_head_travel():
+    """Whatever the order of addresses, an SSD is told no seek."""
+    result = service(trace(90_000, 0, 50_000), flash())
+    assert (result.seeks, result.seek_s, result.rotation_s, result.head_travel_bytes) == (0, 0.0, 0.0, 0)
+    assert result.service_s == pytest.approx(0.0003)

@@ -5,4 +5,21 @@ Bytes flow one way: image, partition, reader (``hfsplus`` or ``apfs``), tables, 
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from layoutscope.api import export as export
+    from layoutscope.api import inspect as inspect
+    from layoutscope.api import read_layouts as read_layouts
+    from layoutscope.api import scan as scan
+    from layoutscope.api import write_map as write_map
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """Import a verb of :mod:`layoutscope.api` when it is first used."""
+    if name.startswith("_") or name == "api":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("layoutscope.api"), name)

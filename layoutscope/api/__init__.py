@@ -1,6 +1,7 @@
 """The verbs of the library, under the same names as those of the command line.
 
-Each verb is a module of this package; they are imported when first used, so that ``import layoutscope`` stays cheap.
+Each verb is a module of this package, named in the continuous form so that ``layoutscope.api.scan`` is the function;
+they are imported when first used, so that ``import layoutscope`` stays cheap.
 """
 
 from __future__ import annotations
@@ -9,16 +10,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from layoutscope.api.export import export as export
-    from layoutscope.api.inspect import inspect as inspect
+    from layoutscope.api.exporting import export as export
+    from layoutscope.api.inspecting import inspect as inspect
+    from layoutscope.api.mapping import write_map as write_map
     from layoutscope.api.reading import read_layouts as read_layouts
-    from layoutscope.api.scan import scan as scan
+    from layoutscope.api.scanning import scan as scan
 
 VERBS: Final = {
-    "export": "layoutscope.api.export",
-    "inspect": "layoutscope.api.inspect",
+    "export": "layoutscope.api.exporting",
+    "inspect": "layoutscope.api.inspecting",
     "read_layouts": "layoutscope.api.reading",
-    "scan": "layoutscope.api.scan",
+    "scan": "layoutscope.api.scanning",
+    "write_map": "layoutscope.api.mapping",
 }
 """Public functions and their modules."""
 

@@ -47,7 +47,7 @@ def export(
     force: Force = False,
 ) -> None:
     """Export a table of the layout as CSV, Parquet or JSON lines."""
-    from layoutscope.api.export import export as run
+    from layoutscope.api.exporting import export as run
 
     target = output if output is not None else sys.stdout.buffer
     with reading(

@@ -41,7 +41,7 @@ def inspect(
     cache_dir: CacheDir = None,
 ) -> None:
     """Show the structure at a place field by field, and who owns that place: tree, node, file, path."""
-    from layoutscope.api.inspect import inspect as run
+    from layoutscope.api.inspecting import inspect as run
     from layoutscope.report.inspect import inspect_json, print_inspection
     from layoutscope.report.text import make_console
 

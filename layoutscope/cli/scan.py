@@ -49,7 +49,7 @@ def scan(
 ) -> int:
     """Scan an image: where metadata lies, how scattered it is, and what an enumeration costs."""
     from layoutscope.api.outputs import check_output
-    from layoutscope.api.scan import scan as run
+    from layoutscope.api.scanning import scan as run
 
     if map_to is not None:
         check_output(map_to, force=force)
@@ -64,7 +64,7 @@ def scan(
     ) as options:
         result = run(image, drives=drive, host=host, strict=strict, **options)
     if map_to is not None:
-        from layoutscope.api.map import write_map
+        from layoutscope.api.mapping import write_map
 
         write_map(result, map_to, names=not no_names, force=force)
     show(result, as_json=as_json, explain=explain)

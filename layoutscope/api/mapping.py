@@ -22,7 +22,7 @@ def map_page(results: Sequence[ScanResult], *, names: bool = True) -> str:
     Parameters
     ----------
     results : sequence of ScanResult
-        What :func:`layoutscope.api.scan.scan` returned.
+        What :func:`layoutscope.api.scanning.scan` returned.
     names : bool
         Whether names from the images may appear.
     """

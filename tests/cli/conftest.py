@@ -1,0 +1,62 @@
+"""Runs of the command line, and images for them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from layoutscope.cli import app
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def run():
+    """Return a function that runs a command line in this process; its result has exit_code, stdout and stderr."""
+    runner = CliRunner()
+
+    def call(*words: object):
+        return runner.invoke(app, [str(word) for word in words], catch_exceptions=False)
+
+    return call
+
+
+@pytest.fixture
+def shell():
+    """Return a function that runs a command line as users do, with a pipe as its output."""
+
+    def call(*words: object, **options: object):
+        command = [sys.executable, "-m", "layoutscope", *(str(word) for word in words)]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, cwd=ROOT, **options)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def image(tmp_path_factory) -> Path:
+    """Return the committed HFS+ image, decompressed."""
+    from layoutscope.image import open_image
+
+    target = tmp_path_factory.mktemp("image") / "scattered.img"
+    with open_image(ROOT / "fixtures" / "images" / "hfsplus-scattered.img.zst") as source, target.open("wb") as file:
+        file.truncate(source.size_bytes)
+        chunk = 1 << 20
+        for start in range(0, source.size_bytes, chunk):
+            data = source.read(start, min(chunk, source.size_bytes - start))
+            if data.count(0) != len(data):
+                file.seek(start)
+                file.write(data)
+    return target
+
+
+@pytest.fixture(scope="session")
+def cut_off(image, tmp_path_factory) -> Path:
+    """Return the first 20 MiB of the image: most of its catalog lies behind."""
+    target = tmp_path_factory.mktemp("cut") / "cut.img"
+    with image.open("rb") as file:
+        target.write_bytes(file.read(20 << 20))
+    return target

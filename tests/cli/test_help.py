@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import layoutscope
+from layoutscope.api import VERBS
+from layoutscope.cli import app
+from tests.cli.conftest import ROOT
+
+COMMANDS = sorted(info.name or info.callback.__name__ for info in app.registered_commands)
+
+
+def test_help_lists_every_command(run):
+    """The overview names each command."""
+    text = run("--help").stdout
+    assert COMMANDS
+    assert all(f"\n  {name} " in text for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_and_option_has_help(run, name):
+    """Each command says what it does, and each of its options too."""
+    result = run(name, "--help")
+    assert result.exit_code == 0
+    options = result.stdout.partition("Options:\n")[2].splitlines()
+    starts = [line for line in options if line.startswith(("  -", "  --"))]
+    assert starts
+    joined = "\n".join(options)
+    for line in starts:
+        following = joined[joined.index(line) + len(line.split("  ")[1]) :]
+        assert following.split()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_a_verb_of_the_library(name):
+    """What the command line does, the library does under the same name."""
+    assert name in VERBS
+
+
+def test_version(run):
+    """The version is that of the package."""
+    assert run("--version").stdout == f"layoutscope {layoutscope.__version__}\n"
+
+
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["scan", "--help"]])
+def test_start_imports_nothing_heavy(words):
+    """Version and help come at once: tables, arrays, plots, compilers and rich stay unloaded."""
+    code = (
+        "import sys\nfrom layoutscope.__main__ import main\n"
+        f"sys.argv[1:] = {words!r}\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'numpy', 'polars', 'plotly', 'numba', 'rich', 'zstandard', 'kaitaistruct'}\n"
+        "sys.stderr.write(' '.join(sorted(heavy & set(sys.modules))))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert result.stderr == ""
+    assert result.stdout

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+
+from layoutscope.api import read_layouts
+
+
+@pytest.fixture(scope="module")
+def layout(image):
+    """Return the tables of the image's volume."""
+    return read_layouts(image)[0]
+
+
+@pytest.fixture
+def inspected(run, image):
+    """Return a function that inspects the image and parses the JSON."""
+
+    def call(*words: object):
+        result = run("inspect", image, "--json", *words)
+        assert result.exit_code == 0, result.stderr
+        return json.loads(result.stdout)
+
+    return call
+
+
+def fields(structure):
+    """Map a structure's fields by path."""
+    return {field["path"]: field for field in structure["fields"]}
+
+
+def test_the_volume_header_by_address(inspected, layout):
+    """TN1150 puts it 1024 bytes into the volume: signature H+, and the block size at byte 40 of it."""
+    start = layout.facts.image_offset + 1024
+    (structure,) = inspected("--at", start)["structures"]
+    found = fields(structure)
+    assert found["signature"]["value"].startswith(str(int.from_bytes(b"H+", "big")))
+    assert (found["block_size"]["image_offset"], found["block_size"]["length_bytes"]) == (start + 40, 4)
+    assert found["block_size"]["value"] == str(layout.facts.block_size_bytes)
+
+
+def test_sectors_count_from_the_start_of_the_image(inspected, layout):
+    """The sector of the volume header leads to the volume header."""
+    found = inspected("--lba", (layout.facts.image_offset + 1024) // 512)
+    assert found["owners"][0]["facts"]["type"] == "volume-header"
+
+
+def test_bytes_at_field_addresses_are_the_values(inspected, image):
+    """Each whole number of a node's head stands, most significant byte first, at the address that is shown."""
+    head = inspected("--node", "catalog:1")["structures"][0]
+    raw = image.read_bytes()
+    for field in head["fields"]:
+        if field["image_offset"] is not None:
+            stored = raw[field["image_offset"] : field["image_offset"] + field["length_bytes"]]
+            assert int.from_bytes(stored, "big", signed=field["path"] == "kind") == int(field["value"].split()[0])
+
+
+def test_a_node_shows_as_many_records_as_it_declares(inspected, layout):
+    """Head and records of a leaf: one structure more than its records."""
+    leaf = layout.nodes.filter((pl.col("tree") == "catalog") & (pl.col("kind") == "leaf")).row(0, named=True)
+    found = inspected("--node", f"catalog:{leaf['node_id']}")
+    assert len(found["structures"]) == 1 + leaf["num_records"]
+    assert not any(structure["error"] for structure in found["structures"])
+
+
+def test_a_byte_leads_to_its_node_and_record(inspected, layout):
+    """The address of a record's key is found again: same node, and that record alone beside the head."""
+    leaf = layout.nodes.filter((pl.col("tree") == "catalog") & (pl.col("kind") == "leaf")).row(1, named=True)
+    node = inspected("--node", f"catalog:{leaf['node_id']}")
+    record = node["structures"][2]
+    found = inspected("--at", record["image_offset"])
+    assert found["owners"][0]["facts"]["node id"] == str(leaf["node_id"])
+    assert found["structures"][1:] == [record]
+
+
+def test_path_and_number_lead_to_the_same_file(inspected, layout):
+    """A file by its path and by its CNID: same facts, same records; its thread names its parent."""
+    by_id = {row["file_id"]: row for row in layout.entries.iter_rows(named=True)}
+    file = layout.entries.filter((pl.col("kind") == "file") & (pl.col("link_count") == 1) & (pl.col("flags") == 0)).row(
+        30, named=True
+    )
+    names, parent = [file["name"]], file["parent_id"]
+    while parent != 2:
+        names.append(by_id[parent]["name"])
+        parent = by_id[parent]["parent_id"]
+    path = "/" + "/".join(reversed(names))
+    by_path, by_number = inspected("--path", path), inspected("--cnid", file["file_id"])
+    assert by_path["owners"] == by_number["owners"]
+    assert by_path["structures"] == by_number["structures"]
+    assert by_number["owners"][0]["facts"]["path"] == path
+    values = [fields(structure) for structure in by_number["structures"]]
+    assert any(value.get("data.body.file_id", {}).get("value") == str(file["file_id"]) for value in values)
+
+
+def test_data_leads_to_its_file(inspected, layout):
+    """A byte inside an extent names the file, the fork and the path."""
+    extent = layout.extents.filter((pl.col("fork") == "data") & (pl.col("file_id") >= 16)).row(5, named=True)
+    found = inspected("--at", extent["image_offset"] + 1)
+    owner = next(owner for owner in found["owners"] if owner["what"] == "file data")
+    assert owner["facts"]["file"] == str(extent["file_id"])
+    assert owner["facts"]["path"].startswith("/")
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ([], "say one place"),
+        (["--at", "0", "--lba", "0"], "say one place"),
+        (["--node", "catalog"], "is no node"),
+        (["--node", "catalog:999999"], "no node catalog:999999"),
+        (["--at", "1TiB"], "lies outside the image"),
+        (["--cnid", "4000000000"], "no file with the number"),
+        (["--path", "/no/such"], "no file at '/no/such'"),
+    ],
+)
+def test_wrong_places_are_usage_errors(run, image, words, reason):
+    """What is not there is refused in one line, with exit code 2."""
+    result = run("inspect", image, *words)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert reason in result.stderr

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from layoutscope.api import scan
+from layoutscope.report.json_scan import FIELDS, SCHEMA, scan_document
+
+
+def test_json_is_what_the_library_returns(run, image):
+    """The document on standard output equals the one of the library's result."""
+    result = run("scan", image, "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == json.loads(json.dumps(scan_document(scan(image))))
+
+
+def test_json_names_its_schema_and_is_ascii(run, image):
+    """Readers can tell the version, and no name reaches the terminal raw."""
+    result = run("scan", image, "--json")
+    assert json.loads(result.stdout)["schema"] == SCHEMA == "layoutscope.scan/1"
+    assert result.stdout.isascii()
+
+
+OPEN_ENDED = ("details", "declared", "space", "parts", "causes_s", "walk.metrics[]", "volumes[].findings[]")
+
+
+def paths(value, prefix=""):
+    """List the paths of all fields, without what hangs below mappings with open keys."""
+    if any(prefix.removesuffix(".").endswith(name) for name in OPEN_ENDED):
+        return {prefix.removesuffix(".").removesuffix("[]")}
+    if isinstance(value, dict):
+        return {path for key, item in value.items() for path in paths(item, f"{prefix}{key}.")}
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return {path for item in value for path in paths(item, f"{prefix.removesuffix('.')}[].")}
+    return {prefix.removesuffix(".")}
+
+
+def test_every_field_of_the_json_is_documented(cut_off, image):
+    """The table of fields and the documents have the same fields."""
+    found = paths(scan_document(scan(image))) | paths(scan_document(scan(cut_off)))
+    without_rows = {"findings", "volumes", "volumes[].predictions"}
+    assert found - without_rows == set(FIELDS) - {"volumes[].walk"}
+
+
+def test_ids_of_64_bits_are_strings(image):
+    """A reader that keeps 53 bits of a number does not lose a write count or root."""
+    volume = scan_document(scan(image, drives=()))["volumes"][0]
+    assert isinstance(volume["stamp"], str)
+    assert isinstance(volume["trees"][0]["declared"]["root_node_id"], str)
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_text_in_a_pipe_fits_and_has_no_control_codes(shell, image, columns):
+    """No line is longer than the terminal; there is nothing but text and line ends."""
+    import os
+
+    result = shell("scan", image, env={**os.environ, "COLUMNS": str(columns)})
+    assert result.returncode == 0
+    lines = result.stdout.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", result.stdout)
+    assert not any(line.endswith(" ") for line in lines)
+
+
+def test_text_tells_the_story(run, image):
+    """Stack, trees, metrics, prediction with its causes, coverage and a sentence that says what it means."""
+    text = run("scan", image).stdout
+    for part in ("GPT > partition 1 > HFS+", "Metadata by tree", "Next leaf is next on disk", "Rotation", "Coverage"):
+        assert part in text
+    assert "catalog is strewn" in text
+
+
+def test_explain_prints_definitions_and_sources(run, image):
+    """Every metric comes with its definition and its source."""
+    text = " ".join(run("scan", image, "--explain").stdout.split())
+    assert "Conway" in text
+    assert "Smith" in text
+    assert "Source:" in text
+
+
+def test_drives_are_chosen_by_name(run, image):
+    """Only the drives that are named are predicted; the seconds are the sum of their causes."""
+    document = json.loads(run("scan", image, "--json", "--drive", "sata-ssd", "--drive", "generic-7200").stdout)
+    predictions = document["volumes"][0]["predictions"]
+    assert [item["drive"] for item in predictions] == ["sata-ssd", "generic-7200"]
+    for item in predictions:
+        assert sum(item["causes_s"].values()) == pytest.approx(item["seconds"])
+    assert predictions[0]["causes_s"]["seek"] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--drive", "abacus"], "unknown drive profile"),
+        (["--host", "vms"], "no host 'vms'"),
+        (["--partition", "7"], "no volume in partition 7"),
+        (["--volume", "Nowhere"], "no volume 'Nowhere'"),
+        (["--volume-at", "12"], "no volume starts at byte 12"),
+        (["--volume-at", "soon"], "no number of bytes"),
+    ],
+)
+def test_wrong_wishes_are_usage_errors(run, image, options, reason):
+    """What is not there is refused in one line, with exit code 2."""
+    result = run("scan", image, *options)
+    assert result.exit_code == 2
+    assert reason in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_partition_and_volume_choose(run, image):
+    """The one volume of the image is found by partition, name, number and address."""
+    whole = json.loads(run("scan", image, "--json").stdout)["volumes"]
+    start = whole[0]["image_offset"]
+    for options in (["--partition", "1"], ["--volume", "Scattered"], ["--volume", "1"], ["--volume-at", start]):
+        chosen = json.loads(run("scan", image, "--json", *options).stdout)["volumes"]
+        assert [volume["image_offset"] for volume in chosen] == [start]
+
+
+def test_damage_ends_with_3_and_strict_with_1(run, cut_off):
+    """A cut-off image is read as far as it goes; strict makes an error of it, in one line with its address."""
+    result = run("scan", cut_off)
+    assert result.exit_code == 3
+    assert "Findings" in result.stdout
+    strict = run("scan", cut_off, "--strict")
+    assert strict.exit_code == 1
+    assert re.fullmatch(r"layoutscope: .* at byte [\d,]+: .*\n", strict.stderr)
+
+
+def test_names_can_be_left_out(run, image):
+    """Neither the volume's name nor that of any file is in any output."""
+    text = run("scan", image, "--no-names").stdout + run("scan", image, "--json", "--no-names").stdout
+    assert "Scattered" not in text.replace("scattered.img", "")
+    table = run("export", image, "--table", "entries", "--no-names").stdout
+    names = run("export", image, "--table", "entries").stdout
+    assert names.splitlines()[5].split(",")[4] not in ("", *table.splitlines()[5].split(","))
+
+
+def test_map_is_written_and_not_overwritten(run, image, tmp_path):
+    """The map is one page without network; an existing file needs --force, and is refused before the work."""
+    target = tmp_path / "map.html"
+    assert run("scan", image, "--map", target).exit_code == 0
+    page = target.read_text("utf-8")
+    assert page.startswith("<!DOCTYPE html>") or page.lstrip().lower().startswith("<!doctype html>")
+    again = run("scan", image, "--map", target)
+    assert again.exit_code == 2
+    assert "exists" in again.stderr
+    assert run("scan", image, "--map", target, "--force").exit_code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["map.html"]

@@ -83,6 +83,8 @@ types:
         doc: Identifier octet.
       - id: len1
         type: u1
+        valid:
+          expr: '_ < 0x80 or _ == 0x81 or _ == 0x82'
         doc: 'Below 128 the length itself, otherwise how many octets of length follow.'
       - id: len2
         type: u1
@@ -101,14 +103,14 @@ types:
     doc-ref: 'https://github.com/libyal/libfsapfs/blob/main/documentation/Apple%20File%20System%20(APFS).asciidoc Apple File System format, key encryption key'
     -webide-representation: '{flags}'
     seq:
-      - id: unknown
-        type: u4
       - id: flags
+        type: u4
+      - id: unknown
         type: u4
     instances:
       is_aes128:
         value: '(flags & 2) != 0'
-        doc: The key is 16 bytes long.
+        doc: 'The key is 16 bytes long, as in keys that CoreStorage made.'
   prange_val:
     -orig-id: prange_t
     doc: 'Where a volume''s key bag lies; data of the entry of unlock records.'
@@ -149,29 +151,28 @@ enums:
       -orig-id: SEQUENCE
     0x80:
       id: version
-      -orig-id: 
       doc: Of the record.
     0x81:
       id: hmac_or_uuid
-      -orig-id: 
       doc: 'HMAC outside, UUID inside.'
     0x82:
       id: salt_or_flags
-      -orig-id: 
       doc: 'Salt of the HMAC outside, flags inside.'
     0x83:
       id: wrapped_key
-      -orig-id: 
       doc: Wrapped key.
     0xa3:
       id: key_record
-      -orig-id: 
       doc: 'Constructed, the inner record.'
     0x84:
       id: iterations
-      -orig-id: 
       doc: Of PBKDF2.
     0x85:
       id: salt
-      -orig-id: 
       doc: Of PBKDF2.
+  key_secret:
+    0x011620171505:
+      id: hmac_prefix
+      doc: >-
+        As six bytes, highest first; hashed before the salt, it gives the key of the outer HMAC.
+        Not documented by Apple; observed.

@@ -13,7 +13,7 @@ import numpy as np
 
 from layoutscope.apfs import toc
 from layoutscope.apfs.checks import Expected, NodeCheck, check_nodes
-from layoutscope.apfs.sealed import hash_size
+from layoutscope.apfs.hashes import hash_size
 from layoutscope.errors import FormatError
 from layoutscope.findings import Finding, from_error
 from layoutscope.ondisk import bulk, grammar
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 BATCH_NODES: Final = 32768
 MAX_LEVELS: Final = 16
 NO_ROW: Final = -1
+INFO_FIELDS: Final = ("node_size", "key_size", "val_size", "is_hashed", "is_noheader")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,49 +165,70 @@ def read_levels(source: TreeSource, findings: list[Finding]) -> Iterator[NodeBat
     if not len(root):
         return
     try:
-        sizes, node_size, level = _root_facts(source, root, findings)
+        shape = read_shape(source, root)
     except FormatError as error:
         findings.append(from_error(error, code="tree-unreadable"))
         return
-    places, first = root, 0
+    places, first, level = _with_root_hash(source, root, shape), 0, shape.level
     while len(places):
         children: list[Places] = []
         for start in range(0, len(places), BATCH_NODES):
-            batch = _read_batch(
-                source, places.take(slice(start, start + BATCH_NODES)), first, level, node_size, sizes, findings
-            )
+            batch = _read_batch(source, places.take(slice(start, start + BATCH_NODES)), first, level, shape, findings)
             first += len(batch.places)
             yield batch
             if level:
-                children.append(_children(source, batch, sizes, findings))
+                children.append(_children(source, batch, shape, findings))
         if not level:
             return
         places = _distinct(source, _joined(children), findings)
         level -= 1
 
 
-def _root_facts(source: TreeSource, root: Places, findings: list[Finding]) -> tuple[toc.FixedSizes, int, int]:
-    """Read the root's tree information: fixed sizes, node size and the root's level."""
-    size = source.root_size_bytes or int(root.size_bytes[0])
+@dataclass(frozen=True, slots=True)
+class TreeShape:
+    """What a root says of its tree: sizes in bytes, level, and the type of hash of its children (0 for none)."""
+
+    sizes: toc.FixedSizes
+    node_size: int
+    level: int
+    hash_type: int
+    is_noheader: bool
+
+
+def read_shape(source: TreeSource, root: Places) -> TreeShape:
+    """Read the tree information at the end of a root.
+
+    Raises
+    ------
+    FormatError
+        If the block is no root, or contradicts what led to it.
+    """
+    size = int(root.size_bytes[0])
     data = _fetch(source, root, size)
     start = np.array([data.size - bulk.size("apfs_btree.btree_info")], np.int64)
-    names = ("fixed.node_size", "fixed.key_size", "fixed.val_size")
-    info = {
-        key: int(value[0]) for key, value in source.decoder.columns("apfs_btree.btree_info", data, start, names).items()
-    }
+    info = source.decoder.columns("apfs_btree.btree_info_fixed", data, start, INFO_FIELDS)
     head = toc.heads(source.decoder, data, np.zeros(1, np.int64))
-    level, address = int(head["level"][0]), source.blocks.at(int(root.paddr[0]))
+    level, address, node_size = int(head["level"][0]), source.blocks.at(int(root.paddr[0])), int(info["node_size"][0])
     problem = ""
     if not bool(head["is_root"][0]):
         problem = "node is no root"
     elif level >= MAX_LEVELS:
         problem = f"tree of {level + 1} levels"
-    elif info["fixed.node_size"] != size:
-        problem = f"node size {info['fixed.node_size']} differs from the object's {size}"
+    elif node_size != size:
+        problem = f"node size {node_size} differs from the object's {size}"
     if problem:
         raise FormatError(problem, structure=f"{source.tree} tree, root", image_offset=address)
-    child = bulk.size("apfs_btree.child_val") + hash_size(source.hash_type)
-    return toc.FixedSizes(info["fixed.key_size"], info["fixed.val_size"], child), size, level
+    hash_type = source.hash_type if bool(info["is_hashed"][0]) else 0
+    child = bulk.size("apfs_btree.child_val") + hash_size(hash_type)
+    sizes = toc.FixedSizes(int(info["key_size"][0]), int(info["val_size"][0]), child)
+    return TreeShape(sizes, size, level, hash_type, bool(info["is_noheader"][0]))
+
+
+def _with_root_hash(source: TreeSource, root: Places, shape: TreeShape) -> Places:
+    """Give the root the hash that the volume's seal holds of it."""
+    if not shape.hash_type or not source.root_hash:
+        return root
+    return replace(root, child_hash=np.frombuffer(source.root_hash, np.uint8)[None, :])
 
 
 def _fetch(source: TreeSource, places: Places, size_bytes: int) -> NDArray[np.uint8]:
@@ -222,17 +244,17 @@ def _read_batch(
     places: Places,
     first: int,
     level: int,
-    size_bytes: int,
-    sizes: toc.FixedSizes,
+    shape: TreeShape,
     findings: list[Finding],
 ) -> NodeBatch:
+    size_bytes = shape.node_size
     buffer = _fetch(source, places, size_bytes)
     starts = np.arange(len(places), dtype=np.int64) * size_bytes
     head = toc.heads(source.decoder, buffer, starts)
-    expected = Expected(source.tree, level, source.subtype, source.max_xid, source.hash_type)
+    expected = Expected(source.tree, level, source.subtype, source.max_xid, shape.hash_type, shape.is_noheader)
     check = check_nodes(expected, source.blocks, places, head, buffer.reshape(-1, size_bytes), findings)
     usable = {name: np.where(check.is_sound, values, 0) for name, values in head.items() if name == "num_keys"}
-    slots, torn = toc.slots(source.decoder, buffer, starts, head | usable, size_bytes, sizes)
+    slots, torn = toc.slots(source.decoder, buffer, starts, head | usable, size_bytes, shape.sizes)
     for number in np.flatnonzero(torn & check.is_sound).tolist():
         findings.append(_torn_node(source, places, number))
     check = replace(check, is_sound=check.is_sound & ~torn)
@@ -245,15 +267,14 @@ def _torn_node(source: TreeSource, places: Places, number: int) -> Finding:
     return Finding("node-invalid", "error", f"{source.tree} tree, node {places.node_id[number]}", where, message)
 
 
-def _children(source: TreeSource, batch: NodeBatch, sizes: toc.FixedSizes, findings: list[Finding]) -> Places:
+def _children(source: TreeSource, batch: NodeBatch, shape: TreeShape, findings: list[Finding]) -> Places:
     """Locate the children of a batch of index nodes, in key order."""
-    slots = batch.slots
-    has_value = slots.val_len >= sizes.child
-    slots = slots.take(has_value)
+    slots, sizes = batch.slots, shape.sizes
+    slots = slots.take(slots.val_len >= sizes.child)
     oids = source.decoder.columns("apfs_btree.child_val", batch.buffer, slots.val_start, ("oid",))["oid"]
     low = low_keys(source, batch.buffer, slots.key_start)
     hashes = _child_hashes(batch.buffer, slots.val_start, sizes.child - bulk.size("apfs_btree.child_val"))
-    if source.hash_type:
+    if shape.hash_type:
         # Sealed volumes: children are counted from the root's identifier.
         oids = oids + np.uint64(source.root_oid)
     return _locate(source, oids, (slots.node + batch.first, low, hashes), findings)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from layoutscope.apfs.container import Container
     from layoutscope.apfs.nodes import TreeNodes
-    from layoutscope.apfs.volumelayout import VolumeParts
+    from layoutscope.apfs.volumeparts import VolumeParts
     from layoutscope.findings import Finding
 
 NO_RUNS = np.empty((0, 2), np.int64)
@@ -164,7 +164,7 @@ def build_container_layout(
     blocks = container.blocks
     placed = place([(nodes, -1) for nodes in parts.trees])
     unclaimed = from_runs("unclaimed", "space manager", balance_of.unclaimed) if parts.space else []
-    nodes = nodes_table(placed, blocks, None, num_live=len(placed))
+    nodes = nodes_table(placed, blocks, None, [np.zeros(len(tree), np.int64) for tree in parts.trees])
     known = int(nodes["size_bytes"].sum())
     free = parts.space.free if parts.space else NO_RUNS
     details = balance_of.details() | {

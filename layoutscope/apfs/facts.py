@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from layoutscope.apfs.container import uuid_text
@@ -13,6 +12,7 @@ from layoutscope.tables import TreeFacts, VolumeFacts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from enum import IntEnum
 
     from layoutscope.apfs.container import Container
     from layoutscope.apfs.nodes import TreeNodes

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-import polars as pl
 
 from layoutscope.apfs.names import Names, gather_names, join_names
 from layoutscope.findings import Finding
@@ -19,6 +18,7 @@ from layoutscope.ondisk import bulk, grammar
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    import polars as pl
     from numpy.typing import NDArray
 
     from layoutscope.apfs.btree import NodeBatch, TreeSource

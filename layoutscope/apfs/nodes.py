@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from layoutscope.apfs.btree import low_keys
-from layoutscope.apfs.toc import Slots
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.apfs.btree import NodeBatch, TreeSource
+    from layoutscope.apfs.toc import Slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +91,10 @@ def batch_columns(source: TreeSource, batch: NodeBatch) -> dict[str, NDArray[Any
     places, head, count = batch.places, batch.head, len(batch.places)
     first_key, last_key = _end_keys(source, batch)
     lengths = batch.slots.key_len + batch.slots.val_len
-    has_header = source.hash_type == 0
+    has_header = head["hdr.xid"] != 0
     return {
         "node_id": places.node_id,
-        "xid": head["hdr.xid"] if has_header else places.xid,
+        "xid": np.where(has_header, head["hdr.xid"], places.xid),
         "paddr": places.paddr,
         "size_bytes": np.full(count, batch.size_bytes, np.int64),
         "level": np.full(count, batch.level, np.uint8),

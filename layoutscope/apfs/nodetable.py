@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from layoutscope.apfs.checks import VALID_NAMES
+from layoutscope.apfs.locked import UNKNOWN_LEVEL
 from layoutscope.tables import NULL_ROW, build_table
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from layoutscope.apfs.blocks import Blocks
     from layoutscope.apfs.nodes import TreeNodes
 
+CONTENT_COLUMNS = ("num_records", "used_bytes", "free_bytes", "key_rank", "first_key_id", "last_key_id")
 STATES = ("live", "snapshot", "stale")
 KINDS = ("leaf", "index", "locked")
 
@@ -62,21 +64,23 @@ def place(trees: list[tuple[TreeNodes, int]]) -> list[PlacedTree]:
     ]
 
 
-def nodes_table(trees: list[PlacedTree], blocks: Blocks, volume: int | None, num_live: int) -> pl.DataFrame:
+def nodes_table(
+    trees: list[PlacedTree], blocks: Blocks, volume: int | None, states: list[NDArray[np.int64]]
+) -> pl.DataFrame:
     """Make the table of nodes, in the order of their rows.
 
     Parameters
     ----------
     trees : list of PlacedTree
-        Trees of the live state, then what only snapshots hold.
+        Trees of this state, then what only others hold.
     blocks : Blocks
         For addresses.
     volume : int or None
         Number of the volume on the image.
-    num_live : int
-        How many of the trees are live.
+    states : list of int64 arrays
+        Of each tree, position in :data:`STATES` of each node.
     """
-    states = np.concatenate([np.full(len(tree.nodes), number >= num_live) for number, tree in enumerate(trees)])
+    state = np.concatenate([np.empty(0, np.int64), *states])
     trees = [tree for tree in trees if len(tree.nodes)]
     if not trees:
         return build_table("nodes", {})
@@ -91,14 +95,13 @@ def nodes_table(trees: list[PlacedTree], blocks: Blocks, volume: int | None, num
         "node_id": _all(trees, "node_id"),
         "image_offset": blocks.image_offset(paddr),
         "size_bytes": _all(trees, "size_bytes"),
-        "level": level,
-        "kind": (np.minimum(level, 1), KINDS),
-        **{name: _all(trees, name) for name in ("num_records", "used_bytes", "free_bytes", "xid", "key_rank")},
+        "level": _known(level, level),
+        "kind": (np.where(level == UNKNOWN_LEVEL, 2, np.minimum(level, 1)), KINDS),
+        "xid": _all(trees, "xid"),
+        **{name: _known(_all(trees, name), level) for name in CONTENT_COLUMNS},
         "parent_row": np.concatenate([_refer(tree.nodes.parent, tree.rows) for tree in trees]),
-        "first_key_id": _all(trees, "first_key_id"),
-        "last_key_id": _all(trees, "last_key_id"),
         "omap_leaf_row": np.concatenate([_refer(tree.nodes.omap_leaf, tree.omap_rows) for tree in trees]),
-        "state": (states, STATES),
+        "state": (state, STATES),
         "valid": (_all(trees, "valid"), VALID_NAMES),
     }
     return build_table("nodes", columns)
@@ -106,6 +109,11 @@ def nodes_table(trees: list[PlacedTree], blocks: Blocks, volume: int | None, num
 
 def _all(trees: list[PlacedTree], name: str) -> NDArray[Any]:
     return np.concatenate([getattr(tree.nodes, name) for tree in trees])
+
+
+def _known(values: NDArray[Any], level: NDArray[np.uint8]) -> pl.Series:
+    """Values of nodes that could be read; null in locked ones."""
+    return pl.Series(values).set(pl.Series(level == UNKNOWN_LEVEL), None)
 
 
 def _refer(position: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.uint32]:

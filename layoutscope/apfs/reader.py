@@ -11,19 +11,24 @@ from typing import TYPE_CHECKING
 from layoutscope.apfs import decoding
 from layoutscope.apfs.container import open_container
 from layoutscope.apfs.containerlayout import account, build_container_layout, read_container_parts
+from layoutscope.apfs.keybag import unlock
 from layoutscope.apfs.options import Options
+from layoutscope.apfs.states import ReadableState, read_snapshots, states_of
 from layoutscope.apfs.volume import list_volumes, open_volume
-from layoutscope.apfs.volumelayout import VolumeParts, build_layout, read_parts
-from layoutscope.errors import FormatError
-from layoutscope.findings import from_error
+from layoutscope.apfs.volumelayout import build_layout
+from layoutscope.apfs.volumeparts import is_encrypted, read_parts
+from layoutscope.errors import FormatError, UsageError
+from layoutscope.findings import Finding, from_error
 
 if TYPE_CHECKING:
     from layoutscope.apfs.container import Container
-    from layoutscope.findings import Finding
+    from layoutscope.apfs.crypto import Cipher
+    from layoutscope.apfs.volume import Volume
+    from layoutscope.apfs.volumeparts import VolumeParts
     from layoutscope.image.source import Source
     from layoutscope.tables import VolumeLayout
 
-__all__ = ["Options", "read_layouts"]
+__all__ = ["Options", "ReadableState", "list_states", "read_layouts"]
 
 
 def read_layouts(source: Source, *, image_offset: int = 0, options: Options | None = None) -> list[VolumeLayout]:
@@ -58,20 +63,96 @@ def read_layouts(source: Source, *, image_offset: int = 0, options: Options | No
     )
     parts = read_container_parts(container, findings)
     volumes = _read_volumes(container, options, findings)
-    layouts = [build_layout(container, volume, options.stack, "live") for volume in volumes]
+    if not volumes and (options.snapshot is not None or _wants_snapshot(container, options)):
+        raise UsageError(_no_such_state(container, options))
+    layouts = [build_layout(container, volume, options.stack) for volume in volumes]
     balance = account(container, parts, volumes)
     return [build_container_layout(container, parts, balance, options.stack), *layouts]
 
 
+def _wants_snapshot(container: Container, options: Options) -> bool:
+    """Tell whether the transaction that was asked for is no checkpoint's."""
+    return options.xid is not None and options.xid != container.xid
+
+
 def _read_volumes(container: Container, options: Options, findings: list[Finding]) -> list[VolumeParts]:
-    """Read every volume that can be opened."""
+    """Read every volume that can be opened, in the state that was asked for."""
     volumes = []
     for number, (_, oid) in enumerate(list_volumes(container)):
         own: list[Finding] = []
         try:
             volume = open_volume(container, oid, options.first_volume + number, own)
+            view = _chosen_view(container, volume, options)
+            if view is not None:
+                cipher = _unlock(container, volume, options, own)
+                volumes.append(read_parts(container, volume, own, cipher=cipher, chosen=view))
         except FormatError as error:
             findings += [*own, from_error(error, code="volume-unreadable")]
-            continue
-        volumes.append(read_parts(container, volume, own))
     return volumes
+
+
+def _chosen_view(container: Container, volume: Volume, options: Options) -> str | None:
+    """Name of the view to read; None if this volume does not have it."""
+    if options.snapshot is None and not _wants_snapshot(container, options):
+        return "live"
+    for snapshot in read_snapshots(container, volume):
+        if options.snapshot in (None, snapshot.name) and options.xid in (None, container.xid, snapshot.xid):
+            return snapshot.view
+    return None
+
+
+def _unlock(container: Container, volume: Volume, options: Options, findings: list[Finding]) -> Cipher | None:
+    """Find the key of an encrypted volume; without one it stays locked, and a finding says why."""
+    if not is_encrypted(volume):
+        return None
+    uuid = bytes(volume.superblock.vol_uuid)
+    where = container.blocks.at(volume.paddr)
+    if options.password is not None and container.superblock.is_crypto_sw:
+        try:
+            cipher = unlock(container, uuid, options.password)
+        except FormatError as error:
+            findings.append(from_error(error))
+            cipher = None
+        if cipher is not None:
+            return cipher
+        message = "the password opens none of the volume's keys"
+    elif container.superblock.is_crypto_sw:
+        message = "the volume is encrypted; a password or recovery key unlocks it"
+    else:
+        message = "the volume's keys are bound to the hardware that made them; no password unlocks an image"
+    findings.append(Finding("volume-locked", "warning", f"volume {volume.name}", where, message))
+    return None
+
+
+def _no_such_state(container: Container, options: Options) -> str:
+    wanted = f"snapshot {options.snapshot!r}" if options.snapshot is not None else f"state of transaction {options.xid}"
+    known = ", ".join(f"{row.kind} {row.label}" for row in states_of(container)) or "none"
+    return f"there is no {wanted}; there are: {known}"
+
+
+def list_states(
+    source: Source, *, image_offset: int = 0, second: tuple[Source, int] | None = None
+) -> list[ReadableState]:
+    """List the checkpoints and snapshots of a container that can be read.
+
+    Parameters
+    ----------
+    source : Source
+        The image.
+    image_offset : int
+        Where the container starts, in bytes.
+    second : (Source, int), optional
+        The other image of a Fusion set.
+
+    Returns
+    -------
+    list of ReadableState
+        Checkpoints from the newest on, then the snapshots of each volume.
+
+    Raises
+    ------
+    FormatError
+        If there is no usable superblock or checkpoint.
+    """
+    container = open_container(source, decoding.choose("bulk"), [], image_offset=image_offset, second=second)
+    return states_of(container)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from layoutscope.apfs import omap as omaps
 from layoutscope.apfs.container import read_object
@@ -21,13 +20,14 @@ from layoutscope.ondisk import grammar
 from layoutscope.tables import NULL_ROW, build_table
 
 if TYPE_CHECKING:
+    import polars as pl
     from numpy.typing import NDArray
 
     from layoutscope.apfs.blocks import Blocks
     from layoutscope.apfs.decoding import Decoder
     from layoutscope.apfs.fsrecords import RecordTables
     from layoutscope.apfs.nodes import TreeNodes
-    from layoutscope.apfs.volume import Tree
+    from layoutscope.apfs.trees import Tree
     from layoutscope.findings import Finding
 
 

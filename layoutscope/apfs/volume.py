@@ -6,19 +6,18 @@ map; the other trees are physical.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from layoutscope.apfs import fsrecords
 from layoutscope.apfs import omap as omaps
 from layoutscope.apfs.btree import TreeSource, lead_type, read_levels
 from layoutscope.apfs.container import read_object
-from layoutscope.apfs.fsrecords import RecordTables
 from layoutscope.apfs.nodes import TreeNodes, batch_columns, join, read_nodes
+from layoutscope.apfs.sealed import Seal, read_seal
+from layoutscope.apfs.trees import Tree, read_record_tree
 from layoutscope.errors import FormatError
-from layoutscope.findings import from_error
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
@@ -28,24 +27,6 @@ if TYPE_CHECKING:
     from layoutscope.apfs.decoding import Decoder
     from layoutscope.apfs.omap import ObjectMap, OmapView
     from layoutscope.findings import Finding
-
-
-@dataclass(frozen=True, slots=True)
-class Tree:
-    """A tree that was read: its nodes and its records by type."""
-
-    nodes: TreeNodes
-    records: RecordTables = field(default_factory=RecordTables)
-
-
-@dataclass(frozen=True, slots=True)
-class Seal:
-    """Integrity metadata of a sealed volume: type of hash and what the root's should be."""
-
-    paddr: int
-    hash_type: int
-    root_hash: bytes
-    is_broken: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,36 +131,14 @@ def read_physical_nodes(
     return read_nodes(TreeSource(tree, blocks, decoder, root_oid, None, *lead_type(tree), xid), findings)[0]
 
 
-def read_seal(blocks: Blocks, view: OmapView, superblock: Any, findings: list[Finding]) -> Seal | None:
-    """Read a sealed volume's integrity metadata."""
-    from layoutscope.apfs.sealed import hash_size
-
-    oid = superblock.integrity_meta_oid
-    found = view.find(np.array([oid], np.uint64))
-    if found.is_missing[0]:
-        return None
-    paddr = int(found.paddr[0])
-    try:
-        meta = read_object(blocks, grammar.ApfsSealed.IntegrityMeta, paddr, "integrity metadata", oid=oid)
-        data = blocks.read_object(paddr)
-    except FormatError as error:
-        findings.append(from_error(error))
-        return None
-    start = meta.root_hash_start
-    root_hash = data[start : start + hash_size(int(meta.hash_type))]
-    return Seal(paddr, int(meta.hash_type), root_hash, bool(meta.is_broken))
-
-
-def read_fs_tree(
-    blocks: Blocks, decoder: Decoder, volume: Volume, findings: list[Finding], cipher: Cipher | None = None
-) -> Tree:
-    """Read the file-system tree of a volume."""
-    superblock, seal = volume.superblock, volume.seal
-    source = TreeSource(
+def fs_source(blocks: Blocks, decoder: Decoder, volume: Volume, cipher: Cipher | None) -> TreeSource:
+    """Describe the file-system tree of a state of a volume."""
+    seal = volume.seal
+    return TreeSource(
         "fs",
         blocks,
         decoder,
-        superblock.root_tree_oid,
+        volume.superblock.root_tree_oid,
         volume.view,
         *lead_type("fs"),
         volume.xid,
@@ -187,22 +146,22 @@ def read_fs_tree(
         hash_type=seal.hash_type if seal else 0,
         root_hash=seal.root_hash if seal else b"",
     )
-    return read_record_tree(source, findings, hashed_names=bool(superblock.has_hashed_names))
 
 
-def read_record_tree(source: TreeSource, findings: list[Finding], *, hashed_names: bool = False) -> Tree:
-    """Read a tree of file-system records, batch by batch: nothing but columns is kept."""
-    parts, tables, records = [], [], RecordTables()
-    for batch in read_levels(source, findings):
-        parts.append(batch_columns(source, batch))
-        if batch.level:
-            continue
-        found, num_decoded = fsrecords.decode_batch(source, batch, findings, hashed_names=hashed_names)
-        tables.append(found)
-        records.num_records += len(batch.slots)
-        records.num_decoded += num_decoded
-    records.tables = fsrecords.join_tables(tables)
-    return Tree(join(source.tree, parts), records)
+def read_fs_tree(
+    blocks: Blocks, decoder: Decoder, volume: Volume, findings: list[Finding], cipher: Cipher | None = None
+) -> Tree:
+    """Read the file-system tree of a state of a volume, with its records."""
+    source = fs_source(blocks, decoder, volume, cipher)
+    return read_record_tree(source, findings, hashed_names=bool(volume.superblock.has_hashed_names))
+
+
+def read_fs_nodes(
+    blocks: Blocks, decoder: Decoder, volume: Volume, findings: list[Finding], cipher: Cipher | None = None
+) -> TreeNodes:
+    """Read the nodes of the file-system tree of a state of a volume."""
+    source = fs_source(blocks, decoder, volume, cipher)
+    return join("fs", [batch_columns(source, batch) for batch in read_levels(source, findings)])
 
 
 def read_physical_tree(

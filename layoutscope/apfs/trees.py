@@ -1,0 +1,48 @@
+"""A tree of file-system records that was read: its nodes and its records by type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from layoutscope.apfs import fsrecords
+from layoutscope.apfs.btree import read_levels
+from layoutscope.apfs.fsrecords import RecordTables
+from layoutscope.apfs.nodes import TreeNodes, batch_columns, join
+
+if TYPE_CHECKING:
+    from layoutscope.apfs.btree import TreeSource
+    from layoutscope.findings import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Nodes and decoded records."""
+
+    nodes: TreeNodes
+    records: RecordTables = field(default_factory=RecordTables)
+
+
+def read_record_tree(source: TreeSource, findings: list[Finding], *, hashed_names: bool = False) -> Tree:
+    """Read a tree of file-system records, batch by batch: nothing but columns is kept.
+
+    Parameters
+    ----------
+    source : TreeSource
+        The tree.
+    findings : list of Finding
+        Collects what is wrong.
+    hashed_names : bool
+        Whether directory keys carry a hash of the name.
+    """
+    parts, tables, records = [], [], RecordTables()
+    for batch in read_levels(source, findings):
+        parts.append(batch_columns(source, batch))
+        if batch.level:
+            continue
+        found, num_decoded = fsrecords.decode_batch(source, batch, findings, hashed_names=hashed_names)
+        tables.append(found)
+        records.num_records += len(batch.slots)
+        records.num_decoded += num_decoded
+    records.tables = fsrecords.join_tables(tables)
+    return Tree(join(source.tree, parts), records)

@@ -64,7 +64,10 @@ def find(haystack: I64, needles: I64) -> I64:
 
 
 def distinct(values: I64) -> I64:
-    """Return the distinct values, ascending; like ``np.unique``, whose import of masked arrays costs more than its work."""
+    """Return the distinct values, ascending.
+
+    Like ``np.unique``, whose import of masked arrays would cost more than its work.
+    """
     ordered = np.sort(values)
     return ordered[heads(ordered)]
 
@@ -74,3 +77,14 @@ def heads(values: NDArray[Any]) -> I64:
     if not len(values):
         return np.empty(0, np.int64)
     return np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+
+
+LARGEST = 2**63 - 1
+
+
+def signed(values: NDArray[Any]) -> I64:
+    """Turn 64-bit sizes into signed ones; impossible ones become the largest."""
+    if values.dtype != np.uint64:
+        return values.astype(np.int64)
+    clipped: I64 = np.minimum(values, np.uint64(LARGEST)).astype(np.int64)
+    return clipped

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.hfsplus import names
-from layoutscope.hfsplus.arrays import I64, U8, Columns, Mask, concatenate, find
+from layoutscope.hfsplus.arrays import I64, U8, Columns, Mask, concatenate, find, signed
 from layoutscope.hfsplus.overflow import flatten
 from layoutscope.ondisk import bulk, grammar
 from layoutscope.tables.layout import NULL_ROW
@@ -98,14 +98,14 @@ class AttributeLeaves:
         size = np.full(len(data), -1, np.int64)
         if type_name == FORK:
             size = volume.decoder.columns(FORK, buffer, data, ("the_fork.logical_size",))["the_fork.logical_size"]
-        self.owners.append({"file_id": file_id, "node": node, "size": size.astype(np.int64)})
+        self.owners.append({"file_id": file_id, "node": node, "size": signed(size)})
         self.num_owners += len(data)
 
     def _keep_compressed(self, volume: Volume, buffer: U8, data: I64, node: I64, file_id: I64) -> None:
         place = data + bulk.size(INLINE)
         found = volume.decoder.columns(DECMPFS, buffer, place, ("compression_magic", "uncompressed_size"))
         is_header = found["compression_magic"] == _MAGIC
-        size = found["uncompressed_size"].astype(np.int64)
+        size = signed(found["uncompressed_size"])
         self.compressed.append({"file_id": file_id[is_header], "node": node[is_header], "size": size[is_header]})
 
 

@@ -127,6 +127,11 @@ def open_tree(volume: Volume, tree: str, file_id: int, fork: Fork) -> TreeFile |
     except FormatError as error:
         volume.survive(error, code="tree-header-invalid")
         return None
+    if min(fork.logical_size_bytes, fork.num_blocks * volume.block_size_bytes) < node.header.node_size:
+        volume.report(
+            "tree-header-invalid", "error", f"{tree} B-tree header node", at, "its file is smaller than a node"
+        )
+        return None
     return _with_map(volume, tree, file_id, fork, node)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.hfsplus import names
-from layoutscope.hfsplus.arrays import I64, U8, Columns, Mask, concatenate
+from layoutscope.hfsplus.arrays import I64, U8, Columns, Mask, concatenate, signed
 from layoutscope.hfsplus.overflow import flatten
 from layoutscope.ondisk import bulk, grammar
 
@@ -116,7 +116,7 @@ class CatalogLeaves:
                 fields.pop("is_compressed")
             found = volume.decoder.columns(type_name, buffer, data[chosen], tuple(fields.values()))
             for name, path in fields.items():
-                columns[name][chosen] = found[path]
+                columns[name][chosen] = signed(found[path])
         self._keep_forks(volume, buffer, data, ~is_folder, columns["resource_blocks"])
         self.entries.append(columns)
         self.num_entries += len(data)

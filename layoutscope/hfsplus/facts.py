@@ -66,6 +66,8 @@ def _details(volume: Volume, contents: Contents) -> dict[str, str | int | float 
         "free blocks": int(header.free_blocks),
         "next CNID": int(header.next_catalog_id),
         "extended attributes": len(contents.attributes.file_id),
+        "catalog clump bytes": int(header.catalog_file.clump_size),
+        "attributes clump bytes": int(header.attributes_file.clump_size),
     }
     if contents.journal is not None:
         details["journal"] = _journal(contents.journal)

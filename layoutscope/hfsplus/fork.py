@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.errors import FormatError
-from layoutscope.hfsplus.arrays import I64, U8, owners, ragged
+from layoutscope.hfsplus.arrays import I64, LARGEST, U8, owners, ragged
 from layoutscope.hfsplus.volume import shifted
 
 if TYPE_CHECKING:
@@ -67,7 +67,9 @@ def inline_fork(fork_data: HfsplusVolume.ForkData) -> Fork:
     starts = np.array([extent.start_block for extent in fork_data.extents], np.int64)
     counts = np.array([extent.block_count for extent in fork_data.extents], np.int64)
     used = counts > 0
-    return Fork(int(fork_data.logical_size), starts[used], counts[used], np.full(int(used.sum()), -1, np.int64))
+    return Fork(
+        min(int(fork_data.logical_size), LARGEST), starts[used], counts[used], np.full(int(used.sum()), -1, np.int64)
+    )
 
 
 def extended(fork: Fork, start_blocks: I64, block_counts: I64, record_nodes: I64) -> Fork:

@@ -67,12 +67,9 @@ def resolve(volume: Volume, catalog: Catalog) -> Links:
         (FILE_LINKS_DIRECTORY, "iNode", is_link),
         (DIRECTORY_LINKS_DIRECTORY, "dir_", is_directory_link),
     ):
-        home = _private_directory(catalog, directory)
-        inodes = (
-            np.flatnonzero(entries["parent_id"] == entries["file_id"][home]) if home >= 0 else np.empty(0, np.int64)
-        )
+        home, inodes = _private_directory(catalog, directory)
+        is_private[home] = True
         is_private[inodes] = True
-        is_private[home if home >= 0 else []] = True
         numbers = _numbers(catalog, inodes, prefix)
         is_inode[inodes[numbers >= 0]] = True
         rows = np.flatnonzero(links)
@@ -82,12 +79,14 @@ def resolve(volume: Volume, catalog: Catalog) -> Links:
     return Links(target, is_link, is_directory_link, is_private, is_inode)
 
 
-def _private_directory(catalog: Catalog, name: str) -> int:
-    """Row of a private directory, -1 where there is none."""
-    rows = np.flatnonzero((catalog.entries["parent_id"] == ROOT_FOLDER) & (catalog.entries["is_folder"] != 0))
+def _private_directory(catalog: Catalog, name: str) -> tuple[I64, I64]:
+    """Rows of a private directory, one at most, and of what lies in it."""
+    entries = catalog.entries
+    rows = np.flatnonzero((entries["parent_id"] == ROOT_FOLDER) & (entries["is_folder"] != 0))
     wanted = pl.Series([name.encode(names.ENCODING)], dtype=pl.Binary)
-    matches = (catalog.name_raw.gather(rows) == wanted).arg_true()
-    return int(rows[matches[0]]) if len(matches) else -1
+    home = rows[(catalog.name_raw.gather(rows) == wanted).arg_true().to_numpy()[:1]]
+    inside = entries["parent_id"] == entries["file_id"][home] if len(home) else np.zeros(len(catalog.name), np.bool_)
+    return home, np.flatnonzero(inside)
 
 
 def _numbers(catalog: Catalog, rows: I64, prefix: str) -> I64:
@@ -100,5 +99,5 @@ def _report_broken(volume: Volume, catalog: Catalog, rows: I64) -> None:
     if len(rows):
         volume.report(
             "hard-link-broken", "error", "hard link", None,
-            f"{len(rows):,} hard links lead to no indirect node; the first is file {catalog.entries['file_id'][rows[0]]}",
+            f"{len(rows):,} links lead to no indirect node; the first is file {catalog.entries['file_id'][rows[0]]}",
         )  # fmt: skip

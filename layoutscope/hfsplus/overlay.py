@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _GRAIN_BYTES = 512
-"""Blocks of a journal are whole sectors; the smallest sector is the unit in which a later write covers an earlier one."""
+"""Blocks of a journal are whole sectors: the smallest sector is the unit in which later writes cover earlier ones."""
 
 
 class Overlay(Source):

@@ -75,7 +75,7 @@ def read_tree(volume: Volume, tree: str, file_id: int, fork: Fork, leaves: LeafD
     check_shape(volume, file, table, shape)
     _report_unreadable(volume, file)
     shape = follow_chain(file, table, shape)
-    _report_unreached(volume, file, table, shape)
+    _report_unreached(volume, file, shape)
     return Tree(file, table, shape, _in_key_order(file, decoded, shape, leaves, volume))
 
 
@@ -125,7 +125,7 @@ def _report_unreadable(volume: Volume, file: TreeFile) -> None:
         )  # fmt: skip
 
 
-def _report_unreached(volume: Volume, file: TreeFile, table: NodeTable, shape: Shape) -> None:
+def _report_unreached(volume: Volume, file: TreeFile, shape: Shape) -> None:
     special = np.zeros(file.num_nodes, np.bool_)
     special[[0, *file.map_nodes.tolist()]] = True
     lost = np.flatnonzero(file.used & file.readable & ~special & (shape.key_rank < 0))

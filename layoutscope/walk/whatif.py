@@ -1,0 +1,181 @@
+"""What-ifs: named changes of a layout or a host, to ask what the same walk would cost then.
+
+Each changes one thing. Addresses change, contents do not: nobody reads a changed layout but the walks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from layoutscope.walk.host import host_profile
+from layoutscope.walk.ranges import starts_of
+from layoutscope.walk.scans import MAIN_TREES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from layoutscope.tables import VolumeLayout
+    from layoutscope.walk.host import HostProfile
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """A changed case.
+
+    Attributes
+    ----------
+    name : str
+        Key of :data:`WHAT_IFS`.
+    because : str
+        What is different, as a sentence's end.
+    layout : VolumeLayout
+        The layout, changed or not.
+    host : HostProfile
+        The host, changed or not.
+    start_offset_bytes : int or None
+        Where the image lies on the drive in this case; None to leave it where it is.
+    """
+
+    name: str
+    because: str
+    layout: VolumeLayout
+    host: HostProfile
+    start_offset_bytes: int | None = None
+
+
+def what_if(name: str, layout: VolumeLayout, host: str | HostProfile = "linux") -> WhatIf:
+    """Change one thing of a case.
+
+    Parameters
+    ----------
+    name : str
+        Key of :data:`WHAT_IFS`.
+    layout : VolumeLayout
+        The volume as it is.
+    host : str or HostProfile
+        The host as it is.
+
+    Raises
+    ------
+    KeyError
+        If there is no such what-if.
+    """
+    change, because = WHAT_IFS[name]
+    return change(WhatIf(name, because, layout, host_profile(host)))
+
+
+def walked_trees(layout: VolumeLayout) -> tuple[str, ...]:
+    """Return the trees that enumerations read: names and inodes, attributes, and what maps them."""
+    present = set(layout.nodes["tree"].cast(pl.String).unique().to_list())
+    return tuple(name for name in (*MAIN_TREES, "omap", "attributes") if name in present)
+
+
+def _packed(case: WhatIf) -> WhatIf:
+    """Index nodes from the root down, then maps, then leaves in key order, one behind the other."""
+    nodes = case.layout.nodes.with_row_index("place")
+    moved = _walked(case.layout, nodes)
+    is_leaf = (pl.col("level") == 0) & pl.col("tree").cast(pl.String).is_in(list(MAIN_TREES))
+    order = moved.sort(
+        is_leaf,
+        pl.col("tree").cast(pl.String) == "omap",
+        pl.col("tree").cast(pl.String),
+        -pl.col("level").cast(pl.Int16),
+        "key_rank",
+        maintain_order=True,
+    )
+    return _laid_out(case, order)
+
+
+def _clumped(case: WhatIf) -> WhatIf:
+    """The same nodes in the same order on disk, without the data between them."""
+    nodes = case.layout.nodes.with_row_index("place")
+    return _laid_out(case, _walked(case.layout, nodes).sort("device", "image_offset"))
+
+
+def _walked(layout: VolumeLayout, nodes: pl.DataFrame) -> pl.DataFrame:
+    used = pl.col("level").is_not_null() & (pl.col("state").cast(pl.String) == "live")
+    return nodes.filter(used & pl.col("tree").cast(pl.String).is_in(list(walked_trees(layout))))
+
+
+def _laid_out(case: WhatIf, order: pl.DataFrame) -> WhatIf:
+    """Lay nodes end to end from where the first of them lies now."""
+    nodes = case.layout.nodes
+    offset = nodes["image_offset"].cast(pl.Int64).fill_null(-1).to_numpy().copy()
+    device = nodes["device"].fill_null(0).to_numpy().copy()
+    place = order["place"].to_numpy()
+    if len(place):
+        first = order.sort("device", "image_offset").row(0, named=True)
+        offset[place] = first["image_offset"] + starts_of(order["size_bytes"].to_numpy())
+        device[place] = first["device"]
+    moved = nodes.with_columns(pl.Series("image_offset", offset).replace(-1, None), pl.Series("device", device))
+    rows = nodes["row"].gather(place)
+    layout = replace(
+        case.layout,
+        nodes=moved,
+        node_fragments=case.layout.node_fragments.filter(~pl.col("node_row").is_in(rows.implode())),
+        extents=_one_extent_each(case.layout),
+    )
+    return replace(case, layout=layout)
+
+
+def _one_extent_each(layout: VolumeLayout) -> pl.DataFrame:
+    """HFS+: special files in one extent need no overflow records."""
+    if layout.facts.filesystem != "hfsplus":
+        return layout.extents
+    return layout.extents.filter(pl.col("file_id") >= FIRST_USER_CNID)
+
+
+FIRST_USER_CNID: Final = 16
+"""First CNID of users' files (TN1150)."""
+
+
+def _outer_zone(case: WhatIf) -> WhatIf:
+    return replace(case, start_offset_bytes=-case.layout.facts.image_offset)
+
+
+def _double_cache(case: WhatIf) -> WhatIf:
+    held = case.host.cache_bytes
+    return case if held is None else replace(case, host=host_profile(case.host, cache_bytes=2 * held))
+
+
+def _no_snapshots(case: WhatIf) -> WhatIf:
+    """Drop what only snapshots hold; neighbouring map leaves merge as far as the fullest one goes."""
+    nodes = case.layout.nodes
+    live = nodes.filter(pl.col("state").cast(pl.String) == "live")
+    if len(live) == len(nodes) or "omap_leaf_row" not in nodes.columns:
+        return case
+    leaves = live.filter((pl.col("tree").cast(pl.String) == "omap") & (pl.col("level") == 0)).sort("key_rank")
+    needed = live["omap_leaf_row"].drop_nulls().value_counts().rename({"omap_leaf_row": "row"})
+    counts = leaves.join(needed, on="row", how="left", maintain_order="left")["count"].fill_null(0).to_numpy()
+    target = _merged_leaves(counts, int(leaves["num_records"].max() or 1))  # type: ignore[arg-type]
+    rows = leaves["row"].to_numpy()
+    replaced = live["omap_leaf_row"].replace(rows.tolist(), rows[target].tolist())
+    return replace(case, layout=replace(case.layout, nodes=live.with_columns(replaced)))
+
+
+def _merged_leaves(counts: NDArray[np.int64], capacity: int) -> NDArray[np.int64]:
+    """Leaf that takes each leaf's records when neighbours are merged up to a capacity."""
+    target = np.zeros(len(counts), np.int64)
+    head, held = 0, 0
+    for place, count in enumerate(counts.tolist()):
+        if held + count > capacity:
+            head, held = place, 0
+        held += count
+        target[place] = head
+    return target
+
+
+WHAT_IFS: Final[dict[str, tuple[Callable[[WhatIf], WhatIf], str]]] = {
+    "packed": (_packed, "the same nodes lie one behind the other in key order"),
+    "clumped-like-hfs": (_clumped, "the nodes keep their order on disk, but no data lie between them"),
+    "outer-zone": (_outer_zone, "the volume begins at the outer edge of the drive"),
+    "no-snapshots": (_no_snapshots, "nodes that only snapshots hold are gone, and the object map is merged"),
+    "double-cache": (_double_cache, "the host keeps twice as much metadata"),
+}
+"""Name to the change and its reason."""

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from layoutscope.walk import host_profile, trace
+from layoutscope.walk.elevator import send
+from layoutscope.walk.readahead import ReadAhead, sequential_windows
+
+KIB = 1024
+
+
+def reads(result) -> list[tuple[int, int]]:
+    return list(zip(result.image_offset.tolist(), result.length_bytes.tolist(), strict=True))
+
+
+def sent(offsets, lengths, windows, *, holds_last=False):
+    result = send(np.array(offsets), np.array(lengths), np.array(windows), holds_last=holds_last)
+    return [(offsets[source], length) for source, length in zip(result.source, result.length_bytes, strict=True)]
+
+
+@pytest.fixture
+def hfs_file(hfs_plan):
+    """Return the plan of hfs_plan with a file b of 300 KiB in one extent."""
+    hfs_plan.entries[2]["size_bytes"] = 300 * KIB
+    hfs_plan.extent(17, 0, 0x1000000, 320 * KIB)
+    return hfs_plan
+
+
+def test_file_is_read_in_windows_of_128_kib(hfs_file):
+    """300 KiB are two windows of 128 KiB and the rest, 44 KiB; what is allocated behind the end is not read."""
+    result = reads(trace(hfs_file.layout(), order="read", file_id=17))
+    assert result[-3:] == [(0x1000000, 128 * KIB), (0x1020000, 128 * KIB), (0x1040000, 44 * KIB)]
+
+
+def test_read_looks_the_file_up_first(hfs_file):
+    """The thread record of b lies on leaf 4, read in two pages before the data."""
+    result = trace(hfs_file.layout(), order="read", file_id=17)
+    assert result.image_offset[:2].tolist() == [0x40000, 0x41000]
+    assert [result.trees[code] for code in result.tree] == ["catalog"] * 2 + ["data"] * 3
+
+
+def test_holes_are_not_read(hfs_plan):
+    """The middle extent is a hole: 64 KiB before it and 64 KiB behind it are read."""
+    hfs_plan.entries[2]["size_bytes"] = 192 * KIB
+    hfs_plan.extent(17, 0, 0x1000000, 64 * KIB)
+    hfs_plan.extent(17, 64 * KIB, None, 64 * KIB)
+    hfs_plan.extent(17, 128 * KIB, 0x2000000, 64 * KIB)
+    assert reads(trace(hfs_plan.layout(), order="read", file_id=17))[2:] == [(0x1000000, 65536), (0x2000000, 65536)]
+
+
+def test_overflow_extent_is_looked_up_before_it_is_read(hfs_plan):
+    """An extent whose record lies in the overflow tree is read behind that tree's leaf."""
+    leaf = hfs_plan.node("extents-overflow", 0, 0x60000)
+    hfs_plan.entries[2]["size_bytes"] = 256 * KIB
+    hfs_plan.extent(17, 0, 0x1000000, 128 * KIB, node=2)
+    hfs_plan.extent(17, 128 * KIB, 0x2000000, 128 * KIB, node=leaf)
+    result = reads(trace(hfs_plan.layout(), order="read", file_id=17))
+    assert result[2:] == [(0x1000000, 131072), (0x60000, 4096), (0x2000000, 131072)]
+
+
+def test_copy_reads_a_file_in_its_turn(hfs_file):
+    """The root's entries are stat'ed (3, 4), then a is walked with its x (5), then b is read, as fts returns them."""
+    result = trace(hfs_file.layout(), order="copy")
+    assert (result.image_offset[::2] // 0x10000).tolist()[:3] == [3, 4, 5]
+    assert reads(result)[6:] == [(0x1000000, 128 * KIB), (0x1020000, 128 * KIB), (0x1040000, 44 * KIB)]
+
+
+def test_second_link_to_a_file_is_not_read_again(hfs_file):
+    """Another name of the same file finds its data in the cache."""
+    once = len(trace(hfs_file.layout(), order="copy"))
+    hfs_file.entry(16, 17, "link", leaf=3, inode=2, thread=4, size_bytes=300 * KIB)
+    hfs_file.entries[1]["valence"] = 2
+    assert len(trace(hfs_file.layout(), order="copy")) == once
+
+
+def test_random_records_are_read_alone(hfs_file):
+    """Two records of 16 KiB far apart are two requests of 16 KiB."""
+    records = np.array([64 * KIB, 240 * KIB])
+    result = trace(hfs_file.layout(), order="read", file_id=17, records=records, record_bytes=16 * KIB)
+    assert reads(result)[2:] == [(0x1010000, 16 * KIB), (0x103C000, 16 * KIB)]
+
+
+def test_unknown_file_is_refused(hfs_file):
+    """A number that no directory lists raises ValueError."""
+    with pytest.raises(ValueError, match="999"):
+        trace(hfs_file.layout(), order="read", file_id=999)
+
+
+def test_sequential_windows_end_with_the_file():
+    """A file of 5 pages read in windows of 2 pages: 2, 2 and 1, from its own base."""
+    file, start, stop = sequential_windows(np.array([100]), np.array([5 * 4096]), 2 * 4096)
+    assert file.tolist() == [0, 0, 0]
+    assert (start - 100).tolist() == [0, 8192, 16384]
+    assert (stop - 100).tolist() == [8192, 16384, 20480]
+
+
+def test_reader_from_the_beginning_gets_full_windows():
+    """Steps of 128 KiB from the start: windows of 32 pages, each asked for at the mark in the one before."""
+    state = ReadAhead(100 * 4096, 32)
+    state.read(0, 32 * 4096)
+    state.read(32 * 4096, 32 * 4096)
+    assert state.windows == [(0, 32), (32, 64), (64, 96)]
+
+
+def test_random_read_fetches_just_its_pages():
+    """A read with nothing cached before it fetches its 4 pages."""
+    state = ReadAhead(1000 * 4096, 32)
+    state.read(400 * 4096, 4 * 4096)
+    assert state.windows == [(400, 404)]
+
+
+def test_read_behind_enough_cached_pages_is_taken_for_a_stream():
+    """Eight cached pages before a read of 4 are a history of 8: the window is 8 + 4 pages."""
+    state = ReadAhead(1000 * 4096, 32)
+    for page in (400, 404):
+        state.read(page * 4096, 4 * 4096)
+        state.read(700 * 4096, 4096)
+    state.windows.clear()
+    state.previous_page = 0
+    state.cached[400:408] = b"\1" * 8
+    state.read(408 * 4096, 4 * 4096)
+    assert state.windows == [(408, 420)]
+
+
+def test_host_without_stream_detection_reads_what_is_asked_for():
+    """The same reads without detection never fetch more than the record."""
+    state = ReadAhead(1000 * 4096, 32, detects_streams=False)
+    for page in (400, 404, 408):
+        state.read(page * 4096, 4 * 4096)
+    assert state.windows == [(400, 404), (404, 408), (408, 412)]
+
+
+def test_ascending_pieces_are_sent_as_they_are():
+    """A window whose pieces ascend keeps its order; neighbours on disk are one request."""
+    assert sent([100, 200, 300], [50, 100, 10], [0, 0, 0]) == [(100, 50), (200, 110)]
+
+
+def test_windows_are_not_merged_with_each_other():
+    """Pieces that touch but belong to different windows stay two requests."""
+    assert sent([100, 200], [100, 100], [0, 1]) == [(100, 100), (200, 100)]
+
+
+def test_oldest_piece_goes_first_then_upwards():
+    """500, 100, 700, 300: from the oldest up to the top (500, 700), then the oldest that is left (100) and up (300)."""
+    assert [offset for offset, _ in sent([500, 100, 700, 300], [10] * 4, [0] * 4)] == [500, 700, 100, 300]
+
+
+def test_piece_before_the_one_queued_last_is_merged_in_front():
+    """A piece that ends where the one just before begins joins it: 200 to 220."""
+    assert sent([100, 210, 200], [10, 10, 10], [0, 0, 0]) == [(100, 10), (200, 20)]
+
+
+def test_piece_is_merged_behind_an_older_one():
+    """A later piece that begins where an older one ends joins it, even if others lie between them in the file."""
+    assert sent([100, 300, 110], [10, 10, 10], [0, 0, 0]) == [(100, 20), (300, 10)]
+
+
+def test_metadata_in_a_window_sends_what_waits():
+    """HFS+: both pieces before the node go with it, in the queue's order; the third goes later."""
+    assert [offset for offset, _ in sent([300, 100, 200, 50], [10] * 4, [0, 0, -1, 0])] == [300, 100, 200, 50]
+
+
+def test_apfs_holds_the_piece_just_before_metadata():
+    """APFS: the piece before the node waits for the next one, and is continued by it."""
+    assert sent([300, 100, 200, 110], [10] * 4, [0, 0, -1, 0], holds_last=True) == [(300, 10), (200, 10), (100, 20)]
+
+
+def test_macos_reads_larger_windows(hfs_file):
+    """With windows of 1 MiB the 300 KiB are one request."""
+    result = trace(hfs_file.layout(), order="read", file_id=17, host=host_profile("macos"))
+    assert reads(result) == [(0x1000000, 300 * KIB)]

@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from layoutscope.walk import ORDERS, host_profile, trace
+
+
+def rows_read(result) -> list[int]:
+    """Return the rows of the plan that were read: its nodes lie 0x10000 apart."""
+    rows = (result.image_offset // 0x10000).tolist()
+    return [row for place, row in enumerate(rows) if place == 0 or rows[place - 1] != row]
+
+
+def causes(result) -> list[str]:
+    return [result.causes[code] for code in result.cause]
+
+
+def test_linux_hfsplus_looks_each_inode_up_by_its_thread_record(hfs_plan):
+    """After the listing each entry's thread leaf is read: a's (3), b's (4), then in a x's (5)."""
+    assert rows_read(trace(hfs_plan.layout())) == [3, 4, 5]
+
+
+def test_linux_reads_nodes_in_pages(hfs_plan):
+    """A node of 8 KiB takes two requests of 4 KiB that touch."""
+    result = trace(hfs_plan.layout())
+    assert result.length_bytes.tolist() == [4096] * 6
+    assert result.image_offset.tolist() == [0x30000, 0x31000, 0x40000, 0x41000, 0x50000, 0x51000]
+
+
+def test_macos_reads_whole_nodes_and_no_thread_records(hfs_plan):
+    """Only leaf 3 with a's entries is left to read, in one request."""
+    result = trace(hfs_plan.layout(), host="macos")
+    assert (result.image_offset.tolist(), result.length_bytes.tolist()) == ([0x30000], [8192])
+
+
+def test_the_mount_has_read_header_root_node_and_root_records(hfs_plan):
+    """Rows 0, 1 and 2 are never read by a walk."""
+    assert not set(rows_read(trace(hfs_plan.layout()))) & {0, 1, 2}
+
+
+def test_reads_are_charged_to_the_directory_that_needs_them(hfs_plan):
+    """Threads of a and b belong to the root (2), x's to a (16)."""
+    assert trace(hfs_plan.layout()).directory_id.tolist() == [2, 2, 2, 2, 16, 16]
+
+
+def test_nostat_looks_directories_up_only(hfs_plan):
+    """Leaf 4 and 5 hold threads of files, which nobody asks for."""
+    assert rows_read(trace(hfs_plan.layout(), stat=False)) == [3]
+
+
+def test_hfsplus_listing_stops_at_the_valence(hfs_plan):
+    """With a valence of 1 the root's listing ends before b, whose thread (4) is then not read."""
+    hfs_plan.entries[0]["valence"] = 1
+    assert rows_read(trace(hfs_plan.layout())) == [3, 5]
+
+
+def test_apfs_lists_backwards_and_stats_in_that_order(apfs_plan):
+    """File b comes before a: inode leaf 5, b's data stream on 7 behind omap leaf 2, then x's inode on 6."""
+    result = trace(apfs_plan.layout())
+    assert rows_read(result) == [5, 2, 7, 6]
+    assert causes(result) == ["inode", "omap", "dstream", "inode"]
+
+
+def test_driver_without_dstream_lookup_leaves_its_leaf_alone(apfs_plan):
+    """Without the search for data-stream records, leaf 7 is never read."""
+    host = host_profile("linux", apfs_looks_up_dstream=False)
+    assert rows_read(trace(apfs_plan.layout(), host=host)) == [5, 2, 6]
+
+
+def test_index_nodes_and_maps_come_before_their_leaf(plan):
+    """Index node 4 is found through omap leaf 1, leaf 5 through omap leaf 2: 1, 4, 2, 5 in this order."""
+    made = plan("apfs")
+    made.node("omap", 1, 0)
+    made.node("omap", 0, 0x10000, parent=0)
+    made.node("omap", 0, 0x20000, parent=0)
+    made.node("fs", 2, 0x30000)
+    made.node("fs", 1, 0x40000, parent=3, mapper=1)
+    made.node("fs", 0, 0x50000, parent=4, mapper=2)
+    made.entry(2, 20, "f", leaf=5)
+    result = trace(made.layout())
+    assert rows_read(result) == [1, 4, 2, 5]
+    assert causes(result) == ["omap", "index", "omap", "list"]
+
+
+def test_hfsplus_chain_needs_no_index_node_until_a_search_does(plan):
+    """A listing goes on to leaf 4 along the chain; index node 2 above it is read when the second name is looked up."""
+    made = plan("hfsplus")
+    made.node("catalog", 2, 0, rank=0)
+    made.node("catalog", 1, 0x10000, parent=0)
+    made.node("catalog", 1, 0x20000, parent=0, rank=1)
+    made.node("catalog", 0, 0x30000, parent=1)
+    made.node("catalog", 0, 0x40000, parent=2, rank=1)
+    made.entry(1, 2, "root", leaf=3, thread=3, kind="directory", valence=2, listing_node_row=3)
+    made.entry(2, 16, "a", leaf=3, thread=3)
+    made.entry(2, 17, "b", leaf=4, thread=4)
+    made.case_sensitive = True
+    result = trace(made.layout())
+    assert rows_read(result) == [4, 2]
+    assert causes(result) == ["next", "index"]
+
+
+def test_large_directory_alternates_listing_and_stat(plan):
+    """Of 1,400 entries of 24 bytes 1,363 fit into 32 KiB less 48; what is stat'ed of them (2) comes before leaf 3."""
+    made = plan("hfsplus")
+    made.node("catalog", 1, 0)
+    for row in range(1, 5):
+        made.node("catalog", 0, row * 0x10000, parent=0, rank=row - 1)
+    made.entry(1, 2, "root", leaf=1, thread=1, kind="directory", valence=1400, listing_node_row=1)
+    for number in range(1400):
+        made.entry(2, 16 + number, f"{number:04}", leaf=1 if number <= 1363 else 3, thread=2 if number < 1363 else 4)
+    made.case_sensitive = True
+    assert (32768 - 48) // 24 == 1363
+    assert rows_read(trace(made.layout())) == [2, 3, 4]
+
+
+def test_names_lists_a_sub_directory_right_after_it_is_looked_up(hfs_plan):
+    """Only a's thread record, on leaf 3, is read; no file is looked up."""
+    assert rows_read(trace(hfs_plan.layout(), order="names")) == [3]
+
+
+def test_paths_looks_up_each_component_once(hfs_plan):
+    """The thread of b first, then a's and x's; the second mention of a costs nothing."""
+    assert rows_read(trace(hfs_plan.layout(), order="paths", paths=["b", "a/x", "a"])) == [4, 3, 5]
+
+
+def test_paths_compare_names_as_the_volume_does(hfs_plan):
+    """A case-folding volume finds A/X, a case-sensitive one does not."""
+    assert rows_read(trace(hfs_plan.layout(), order="paths", paths=["A/X"])) == [3, 5]
+    hfs_plan.case_sensitive = True
+    assert rows_read(trace(hfs_plan.layout(), order="paths", paths=["A/X"])) == []
+
+
+def test_walk_can_start_at_a_directory(hfs_plan):
+    """The way to a is looked up first (its thread on 3), then x's thread (5); b is left alone."""
+    assert rows_read(trace(hfs_plan.layout(), start_directory_id=16)) == [3, 5]
+
+
+def test_catalog_reads_leaves_along_the_chain(hfs_plan):
+    """Leaves 3, 4, 5 in key order; leaf 2 is cached."""
+    assert rows_read(trace(hfs_plan.layout(), order="catalog")) == [3, 4, 5]
+
+
+def test_searchfs_reads_all_nodes_in_chunks(plan):
+    """Ten neighbouring nodes of 8 KiB are read as 32, 32 and 16 KiB."""
+    made = plan("hfsplus")
+    for row in range(10):
+        made.node("catalog", 0, 0x10000 + row * 8192, size=8192, rank=row)
+    result = trace(made.layout(), order="searchfs", host="macos")
+    assert result.length_bytes.tolist() == [32768, 32768, 16384]
+    assert result.image_offset.tolist() == [0x10000, 0x18000, 0x20000]
+
+
+def test_warm_start_reads_nothing_with_an_unlimited_cache(hfs_plan):
+    """What the uncounted pass has read is cached."""
+    assert len(trace(hfs_plan.layout(), warm=True)) == 0
+
+
+def test_second_pass_reads_again_what_the_cache_could_not_keep(hfs_plan):
+    """A cache of one node keeps nothing, so two passes read twice what one does."""
+    host = host_profile("linux", cache_bytes=8192)
+    once, twice = (len(trace(hfs_plan.layout(), host=host, passes=passes)) for passes in (1, 2))
+    assert twice >= 2 * once > 6
+
+
+@pytest.mark.parametrize("name", ["hfs_plan", "apfs_plan"])
+def test_large_cache_reads_what_an_unlimited_one_does(request, name):
+    """A cache that never fills gives the same reads, order and causes."""
+    layout = request.getfixturevalue(name).layout()
+    free, limited = trace(layout), trace(layout, host=host_profile("linux", cache_bytes=2**30))
+    assert np.array_equal(free.image_offset, limited.image_offset)
+    assert np.array_equal(free.cause, limited.cause)
+    assert free.think_us.sum() == pytest.approx(limited.think_us.sum())
+
+
+@pytest.mark.parametrize("name", ["hfs_plan", "apfs_plan"])
+def test_reads_fall_as_the_cache_grows(request, name):
+    """Least recently used first out: a larger cache never reads more."""
+    layout = request.getfixturevalue(name).layout()
+    sizes = [2**13, 2**14, 2**15, 2**16, 2**20]
+    counts = [len(trace(layout, host=host_profile("linux", cache_bytes=size))) for size in sizes]
+    assert counts == sorted(counts, reverse=True)
+
+
+def test_host_time_is_that_of_the_entries(hfs_plan):
+    """Three entries cost 8 us each when listed and when looked up; what follows the last read is charged to none."""
+    assert 0 < trace(hfs_plan.layout()).think_us.sum() <= 6 * 8
+
+
+def test_empty_volume_has_nothing_to_read(plan):
+    """A volume without entries gives an empty trace for every walk."""
+    made = plan("hfsplus")
+    made.node("catalog", 0, 0)
+    made.entry(1, 2, "root", leaf=0, thread=0, kind="directory", valence=0, listing_node_row=0)
+    for order in ("fts", "readdir-stat", "bulk", "names", "catalog", "copy"):
+        assert len(trace(made.layout(), order=order)) == 0
+
+
+def test_loop_of_directories_ends(hfs_plan):
+    """A directory that contains its own ancestor is walked once."""
+    hfs_plan.entry(16, 16, "again", leaf=3, thread=3, kind="directory", valence=1)
+    assert rows_read(trace(hfs_plan.layout())) == [3, 4, 5]
+
+
+def test_unknown_order_is_refused(hfs_plan):
+    """Names that are no order raise KeyError; orders that lack their input ValueError."""
+    with pytest.raises(KeyError):
+        trace(hfs_plan.layout(), order="sideways")
+    with pytest.raises(ValueError, match="paths"):
+        trace(hfs_plan.layout(), order="paths")
+    with pytest.raises(ValueError, match="file"):
+        trace(hfs_plan.layout(), order="read")
+    assert len(ORDERS) == 9

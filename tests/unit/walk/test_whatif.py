@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from layoutscope.walk import host_profile, trace
+from layoutscope.walk.whatif import WHAT_IFS, what_if
+
+
+def test_packed_nodes_lie_in_key_order(apfs_plan):
+    """Fs root, then object map, then leaves 4 to 7, end to end from 0: leaf 4 is the fifth block."""
+    nodes = what_if("packed", apfs_plan.layout()).layout.nodes
+    assert nodes["image_offset"].to_list() == [4096, 8192, 12288, 0, 16384, 20480, 24576, 28672]
+
+
+def test_packed_catalog_needs_no_overflow_tree(hfs_plan):
+    """A catalog beyond its eighth extent is read without overflow nodes once it is packed."""
+    leaf = hfs_plan.node("extents-overflow", 0, 0x60000)
+    hfs_plan.extent(4, 3 * 8192, 0x30000, 8 * 8192, node=leaf)
+    layout = hfs_plan.layout()
+    assert "overflow" in {trace(layout).causes[code] for code in trace(layout).cause}
+    packed = trace(what_if("packed", layout).layout)
+    assert "overflow" not in {packed.causes[code] for code in packed.cause}
+
+
+def test_clumped_nodes_keep_their_order(apfs_plan):
+    """The eight nodes of the plan lie in ascending order 64 KiB apart; clumped they are 4 KiB apart."""
+    nodes = what_if("clumped-like-hfs", apfs_plan.layout()).layout.nodes
+    assert nodes["image_offset"].to_list() == [4096 * place for place in range(8)]
+
+
+@pytest.mark.parametrize("name", ["packed", "clumped-like-hfs"])
+def test_moving_nodes_does_not_change_what_is_read(apfs_plan, name):
+    """The same number of reads with the same causes in the same order; only addresses differ."""
+    layout = apfs_plan.layout()
+    before, after = trace(layout), trace(what_if(name, layout).layout)
+    assert np.array_equal(before.cause, after.cause)
+    assert np.array_equal(before.directory_id, after.directory_id)
+    assert not np.array_equal(before.image_offset, after.image_offset)
+
+
+def test_double_cache_doubles_the_limit(hfs_plan):
+    """1 MiB becomes 2 MiB; an unlimited cache stays so."""
+    layout = hfs_plan.layout()
+    assert what_if("double-cache", layout, host_profile("linux", cache_bytes=2**20)).host.cache_bytes == 2**21
+    assert what_if("double-cache", layout, "linux").host.cache_bytes is None
+
+
+def test_outer_zone_moves_the_volume_to_the_start_of_the_drive(hfs_plan):
+    """The plan's volume begins at 0, so the image begins at 0 of the drive."""
+    assert what_if("outer-zone", hfs_plan.layout()).start_offset_bytes == 0
+
+
+def test_without_snapshots_map_leaves_merge(apfs_plan):
+    """Leaves 1 and 2 map four and two live nodes; with room for eight, leaf 1 maps them all and leaf 2 is not read."""
+    apfs_plan.node("fs", 0, 0x80000, parent=3, mapper=2, rank=4, state="snapshot")
+    layout = apfs_plan.layout()
+    changed = what_if("no-snapshots", layout).layout
+    assert set(changed.nodes["omap_leaf_row"].drop_nulls()) == {1}
+    assert 0x20000 in trace(layout).image_offset
+    assert 0x20000 not in trace(changed).image_offset
+
+
+def test_every_what_if_has_a_reason(hfs_plan):
+    """Each name gives a case with the sentence that a report prints."""
+    layout = hfs_plan.layout()
+    assert all(what_if(name, layout).because for name in WHAT_IFS)
+    with pytest.raises(KeyError):
+        what_if("faster", layout)

@@ -65,13 +65,20 @@ def zone_bytes(layout: VolumeLayout) -> tuple[int | None, str]:
         return None, "macOS keeps no metadata zone on volumes under 10 GiB"
     if not journal:
         return None, "macOS keeps no metadata zone on volumes without journal"
-    clumps = [facts.details.get(f"{tree}_clump_bytes") for tree in ("catalog", "attributes")]
+    clumps = [facts.details.get(f"{tree} clump bytes") for tree in ("catalog", "attributes")]
     if clumps[0] is None:
         return None, "the catalog's clump size is unknown"
     block = facts.block_size_bytes
     reserved = CLUMPS_RESERVED * sum(int(clump or 0) for clump in clumps)
     hot = min(max(facts.size_bytes // 1024 * 5, HOT_FILES_BYTES[0]), HOT_FILES_BYTES[1])
-    parts = (_up(HEADER_BYTES, block), _region(layout, "allocation"), block + journal, _overflow(layout), reserved, hot)
+    parts = (
+        _up(HEADER_BYTES, block),
+        _region(layout, "allocation-file"),
+        block + journal,
+        _overflow(layout),
+        reserved,
+        hot,
+    )
     return _up(sum(parts), 8 * block * block), ""
 
 
@@ -80,10 +87,7 @@ def _up(value: int, unit: int) -> int:
 
 
 def _region(layout: VolumeLayout, kind: str) -> int:
-    chosen = layout.regions.filter(pl.col("type").cast(pl.String).str.starts_with(kind))
-    if kind == "journal":
-        chosen = chosen.filter(pl.col("type").cast(pl.String) != "journal-info")
-    return int(chosen["length_bytes"].sum())
+    return int(layout.regions.filter(pl.col("type") == kind)["length_bytes"].sum())
 
 
 def _overflow(layout: VolumeLayout) -> int:

@@ -24,7 +24,7 @@ def format_share(share: float) -> str:
     if percent in (0, 100):
         return f"{percent:.0f} %"
     if percent > 99.9:
-        return f"{percent:.2f} %"
+        return f"{min(percent, 99.99):.2f} %"
     return f"{percent:.1f} %" if percent >= 1 else f"{percent:.2g} %"
 
 

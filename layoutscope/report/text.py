@@ -133,7 +133,7 @@ def fact_lines(facts: VolumeFacts) -> list[str]:
 def _detail(name: str, value: float | str) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, int) and name.endswith("_bytes"):
+    if isinstance(value, int) and name.endswith("bytes"):
         return format_bytes(value)
     return f"{value:,}" if isinstance(value, int) else escape_text(str(value))
 

@@ -137,13 +137,13 @@ def test_metadata_zone_follows_the_kernel():
     regions = {
         "device": 0,
         "volume": 0,
-        "type": ["allocation", "journal"],
+        "type": ["allocation-file", "journal"],
         "owner": "",
         "image_offset": [NODE, MIB],
         "length_bytes": [512 * 1024, 8 * MIB],
     }
     made = layout(
-        nodes=leaves(4000, 4001), regions=regions, size_bytes=16 * GIB, details={"catalog_clump_bytes": 4 * MIB}
+        nodes=leaves(4000, 4001), regions=regions, size_bytes=16 * GIB, details={"catalog clump bytes": 4 * MIB}
     )
     # 4096 + 512 KiB + 4096 + 8 MiB + 44 MiB + 80 MiB = 132.5 MiB, rounded up to 128 MiB
     assert zone_bytes(made) == (256 * MIB, "")

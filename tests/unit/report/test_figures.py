@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import doctest
+
+import pytest
+
+from layoutscope.report import escape, figures
+from layoutscope.report.figures import format_share, format_value
+
+
+@pytest.mark.parametrize("module", [escape, figures])
+def test_examples_in_the_documentation_hold(module):
+    """The examples of the docstrings are true."""
+    outcome = doctest.testmod(module)
+    assert outcome.attempted > 0
+    assert outcome.failed == 0
+
+
+def test_nearly_all_is_not_all():
+    """Shares just below 1 never round up to all, shares just above 0 never down to nothing."""
+    assert format_share(0.9999) == "99.99 %"
+    assert format_share(0.99999999) == "99.99 %"
+    assert format_share(0.00001) == "0.001 %"
+
+
+def test_one_of_a_unit_is_singular():
+    """One clump, two clumps; no value is a dash."""
+    assert format_value(1, "clumps") == "1 clump"
+    assert format_value(2, "clumps") == "2 clumps"
+    assert format_value(None, "clumps") == "-"

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from layoutscope.findings import Finding
+from layoutscope.metrics import measure, measure_trace, tree_summaries
+from layoutscope.metrics.space import space_use
+from layoutscope.report.result import ImageFacts, Prediction, ScanResult, VolumeScan, WalkFacts
+from layoutscope.report.story import cost, key_order, placement, story
+from layoutscope.report.text import make_console, print_scan
+from layoutscope.walk.trace import AccessTrace
+from tests.layouts import NODE, data, entries, layout, leaves
+
+EVIL = "a\x1b[2Jb\u202egpj.exe\nc\ud800[red]x[/red]"
+
+
+def prediction(**changes):
+    causes = (("seek", 1.0), ("rotation", 6.0), ("transfer", 0.5), ("overhead", 1.5), ("host", 1.0))
+    plain = Prediction("generic-7200", "A disk", True, 10.0, 9.0, 11.0, causes, 5, 1000, 0.5, np.zeros(2))
+    return replace(plain, **changes)
+
+
+def volume(made, *, findings=(), predictions=(), walk=None):
+    return VolumeScan(made, tree_summaries(made), space_use((made,)), measure(made), walk, predictions, findings)
+
+
+def result(*volumes, findings=()):
+    return ScanResult(ImageFacts("disk.img", 256 * NODE, 512, reads=3, read_bytes=5 * NODE), volumes, findings)
+
+
+def printed(scan, *, width=80, explain=False):
+    file = io.StringIO()
+    print_scan(scan, make_console(file, width=width), explain=explain)
+    return file.getvalue()
+
+
+def full():
+    made = layout(
+        nodes=leaves(10, 11, 12, 40),
+        extents=data((20, 100, 2), (20, 110, 1)),
+        entries=entries((1, 2, "root", "directory", 0), (2, 20, "a", "file", 1)),
+        free={"device": 0, "volume": 0, "image_offset": [200 * NODE], "length_bytes": [40 * NODE]},
+    )
+    trace = AccessTrace.from_reads(np.array([10, 11, 12, 40]) * NODE, np.full(4, NODE))
+    walk = WalkFacts("fts", "linux", 4, 4 * NODE, measure_trace(trace, made), trace)
+    flash = prediction(drive="sata-ssd", rotates=False, causes_s=(("seek", 0.0), ("rotation", 0.0), ("transfer", 10.0)))
+    findings = (Finding("truncated", "error", "node", 4096, "ends past the image", "8192", "4096"),)
+    return result(volume(made, findings=findings, predictions=(prediction(), flash), walk=walk))
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+@pytest.mark.parametrize("explain", [False, True])
+def test_lines_fit_the_width(width, explain):
+    """Nothing is cut off or wider than the terminal, at 80 columns and more."""
+    text = printed(full(), width=width, explain=explain)
+    assert max(map(len, text.splitlines())) <= width
+    assert "\u2026" not in text
+
+
+def test_everything_of_a_scan_is_there():
+    """Stack, tree, metric, prediction, finding with its address and both sides, coverage."""
+    text = printed(full(), width=120)
+    for part in ("bare > HFS+", "catalog", "Inversions", "generic-7200", "truncated: node", "4,096", "expected 8192"):
+        assert part in text
+    assert "Coverage: 100 % of 20.0 KiB" in text
+
+
+def test_a_drive_without_arm_has_no_seeks():
+    """The row of an SSD shows dashes for seek and rotation, never a number."""
+    (row,) = [line for line in printed(full(), width=120).splitlines() if line.startswith("sata-ssd")]
+    assert re.search(r"\s-\s+-\s+100%", row)
+
+
+def test_names_from_the_image_cannot_act():
+    """Control and bidirectional characters, line ends and lone surrogates show as escapes; markup stays text."""
+    made = layout(nodes=leaves(1, 2), name=EVIL, stack=("bare", EVIL))
+    findings = (Finding("truncated", "error", EVIL, None, EVIL),)
+    text = printed(result(volume(made, findings=findings), findings=findings), width=200)
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\ud800]", text)
+    assert "\\u001b[2J" in text
+    assert "[red]x[/red]" in text
+
+
+def test_findings_are_sorted_and_counted():
+    """Errors come before information; more than twenty are counted and not all shown."""
+    many = [Finding("truncated", "info", "node", number, "small") for number in range(30)]
+    worst = Finding("checksum-mismatch", "error", "node", 99, "large")
+    text = printed(result(volume(layout(nodes=leaves(1)), findings=(*many, worst))))
+    assert "Findings (31, 20 shown)" in text
+    assert text.index("checksum-mismatch") < text.index("truncated")
+
+
+def test_incomplete_reading_is_said():
+    """With half of the metadata read, the report and the exit code say so."""
+    scan = result(volume(layout(nodes=leaves(1), metadata_known_bytes=4096, metadata_read_bytes=2048)))
+    assert "Coverage: 50.0 % of 4.00 KiB" in printed(scan)
+    assert (scan.coverage, scan.exit_code) == (0.5, 3)
+
+
+@pytest.mark.parametrize(("level", "code"), [("info", 0), ("warning", 0), ("error", 3)])
+def test_exit_code_follows_the_worst_finding(level, code):
+    """Information and warnings leave the result complete, an error does not, wherever it stands."""
+    finding = Finding("truncated", level, "node", 0, "x")
+    assert result(volume(layout(nodes=leaves(1)), findings=(finding,))).exit_code == code
+    assert result(volume(layout(nodes=leaves(1))), findings=(finding,)).exit_code == code
+
+
+def test_story_of_packed_strewn_and_mixed_trees():
+    """Together from 80 % in one clump on, strewn below 20 %, clumps in between."""
+    (packed,) = tree_summaries(layout(nodes=leaves(1, 2, 3)))
+    assert "lies together" in placement(packed)
+    far = [block * 1000 for block in range(6)]
+    (strewn,) = tree_summaries(layout(nodes=leaves(*far)))
+    assert "is strewn" in placement(strewn)
+    (mixed,) = tree_summaries(layout(nodes=leaves(1, 2, 1000, 2000)))
+    assert "several clumps" in placement(mixed)
+
+
+def test_story_of_order():
+    """Half of the leaves in sequence follow the keys, a tenth in part, fewer do not."""
+    assert "does not follow" in key_order(0.009, 0.48)
+    assert "48.0 % of all pairs" in key_order(0.009, 0.48)
+    assert "in part" in key_order(0.3, 0.2)
+    assert "on disk follows its keys (" in key_order(0.61, 0.1)
+
+
+def test_story_of_cost_names_the_largest_causes():
+    """Ten seconds, of which six are rotation: the two largest causes with their shares, largest first."""
+    assert (
+        cost(prediction()) == "A cold enumeration on generic-7200 takes about 10.0 s: 60.0 % rotation, 15.0 % overhead."
+    )
+
+
+def test_a_volume_without_its_tree_has_no_story():
+    """Where nothing could be read, nothing is claimed."""
+    assert story(volume(layout())) == ()

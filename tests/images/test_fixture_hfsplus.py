@@ -5,11 +5,12 @@ from functools import cache
 import pytest
 
 from fixtures.faults_hfsplus import FAULTS
+from fixtures.hfsplus.large import LargePlan, write_large
 from fixtures.hfsplus.layout import without_transactions
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
 from layoutscope.hfsplus.reader import read_layout
-from layoutscope.image import MemorySource
+from layoutscope.image import MemorySource, open_image
 
 FORKS = {"data": "data", "rsrc": "resource"}
 KINDS = {"folder": "directory", "folder-inode": "directory", "folder-link": "directory", "symlink": "symlink"}
@@ -181,3 +182,19 @@ def test_both_decoders_say_the_same_of_a_fault(fault):
     first, second = (read_layout(source, decoder=decoder) for decoder in ("bulk", "grammar"))
     for table in ("nodes", "node_fragments", "extents", "entries", "regions", "free", "findings"):
         assert getattr(first, table).equals(getattr(second, table)), table
+
+
+def test_large_image_reads_as_it_was_written(tmp_path):
+    """Leaves in key order, extents, counts and free blocks of a large image are those of its plan; nothing is amiss."""
+    path = tmp_path / "large.img"
+    planned = write_large(LargePlan(6000, cycles=3, pieces=15), path)
+    with open_image(path) as source:
+        layout = read_layout(source)
+    leaves = layout.nodes.filter((layout.nodes["tree"] == "catalog") & (layout.nodes["level"] == 0)).sort("key_rank")
+    assert leaves["image_offset"].to_list() == planned.leaf_offset.tolist()
+    rows = layout.extents.filter(layout.extents["file_id"] >= 16).sort("file_id")
+    by_id = planned.population.file_id.argsort()
+    assert (rows["image_offset"].to_numpy() == planned.file_start_block[by_id] * 4096).all()
+    assert layout.entries.height == 6000 + len(planned.population.folder_id) + 1
+    assert layout.free["length_bytes"].sum() == planned.free_blocks * 4096
+    assert layout.findings.height == 0

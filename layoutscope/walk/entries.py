@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
@@ -48,8 +48,10 @@ class EntryTable:
         Their first entries.
     backwards : bool
         Whether the directories are listed from their last record to the first.
-    names : polars Series
-        Names in the same order.
+    stored_names : polars Series
+        Names in the order of the table of the layout.
+    order : slice or int64 array
+        Brings that order into this one.
     """
 
     parent_id: NDArray[np.uint64]
@@ -70,10 +72,15 @@ class EntryTable:
     group_id: NDArray[np.uint64]
     group_start: NDArray[np.int64]
     backwards: bool
-    names: pl.Series
+    stored_names: pl.Series
+    order: slice | NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.file_id)
+
+    def names(self, places: slice = slice(None)) -> pl.Series:
+        """Return names in listing order."""
+        return self.stored_names[np.arange(len(self))[self.order][places]]
 
 
 def entry_table(layout: VolumeLayout, nodes: NodeTable, host: HostProfile) -> EntryTable:
@@ -89,49 +96,62 @@ def entry_table(layout: VolumeLayout, nodes: NodeTable, host: HostProfile) -> En
         Who lists: it decides on the direction and on what is hidden.
     """
     backwards = host.apfs_lists_backwards and layout.facts.filesystem == "apfs"
-    frame = _in_listing_order(layout.entries, backwards=backwards)
-    flags = frame["flags"].fill_null(0).to_numpy()
-    kind = frame["kind"].cast(pl.String)
-    parent_id = frame["parent_id"].to_numpy()
+    frame = layout.entries
+    order = _listing_order(frame, backwards=backwards)
+    flags = frame["flags"].fill_null(0).to_numpy()[order]
+    parent_id = np.ascontiguousarray(frame["parent_id"].to_numpy()[order])
     start = _group_starts(parent_id)
+    leaves = {name: nodes.nodes_of(frame[column])[order] for name, column in LEAVES.items()}
     return EntryTable(
         parent_id=parent_id,
-        file_id=frame["file_id"].to_numpy(),
-        is_directory=(kind == "directory").fill_null(value=False).to_numpy(),
-        is_file=(kind == "file").fill_null(value=False).to_numpy(),
-        is_hidden=_hidden(frame, host.hidden_names)
-        if layout.facts.filesystem == "hfsplus"
-        else np.zeros(len(frame), bool),
+        file_id=np.ascontiguousarray(frame["file_id"].to_numpy()[order]),
+        is_directory=_is(frame["kind"], "directory")[order],
+        is_file=_is(frame["kind"], "file")[order],
+        is_hidden=_hidden(layout, host.hidden_names)[order],
         is_hard_link=(flags & FLAG_HARD_LINK) != 0,
         is_compressed=(flags & FLAG_COMPRESSED) != 0,
-        name_node=nodes.nodes_of(frame["entry_node_row"]),
-        inode_node=nodes.nodes_of(frame["inode_node_row"]),
-        thread_node=nodes.nodes_of(frame["thread_node_row"]),
-        xattr_node=nodes.nodes_of(frame["xattr_node_row"]),
-        dstream_node=nodes.nodes_of(frame["dstream_node_row"]),
-        listing_node=nodes.nodes_of(frame["listing_node_row"]),
-        valence=frame["valence"].cast(pl.Int64).fill_null(-1).to_numpy(),
-        size_bytes=frame["size_bytes"].fill_null(0).to_numpy(),
+        **leaves,
+        valence=frame["valence"].cast(pl.Int64).fill_null(-1).to_numpy()[order],
+        size_bytes=frame["size_bytes"].fill_null(0).to_numpy()[order],
         group_id=parent_id[start[:-1]],
         group_start=start,
         backwards=backwards,
-        names=frame["name"],
+        stored_names=frame["name"],
+        order=order,
     )
 
 
-def _hidden(frame: pl.DataFrame, names: tuple[str, ...]) -> NDArray[np.bool_]:
-    in_root = (frame["parent_id"] == HFS_ROOT_ID) & (frame["kind"].cast(pl.String) == "directory")
-    hidden = in_root.fill_null(value=False).to_numpy().copy()
+LEAVES: Final = {
+    "name_node": "entry_node_row",
+    "inode_node": "inode_node_row",
+    "thread_node": "thread_node_row",
+    "xattr_node": "xattr_node_row",
+    "dstream_node": "dstream_node_row",
+    "listing_node": "listing_node_row",
+}
+
+
+def _is(column: pl.Series, value: str) -> NDArray[np.bool_]:
+    matches: NDArray[np.bool_] = (column == value).fill_null(value=False).to_numpy()
+    return matches
+
+
+def _hidden(layout: VolumeLayout, names: tuple[str, ...]) -> NDArray[np.bool_]:
+    frame = layout.entries
+    if layout.facts.filesystem != "hfsplus":
+        return np.zeros(len(frame), bool)
+    hidden = (frame["parent_id"].to_numpy() == HFS_ROOT_ID) & _is(frame["kind"], "directory")
     places = np.flatnonzero(hidden)
     hidden[places] = frame["name"][places].is_in(list(names)).fill_null(value=False).to_numpy()
     return hidden
 
 
-def _in_listing_order(frame: pl.DataFrame, *, backwards: bool) -> pl.DataFrame:
+def _listing_order(frame: pl.DataFrame, *, backwards: bool) -> NDArray[np.int64] | slice:
     parent, rank = frame["parent_id"].to_numpy(), frame["entry_rank"].fill_null(0).to_numpy()
-    if not _is_sorted(parent, rank):
-        frame = frame[np.lexsort((rank, parent))]
-    return frame.reverse() if backwards else frame
+    if _is_sorted(parent, rank):
+        return slice(None, None, -1) if backwards else slice(None)
+    order = np.lexsort((rank, parent))
+    return order[::-1] if backwards else order
 
 
 def _is_sorted(parent: NDArray[np.uint64], rank: NDArray[np.uint32]) -> bool:
@@ -150,7 +170,7 @@ def listed_bytes(table: EntryTable, entries: slice, fixed_bytes: int) -> NDArray
 
     A name that the table does not hold (left out of a capture) counts as 20 bytes.
     """
-    names = table.names[entries]
+    names = table.names(entries)
     if names.str.contains(r"[^\x00-\x7f]").any():
         names = names.str.normalize("NFC")
     length = names.str.len_bytes().fill_null(20).to_numpy().astype(np.int64)

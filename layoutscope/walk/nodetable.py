@@ -72,8 +72,10 @@ class NodeTable:
     def nodes_of(self, column: pl.Series) -> NDArray[np.int32]:
         """Turn a column of rows into nodes; null and unknown rows become -1."""
         null = len(self.of_row) - 1
-        rows = column.cast(pl.Int64).fill_null(null).to_numpy()
-        found: NDArray[np.int32] = self.of_row[np.minimum(rows, null)]
+        if column.null_count() == len(column):
+            return np.full(len(column), NO_NODE)
+        rows = column.cast(pl.UInt32).fill_null(null).to_numpy()
+        found: NDArray[np.int32] = self.of_row.take(rows, mode="clip")
         return found
 
     def tree_code(self, name: str) -> int:
@@ -98,7 +100,7 @@ def node_table(layout: VolumeLayout) -> NodeTable:
         node_id=_numbers(nodes["node_id"]),
         key_rank=_numbers(nodes["key_rank"]),
         first_key_id=_numbers(nodes["first_key_id"]),
-        is_header=(nodes["kind"].cast(pl.String) == "header").fill_null(value=False).to_numpy(),
+        is_header=(nodes["kind"] == "header").fill_null(value=False).to_numpy(),
         device=nodes["device"].fill_null(0).to_numpy(),
         image_offset=_numbers(nodes["image_offset"]),
         size_bytes=_numbers(nodes["size_bytes"]),
@@ -127,11 +129,13 @@ def _numbers(column: pl.Series) -> NDArray[np.int64]:
 
 
 def _categories(column: pl.Series) -> tuple[tuple[str, ...], NDArray[np.uint8]]:
-    names = tuple(column.unique(maintain_order=True).cast(pl.String).fill_null("").to_list())
-    codes = (
-        column.cast(pl.String).fill_null("").replace_strict(list(names), list(range(len(names))), return_dtype=pl.UInt8)
-    )
-    return names, codes.to_numpy() if names else np.empty(0, np.uint8)
+    """Names in the order of their first rows, and the code of each row; null is a name of no letters."""
+    values, codes = np.unique(column.to_physical().fill_null(NO_CATEGORY).to_numpy(), return_inverse=True)
+    first = [int(np.argmax(codes == code)) for code in range(len(values))]
+    return tuple(column[row] or "" for row in first), codes.reshape(-1).astype(np.uint8)
+
+
+NO_CATEGORY = 2**32 - 1
 
 
 HFS_SPECIAL_FILES = {"extents-overflow": 3, "catalog": 4, "attributes": 8}

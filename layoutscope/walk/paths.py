@@ -66,7 +66,7 @@ def _by_name(model: Model) -> pl.DataFrame:
     frame = pl.DataFrame(
         {
             "parent_id": model.entries.parent_id,
-            "name": _folded(model.entries.names, model),
+            "name": _folded(model.entries.names(), model),
             "entry": np.arange(len(model.entries), dtype=np.int64),
         }
     )

@@ -60,4 +60,6 @@ def first_places(sequence: NDArray[np.integer], size: int) -> NDArray[np.int64]:
     """
     first = np.full(size, -1, np.int64)
     first[sequence[::-1]] = np.arange(len(sequence) - 1, -1, -1, dtype=np.int64)
-    return np.sort(first[first >= 0])
+    is_first = np.zeros(len(sequence), bool)
+    is_first[first[first >= 0]] = True
+    return np.flatnonzero(is_first)

@@ -74,7 +74,8 @@ class Plan:
     def _facts(self):
         return VolumeFacts(
             filesystem=self.filesystem, variant=self.filesystem, volume=0, name="plan", uuid="",
-            stack=(), image_offset=0, size_bytes=2**30, block_size_bytes=BLOCK, case_sensitive=self.case_sensitive, stamp=1, num_files=0,
+            stack=(), image_offset=0, size_bytes=2**30, block_size_bytes=BLOCK,
+            case_sensitive=self.case_sensitive, stamp=1, num_files=0,
             num_directories=0,
         )  # fmt: skip
 

@@ -145,7 +145,9 @@ types:
       - id: fusion_uuid
         -orig-id: nx_fusion_uuid
         size: 16
-        doc: 'Top bit of the first byte clear on the main device, set on the second.'
+        doc: >-
+          The same on both devices of a set but for the top bit of the first byte, which is set
+          on the main device.
       - id: keylocker
         -orig-id: nx_keylocker
         type: apfs_object::prange
@@ -180,12 +182,16 @@ types:
         doc: Wrapped media key.
     instances:
       desc_num_blocks:
+        -orig-id: none
         value: 'xp_desc_blocks & 0x7fffffff'
       desc_is_tree:
+        -orig-id: none
         value: 'xp_desc_blocks >> 31'
       data_num_blocks:
+        -orig-id: none
         value: 'xp_data_blocks & 0x7fffffff'
       data_is_tree:
+        -orig-id: none
         value: 'xp_data_blocks >> 31'
       is_fusion:
         -orig-id: NX_INCOMPAT_FUSION
@@ -193,6 +199,10 @@ types:
       is_version1:
         -orig-id: NX_INCOMPAT_VERSION1
         value: '(incompatible_features & 1) != 0'
+      is_fusion_main:
+        -orig-id: none
+        value: '(fusion_uuid[0] & 0x80) != 0'
+        doc: Whether this is the main device of a Fusion set.
       is_crypto_sw:
         -orig-id: NX_CRYPTO_SW
         value: '(flags & 4) != 0'

@@ -153,6 +153,7 @@ types:
         doc: Without the padding.
     instances:
       padded_size:
+        -orig-id: none
         value: '(size_bytes + 7) & 0xfff8'
         doc: Bytes that it takes among the data.
   xf_blob:

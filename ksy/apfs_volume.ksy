@@ -195,6 +195,7 @@ types:
         -orig-id: APFS_INCOMPAT_NORMALIZATION_INSENSITIVE
         value: '(incompatible_features & 8) != 0'
       has_hashed_names:
+        -orig-id: none
         value: '(incompatible_features & 9) != 0'
         doc: Directory keys carry a hash of the name where either insensitivity is set.
       is_sealed:

@@ -220,22 +220,20 @@ def choose(
     findings : list of Finding
         Collects checkpoints that had to be passed over.
     xid : int, optional
-        Take exactly this one.
+        Take exactly this one; the newest if the ring does not hold it.
 
     Raises
     ------
     FormatError
         If none can be used.
     """
-    candidates = [item for item in superblocks(area, blocks, findings) if xid is None or item[1].hdr.xid == xid]
+    everything = superblocks(area, blocks, findings)
+    candidates = [item for item in everything if item[1].hdr.xid == xid] or everything
     for paddr, superblock in candidates:
         try:
             return open_checkpoint(area, blocks, decoder, paddr, superblock)
         except FormatError as error:
-            message = (
-                f"checkpoint of transaction {superblock.hdr.xid} cannot be used: {error.reason}; an older one is taken"
-            )
+            message = f"checkpoint of transaction {superblock.hdr.xid} cannot be used: {error.reason}"
             findings.append(Finding("checkpoint-invalid", "warning", error.structure, error.image_offset, message))
     where = blocks.at(int(area.paddr[0])) if len(area.paddr) else blocks.at(0)
-    wanted = "" if xid is None else f" of transaction {xid}"
-    raise FormatError(f"no checkpoint{wanted} can be used", structure="checkpoint descriptor area", image_offset=where)
+    raise FormatError("no checkpoint can be used", structure="checkpoint descriptor area", image_offset=where)

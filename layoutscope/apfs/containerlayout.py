@@ -11,6 +11,7 @@ from layoutscope.apfs import intervals
 from layoutscope.apfs.accounting import Account, balance, node_runs
 from layoutscope.apfs.container import read_object
 from layoutscope.apfs.facts import container_facts
+from layoutscope.apfs.fusion import middle_tree, second_regions
 from layoutscope.apfs.nodetable import nodes_table, place
 from layoutscope.apfs.regions import Region, as_runs, free_table, from_runs, regions_table, rest, type_name
 from layoutscope.apfs.spaceman import Space, read_space
@@ -55,8 +56,8 @@ def read_container_parts(container: Container, findings: list[Finding]) -> Conta
         space = read_space(container.blocks, container.decoder, container.checkpoint, findings)
     except FormatError as error:
         findings.append(from_error(error, code="spaceman-invalid"))
-    trees = [container.omap.nodes, *(space.queues if space else [])]
-    regions = [*_superblock_regions(container, findings), *(space.regions if space else [])]
+    trees = [container.omap.nodes, *(space.queues if space else []), *middle_tree(container, findings)]
+    regions = [*_superblock_regions(container, findings), *(space.regions if space else []), *second_regions(container)]
     regions += _checkpoint_regions(container, trees)
     if space:
         regions = _without_pending(regions, space) + _pending(space, regions)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from layoutscope.apfs import decoding
 from layoutscope.apfs.container import open_container
 from layoutscope.apfs.containerlayout import account, build_container_layout, read_container_parts
+from layoutscope.apfs.fusion import main_first, report_missing, second_half
 from layoutscope.apfs.keybag import unlock
 from layoutscope.apfs.options import Options
 from layoutscope.apfs.states import ReadableState, read_snapshots, states_of
@@ -57,10 +58,11 @@ def read_layouts(source: Source, *, image_offset: int = 0, options: Options | No
     """
     options = options or Options()
     findings: list[Finding] = []
-    decoder = decoding.choose(options.decoder)
-    container = open_container(
-        source, decoder, findings, image_offset=image_offset, second=options.second, xid=options.xid
-    )
+    if options.second is None:
+        half = second_half(source, image_offset, options.stack, findings)
+        if half is not None:
+            return [half]
+    container = _open(source, image_offset, options, findings)
     parts = read_container_parts(container, findings)
     volumes = _read_volumes(container, options, findings)
     if not volumes and (options.snapshot is not None or _wants_snapshot(container, options)):
@@ -68,6 +70,15 @@ def read_layouts(source: Source, *, image_offset: int = 0, options: Options | No
     layouts = [build_layout(container, volume, options.stack) for volume in volumes]
     balance = account(container, parts, volumes)
     return [build_container_layout(container, parts, balance, options.stack), *layouts]
+
+
+def _open(source: Source, image_offset: int, options: Options, findings: list[Finding]) -> Container:
+    """Open the container with its main device first."""
+    (main, start), second = main_first((source, image_offset), options.second, findings)
+    decoder = decoding.choose(options.decoder)
+    container = open_container(main, decoder, findings, image_offset=start, second=second, xid=options.xid)
+    report_missing(container, findings)
+    return container
 
 
 def _wants_snapshot(container: Container, options: Options) -> bool:
@@ -154,5 +165,4 @@ def list_states(
     FormatError
         If there is no usable superblock or checkpoint.
     """
-    container = open_container(source, decoding.choose("bulk"), [], image_offset=image_offset, second=second)
-    return states_of(container)
+    return states_of(_open(source, image_offset, Options(second=second), []))

@@ -278,3 +278,54 @@ def test_nothing_overlaps(layouts, image, offset):
     runs = np.concatenate([part.to_numpy() for part in parts if len(part)]).astype(np.int64)
     runs = runs[np.argsort(runs[:, 0])]
     assert (runs[1:, 0] >= runs[:-1, 0] + runs[:-1, 1]).all()
+
+
+def test_the_encrypted_image_opens_with_its_password(reference_image, decoder):
+    """With the password of the index, the tree holds what the superblock counts, and everything is verified."""
+    with RawFile(reference_image(f"apple/{LOCKED}.raw")) as source:
+        container, volume = read_layouts(source, options=Options(decoder=decoder, password="password"))
+    shown = volume.entries.filter((pl.col("parent_id") > 1) & (pl.col("flags") & 4 == 0)).unique("file_id")
+    counts = dict(shown.group_by("kind").len().rows())
+    assert (counts["file"], counts["directory"], counts["symlink"]) == (19, 3, 2)
+    assert volume.facts.details["records decoded"] == volume.facts.details["records"]
+    assert set(volume.nodes["valid"].cast(pl.String)) == {"checksum"}
+    assert container.facts.details["unclaimed blocks"] == 0
+    assert volume.findings.rows() == container.findings.rows() == []
+
+
+@pytest.mark.parametrize("password", [None, "wrong"])
+def test_without_its_password_the_encrypted_image_still_shows_its_layout(reference_image, decoder, password):
+    """The five nodes of the locked tree have addresses, and every block is accounted for."""
+    with RawFile(reference_image(f"apple/{LOCKED}.raw")) as source:
+        container, volume = read_layouts(source, options=Options(decoder=decoder, password=password))
+    locked = volume.nodes.filter(pl.col("kind") == "locked")
+    assert len(locked) == volume.facts.details["object map entries"] == 5
+    assert container.facts.details["unclaimed blocks"] == 0
+    assert volume.findings["code"].to_list() == ["volume-locked"]
+    # Locked: 5 of the 8 nodes (object map, extent references and snapshot metadata have one each).
+    assert volume.facts.coverage == 3 / 8
+
+
+@pytest.mark.parametrize("image", ["driver/apfs-snap.img", "apple/offsite_source_2snaps.raw"])
+def test_both_snapshots_show_with_layouts_of_their_own(layouts, image):
+    """Two snapshots beside the live state: three views, no two of which hold the same nodes."""
+    volume = layouts(image, 0 if image.startswith("driver") else 0x5000)[1]
+    views = {name: frozenset(frame["node_row"]) for (name,), frame in volume.node_views.group_by("view")}
+    assert len(views) == len(set(views.values())) == 3
+
+
+@pytest.mark.parametrize(("snapshot", "file"), [("snap1", "apfs-snap.snap1"), ("snap2", "apfs-snap.snap2")])
+def test_snapshots_show_the_paths_that_the_driver_lists(reference_image, truth, snapshot, file):
+    """Mounted snapshots listed these paths with these inodes, links and sizes."""
+    with RawFile(reference_image("driver/apfs-snap.img")) as source:
+        volume = read_layouts(source, options=Options(snapshot=snapshot))[1]
+    expected = {}
+    for line in truth(f"{file}.find.tsv.zst").decode().splitlines():
+        inode, kind, links, size, _, path = line.split("\t")
+        if path:
+            expected[path] = (int(inode), int(links), int(size) if kind != "l" else None)
+    found = {
+        path: (row[0], row[2], row[3] if row[1] != "symlink" else None)
+        for path, row in paths_of(volume.entries).items()
+    }
+    assert found == expected

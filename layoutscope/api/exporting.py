@@ -6,13 +6,15 @@ import os
 from typing import IO, TYPE_CHECKING
 
 from layoutscope.api.outputs import output
-from layoutscope.api.reading import ReadOptions, opened
+from layoutscope.api.reading import opened
 from layoutscope.errors import UsageError
 from layoutscope.report.tables import FORMATS, joined_table, write_table
 from layoutscope.tables import TABLES
 
 if TYPE_CHECKING:
     from typing import Unpack
+
+    from layoutscope.api.options import ReadOptions
 
 
 def export(
@@ -39,7 +41,7 @@ def export(
     force : bool
         Whether an existing file is overwritten.
     **options
-        See :class:`~layoutscope.api.reading.ReadOptions`.
+        See :class:`~layoutscope.api.options.ReadOptions`.
 
     Raises
     ------

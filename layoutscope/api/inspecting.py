@@ -8,7 +8,7 @@ import polars as pl
 
 from layoutscope.api.owners import file_owner, owners_at, row_owner
 from layoutscope.api.paths import needed_id
-from layoutscope.api.reading import ReadOptions, opened
+from layoutscope.api.reading import opened
 from layoutscope.api.structures import node_structures, region_structures
 from layoutscope.errors import UsageError
 from layoutscope.report.inspection import Inspection
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
+    from layoutscope.api.options import ReadOptions
     from layoutscope.api.reading import Opened
     from layoutscope.report.inspection import Owner, StructureLines
     from layoutscope.tables import VolumeLayout
@@ -52,7 +53,7 @@ def inspect(
     file_path : str, optional
         Path of a file from the root of its volume.
     **options
-        See :class:`~layoutscope.api.reading.ReadOptions`.
+        See :class:`~layoutscope.api.options.ReadOptions`.
 
     Raises
     ------

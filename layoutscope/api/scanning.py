@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from layoutscope.api.predicting import DEFAULT_DRIVES, predict_enumeration
-from layoutscope.api.reading import ReadOptions, check_strict, layout_findings, opened
+from layoutscope.api.reading import check_strict, layout_findings, opened
 from layoutscope.metrics import measure, tree_summaries
 from layoutscope.metrics.space import space_use
 from layoutscope.report.result import ImageFacts, ScanResult, VolumeScan
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
+    from layoutscope.api.options import ReadOptions
     from layoutscope.api.reading import Opened
     from layoutscope.report.result import Prediction, WalkFacts
     from layoutscope.tables import VolumeLayout
@@ -41,7 +42,7 @@ def scan(
     strict : bool
         Whether damage is an error instead of a finding.
     **options
-        See :class:`~layoutscope.api.reading.ReadOptions`.
+        See :class:`~layoutscope.api.options.ReadOptions`.
 
     Returns
     -------

@@ -8,55 +8,28 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.cli.options import (
-    CacheDir,
-    Force,
-    Image,
-    MapFile,
-    NoJournal,
-    NoNames,
-    Partition,
-    Volume,
-    VolumeAt,
-    reading,
-)
+from layoutscope.api.options import ReadOptions
+from layoutscope.cli.options import Force, Image, reads_image
+
+Table = Annotated[str, typer.Option(metavar="NAME", help="Such as nodes, regions, extents, entries, free or findings.")]
+Format = Annotated[str, typer.Option("--format", metavar="csv|parquet|jsonl", help="How it is written.")]
+Output = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to; standard output by default.")
+]
 
 
+@reads_image
 def export(
     image: Image,
     *,
-    table: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="nodes, regions, extents, entries, free, findings, node_fragments or node_views."
-        ),
-    ],
-    file_format: Annotated[
-        str, typer.Option("--format", metavar="csv|parquet|jsonl", help="How it is written.")
-    ] = "csv",
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to; standard output by default.")
-    ] = None,
-    no_names: NoNames = False,
-    no_journal: NoJournal = False,
-    partition: Partition = None,
-    volume: Volume = None,
-    volume_at: VolumeAt = None,
-    map_file: MapFile = None,
-    cache_dir: CacheDir = None,
+    options: ReadOptions,
+    table: Table,
+    file_format: Format = "csv",
+    output: Output = None,
     force: Force = False,
 ) -> None:
     """Export a table of the layout as CSV, Parquet or JSON lines."""
     from layoutscope.api.exporting import export as run
 
     target = output if output is not None else sys.stdout.buffer
-    with reading(
-        no_names=no_names,
-        no_journal=no_journal,
-        partition=partition,
-        volume=volume,
-        volume_at=volume_at,
-        map_file=map_file,
-        cache_dir=cache_dir,
-    ) as options:
-        run(image, table, target, file_format=file_format, force=force, **options)
+    run(image, table, target, file_format=file_format, force=force, **options)

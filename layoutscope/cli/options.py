@@ -1,33 +1,98 @@
-"""Options that several commands share."""
+"""The image and the options of reading it, which most commands share."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from layoutscope.errors import UsageError
+from layoutscope.errors import ImageError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from layoutscope.api.reading import ReadOptions
+    from layoutscope.api.options import ReadOptions
 
 Image = Annotated[Path, typer.Argument(metavar="IMAGE", help="Raw image (split or compressed too) or device.")]
-Partition = Annotated[int | None, typer.Option(metavar="N", help="Only the volumes of this partition.")]
-Volume = Annotated[str | None, typer.Option(metavar="NAME", help="Only the volume of this name or number.")]
-VolumeAt = Annotated[str | None, typer.Option(metavar="BYTES", help="Only what starts at this byte of the image.")]
-NoJournal = Annotated[
-    bool, typer.Option("--no-journal", help="Show HFS+ as its bytes lie, without replaying its journal.")
-]
-NoNames = Annotated[bool, typer.Option("--no-names", help="Leave names out.")]
-MapFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="ddrescue's map of the image: bad areas are unread, not zero.")
-]
-CacheDir = Annotated[Path | None, typer.Option(metavar="DIR", help="Keep decompressed images here.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing outputs.")]
+Drives = Annotated[
+    list[str] | None, typer.Option("--drive", metavar="NAME", help="Drive profile or FILE.toml; repeatable.")
+]
+Host = Annotated[str, typer.Option(metavar="linux|macos", help="Whose drivers and libraries enumerate.")]
+Order = Annotated[str, typer.Option(metavar="NAME", help="The workload, such as fts, names, catalog or copy.")]
+
+
+def _option(kind: Any, flag: str, text: str, metavar: str | None = None) -> Any:
+    return Annotated[kind, typer.Option(flag, metavar=metavar, help=text)]
+
+
+READING: Final[dict[str, tuple[Any, Any]]] = {
+    "partition": (_option(int | None, "--partition", "Only the volumes of this partition.", "N"), None),
+    "volume": (_option(str | None, "--volume", "Only the volume of this name or number.", "NAME"), None),
+    "volume_at": (_option(str | None, "--volume-at", "Only what starts at this byte of the image.", "BYTES"), None),
+    "xid": (_option(int | None, "--xid", "APFS: the state of this transaction.", "N"), None),
+    "snapshot": (_option(str | None, "--snapshot", "APFS: the snapshot of this name.", "NAME"), None),
+    "second": (_option(Path | None, "--second", "APFS: the other image of a Fusion set.", "IMAGE"), None),
+    "password": (_option(str | None, "--password", "APFS: password or recovery key.", "TEXT"), None),
+    "password_file": (_option(Path | None, "--password-file", "APFS: a file with the password.", "FILE"), None),
+    "no_journal": (_option(bool, "--no-journal", "HFS+: the bytes as they lie, journal not replayed."), False),
+    "no_names": (_option(bool, "--no-names", "Leave names out."), False),
+    "map_file": (_option(Path | None, "--map-file", "ddrescue's map: bad areas are unread, not zero.", "FILE"), None),
+    "cache_dir": (_option(Path | None, "--cache-dir", "Keep decompressed images here.", "DIR"), None),
+}
+"""Options of reading: their types and defaults."""
+
+
+def reads_image(command: Callable[..., int | None]) -> Callable[..., int | None]:
+    """Add the options of reading to a command, which gets them together as ``options``."""
+    own = inspect.signature(command, eval_str=True)
+    kept = [item for item in own.parameters.values() if item.name != "options"]
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in READING.items()
+    ]
+
+    @functools.wraps(command)
+    def run(**given: Any) -> int | None:
+        shared = {name: given.pop(name) for name in READING}
+        with reading(shared) as options:
+            return command(**given, options=options)
+
+    run.__signature__ = own.replace(parameters=[*kept, *added])  # type: ignore[attr-defined]
+    run.__annotations__ = {item.name: item.annotation for item in (*kept, *added)}
+    return run
+
+
+@contextmanager
+def reading(given: dict[str, Any]) -> Iterator[ReadOptions]:
+    """Put together how an image is read, with a progress bar if somebody watches."""
+    secret = given.pop("password_file")
+    if secret is not None:
+        given["password"] = read_secret(secret)
+    given["volume_at"] = byte_count(given["volume_at"])
+    given["names"] = not given.pop("no_names")
+    with progress_bar() as progress:
+        chosen: ReadOptions = {**given, "progress": progress}  # type: ignore[typeddict-item]
+        yield chosen
+
+
+def read_secret(path: Path) -> str:
+    """Read a password from a file, without the line end that editors add.
+
+    Raises
+    ------
+    ImageError
+        If it cannot be read.
+    """
+    try:
+        return path.read_text("utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ImageError(f"{path}: cannot be read as a password file") from error
 
 
 def byte_count(text: str | None) -> int | None:
@@ -46,16 +111,6 @@ def byte_count(text: str | None) -> int | None:
         return parse_size(text)
     except ValueError as error:
         raise UsageError(f"{text!r} is no number of bytes; write 4096, 0x1000 or 64KiB") from error
-
-
-@contextmanager
-def reading(**options: Any) -> Iterator[ReadOptions]:
-    """Put together how an image is read, with a progress bar if somebody watches."""
-    volume_at = byte_count(options.pop("volume_at", None))
-    names = not options.pop("no_names", False)
-    with progress_bar() as progress:
-        chosen: ReadOptions = {**options, "volume_at": volume_at, "names": names, "progress": progress}  # type: ignore[typeddict-item]
-        yield chosen
 
 
 @contextmanager

@@ -7,7 +7,7 @@ node is damaged.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -60,12 +60,15 @@ class Shape:
         Node numbers of the leaves, in key order.
     missing : (n,) int64 array
         Nodes that an index node points to but that were not decoded.
+    misled : (n,) int64 array
+        Index nodes with pointers that lead out of the file, to a node of another height, or to one with a parent.
     """
 
     parent: I64
     key_rank: I64
     leaves: I64
     missing: I64
+    misled: I64
 
 
 def node_table(num_nodes: int, nodes: Columns) -> NodeTable:
@@ -97,20 +100,37 @@ def find_shape(file: TreeFile, table: NodeTable, decoded: Decoded) -> Shape:
     parent, rank = np.full(file.num_nodes, -1, np.int64), np.full(file.num_nodes, -1, np.int64)
     level = _root(file, table)
     rank[level] = 0
-    missing: list[I64] = []
+    none: I64 = np.empty(0, np.int64)
+    missing, misled = [none], [none]
     while len(level) and int(table.kind[level[0]]) == INDEX:
         child = children[ragged(starts[level], counts[level])]
         owner = np.repeat(level, counts[level])
         inside = (child > 0) & (child < file.num_nodes)
-        child, owner = child[inside], owner[inside]
-        missing.append(child[table.kind[child] == UNKNOWN_KIND])
-        fits = (table.height[child] == table.height[owner] - 1) & (rank[child] < 0)
-        fits &= np.where(table.height[child] > 1, table.kind[child] == INDEX, table.kind[child] == LEAF)
-        child, owner = _first_only(child[fits], owner[fits])
-        parent[child], rank[child] = owner, np.arange(len(child))
-        level = child
-    leaves = level if len(level) and int(table.kind[level[0]]) == LEAF else np.empty(0, np.int64)
-    return Shape(parent, rank, leaves, distinct(np.concatenate(missing)) if missing else np.empty(0, np.int64))
+        place = np.where(inside, child, 0)
+        unknown = inside & (table.kind[place] == UNKNOWN_KIND)
+        fits = _first_only(place, inside & ~unknown & _is_child(table, owner, place) & (rank[place] < 0))
+        missing.append(child[unknown])
+        misled.append(owner[~unknown & ~fits])
+        level = child[fits]
+        parent[level], rank[level] = owner[fits], np.arange(len(level))
+    leaves = level if len(level) and int(table.kind[level[0]]) == LEAF else none
+    return Shape(parent, rank, leaves, distinct(np.concatenate(missing)), distinct(np.concatenate(misled)))
+
+
+def _is_child(table: NodeTable, owner: I64, child: I64) -> Mask:
+    """Say which nodes are one level below, and of the kind of that level."""
+    kind = np.where(table.height[child] > 1, INDEX, LEAF)
+    is_child: Mask = (table.height[child] == table.height[owner] - 1) & (table.kind[child] == kind)
+    return is_child
+
+
+def _first_only(child: I64, fits: Mask) -> Mask:
+    """Leave out later pointers to a node that was pointed to before."""
+    rows = np.flatnonzero(fits)
+    order = np.argsort(child[rows], kind="stable")
+    first = np.zeros(len(fits), np.bool_)
+    first[rows[order[heads(child[rows][order])]]] = True
+    return first
 
 
 def _root(file: TreeFile, table: NodeTable) -> I64:
@@ -118,16 +138,6 @@ def _root(file: TreeFile, table: NodeTable) -> I64:
     if not 0 < root < file.num_nodes or table.kind[root] not in (INDEX, LEAF):
         return np.empty(0, np.int64)
     return np.array([root], np.int64)
-
-
-def _first_only(child: I64, owner: I64) -> tuple[I64, I64]:
-    """Leave out later pointers to a node that was pointed to before."""
-    order = np.argsort(child, kind="stable")
-    first = order[heads(child[order])]
-    if len(first) == len(child):
-        return child, owner
-    kept = np.sort(first)
-    return child[kept], owner[kept]
 
 
 def check_shape(volume: Volume, file: TreeFile, table: NodeTable, shape: Shape) -> None:
@@ -143,6 +153,8 @@ def check_shape(volume: Volume, file: TreeFile, table: NodeTable, shape: Shape) 
                 volume, file, "leaf-chain-broken", number, "the next leaf by link is not the next leaf by key",
                 expected=int(links[chain == number][0]), found=int(table.f_link[number]),
             )  # fmt: skip
+    for number in shape.misled.tolist()[:MAX_REPORTED]:
+        _report(volume, file, "pointer-invalid", number, "pointers lead to nodes that are no children of this one")
     for number in np.flatnonzero(table.damaged & (shape.key_rank >= 0)).tolist()[:MAX_REPORTED]:
         _report(volume, file, "records-invalid", number, "record offsets or keys contradict the format")
 
@@ -174,7 +186,7 @@ def follow_chain(file: TreeFile, table: NodeTable, shape: Shape) -> Shape:
     leaves = np.insert(shape.leaves, places, pieces)
     rank = shape.key_rank.copy()
     rank[leaves] = np.arange(len(leaves))
-    return Shape(shape.parent, rank, leaves, shape.missing)
+    return replace(shape, key_rank=rank, leaves=leaves)
 
 
 def _lost_leaves(file: TreeFile, table: NodeTable, number: int, seen: set[int]) -> list[int]:

@@ -6,6 +6,7 @@ Output: the `runs` of a `surface.Surface`, for the part of the disk that a trace
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -125,7 +126,7 @@ def behind_sectors(profile: DriveProfile) -> int:
 def build_runs(profile: DriveProfile, first_lbn: int, last_lbn: int) -> tuple[NDArray[np.int64], int]:
     """Return the runs between two sectors and the number of cylinders of the disk."""
     if profile.geometry == "map":
-        runs = map_runs(profile)
+        runs = map_runs((profile.folder / profile.text("map_file", "")).read_bytes())
         return runs, int(runs[:-1, surface.CYLINDER].max()) + 1
     zones = listed_zones(profile) if profile.geometry == "zones" else datasheet_zones(profile)
     margin = 2 * int(zones.sectors.max()) + segment_sectors(profile)
@@ -142,13 +143,13 @@ def guess_table(runs: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
     return np.minimum(guess, len(runs) - 2).astype(np.int64), shift
 
 
-def map_runs(profile: DriveProfile) -> NDArray[np.int64]:
-    """Read a map of all sectors.
+@lru_cache(maxsize=2)
+def map_runs(packed: bytes) -> NDArray[np.int64]:
+    """Read a map of all sectors; the last ones are kept, since they are large.
 
     Six columns of little-endian 32-bit numbers, one after another: sectors, cylinder, head, first sector on the
     track, sectors a track holds, angle of the first sector; cylinder, head and angle are differences to the row before.
     """
-    packed = (profile.folder / profile.text("map_file", "")).read_bytes()
     raw = zstandard.ZstdDecompressor().decompressobj().decompress(packed)
     columns = np.frombuffer(raw, np.dtype(np.uint32).newbyteorder("<")).reshape(6, -1)
     cylinder, head, angle = (np.cumsum(columns[k], dtype=np.uint32) for k in (1, 2, 5))

@@ -114,7 +114,7 @@ def test_knowing_less():
     # last of eleven zones; 5.402 ms mean seek.
     assert sheet.number("outer_mb_s") == pytest.approx(15.62, rel=0.01)
     assert sheet.number("inner_mb_s") == pytest.approx(9.78, rel=0.05)
-    assert sheet.number("average_seek_ms") == pytest.approx(5.402, rel=0.005)
+    assert sheet.number("average_seek_ms") == pytest.approx(5.402, rel=0.015)
     assert sheet.number("buffer_bytes") == 3 * 561 * 512
     with pytest.raises(UsageError, match="level of geometry"):
         know_less(full, "guess")

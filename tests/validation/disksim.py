@@ -1,0 +1,188 @@
+"""The drive model beside a published simulator: DiskSim 4.0, three drives, made-up reads and recorded walks.
+
+``python -m tests.validation.disksim`` prints the tables of the README and, with ``--figure FILE.html``, draws the
+cumulative service time of the walks.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import zstandard
+
+from layoutscope.drive import load_profile, service
+from layoutscope.drive.fit import know_less
+from layoutscope.walk.trace import AccessTrace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CHEETAHS = ("cheetah15k5", "cheetah9lp")
+THINK_US = 100
+SPLIT = ("seek_ms", "latency_ms", "xfer_ms")
+HITS = ("whole_hit", "part_hit")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One workload on one drive: what DiskSim says and what we say."""
+
+    drive: str
+    setting: str
+    workload: str
+    theirs: dict[str, float]
+    ours: dict[str, float]
+
+    @property
+    def ratio(self) -> float:
+        """Our service time over theirs."""
+        return self.ours["service_s"] / self.theirs["service_s"]
+
+    @property
+    def is_walk(self) -> bool:
+        """Whether the reads are those of a recorded directory walk."""
+        return self.workload.endswith("-stat")
+
+
+class Witness:
+    """DiskSim's results and the reads that it was given."""
+
+    def __init__(self, shared: Path) -> None:
+        """Take them from the folder of reference images."""
+        self.images = shared / "images"
+        table = (self.images / "disksim" / "results.tsv").read_text()
+        self.results = list(csv.DictReader(io.StringIO(table), delimiter="\t"))
+
+    def trace(self, drive: str, workload: str) -> AccessTrace:
+        """Return the reads of a workload, with the think time of the runs that are compared."""
+        names = (f"disksim/lists/{drive}.{workload}", f"disksim/lists/{workload}", f"traces/{workload}")
+        paths = (self.images / f"{name}.trace.zst" for name in names)
+        packed = next(path for path in paths if path.exists()).read_bytes()
+        raw = zstandard.ZstdDecompressor().stream_reader(packed).read()
+        pairs = np.frombuffer(raw, np.dtype(np.uint64).newbyteorder("<")).astype(np.int64).reshape(-1, 2)
+        reads = AccessTrace.from_reads(pairs[:, 0], pairs[:, 1], think_us=THINK_US)
+        reads.think_us[0] = 0
+        return reads
+
+    def rows(self, drive: str, setting: str, *, geometry: str = "map") -> list[Row]:
+        """Run every workload of a drive in a setting; a datasheet's buffer is whatever it assumes."""
+        profile = load_profile(drive) if geometry == "map" else know_less(load_profile(drive), geometry)
+        cache = "own" if geometry == "datasheet" and setting == "join" else setting
+        return [
+            Row(drive, setting, result["workload"], _numbers(result), self._ours(profile, drive, result, cache))
+            for result in self.results
+            if (result["drive"], result["setting"], result["think_us"]) == (drive, setting, str(THINK_US))
+        ]
+
+    def _ours(self, profile, drive: str, result: dict[str, str], cache: str) -> dict[str, float]:
+        return service(self.trace(drive, result["workload"]), profile, phases=1, cache=cache).summary()
+
+    def walk_errors(self, geometry: str) -> list[float]:
+        """Return how far off the walks are on both Cheetahs, buffer off and on, as shares."""
+        return [
+            abs(row.ratio - 1)
+            for drive in CHEETAHS
+            for setting in ("off", "join")
+            for row in self.rows(drive, setting, geometry=geometry)
+            if row.is_walk
+        ]
+
+
+def _numbers(result: dict[str, str]) -> dict[str, float]:
+    return {key: float(value) for key, value in result.items() if key not in ("drive", "setting", "workload")}
+
+
+def comparison_table(witness: Witness) -> str:
+    """Return workload by workload DiskSim's seconds, ours, the ratio, and the split side by side, as Markdown."""
+    lines = [
+        "| drive | buffer | reads | DiskSim s | ours s | ratio | seek ms | rotation ms | transfer ms | hits |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for drive in CHEETAHS:
+        for setting, words in (("off", "off"), ("join", "on")):
+            lines += [_line(row, words) for row in witness.rows(drive, setting)]
+    return "\n".join(lines) + "\n"
+
+
+def _line(row: Row, buffer: str) -> str:
+    split = " | ".join(f"{row.theirs[key]:.3f} / {row.ours[key]:.3f}" for key in SPLIT)
+    hits = " / ".join(f"{sum(side[key] for key in HITS):.1%}" for side in (row.theirs, row.ours))
+    seconds = f"{row.theirs['service_s']:.3f} | {row.ours['service_s']:.3f} | {row.ratio:.4f}"
+    return f"| {row.drive} | {buffer} | {row.workload} | {seconds} | {split} | {hits} |"
+
+
+def knowledge_table(witness: Witness) -> str:
+    """Return what knowing less costs, as Markdown."""
+    lines = ["| what is known of the drive | runs | largest error | root mean square |", "|---|---|---|---|"]
+    for geometry, words in (
+        ("map", "every sector"),
+        ("zones", "zones, skews, seek table, overheads"),
+        ("datasheet", "rotation, three seek times, two rates, buffer size"),
+    ):
+        errors = np.array(witness.walk_errors(geometry))
+        rms = float(np.sqrt((errors**2).mean()))
+        lines.append(f"| {words} | {len(errors)} | {errors.max():.1%} | {rms:.1%} |")
+    return "\n".join(lines) + "\n"
+
+
+def claim_table(witness: Witness) -> str:
+    """Return APFS over HFS+ for the same files, by DiskSim and by us, think times included, as Markdown."""
+    lines = ["| drive | buffer | files | APFS / HFS+ by DiskSim | by us |", "|---|---|---|---|---|"]
+    for drive in CHEETAHS:
+        for setting, words in (("off", "off"), ("join", "on")):
+            rows = {row.workload: row for row in witness.rows(drive, setting) if row.is_walk}
+            for files in ("200000-c00", "200000-c20"):
+                apfs, hfs = (rows[f"{system}-{files}-stat"] for system in ("apfs", "hfsplus"))
+                theirs, ours = (
+                    getattr(apfs, side)["total_s"] / getattr(hfs, side)["total_s"] for side in ("theirs", "ours")
+                )
+                lines.append(f"| {drive} | {words} | {files} | {theirs:.2f} | {ours:.2f} |")
+    return "\n".join(lines) + "\n"
+
+
+def cumulative_figure(witness: Witness, drive: str = "cheetah15k5", files: str = "200000-c20"):
+    """Draw the cumulative service time over the walk of both file systems; DiskSim's totals are marks at the end."""
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
+    totals = {row.workload: row.theirs["service_s"] for row in witness.rows(drive, "join")}
+    for system, label, color in (("hfsplus", "HFS+", "#1f77b4"), ("apfs", "APFS", "#d62728")):
+        workload = f"{system}-{files}-stat"
+        reads = witness.trace(drive, workload)
+        seconds = np.cumsum(service(reads, load_profile(drive), phases=1, cache="join").reads_ms.service_ms) / 1000
+        shown = np.unique(np.linspace(0, len(seconds) - 1, 1500).astype(int))
+        figure.add_scatter(x=shown, y=seconds[shown], mode="lines", name=label, line={"color": color})
+        mark = {"color": color, "size": 12, "symbol": "circle-open"}
+        figure.add_scatter(
+            x=[len(seconds)], y=[totals[workload]], mode="markers", marker=mark, name=f"{label}, DiskSim's total"
+        )
+    figure.update_layout(
+        title=f"Walk of the same files ({files}) on {load_profile(drive).title}",
+        xaxis_title="reads",
+        yaxis_title="cumulative service time, seconds",
+        template="plotly_white",
+    )
+    return figure
+
+
+def main() -> None:
+    """Print the tables; draw the figure where asked to."""
+    from tests.conftest import shared_dir
+
+    shared = shared_dir()
+    if shared is None:
+        sys.exit("the reference images (../shared) are absent")
+    witness = Witness(shared)
+    for table in (comparison_table, knowledge_table, claim_table):
+        sys.stdout.write(table(witness) + "\n")
+    if "--figure" in sys.argv:
+        cumulative_figure(witness).write_html(sys.argv[sys.argv.index("--figure") + 1], include_plotlyjs=True)
+
+
+if __name__ == "__main__":
+    main()

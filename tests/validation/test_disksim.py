@@ -1,0 +1,88 @@
+"""The drive model against a published simulator, DiskSim 4.0 (think time 100 us, where its results have no ties)."""
+
+from __future__ import annotations
+
+import pytest
+
+from layoutscope.drive import load_profile
+from layoutscope.drive.result import GEOMETRY_ERROR
+from tests.validation.disksim import CHEETAHS, HITS, SPLIT, Witness, claim_table, comparison_table, cumulative_figure
+
+
+@pytest.fixture(scope="module")
+def witness(shared):
+    """Return DiskSim's results; skips where they are absent."""
+    return Witness(shared)
+
+
+@pytest.fixture(autouse=True)
+def compiled_loops(monkeypatch):
+    """Compile the loops for short workloads too: there are hundreds of them."""
+    monkeypatch.setattr("layoutscope.drive.simulation.COMPILE_FROM", 0)
+
+
+@pytest.mark.parametrize("setting", ["off", "own", "join"])
+@pytest.mark.parametrize("drive", CHEETAHS)
+def test_every_workload_on_the_cheetahs(witness, drive, setting):
+    """Service time within 0.25 %, seek, rotation, transfer within 2 % or 0.02 ms, hits within a point."""
+    rows = witness.rows(drive, setting)
+    assert len(rows) == 20
+    for row in rows:
+        assert row.ratio == pytest.approx(1, abs=0.0025), row.workload
+        for key in SPLIT:
+            assert row.ours[key] == pytest.approx(row.theirs[key], rel=0.02, abs=0.02), (row.workload, key)
+        for key in (*HITS, "miss"):
+            assert row.ours[key] == pytest.approx(row.theirs[key], abs=0.01), (row.workload, key)
+        assert row.ours["arm_moved"] == pytest.approx(row.theirs["arm_moved"], abs=0.002), row.workload
+        assert row.ours["total_s"] == pytest.approx(row.theirs["total_s"], rel=0.0025), row.workload
+
+
+@pytest.mark.parametrize("drive", CHEETAHS)
+def test_percentiles_on_the_cheetahs(witness, drive):
+    """Median, 90th and 99th percentile and maximum of the random reads and the walks without buffer."""
+    for row in witness.rows(drive, "off"):
+        for key in ("median_ms", "p90_ms", "max_ms"):
+            assert row.ours[key] == pytest.approx(row.theirs[key], rel=0.01, abs=0.02), (row.workload, key)
+
+
+def test_every_workload_on_the_atlas_without_buffer(witness):
+    """A drive that begins anywhere in a request, with heads of different density: within 0.2 %."""
+    for row in witness.rows("atlas10k5", "off"):
+        assert row.ratio == pytest.approx(1, abs=0.002), row.workload
+        for key in SPLIT:
+            assert row.ours[key] == pytest.approx(row.theirs[key], rel=0.02, abs=0.02), (row.workload, key)
+
+
+@pytest.mark.parametrize("geometry", ["map", "zones", "datasheet"])
+def test_what_knowing_less_costs(witness, geometry):
+    """The largest error over the walks is the one that widens the intervals, rounded up, and below 15 %."""
+    worst = max(witness.walk_errors(geometry))
+    assert worst <= GEOMETRY_ERROR[geometry] <= worst + 0.002
+    assert worst < 0.15
+
+
+def test_the_claim_by_both_witnesses(witness):
+    """APFS over HFS+ for the same aged files, buffer on: ours is DiskSim's ratio within 1 %, and above 10."""
+    for drive in CHEETAHS:
+        rows = {row.workload: row for row in witness.rows(drive, "join")}
+        apfs, hfs = rows["apfs-200000-c20-stat"], rows["hfsplus-200000-c20-stat"]
+        theirs = apfs.theirs["total_s"] / hfs.theirs["total_s"]
+        assert theirs > 10
+        assert apfs.ours["total_s"] / hfs.ours["total_s"] == pytest.approx(theirs, rel=0.01)
+
+
+def test_tables_and_figure(witness):
+    """Every workload has its line, and the figure both file systems with DiskSim's total at the end of ours."""
+    assert len(comparison_table(witness).splitlines()) == 2 + 80
+    assert len(claim_table(witness).splitlines()) == 2 + 8
+    figure = cumulative_figure(witness)
+    assert [trace.name for trace in figure.data] == ["HFS+", "HFS+, DiskSim's total", "APFS", "APFS, DiskSim's total"]
+    for ours, theirs in (figure.data[:2], figure.data[2:]):
+        assert ours.y[-1] == pytest.approx(theirs.y[0], rel=0.01)
+
+
+def test_the_map_is_the_one_that_was_published(witness):
+    """The sector maps in the package are those beside DiskSim's results."""
+    for drive in (*CHEETAHS, "atlas10k5"):
+        ours = (load_profile(drive).folder / f"{drive}.map.zst").read_bytes()
+        assert ours == (witness.images / "disksim" / f"{drive}.map.zst").read_bytes()

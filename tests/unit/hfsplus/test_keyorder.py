@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from layoutscope.hfsplus.keyorder import case_table, folded, misplaced
+
+
+def keys(*items):
+    """Parents, units, starts and lengths of (parent, name) keys."""
+    text = "".join(name for _, name in items)
+    units = np.frombuffer(text.encode("utf-16-be"), np.uint8).reshape(-1, 2).astype(np.uint16)
+    lengths = np.array([len(name) for _, name in items])
+    return (
+        np.array([parent for parent, _ in items]),
+        units[:, 0] << 8 | units[:, 1],
+        np.cumsum(lengths) - lengths,
+        lengths,
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "binary_wrong", "folded_wrong"),
+    [
+        ("a", "b", False, False),
+        ("B", "a", False, True),
+        ("a", "B", True, False),
+        ("abcd", "abcde", False, False),
+        ("abcde", "abcd", True, True),
+        ("longer name 1", "longer name 2", False, False),
+        ("longer name 2", "longer name 1", True, True),
+        ("same", "same", True, True),
+        ("Same", "same", False, True),
+        ("a\u200cb", "ac", True, False),
+        ("\u0391", "\u03b2", False, False),
+        ("\u0392", "\u03b1", False, True),
+    ],
+)
+def test_second_key_is_misplaced(first, second, binary_wrong, folded_wrong):
+    """Keys of one folder compare by their units, or by their folded units without ignorable ones."""
+    parent, *units = keys((5, first), (5, second))
+    assert misplaced(parent, *units).tolist() == [False, binary_wrong]
+    assert misplaced(parent, *folded(*units)).tolist() == [False, folded_wrong]
+
+
+def test_folders_come_in_the_order_of_their_ids():
+    """The parent decides before the name does."""
+    parent, *units = keys((5, "b"), (6, "a"), (4, "z"))
+    assert misplaced(parent, *units).tolist() == [False, False, True]
+
+
+def test_nul_is_the_last_character():
+    """Names that start with NULs, as that of the private directory, come behind all others."""
+    parent, *units = keys((2, "zebra"), (2, "\0\0\0\0HFS+ Private Data"))
+    assert misplaced(parent, *folded(*units)).tolist() == [False, False]
+
+
+def test_letters_that_decompose_keep_their_case():
+    """Accented capitals stand decomposed on the disk, so that the table need not fold them."""
+    table = case_table()
+    pairs = {
+        "A": "a",
+        "Z": "z",
+        "\u00c0": "\u00c0",
+        "\u00c6": "\u00e6",
+        "\u00d7": "\u00d7",
+        "\u10a0": "\u10d0",
+        "\u2160": "\u2170",
+    }
+    assert {chr(code): chr(table[code]) for code in map(ord, pairs)} == pairs

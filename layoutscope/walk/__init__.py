@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from layoutscope.walk.host import HOSTS, SOURCES, Costs, HostProfile, host_profile
-from layoutscope.walk.orders import ORDERS, Order, trace
+from layoutscope.walk.hosttime import HostTime, host_time
+from layoutscope.walk.orders import ORDERS, Order, host_work_us, trace
 from layoutscope.walk.score import Score, score
 from layoutscope.walk.trace import AccessTrace
 
@@ -14,9 +15,12 @@ __all__ = [
     "AccessTrace",
     "Costs",
     "HostProfile",
+    "HostTime",
     "Order",
     "Score",
     "host_profile",
+    "host_time",
+    "host_work_us",
     "score",
     "trace",
 ]

@@ -129,7 +129,7 @@ def _attributes(model: Model, descent: Descent, cut: Buffers) -> tuple[Touches, 
         own.append(np.where(table.is_compressed[place], table.xattr_node[place], -1).astype(np.int32))
         causes.append("xattr")
     search_us = 0.0 if model.is_hfsplus else costs.search_us
-    each = columns(own, causes, table.parent_id[place], [costs.entry_us, search_us, 0.0][: len(own)])
+    each = columns(own, causes, table.parent_id[place], [costs.list_us + costs.entry_us, search_us, 0.0][: len(own)])
     opened = touches(
         listing_start(model, descent)[cut.directory], "list", descent.directory_id[cut.directory], costs.search_us
     )

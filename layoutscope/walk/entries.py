@@ -140,7 +140,7 @@ def _hidden(layout: VolumeLayout, names: tuple[str, ...]) -> NDArray[np.bool_]:
     frame = layout.entries
     if layout.facts.filesystem != "hfsplus":
         return np.zeros(len(frame), bool)
-    hidden = (frame["parent_id"].to_numpy() == HFS_ROOT_ID) & _is(frame["kind"], "directory")
+    hidden: NDArray[np.bool_] = (frame["parent_id"].to_numpy() == HFS_ROOT_ID) & _is(frame["kind"], "directory")
     places = np.flatnonzero(hidden)
     hidden[places] = frame["name"][places].is_in(list(names)).fill_null(value=False).to_numpy()
     return hidden

@@ -24,17 +24,23 @@ class Costs:
 
     Attributes
     ----------
+    list_us : float
+        For each name that is listed.
     entry_us : float
-        For each entry that is handed to the program.
+        For each entry whose attributes are handed to the program.
     search_us : float
         For each search of a tree from its root.
     node_us : float
         For each node that is read from the drive: checksum, byte order, set-up.
+    contention : float
+        Processor time over work when several threads run at once, at least 1: waiting for locks in a busy loop.
     """
 
+    list_us: float
     entry_us: float
     search_us: float
     node_us: float
+    contention: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +89,8 @@ class HostProfile:
         Memory for metadata, least recently used first out; None for unlimited.
     threads : int
         Threads that share the walk's host work.
-    contention : float
-        Processor seconds per second of work when all threads run, at least 1.
+    processors : int
+        Threads that can run at the same time.
     hfsplus, apfs : Costs
         Host time.
     """
@@ -109,7 +115,7 @@ class HostProfile:
     scan_read_bytes: int
     cache_bytes: int | None
     threads: int
-    contention: float
+    processors: int
     hfsplus: Costs
     apfs: Costs
 
@@ -139,9 +145,9 @@ LINUX: Final = HostProfile(
     scan_read_bytes=32 * KIB,
     cache_bytes=None,
     threads=1,
-    contention=1.0,
-    hfsplus=Costs(entry_us=8.0, search_us=0.0, node_us=0.0),
-    apfs=Costs(entry_us=8.0, search_us=0.0, node_us=0.0),
+    processors=4,
+    hfsplus=Costs(list_us=1.0, entry_us=7.0, search_us=0.0, node_us=0.0),
+    apfs=Costs(list_us=1.0, entry_us=7.0, search_us=0.0, node_us=0.0),
 )
 """Linux 6.1 with its hfsplus driver and linux-apfs-rw 0.3.20."""
 
@@ -166,9 +172,9 @@ MACOS: Final = HostProfile(
     scan_read_bytes=32 * KIB,
     cache_bytes=None,
     threads=1,
-    contention=1.0,
-    hfsplus=Costs(entry_us=12.0, search_us=4.0, node_us=10.0),
-    apfs=Costs(entry_us=12.0, search_us=6.0, node_us=30.0),
+    processors=4,
+    hfsplus=Costs(list_us=2.0, entry_us=10.0, search_us=4.0, node_us=10.0, contention=1.0),
+    apfs=Costs(list_us=2.0, entry_us=10.0, search_us=6.0, node_us=30.0, contention=2.3),
 )
 """macOS with Apple's hfs and apfs drivers and Libc's fts."""
 
@@ -245,14 +251,20 @@ SOURCES: Final[dict[str, tuple[str, str]]] = {
     ),
     "cache_bytes": ("assumed: memory does not run out", "assumed: memory does not run out"),
     "threads": ("fts is one thread", "fts is one thread"),
-    "contention": ("one thread meets nobody", "one thread meets nobody"),
+    "processors": ("assumed", "assumed: two cores with two threads each, as in the reports of 2017"),
     "hfsplus": (
-        "measured on one machine: 8 us an entry",
-        "assumed; the warm git status of the 2017 report, 1.17 s for 400,000 files on several threads, bounds it",
+        "measured on one machine: 8 us an entry that is listed and stat'ed; the share of the listing is assumed",
+        (
+            "assumed: 10 us an entry as on Linux with a slower system call, two searches, 10 us a node read: 400,000 "
+            "lookups make 8 s; the 2017 report on git status has 8.5 s of processor time"
+        ),
     ),
     "apfs": (
-        "measured on one machine: 8 us an entry",
-        "assumed; the same report: 30.7 s of processor time in 7.65 s, against 8.5 s in 4.31 s on HFS+",
+        "measured on one machine: 8 us an entry that is listed and stat'ed; the share of the listing is assumed",
+        (
+            "assumed: two searches an entry, Fletcher-64 and two trees a node; contention set to the 30.7 s of "
+            "processor time of the same report, in 7.65 s"
+        ),
     ),
 }
 """Property to its source on (linux, macos)."""

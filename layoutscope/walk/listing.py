@@ -127,7 +127,7 @@ def listing_touches(model: Model, descent: Descent, cut: Buffers) -> tuple[Touch
     cause = np.full(len(node), CODE["next"], np.uint8)
     cause[head] = CODE["list"]
     listed = touches(node, cause, np.repeat(descent.directory_id[cut.directory], total))
-    listed.host_us[head] = model.costs.search_us + model.costs.entry_us * cut.count
+    listed.host_us[head] = model.costs.search_us + model.costs.list_us * cut.count
     return listed, total
 
 

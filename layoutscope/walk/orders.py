@@ -96,11 +96,32 @@ def trace(  # noqa: PLR0913  # an order has as many arguments as workloads diffe
         return copy(model, start) if order == "copy" else read(model, _needed(file_id, order), records, record_bytes)
     if order == "searchfs" and model.is_hfsplus:
         return scans.all_nodes(model)
-    needed = _touches(model, order, start, stat=stat, paths=paths)
+    needed = needed_touches(model, order, start, stat=stat, paths=paths)
     return metadata_reads(model, needed, warm=warm, passes=passes)
 
 
-def _touches(model: Model, order: str, start: int, *, stat: bool, paths: Sequence[str] | None) -> Touches:
+def host_work_us(
+    layout: VolumeLayout,
+    *,
+    order: Order = "fts",
+    host: str | HostProfile = "linux",
+    start_directory_id: int | None = None,
+    stat: bool = True,
+    paths: Sequence[str] | None = None,
+) -> float:
+    """Sum the host's work of a workload that reads nothing from the drive (all is cached), in microseconds.
+
+    Arguments as for :func:`trace`; the orders ``copy`` and ``read`` are those of ``fts``.
+    """
+    model = model_of(layout, host_profile(host))
+    start = int(directories.ROOT_ID) if start_directory_id is None else start_directory_id
+    walked = "fts" if order in ("copy", "read") else order
+    needed = needed_touches(model, walked, start, stat=stat, paths=paths)
+    return float(needed.host_us.sum(dtype="float64"))
+
+
+def needed_touches(model: Model, order: str, start: int, *, stat: bool, paths: Sequence[str] | None) -> Touches:
+    """Return the leaves that an order needs, before any cache."""
     if order == "paths":
         return path_touches(model, _needed(paths, order), int(directories.ROOT_ID))
     if order in ("catalog", "searchfs"):

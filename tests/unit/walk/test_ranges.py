@@ -6,13 +6,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.walk import host, orders, ranges
+from layoutscope.walk import host, hosttime, orders, ranges
 from layoutscope.walk.host import HOSTS, SOURCES, HostProfile
 
 
 def test_examples_in_the_docstrings_hold():
     """The examples of the arithmetic, the hosts and the orders are true."""
-    for module in (ranges, host, orders):
+    for module in (ranges, host, hosttime, orders):
         result = doctest.testmod(module, extraglobs={"np": np})
         assert result.failed == 0
         assert result.attempted > 0

@@ -118,17 +118,38 @@ def listing_touches(model: Model, descent: Descent, cut: Buffers) -> tuple[Touch
         ahead > 0
     )
     node = np.empty(len(cut) + int(entered.sum()), np.int32)
-    total = per_buffer + 1
+    behind = _behind_the_first(model, descent, cut)
+    ends = np.flatnonzero(behind >= 0)
+    total = per_buffer + 1 + (behind >= 0)
     head = starts_of(total)
+    node = np.empty(int(total.sum()), np.int32)
     node[head] = start
+    node[head[ends] + total[ends] - 1] = behind[ends]
     body = np.ones(len(node), bool)
-    body[head] = False
+    body[head] = body[head[ends] + total[ends] - 1] = False
     node[body] = leaf[entered]
     cause = np.full(len(node), CODE["next"], np.uint8)
     cause[head] = CODE["list"]
     listed = touches(node, cause, np.repeat(descent.directory_id[cut.directory], total))
     listed.host_us[head] = model.costs.search_us + model.costs.list_us * cut.count
     return listed, total
+
+
+def _behind_the_first(model: Model, descent: Descent, cut: Buffers) -> NDArray[np.int32]:
+    """Leaf that a backward listing looks into behind a directory's first record, -1 where it knows the end.
+
+    A leaf whose index key is a record of the directory may be preceded by others of it: the query goes on.
+    """
+    none = np.full(len(cut), -1, np.int32)
+    if not model.entries.backwards or not len(model.entries):
+        return none
+    directory = cut.directory
+    own = np.maximum(descent.entry[directory], 0)
+    leaf = model.entries.name_node[np.maximum(cut.first + cut.count - 1, 0)]
+    starts = model.nodes.first_key_id[leaf] == descent.directory_id[directory].astype(np.int64)
+    holds_inode = (descent.entry[directory] >= 0) & (model.entries.inode_node[own] == leaf)
+    goes_on = cut.is_last & (cut.count > 0) & (leaf >= 0) & starts & ~holds_inode
+    return np.where(goes_on, model.nodes.previous_leaf()[leaf], none)
 
 
 def listing_start(model: Model, descent: Descent) -> NDArray[np.int32]:

@@ -78,6 +78,15 @@ class NodeTable:
         found: NDArray[np.int32] = self.of_row.take(rows, mode="clip")
         return found
 
+    def previous_leaf(self) -> NDArray[np.int32]:
+        """Return the leaf before each leaf in key order, -1 where there is none."""
+        leaves = np.flatnonzero(self.level == 0)
+        order = leaves[np.lexsort((self.key_rank[leaves], self.tree[leaves]))]
+        result = np.full(len(self), NO_NODE)
+        same = self.tree[order[1:]] == self.tree[order[:-1]]
+        result[order[1:][same]] = order[:-1][same]
+        return result
+
     def tree_code(self, name: str) -> int:
         """Return the code of a tree, -1 where the layout has none of that name."""
         return self.trees.index(name) if name in self.trees else -1

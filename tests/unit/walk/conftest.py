@@ -34,6 +34,7 @@ class Plan:
                 "parent_row": parent,
                 "omap_leaf_row": mapper,
                 "key_rank": rank,
+                "first_key_id": 0,
                 "state": state,
             }
         )
@@ -80,7 +81,7 @@ class Plan:
         )  # fmt: skip
 
     def _nodes(self):
-        plain = ("tree", "kind", "image_offset", "size_bytes", "state")
+        plain = ("tree", "kind", "image_offset", "size_bytes", "first_key_id", "state")
         return build_table(
             "nodes",
             {
@@ -90,7 +91,7 @@ class Plan:
                 "omap_leaf_row": _rows([node["omap_leaf_row"] for node in self.nodes]),
                 "key_rank": [node["key_rank"] for node in self.nodes],
                 "device": 0, "volume": 0, "node_id": list(range(len(self.nodes))), "num_records": 8, "used_bytes": 0,
-                "free_bytes": 0, "first_key_id": 0, "last_key_id": 0, "valid": "structure",
+                "free_bytes": 0, "last_key_id": 0, "valid": "structure",
             },
         )  # fmt: skip
 

@@ -217,3 +217,12 @@ def test_host_work_counts_what_no_read_follows(hfs_plan):
     """Three entries at 8 us are 24 us; names only, 3 us and the lookup of one directory, 7 us."""
     assert host_work_us(hfs_plan.layout()) == pytest.approx(24)
     assert host_work_us(hfs_plan.layout(), order="names") == pytest.approx(10)
+
+
+def test_backward_listing_looks_behind_a_leaf_that_starts_with_the_directory(apfs_plan):
+    """Leaf 6 starts with a's only record and does not hold its inode, so the query goes on to leaf 5 before it."""
+    apfs_plan.nodes[6]["first_key_id"] = 16
+    apfs_plan.entries[3] |= {"entry_node_row": 6, "inode_node_row": 7}
+    apfs_plan.entries[1]["inode_node_row"] = 4
+    result = trace(apfs_plan.layout(), order="names")
+    assert rows_read(result) == [2, 6, 5]

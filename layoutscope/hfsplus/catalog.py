@@ -59,6 +59,7 @@ _FILE_ONLY: Final = {
     "finder_type": "user_info.file_type",
     "finder_creator": "user_info.file_creator",
     "data_size": "data_fork.logical_size",
+    "data_blocks": "data_fork.total_blocks",
     "resource_size": "resource_fork.logical_size",
     "resource_blocks": "resource_fork.total_blocks",
 }

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.hfsplus.arrays import I64, distinct, find, heads
+from layoutscope.hfsplus.catalog import DATA_FORK, RESOURCE_FORK
 from layoutscope.hfsplus.facts import is_case_sensitive
 from layoutscope.hfsplus.keyorder import folded, misplaced
 from layoutscope.hfsplus.shape import node_offset
+from layoutscope.hfsplus.volume import HEADER_OFFSET
+from layoutscope.ondisk import bulk
 
 if TYPE_CHECKING:
     from layoutscope.hfsplus.catalog import Catalog
@@ -25,6 +28,7 @@ def check_contents(volume: Volume, contents: Contents) -> None:
     """Run all checks; findings go to the volume."""
     for tree in contents.trees.values():
         _check_leaf_records(volume, tree)
+        _check_tree_header(volume, tree)
     catalog = contents.trees.get("catalog")
     if catalog is None:
         return
@@ -33,6 +37,7 @@ def check_contents(volume: Volume, contents: Contents) -> None:
     _check_valence(volume, catalog, contents.catalog)
     _check_names(volume, catalog, contents.catalog)
     _check_extents(volume, catalog, contents)
+    _check_fork_sizes(volume, catalog, contents)
 
 
 def _check_leaf_records(volume: Volume, tree: Tree) -> None:
@@ -53,15 +58,51 @@ def _check_leaf_records(volume: Volume, tree: Tree) -> None:
 def _check_counts(volume: Volume, catalog: Catalog) -> None:
     """The root folder counts in no total; links and indirect nodes count as files."""
     is_folder = catalog.entries["is_folder"] != 0
-    for noun, found, declared in (
-        ("files", int((~is_folder).sum()), int(volume.header.file_count)),
-        ("folders", max(int(is_folder.sum()) - 1, 0), int(volume.header.folder_count)),
+    for noun, found, field in (
+        ("files", int((~is_folder).sum()), "file_count"),
+        ("folders", max(int(is_folder.sum()) - 1, 0), "folder_count"),
     ):
+        declared = int(getattr(volume.header, field))
         if found != declared:
-            volume.report(
-                "file-count-differs", "warning", "volume header", None,
-                f"the volume header counts other {noun} than the catalog holds", expected=found, found=declared,
-            )  # fmt: skip
+            message = f"the volume header counts other {noun} than the catalog holds"
+            _report_header(volume, "file-count-differs", field, message, expected=found, found=declared)
+    highest, following = int(catalog.entries["file_id"].max(initial=0)), int(volume.header.next_catalog_id)
+    if highest >= following and not volume.header.is_cnid_reused:
+        message = "the next catalog node ID is in use already"
+        _report_header(volume, "next-cnid-used", "next_catalog_id", message, expected=highest + 1, found=following)
+
+
+def _report_header(
+    volume: Volume, code: str, field: str, message: str, *, expected: object = "", found: object = ""
+) -> None:
+    """Report a field of the volume header."""
+    at = HEADER_OFFSET + bulk.offset("hfsplus_volume.volume_header", field)
+    volume.report(code, "warning", "volume header", at, message, expected=expected, found=found)
+
+
+def check_free_count(volume: Volume, counts: I64) -> None:
+    """Compare the free blocks that the volume header counts with those of the allocation file."""
+    found, declared = int(counts.sum()), int(volume.header.free_blocks)
+    if found != declared:
+        message = "the volume header counts other free blocks than the allocation file"
+        _report_header(volume, "free-count-differs", "free_blocks", message, expected=found, found=declared)
+
+
+def _check_tree_header(volume: Volume, tree: Tree) -> None:
+    """Compare the header record with the nodes."""
+    header, leaves, table = tree.file.header, tree.shape.leaves, tree.table
+    root = int(header.root_node)
+    pairs = [("free_nodes", int((~tree.file.used).sum()))]
+    if len(leaves) and 0 < root < tree.file.num_nodes:
+        ends = ("first_leaf_node", int(leaves[0])), ("last_leaf_node", int(leaves[-1]))
+        pairs += [("tree_depth", int(table.height[root])), *ends]
+    for field, expected in pairs:
+        found = int(getattr(header, field))
+        if found != expected:
+            at = (node_offset(volume, tree.file, 0) or 0) + bulk.offset("hfsplus_btree.header_node", f"header.{field}")
+            message = f"the header's {field.replace('_', ' ')} is not that of the nodes"
+            structure = f"{tree.file.tree} B-tree header node"
+            volume.report("tree-header-differs", "warning", structure, at, message, expected=expected, found=found)
 
 
 def _check_threads(volume: Volume, tree: Tree, catalog: Catalog) -> None:
@@ -109,6 +150,30 @@ def _check_extents(volume: Volume, tree: Tree, contents: Contents) -> None:
     outside = forks["start_block"] + forks["block_count"] > int(volume.header.total_blocks)
     rows = distinct(forks["entry"][outside])
     _report_entries(volume, tree, contents.catalog, "extent-outside", rows, "have extents that leave the volume")
+
+
+def _check_fork_sizes(volume: Volume, tree: Tree, contents: Contents) -> None:
+    """Compare the blocks that each fork counts with its extents, overflow extents included."""
+    entries, forks = contents.catalog.entries, contents.catalog.forks
+    overflow = contents.trees.get("extents-overflow")
+    wrong = np.zeros(len(entries["file_id"]), np.bool_)
+    for fork_type, declared in ((DATA_FORK, "data_blocks"), (RESOURCE_FORK, "resource_blocks")):
+        mine = forks["fork_type"] == fork_type
+        counted = np.bincount(forks["entry"][mine], forks["block_count"][mine], minlength=len(wrong))
+        if overflow is not None and len(overflow.records["node"]):
+            counted += _overflow_blocks(overflow, entries["file_id"], fork_type)
+        wrong |= counted != entries[declared]
+    message = "have forks that count other blocks than their extents hold"
+    _report_entries(volume, tree, contents.catalog, "fork-size-differs", np.flatnonzero(wrong), message)
+
+
+def _overflow_blocks(overflow: Tree, file_id: I64, fork_type: int) -> I64:
+    """Blocks that the extents-overflow file adds to a fork of each file."""
+    records = overflow.records
+    mine = records["key.fork_type"] == fork_type
+    entry = find(file_id, records["key.file_id"][mine])
+    blocks = records["data.extents.block_count"][mine].sum(axis=1)
+    return np.bincount(entry[entry >= 0], blocks[entry >= 0], minlength=len(file_id)).astype(np.int64)
 
 
 def _report_entries(volume: Volume, tree: Tree, catalog: Catalog, code: str, rows: I64, message: str) -> None:

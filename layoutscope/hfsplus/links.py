@@ -15,9 +15,11 @@ import polars as pl
 
 from layoutscope.hfsplus import names
 from layoutscope.hfsplus.arrays import I64, Mask, find
+from layoutscope.hfsplus.shape import node_offset
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
+    from layoutscope.hfsplus.btree import TreeFile
     from layoutscope.hfsplus.catalog import Catalog
     from layoutscope.hfsplus.volume import Volume
 
@@ -53,7 +55,7 @@ class Links:
     is_inode: Mask
 
 
-def resolve(volume: Volume, catalog: Catalog) -> Links:
+def resolve(volume: Volume, catalog: Catalog, file: TreeFile | None) -> Links:
     """Find every link's indirect node; one that leads nowhere is reported and stands for itself."""
     entries = catalog.entries
     is_file = ~entries["is_folder"].astype(np.bool_)
@@ -75,7 +77,7 @@ def resolve(volume: Volume, catalog: Catalog) -> Links:
         rows = np.flatnonzero(links)
         found = find(numbers, entries["special"][rows])
         target[rows[found >= 0]] = inodes[found[found >= 0]]
-        _report_broken(volume, catalog, rows[found < 0])
+        _report_broken(volume, catalog, file, rows[found < 0])
     return Links(target, is_link, is_directory_link, is_private, is_inode)
 
 
@@ -95,9 +97,9 @@ def _numbers(catalog: Catalog, rows: I64, prefix: str) -> I64:
     return digits.fill_null(-1).to_numpy()
 
 
-def _report_broken(volume: Volume, catalog: Catalog, rows: I64) -> None:
-    if len(rows):
-        volume.report(
-            "hard-link-broken", "error", "hard link", None,
-            f"{len(rows):,} links lead to no indirect node; the first is file {catalog.entries['file_id'][rows[0]]}",
-        )  # fmt: skip
+def _report_broken(volume: Volume, catalog: Catalog, file: TreeFile | None, rows: I64) -> None:
+    """Report links at the leaf of the first one."""
+    if len(rows) and file is not None:
+        node, cnid = (int(catalog.entries[name][rows[0]]) for name in ("node", "file_id"))
+        message = f"{len(rows):,} links lead to no indirect node; the first is file {cnid}"
+        volume.report("hard-link-broken", "error", f"catalog node {node}", node_offset(volume, file, node), message)

@@ -16,7 +16,7 @@ from layoutscope.hfsplus import attributes as attributes_file
 from layoutscope.hfsplus import catalog as catalog_file
 from layoutscope.hfsplus import decoding, links
 from layoutscope.hfsplus.allocation import free_runs
-from layoutscope.hfsplus.checks import check_contents
+from layoutscope.hfsplus.checks import check_contents, check_free_count
 from layoutscope.hfsplus.extents import extents_table
 from layoutscope.hfsplus.facts import volume_facts
 from layoutscope.hfsplus.files import entries_table
@@ -166,12 +166,7 @@ def _free_space(volume: Volume, fork: Fork) -> tuple[I64, I64]:
         volume.survive(error, code="allocation-file-unreadable")
         return np.empty(0, np.int64), np.empty(0, np.int64)
     starts, counts = free_runs(bitmap, int(volume.header.total_blocks))
-    if int(counts.sum()) != volume.header.free_blocks:
-        volume.report(
-            "free-count-differs", "warning", "allocation file", None,
-            "the volume header counts other free blocks than the allocation file",
-            expected=int(counts.sum()), found=int(volume.header.free_blocks),
-        )  # fmt: skip
+    check_free_count(volume, counts)
     return starts, counts
 
 
@@ -181,7 +176,8 @@ def build_layout(volume: Volume, contents: Contents, stack: tuple[str, ...], num
     rows = first_rows(trees)
     overflow = contents.trees.get("extents-overflow")
     nodes, fragments = nodes_tables(volume, number, trees)
-    resolved = links.resolve(volume, contents.catalog)
+    catalog = contents.trees.get("catalog")
+    resolved = links.resolve(volume, contents.catalog, catalog.file if catalog is not None else None)
     entries = entries_table(number, contents.catalog, resolved, contents.attributes, rows.get("catalog", 0))
     extents = extents_table(
         volume,

@@ -146,17 +146,19 @@ def check_shape(volume: Volume, file: TreeFile, table: NodeTable, shape: Shape) 
     if file.header.tree_depth and (not len(shape.leaves)) and file.header.leaf_records:
         _report(volume, file, "tree-unreachable", root, "no leaf can be reached from the root")
     chain = shape.leaves
-    if len(chain):
-        links = np.append(chain[1:], 0)
-        for number in chain[table.f_link[chain] != links].tolist()[:MAX_REPORTED]:
-            _report(
-                volume, file, "leaf-chain-broken", number, "the next leaf by link is not the next leaf by key",
-                expected=int(links[chain == number][0]), found=int(table.f_link[number]),
-            )  # fmt: skip
+    _check_links(volume, file, chain, table.f_link[chain], np.append(chain[1:], 0), "next")
+    _check_links(volume, file, chain, table.b_link[chain], np.append(0, chain[:-1]), "previous")
     for number in shape.misled.tolist()[:MAX_REPORTED]:
         _report(volume, file, "pointer-invalid", number, "pointers lead to nodes that are no children of this one")
     for number in np.flatnonzero(table.damaged & (shape.key_rank >= 0)).tolist()[:MAX_REPORTED]:
         _report(volume, file, "records-invalid", number, "record offsets or keys contradict the format")
+
+
+def _check_links(volume: Volume, file: TreeFile, chain: I64, links: I64, neighbours: I64, which: str) -> None:
+    for place in np.flatnonzero(links != neighbours[: len(chain)]).tolist()[:MAX_REPORTED]:
+        message = f"the {which} leaf by link is not the {which} leaf by key"
+        expected, found = int(neighbours[place]), int(links[place])
+        _report(volume, file, "leaf-chain-broken", int(chain[place]), message, expected=expected, found=found)
 
 
 MAX_REPORTED = 100

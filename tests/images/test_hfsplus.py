@@ -14,6 +14,7 @@ import pytest
 from layoutscope.hfsplus.paths import entry_paths
 from layoutscope.hfsplus.reader import read_layout
 from layoutscope.image import RawFile, Window
+from layoutscope.partition.search import find_volumes
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_HARD_LINK, FLAG_PRIVATE, TABLES
 
 DRIVER = ["hfsplus-4k", "hfsplus-b512-n4096", "hfsx-cs", "hfsplus-frag", "hfsplus-journaled-pop", "hfsplus-empty-plain"]
@@ -26,6 +27,7 @@ APPLE = [
     "hdimac_hfsx_j",
     "hfsinspect_MBR",
 ]
+SLOW = {"hfsplus-frag", *AGED}
 FIND_LETTERS = dict(
     zip(("file", "directory", "symlink", "fifo", "socket", "char-device", "block-device"), "fdlpscb", strict=True)
 )
@@ -225,7 +227,9 @@ def test_node_table_equals_the_traced_volumes(name, reference_image, truth):
     assert leaves["node_id"].to_list() == in_chain
 
 
-@pytest.mark.parametrize("name", [*DRIVER, "hfsplus-20000-c20"])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in (*DRIVER, *AGED)]
+)
 def test_both_decoders_agree(name, reference_image):
     """Grammar and dtypes give the same tables, row for row."""
     path = reference_image(image_name(name))
@@ -268,7 +272,7 @@ def test_metadata_is_read_once(reference_image):
     assert layout.facts.coverage == 1
 
 
-def test_pending_transactions_can_be_left_alone(shared, reference_image):
+def test_pending_transactions_can_be_left_alone(reference_image):
     """Without replay the journal's contents are named and the blocks stay as they lie."""
     path = reference_image("apple/hfsinspect_hfsj.raw")
     layout = read_layout(RawFile(path), replay_journal=False)
@@ -296,3 +300,31 @@ def test_no_metadata_overlaps(reference_image):
     # The alternate volume header lies in a block of its own that the allocation file calls used.
     assert (pieces["at"].to_numpy()[1:] >= ends[:-1]).all()
     assert int(np.sum(pieces["n"].to_numpy())) <= layout.facts.size_bytes
+
+
+@pytest.mark.parametrize(("name", "listing"), [("apm-hfsplus.img", "part-hfsplus"), ("gpt-both.img", "part-hfsplus")])
+def test_volume_in_a_partition_equals_the_drivers(name, listing, reference_image, truth):
+    """The same volume under a partition map lists as the driver lists it, at addresses of the whole image."""
+    layout = partitioned_volume(reference_image(f"driver/{name}"))
+    lines = truth(f"{listing}.find.tsv.zst").decode("utf-8", "surrogateescape").split("\n")[:-1]
+    expected = {unicodedata.normalize("NFD", path): tuple(rest) for *rest, path in (line.split("\t") for line in lines)}
+    assert found_listing(layout) == expected
+    assert layout.findings.is_empty()
+    assert layout.nodes["image_offset"].min() > layout.facts.image_offset > 0
+
+
+def test_hybrid_volume_lists_its_files(reference_image, truth):
+    """A volume of a hybrid ISO has the kinds, sizes and paths of the directory it was made of."""
+    layout = partitioned_volume(reference_image("driver/hybrid-hfsplus.iso"))
+    lines = truth("hybrid-hfsplus.find.tsv.zst").decode().split("\n")[:-1]
+    expected = {}
+    for kind, size, path in (line.split("\t") for line in lines):
+        expected[unicodedata.normalize("NFD", path)] = (kind, size if kind == "f" else "")
+    found = {path: (kind, size if kind == "f" else "") for path, (_, kind, _, size, _) in found_listing(layout).items()}
+    assert found == expected
+
+
+def partitioned_volume(path):
+    source = RawFile(path)
+    place = next(volume for volume in find_volumes(source).candidates if volume.kind == "hfsplus")
+    return read_layout(source, image_offset=place.image_offset)

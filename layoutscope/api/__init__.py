@@ -13,14 +13,18 @@ if TYPE_CHECKING:
     from layoutscope.api.exporting import export as export
     from layoutscope.api.inspecting import inspect as inspect
     from layoutscope.api.mapping import write_map as write_map
+    from layoutscope.api.predicting import predict as predict
     from layoutscope.api.reading import read_layouts as read_layouts
     from layoutscope.api.scanning import scan as scan
+    from layoutscope.api.tracing import trace as trace
 
 VERBS: Final = {
     "export": "layoutscope.api.exporting",
     "inspect": "layoutscope.api.inspecting",
+    "predict": "layoutscope.api.predicting",
     "read_layouts": "layoutscope.api.reading",
     "scan": "layoutscope.api.scanning",
+    "trace": "layoutscope.api.tracing",
     "write_map": "layoutscope.api.mapping",
 }
 """Public functions and their modules."""

@@ -1,25 +1,228 @@
-"""What an enumeration costs: walks and drives brought together."""
+"""``predict``: what a workload costs on drives, why, and what would change it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
 
+import numpy as np
+
+from layoutscope.api.ncdu import ncdu_text
+from layoutscope.api.outputs import output
+from layoutscope.api.owners import volume_name
+from layoutscope.api.paths import paths_of
+from layoutscope.api.reading import image_facts, opened
+from layoutscope.api.workloads import Workload, checked, host_of, processor_time, walk
+from layoutscope.drive import load_profile, service
 from layoutscope.errors import UsageError
 from layoutscope.metrics import measure_trace
+from layoutscope.report.prediction import Alternative, DirectoryCost, DriveCase, PredictResult, VolumeCase
 from layoutscope.report.result import Prediction, WalkFacts
+from layoutscope.walk.whatif import WHAT_IFS, what_if
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
+    from typing import Unpack
 
+    from numpy.typing import NDArray
+
+    from layoutscope.api.options import ReadOptions
     from layoutscope.drive import DriveProfile, ServiceResult
     from layoutscope.tables import VolumeLayout
     from layoutscope.walk.trace import AccessTrace
 
 DEFAULT_DRIVES: Final = ("generic-5400-2.5", "generic-7200", "sata-ssd")
-"""Drives that a scan predicts for unless told otherwise."""
+"""Drives that are predicted for unless told otherwise."""
 
-ORDER: Final = "fts"
-"""The order of the enumeration under study."""
+SSD: Final = "ssd"
+"""The what-if that changes the drive and nothing else."""
+
+SSD_PROFILE: Final = "sata-ssd"
+
+PACKED: Final = "packed"
+"""The what-if that is the bound."""
+
+WHAT_IF_NAMES: Final = (*WHAT_IFS, SSD)
+"""Every what-if that can be asked for."""
+
+ENUMERATION: Final[Workload] = {"order": "fts"}
+"""The workload under study: a cold enumeration from the root."""
+
+
+class Predict(Workload, total=False):
+    """Options of :func:`predict` besides those of reading.
+
+    Attributes
+    ----------
+    start_offset_bytes : int
+        Where the image lies on the drive.
+    what_ifs : sequence of str
+        Of :data:`WHAT_IF_NAMES`.
+    top : int
+        How many directories are listed.
+    """
+
+    start_offset_bytes: int
+    what_ifs: Sequence[str]
+    top: int
+
+
+def predict(
+    path: str | os.PathLike[str],
+    *,
+    drives: Sequence[str] | None = None,
+    workload: Predict | None = None,
+    ncdu: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    **options: Unpack[ReadOptions],
+) -> PredictResult:
+    """Predict what a workload costs.
+
+    Parameters
+    ----------
+    path : path
+        The image.
+    drives : sequence of str, optional
+        Profiles or TOML files.
+    workload : Predict, optional
+        What is done, and what is asked about it; see :class:`Predict` and
+        :class:`~layoutscope.api.workloads.Workload`. A cold enumeration from the root without it.
+    ncdu : path, optional
+        Where the costs of all directories of the first volume on the first drive are written for ``ncdu -f``.
+    force : bool
+        Whether an existing file is overwritten.
+    **options
+        See :class:`~layoutscope.api.options.ReadOptions`.
+
+    Raises
+    ------
+    UsageError
+        If a drive, order, host, path or what-if is unknown.
+    LayoutscopeError
+        If the image cannot be read.
+    """
+    work: Predict = {**ENUMERATION, **(workload or {})}
+    checked(work)
+    unknown = [name for name in work.get("what_ifs", ()) if name not in WHAT_IF_NAMES]
+    if unknown:
+        raise UsageError(f"no what-if {unknown[0]!r}; there are {', '.join(WHAT_IF_NAMES)}")
+    profiles = [load_profile(name) for name in (DEFAULT_DRIVES if drives is None else drives)]
+    with opened(path, **options) as image:
+        walked = [layout for layout in image.layouts if not layout.entries.is_empty()]
+        if not walked:
+            raise UsageError(f"{image.source.name}: no volume that can be walked")
+        if ncdu is not None and profiles:
+            write_ncdu(walked[0], profiles[0], work, ncdu, force=force)
+        cases = tuple(_volume(layout, profiles, work) for layout in walked)
+        return PredictResult(image_facts(image), cases)
+
+
+def _volume(layout: VolumeLayout, profiles: Sequence[DriveProfile], work: Predict) -> VolumeCase:
+    reads = walk(layout, work)
+    asked = [name for name in work.get("what_ifs", ()) if name != PACKED]
+    changes = [changed(name, layout, reads, work) for name in (PACKED, *asked)]
+    cases = tuple(_drive(layout, reads, profile, changes, work) for profile in profiles)
+    facts = walk_facts(layout, reads, work)
+    return VolumeCase(volume_name(layout), facts, processor_time(layout, reads, work), cases)
+
+
+def _drive(
+    layout: VolumeLayout, reads: AccessTrace, profile: DriveProfile, changes: Sequence[Changed], work: Predict
+) -> DriveCase:
+    result = service(reads, profile, start_offset_bytes=work.get("start_offset_bytes", 0))
+    bound, *rest = (change.served(profile) for change in changes)
+    costs = directory_costs(layout, reads, result, work.get("top", 10))
+    return DriveCase(prediction(result, profile), bound, tuple(rest), costs)
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The reads of a workload with one thing changed; `drive` takes the place of the one that is asked about."""
+
+    name: str
+    because: str
+    reads: AccessTrace
+    start_offset_bytes: int
+    drive: DriveProfile | None = None
+
+    def served(self, profile: DriveProfile) -> Alternative:
+        """Predict the changed workload on a drive."""
+        result = service(self.reads, self.drive or profile, start_offset_bytes=self.start_offset_bytes)
+        return Alternative(self.name, self.because, result.seconds)
+
+
+def changed(name: str, layout: VolumeLayout, reads: AccessTrace, work: Predict) -> Changed:
+    """Change one thing of a workload.
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`WHAT_IF_NAMES`.
+    layout : VolumeLayout
+        The volume as it is.
+    reads : AccessTrace
+        The workload as it is.
+    work : Predict
+        Its options.
+    """
+    start = work.get("start_offset_bytes", 0)
+    if name == SSD:
+        flash = load_profile(SSD_PROFILE)
+        return Changed(name, f"the drive is a {flash.title}", reads, start, flash)
+    case = what_if(name, layout, host_of(work))
+    moved = start if case.start_offset_bytes is None else case.start_offset_bytes
+    return Changed(name, case.because, walk(case.layout, work, case.host), moved)
+
+
+def directory_costs(
+    layout: VolumeLayout, reads: AccessTrace, result: ServiceResult, top: int
+) -> tuple[DirectoryCost, ...]:
+    """Charge each read to the directory that caused it; the dearest directories first."""
+    ids, seconds, counts = costs_by_directory(reads, result)
+    dearest = np.argsort(-seconds, kind="stable")[:top]
+    return tuple(
+        DirectoryCost(int(ids[place]), _path(layout, int(ids[place])), int(counts[place]), float(seconds[place]))
+        for place in dearest
+    )
+
+
+def costs_by_directory(reads: AccessTrace, result: ServiceResult) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Sum up service and host time by directory: ids, seconds and reads, shape (n_directories,) each."""
+    ids, place = np.unique(reads.directory_id, return_inverse=True)
+    seconds = np.bincount(place, result.reads_ms.service_ms / 1e3 + reads.think_us / 1e6, minlength=len(ids))
+    return ids, seconds, np.bincount(place, minlength=len(ids))
+
+
+def write_ncdu(
+    layout: VolumeLayout, profile: DriveProfile, work: Predict, path: str | os.PathLike[str], *, force: bool
+) -> None:
+    """Write the cost of every directory for ``ncdu -f``, in milliseconds."""
+    with output(path, force=force) as file:
+        reads = walk(layout, work)
+        result = service(reads, profile, start_offset_bytes=work.get("start_offset_bytes", 0))
+        ids, seconds, _ = costs_by_directory(reads, result)
+        costs = dict(zip(ids.tolist(), (seconds * 1000).tolist(), strict=True))
+        for text in ncdu_text(layout, costs):
+            file.write(text.encode())
+
+
+def _path(layout: VolumeLayout, directory_id: int) -> str:
+    if directory_id == 0:
+        return "(no directory)"
+    return (paths_of(layout, directory_id) or [f"<{directory_id}>"])[0]
+
+
+def walk_facts(layout: VolumeLayout, reads: AccessTrace, work: Workload) -> WalkFacts:
+    """Sum up a walk."""
+    return WalkFacts(
+        order=work.get("order", "fts"),
+        host=work.get("host", "linux"),
+        reads=len(reads),
+        read_bytes=int(reads.length_bytes.sum()),
+        metrics=measure_trace(reads, layout),
+        trace=reads,
+    )
 
 
 def predict_enumeration(
@@ -43,25 +246,14 @@ def predict_enumeration(
     UsageError
         If there is no such host, or the image does not fit on a drive.
     """
+    work = checked(cast("Workload", {**ENUMERATION, "host": host}))
     if layout.entries.is_empty():
         return None, ()
-    from layoutscope.walk.host import HOSTS
-    from layoutscope.walk.orders import trace
-
-    if host not in HOSTS:
-        raise UsageError(f"no host {host!r}; there are {', '.join(HOSTS)}")
-    reads = trace(layout, order=ORDER, host=host)
-    facts = WalkFacts(ORDER, host, len(reads), int(reads.length_bytes.sum()), measure_trace(reads, layout), reads)
-    results = (_predict(reads, profile, may_skip=may_skip) for profile in profiles)
-    return facts, tuple(result for result in results if result is not None)
-
-
-def _predict(reads: AccessTrace, profile: DriveProfile, *, may_skip: bool) -> Prediction | None:
-    from layoutscope.drive import service
-
-    if may_skip and len(reads) and int((reads.image_offset + reads.length_bytes).max()) > profile.capacity_bytes:
-        return None
-    return prediction(service(reads, profile), profile)
+    reads = walk(layout, work)
+    end = int((reads.image_offset + reads.length_bytes).max(initial=0))
+    fitting = [profile for profile in profiles if not may_skip or end <= profile.capacity_bytes]
+    results = tuple(prediction(service(reads, profile), profile) for profile in fitting)
+    return walk_facts(layout, reads, work), results
 
 
 def prediction(result: ServiceResult, profile: DriveProfile) -> Prediction:

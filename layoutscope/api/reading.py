@@ -12,6 +12,7 @@ from layoutscope.errors import FormatError
 from layoutscope.findings import Finding, from_error
 from layoutscope.image import open_image
 from layoutscope.partition import choose, find_volumes, select_name
+from layoutscope.report.result import ImageFacts
 
 if TYPE_CHECKING:
     import os
@@ -188,3 +189,18 @@ def check_strict(findings: tuple[Finding, ...]) -> None:
                 expected=finding.expected,
                 found=finding.found,
             )
+
+
+def image_facts(image: Opened) -> ImageFacts:
+    """Sum up an image and what was read of it."""
+    source, search = image.source, image.search
+    return ImageFacts(
+        name=source.name,
+        size_bytes=source.size_bytes,
+        sector_size_bytes=source.sector_size_bytes,
+        partition_maps=search.schemes,
+        other_contents=tuple(" > ".join(item.stack) for item in search.candidates if not item.is_readable),
+        reads=source.counter.reads,
+        read_bytes=source.counter.bytes,
+        hole_bytes=source.counter.hole_bytes,
+    )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from layoutscope.api.predicting import DEFAULT_DRIVES, predict_enumeration
-from layoutscope.api.reading import check_strict, layout_findings, opened
+from layoutscope.api.reading import check_strict, image_facts, layout_findings, opened
 from layoutscope.metrics import measure, tree_summaries
 from layoutscope.metrics.space import space_use
-from layoutscope.report.result import ImageFacts, ScanResult, VolumeScan
+from layoutscope.report.result import ScanResult, VolumeScan
 
 if TYPE_CHECKING:
     import os
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from layoutscope.api.options import ReadOptions
-    from layoutscope.api.reading import Opened
     from layoutscope.report.result import Prediction, WalkFacts
     from layoutscope.tables import VolumeLayout
 
@@ -101,19 +100,4 @@ def scan_volume(
         walk=walk,
         predictions=predictions,
         findings=layout_findings(layout),
-    )
-
-
-def image_facts(image: Opened) -> ImageFacts:
-    """Sum up an image and what was read of it."""
-    source, search = image.source, image.search
-    return ImageFacts(
-        name=source.name,
-        size_bytes=source.size_bytes,
-        sector_size_bytes=source.sector_size_bytes,
-        partition_maps=search.schemes,
-        other_contents=tuple(" > ".join(item.stack) for item in search.candidates if not item.is_readable),
-        reads=source.counter.reads,
-        read_bytes=source.counter.bytes,
-        hole_bytes=source.counter.hole_bytes,
     )

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.cli import export, inspect, scan
+from layoutscope.cli import export, inspect, predict, scan, trace
 from layoutscope.cli.running import guarded
 
 app = typer.Typer(
@@ -19,7 +19,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for command in (scan.scan, export.export, inspect.inspect):
+for command in (scan.scan, predict.predict, trace.trace, inspect.inspect, export.export):
     app.command()(guarded(command))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich import box
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -14,25 +15,17 @@ if TYPE_CHECKING:
 
 def plain_table(
     title: str, columns: Sequence[tuple[str, bool]], rows: Iterable[Sequence[str | Text]], *, gap: int = 2
-) -> Table:
-    """Make a table without a frame; columns are named and say whether they are numbers.
+) -> Group:
+    """Make a table without a frame under its title; columns are named and say whether they are numbers.
 
     A row may have fewer cells than there are columns; `gap` is the distance of the columns.
     """
-    table = Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, gap - 1, 0, 0),
-    )
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap - 1, 0, 0))
     for name, is_number in columns:
         table.add_column(name, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold")
     for row in rows:
         table.add_row(*row)
-    return table
+    return Group(Text(title, style="bold"), table)
 
 
 def bullets(lines: Iterable[str]) -> Table:

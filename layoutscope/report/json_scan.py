@@ -131,8 +131,8 @@ def _volume(volume: VolumeScan) -> dict[str, Any]:
         "trees": _trees(volume),
         "space": {row.use: row.size_bytes for row in volume.space},
         "metrics": [_metric(metric) for metric in volume.metrics],
-        "walk": None if volume.walk is None else _walk(volume.walk),
-        "predictions": [_prediction(item) for item in volume.predictions],
+        "walk": None if volume.walk is None else walk_document(volume.walk),
+        "predictions": [prediction_document(item) for item in volume.predictions],
         "story": list(story(volume)),
         "findings": [_finding(finding) for finding in volume.findings],
     }
@@ -204,7 +204,8 @@ def _metric(metric: Metric) -> dict[str, Any]:
     }
 
 
-def _walk(walk: WalkFacts) -> dict[str, Any]:
+def walk_document(walk: WalkFacts) -> dict[str, Any]:
+    """Build the part of a document that tells of a walk."""
     return {
         "order": walk.order,
         "host": walk.host,
@@ -214,7 +215,8 @@ def _walk(walk: WalkFacts) -> dict[str, Any]:
     }
 
 
-def _prediction(item: Prediction) -> dict[str, Any]:
+def prediction_document(item: Prediction) -> dict[str, Any]:
+    """Build the part of a document that tells of one drive."""
     return {
         "drive": item.drive,
         "title": item.title,

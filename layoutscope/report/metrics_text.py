@@ -14,7 +14,7 @@ from layoutscope.report.grid import plain_table
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rich.table import Table
+    from rich.console import RenderableType
 
     from layoutscope.metrics import Metric
     from layoutscope.report.result import VolumeScan
@@ -23,7 +23,7 @@ VOLUME_WIDE: Final = ("metadata", "files", "free space")
 """Subjects that are shown of every volume, besides the enumerated tree."""
 
 
-def main_metrics(volume: VolumeScan) -> Table:
+def main_metrics(volume: VolumeScan) -> RenderableType:
     """Show the metrics of the volume and of the enumerated tree: value, unit and denominator."""
     columns = [("Metric", False), ("Value", True), ("Per", False)]
     return plain_table("Metrics (--explain shows their definitions)", columns, _main_rows(volume))
@@ -42,7 +42,7 @@ def _main_rows(volume: VolumeScan) -> Iterator[tuple[str | Text, ...]]:
         yield f"  {metric.definition.title}", format_metric(metric), metric.denominator
 
 
-def explained_metrics(volume: VolumeScan) -> Table:
+def explained_metrics(volume: VolumeScan) -> RenderableType:
     """Show every metric of every subject with its parts, definition and source."""
     walked = volume.walk.metrics if volume.walk is not None else ()
     columns = [("Metric", False), ("Of", False), ("Value", True), ("Definition", False)]

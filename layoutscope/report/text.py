@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rich.console import RenderableType
-    from rich.table import Table
 
     from layoutscope.findings import Finding
     from layoutscope.metrics import TreeSummary
@@ -31,6 +30,9 @@ if TYPE_CHECKING:
 
 MOST_FINDINGS: Final = 20
 """So many findings are shown; the rest is counted."""
+
+MINUTES_FROM: Final = 120
+"""Seconds from which intervals are told in minutes."""
 
 STYLES: Final = {"error": "bold red", "warning": "yellow", "info": "dim"}
 
@@ -138,7 +140,7 @@ def _detail(name: str, value: float | str) -> str:
     return f"{value:,}" if isinstance(value, int) else escape_text(str(value))
 
 
-def tree_table(trees: Sequence[TreeSummary]) -> Table:
+def tree_table(trees: Sequence[TreeSummary]) -> RenderableType:
     """Show metadata by tree."""
     columns = [
         ("Tree", False),
@@ -176,7 +178,7 @@ def walk_line(walk: WalkFacts) -> Text:
     return Text(f"Enumeration ({walk.order} as on {walk.host}, cold): {reads}, layout score of its nodes {shown}")
 
 
-def prediction_table(predictions: Sequence[Prediction]) -> Table:
+def prediction_table(predictions: Sequence[Prediction]) -> RenderableType:
     """Show predicted times with the shares of their causes; no seeks where there is no arm."""
     names = [name for name, _ in predictions[0].causes_s]
     columns = [("Drive", False), ("Time", True), ("Interval", True), *((name.capitalize(), True) for name in names)]
@@ -185,6 +187,8 @@ def prediction_table(predictions: Sequence[Prediction]) -> Table:
 
 
 def _interval(item: Prediction) -> str:
+    if item.seconds_high >= MINUTES_FROM:
+        return f"{item.seconds_low / 60:.1f}-{item.seconds_high / 60:.1f} min"
     low, high = format_seconds(item.seconds_low), format_seconds(item.seconds_high)
     unit = high.rpartition(" ")[2]
     return NOTHING if low == high else f"{low.removesuffix(f' {unit}')}-{high}"
@@ -203,7 +207,7 @@ def prediction_notes(predictions: Sequence[Prediction]) -> Iterator[Text]:
             yield Text(f"{item.drive}: {item.note}", style="dim")
 
 
-def findings_table(findings: Sequence[Finding]) -> Table:
+def findings_table(findings: Sequence[Finding]) -> RenderableType:
     """Show findings, the worst first, with their addresses."""
     rank = {"error": 0, "warning": 1, "info": 2}
     chosen = sorted(findings, key=lambda finding: rank[finding.level])[:MOST_FINDINGS]

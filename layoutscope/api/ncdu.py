@@ -1,0 +1,64 @@
+"""Costs of directories as a file for ``ncdu -f``: predicted milliseconds stand where sizes would.
+
+ncdu's export format, https://dev.yorhel.nl/ncdu/jsonfmt: a list, whose first item describes a directory and whose
+others are what is in it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+import layoutscope
+from layoutscope.api.paths import MOST_LEVELS, ROOT_ID
+from layoutscope.report.escape import escape_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from layoutscope.tables import VolumeLayout
+
+
+def ncdu_text(layout: VolumeLayout, milliseconds: Mapping[int, float]) -> Iterator[str]:
+    """Yield the text of an export, a directory a line.
+
+    Parameters
+    ----------
+    layout : VolumeLayout
+        The volume.
+    milliseconds : mapping of int to float
+        Cost by directory.
+    """
+    head = {"progname": "layoutscope", "progver": layoutscope.__version__}
+    yield f"[1,2,{json.dumps(head)}"
+    children = _children(layout)
+    # An explicit stack: directories may be deeper than the interpreter's own.
+    stack: list[tuple[int, str] | None] = [(ROOT_ID, layout.facts.name or "/")]
+    depth = 0
+    while stack:
+        item = stack.pop()
+        if item is None:
+            depth -= 1
+            yield "]"
+            continue
+        directory_id, name = item
+        cost = round(milliseconds.get(directory_id, 0.0))
+        yield ",\n[" + json.dumps({"name": escape_text(name) or "?", "asize": cost, "dsize": cost, "ino": directory_id})
+        stack.append(None)
+        depth += 1
+        if depth < MOST_LEVELS:
+            stack += children.pop(directory_id, [])
+    yield "]\n"
+
+
+def _children(layout: VolumeLayout) -> dict[int, list[tuple[int, str]]]:
+    """List the subdirectories of each directory; one that is listed twice is followed once."""
+    chosen = (pl.col("kind") == "directory") & (pl.col("file_id") != ROOT_ID)
+    grouped = layout.entries.filter(chosen).unique("file_id").group_by("parent_id").agg("file_id", "name")
+    rows: Any = grouped.iter_rows()
+    return {
+        parent: [(file_id, name or "?") for file_id, name in zip(ids, names, strict=True)]
+        for parent, ids, names in rows
+    }

@@ -1,0 +1,136 @@
+"""Workloads: which order, as which host, from where; and the reads that this makes on a layout."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypedDict, cast
+
+from layoutscope.api.paths import resolve
+from layoutscope.errors import UsageError
+from layoutscope.walk.host import HOSTS, HostProfile, host_profile
+from layoutscope.walk.hosttime import HostTime, host_time
+from layoutscope.walk.orders import ORDERS, trace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from layoutscope.tables import VolumeLayout
+    from layoutscope.walk.orders import Order
+    from layoutscope.walk.trace import AccessTrace
+
+
+class Workload(TypedDict, total=False):
+    """What is done on a volume; every verb that walks takes these.
+
+    Attributes
+    ----------
+    order : str
+        One of :data:`layoutscope.walk.ORDERS`; ``fts`` by default.
+    host : {'linux', 'macos'}
+        Whose drivers and libraries do it.
+    start : str
+        Path of the directory to start at.
+    stat : bool
+        False for ``fts`` that stats directories alone.
+    paths : sequence of str
+        What ``paths`` looks up.
+    file : str
+        Path of the file that ``read`` reads.
+    cache_bytes : int
+        The host's memory for metadata; unlimited without it.
+    threads : int
+        Threads that share the host's work.
+    warm : bool
+        Whether a first, uncounted pass has filled the cache.
+    passes : int
+        How often it is done.
+    """
+
+    order: str
+    host: str
+    start: str | None
+    stat: bool
+    paths: Sequence[str] | None
+    file: str | None
+    cache_bytes: int | None
+    threads: int
+    warm: bool
+    passes: int
+
+
+def checked(workload: Workload) -> Workload:
+    """Refuse before the work what would fail in it.
+
+    Raises
+    ------
+    UsageError
+        If order or host is unknown, or the order misses its paths or its file.
+    """
+    order, host = workload.get("order", "fts"), workload.get("host", "linux")
+    if order not in ORDERS:
+        raise UsageError(f"no order {order!r}; there are {', '.join(ORDERS)}")
+    if host not in HOSTS:
+        raise UsageError(f"no host {host!r}; there are {', '.join(HOSTS)}")
+    for name, needed in (("paths", "paths"), ("read", "file")):
+        if order == name and not workload.get(needed):
+            raise UsageError(f"the order {order} needs its {needed}")
+    return workload
+
+
+def host_of(workload: Workload) -> HostProfile:
+    """Return the host of a workload."""
+    threads = workload.get("threads") or 1
+    return host_profile(workload.get("host", "linux"), cache_bytes=workload.get("cache_bytes"), threads=threads)
+
+
+def walk(layout: VolumeLayout, workload: Workload, host: HostProfile | None = None) -> AccessTrace:
+    """Work out the reads of a workload.
+
+    Parameters
+    ----------
+    layout : VolumeLayout
+        The volume.
+    workload : Workload
+        What is done.
+    host : HostProfile, optional
+        In place of the workload's own.
+
+    Returns
+    -------
+    AccessTrace
+        Think times are those of the wall clock: several threads share the work.
+
+    Raises
+    ------
+    UsageError
+        If a path is not on the volume.
+    """
+    chosen = host_of(workload) if host is None else host
+    start, file = workload.get("start"), workload.get("file")
+    reads = trace(
+        layout,
+        order=cast("Order", workload.get("order", "fts")),
+        host=chosen,
+        start_directory_id=None if start is None else _needed(layout, start),
+        stat=workload.get("stat", True),
+        paths=workload.get("paths"),
+        file_id=None if file is None else _needed(layout, file),
+        warm=workload.get("warm", False),
+        passes=workload.get("passes", 1),
+    )
+    wall = host_time(1e6, chosen, layout.facts.filesystem).wall_s
+    return replace(reads, think_us=reads.think_us * wall)
+
+
+def processor_time(layout: VolumeLayout, reads: AccessTrace, workload: Workload) -> HostTime:
+    """Tell the host time of reads from :func:`walk` in processor and wall seconds."""
+    host, filesystem = host_of(workload), layout.facts.filesystem
+    wall = host_time(1e6, host, filesystem).wall_s
+    return host_time(float(reads.think_us.sum()) / wall, host, filesystem)
+
+
+def _needed(layout: VolumeLayout, path: str) -> int:
+    file_id = resolve(layout, path)
+    if file_id is None:
+        raise UsageError(f"no file at {path!r}")
+    return file_id

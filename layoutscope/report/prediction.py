@@ -1,0 +1,98 @@
+"""What ``predict`` returns: times of a workload on drives, what they are spent on, and what would change them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from layoutscope.report.result import ImageFacts, Prediction, WalkFacts
+    from layoutscope.walk.hosttime import HostTime
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """The same workload with one thing changed.
+
+    Attributes
+    ----------
+    name : str
+        Name of the what-if.
+    because : str
+        What is different.
+    seconds : float
+        What it would take.
+    """
+
+    name: str
+    because: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryCost:
+    """What the enumeration of one directory costs.
+
+    Attributes
+    ----------
+    directory_id : int
+        CNID or inode number; 0 for reads that belong to none.
+    path : str
+        Its path.
+    reads : int
+        Reads that it caused.
+    seconds : float
+        Their service and host time.
+    """
+
+    directory_id: int
+    path: str
+    reads: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class DriveCase:
+    """A workload on one drive.
+
+    Attributes
+    ----------
+    prediction : Prediction
+        Time and causes.
+    bound : Alternative or None
+        The same nodes packed in key order.
+    what_ifs : tuple of Alternative
+        What was asked for.
+    directories : tuple of DirectoryCost
+        The dearest ones, most expensive first.
+    """
+
+    prediction: Prediction
+    bound: Alternative | None
+    what_ifs: tuple[Alternative, ...]
+    directories: tuple[DirectoryCost, ...]
+
+    @property
+    def headroom(self) -> float | None:
+        """Share of the time that packing would save, 0 to 1; None without a bound."""
+        if self.bound is None or not self.prediction.seconds:
+            return None
+        return max(1 - self.bound.seconds / self.prediction.seconds, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeCase:
+    """A workload on one volume, on all drives."""
+
+    volume: str
+    walk: WalkFacts
+    host_time: HostTime
+    drives: tuple[DriveCase, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PredictResult:
+    """A workload on all volumes that were chosen."""
+
+    image: ImageFacts
+    volumes: tuple[VolumeCase, ...]

@@ -49,6 +49,8 @@ def resolve(model: Model, wanted: Sequence[str], start_id: int = int(ROOT_ID)) -
     """
     split = pl.Series(list(wanted), dtype=pl.String).str.strip_chars("/").str.split("/")
     depth = int(split.list.len().max() or 0)  # type: ignore[arg-type]
+    if not len(model.entries):
+        return np.full((len(split), depth), -1, np.int64)
     known = _by_name(model)
     parent = pl.Series(np.full(len(split), start_id, np.uint64))
     result = np.full((len(split), depth), -1, np.int64)

@@ -42,7 +42,8 @@ def _plan(filesystem: str) -> VolumeLayout:
     entries = build_table(
         "entries",
         {
-            "volume": 0, "parent_id": parent[order], "file_id": (number + 2)[order], "name": "file", "name_raw": b"file",
+            "volume": 0, "parent_id": parent[order],
+            "file_id": (number + 2)[order], "name": "file", "name_raw": b"file",
             "kind": ((order >= N_DIRECTORIES).astype(int), ["directory", "file"]), "size_bytes": 0,
             "link_count": 1,
             "create_time": None, "modify_time": None, "flags": 0, "entry_rank": number,

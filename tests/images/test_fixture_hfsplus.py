@@ -4,9 +4,11 @@ from functools import cache
 
 import pytest
 
+from fixtures import build
 from fixtures.faults_hfsplus import FAULTS
 from fixtures.hfsplus.large import LargePlan, write_large
 from fixtures.hfsplus.layout import without_transactions
+from fixtures.hfsplus.readme import scattered_plan
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
 from layoutscope.hfsplus.reader import read_layout
@@ -198,3 +200,19 @@ def test_large_image_reads_as_it_was_written(tmp_path):
     assert layout.entries.height == 6000 + len(planned.population.folder_id) + 1
     assert layout.free["length_bytes"].sum() == planned.free_blocks * 4096
     assert layout.findings.height == 0
+
+
+def test_committed_image_reads_as_it_was_planned():
+    """The README's image: 3,899 files by its plan, a catalog of 14 extents, nodes where they were put."""
+    canvas, expected = render(scattered_plan())
+    with open_image(build.FOLDER / "hfsplus-scattered.img.zst") as source:
+        assert source.size_bytes == canvas.size_bytes
+        layout = read_layout(source, image_offset=expected.volume_offset)
+    assert layout.facts.num_files == expected.facts["file_count"] == 3899
+    catalog = layout.extents.filter((layout.extents["file_id"] == 4) & (layout.extents["fork"] == "data"))
+    assert catalog["image_offset"].to_list() == [
+        expected.volume_offset + start * 4096 for start, _ in expected.special_extents["catalog"]
+    ]
+    nodes = layout.nodes.select("tree", "node_id", "image_offset").rows()
+    assert sorted(nodes) == sorted((n.tree, n.node_number, n.image_offset) for n in expected.nodes)
+    assert layout.findings.to_dicts() == []

@@ -71,10 +71,10 @@ def key_order(adjacent: float, inversions: float | None) -> str:
     share = f"{format_share(adjacent)} of the leaves are followed on disk by the next in key order"
     if adjacent >= FOLLOWS:
         return f"Its order on disk follows its keys ({share})."
+    pairs = "" if inversions is None else f"; {format_share(inversions)} of all pairs are out of order, 50 % is random"
+    if adjacent < LOST and inversions is not None and inversions < LOST:
+        return f"Its order on disk follows its keys, but with gaps ({share}{pairs})."
     if adjacent < LOST:
-        pairs = (
-            "" if inversions is None else f"; {format_share(inversions)} of all pairs are out of order, 50 % is random"
-        )
         return f"Its order on disk does not follow its keys ({share}{pairs})."
     return f"Its order on disk follows its keys in part ({share})."
 

@@ -42,13 +42,11 @@ DATA_FORK: Final = int(grammar.HfsplusExtents.ForkType.data)
 RESOURCE_FORK: Final = int(grammar.HfsplusExtents.ForkType.resource)
 
 _SHARED: Final = {
-    "flags": "flags",
     "create_date": "create_date",
     "modify_date": "content_mod_date",
     "mode_type": "permissions.file_type",
     "special": "permissions.special",
     "is_compressed": "permissions.is_compressed",
-    "has_attributes": "has_attributes",
     "has_link_chain": "has_link_chain",
 }
 """Columns that files and folders both have, and their fields."""
@@ -63,9 +61,30 @@ _FILE_ONLY: Final = {
     "resource_size": "resource_fork.logical_size",
     "resource_blocks": "resource_fork.total_blocks",
 }
-ENTRY_COLUMNS: Final = ("is_folder", "parent_id", *_SHARED, *dict.fromkeys((*_FOLDER_ONLY, *_FILE_ONLY)))
-THREAD_COLUMNS: Final = ("file_id", "parent_id", "is_folder")
-FORK_COLUMNS: Final = ("entry", "fork_type", "fork_block", "start_block", "block_count")
+ENTRY_COLUMNS: Final[dict[str, type[np.generic]]] = {
+    "is_folder": np.bool_,
+    "parent_id": np.int64,
+    "create_date": np.uint32,
+    "modify_date": np.uint32,
+    "mode_type": np.uint16,
+    "special": np.uint32,
+    "is_compressed": np.bool_,
+    "has_link_chain": np.bool_,
+    "file_id": np.int64,
+    "valence": np.uint32,
+    "finder_type": np.uint32,
+    "finder_creator": np.uint32,
+    "data_size": np.int64,
+    "data_blocks": np.uint32,
+    "resource_size": np.int64,
+    "resource_blocks": np.uint32,
+}
+"""Columns of entries and their types: as narrow as they may be, as there are millions of them."""
+
+THREAD_COLUMNS: Final[dict[str, type[np.generic]]] = {"file_id": np.int64, "parent_id": np.int64, "is_folder": np.bool_}
+FORK_COLUMNS: Final[dict[str, type[np.generic]]] = dict.fromkeys(
+    ("entry", "fork_type", "fork_block", "start_block", "block_count"), np.int64
+)
 
 
 @dataclass(slots=True)
@@ -109,7 +128,7 @@ class CatalogLeaves:
         return {"node": node[is_sound], "is_thread": is_thread[is_sound], "index": index[is_sound]}
 
     def _keep_entries(self, volume: Volume, buffer: U8, data: I64, is_folder: Mask, parent: I64) -> None:
-        columns: Columns = {name: np.zeros(len(data), np.int64) for name in ENTRY_COLUMNS}
+        columns: Columns = {name: np.zeros(len(data), dtype) for name, dtype in ENTRY_COLUMNS.items()}
         columns["is_folder"], columns["parent_id"] = is_folder, parent
         for type_name, chosen, own in ((FOLDER, is_folder, _FOLDER_ONLY), (FILE, ~is_folder, _FILE_ONLY)):
             fields = {**_SHARED, **own}
@@ -117,7 +136,8 @@ class CatalogLeaves:
                 fields.pop("is_compressed")
             found = volume.decoder.columns(type_name, buffer, data[chosen], tuple(fields.values()))
             for name, path in fields.items():
-                columns[name][chosen] = signed(found[path])
+                values = found[path]
+                columns[name][chosen] = signed(values) if values.dtype == np.uint64 else values
         self._keep_forks(volume, buffer, data, ~is_folder, columns["resource_blocks"])
         self.entries.append(columns)
         self.num_entries += len(data)
@@ -210,17 +230,18 @@ def collect(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
     )
 
 
-def _ordered(parts: list[Columns], columns: tuple[str, ...], chosen: I64) -> Columns:
-    joined = concatenate(parts, {name: np.empty(0, np.int64) for name in columns})
+def _ordered(parts: list[Columns], columns: dict[str, type[np.generic]], chosen: I64) -> Columns:
+    joined = concatenate(parts, {name: np.empty(0, dtype) for name, dtype in columns.items()})
     return {name: values[chosen] for name, values in joined.items()}
 
 
 def _renumbered(leaves: CatalogLeaves, chosen: I64) -> Columns:
-    """Extents of the entries that were reached, sorted by entry, fork and place."""
-    forks = concatenate(leaves.forks, {name: np.empty(0, np.int64) for name in FORK_COLUMNS})
+    """Extents of the entries that were reached; those of a fork stand in its order."""
+    forks = concatenate(leaves.forks, {name: np.empty(0, dtype) for name, dtype in FORK_COLUMNS.items()})
     row = np.full(leaves.num_entries, -1, np.int64)
     row[chosen] = np.arange(len(chosen))
     entry = row[forks["entry"]]
-    order = np.lexsort((forks["fork_block"], forks["fork_type"], entry))
-    order = order[entry[order] >= 0]
-    return {**{name: values[order] for name, values in forks.items()}, "entry": entry[order]}
+    reached = entry >= 0
+    if reached.all():
+        return {**forks, "entry": entry}
+    return {**{name: values[reached] for name, values in forks.items()}, "entry": entry[reached]}

@@ -57,7 +57,7 @@ def _check_leaf_records(volume: Volume, tree: Tree) -> None:
 
 def _check_counts(volume: Volume, catalog: Catalog) -> None:
     """The root folder counts in no total; links and indirect nodes count as files."""
-    is_folder = catalog.entries["is_folder"] != 0
+    is_folder = catalog.entries["is_folder"]
     for noun, found, field in (
         ("files", int((~is_folder).sum()), "file_count"),
         ("folders", max(int(is_folder.sum()) - 1, 0), "folder_count"),
@@ -110,7 +110,7 @@ def _check_threads(volume: Volume, tree: Tree, catalog: Catalog) -> None:
     entries, threads = catalog.entries, catalog.threads
     place = find(threads["file_id"], entries["file_id"])
     parent = np.append(threads["parent_id"], -1)[place]
-    wrong = np.where(place >= 0, parent != entries["parent_id"], entries["is_folder"] != 0)
+    wrong = np.where(place >= 0, parent != entries["parent_id"], entries["is_folder"])
     _report_entries(
         volume,
         tree,
@@ -128,7 +128,7 @@ def _check_valence(volume: Volume, tree: Tree, catalog: Catalog) -> None:
     counts = np.diff(np.append(starts, len(ordered)))
     place = find(ordered[starts], entries["file_id"])
     actual = np.where(place >= 0, np.append(counts, 0)[place], 0)
-    wrong = (entries["is_folder"] != 0) & (actual != entries["valence"])
+    wrong = entries["is_folder"] & (actual != entries["valence"])
     _report_entries(
         volume, tree, catalog, "valence-differs", np.flatnonzero(wrong), "count other entries than they have"
     )

@@ -59,7 +59,8 @@ def extents_table(
         _attributes(attributes),
     ]
     joined: Columns = {name: np.concatenate([part[name] for part in parts]) for name in _COLUMNS}
-    order = np.lexsort((joined["fork_block"], joined["fork"], joined["file_id"]))
+    # Within each part the extents of a fork stand in its order, and overflow extents come behind the others.
+    order = np.argsort(joined["file_id"] * (int(joined["fork"].max(initial=0)) + 1) + joined["fork"], kind="stable")
     joined = {name: values[order] for name, values in joined.items()}
     attribute_names = attributes.owner_name.unique(maintain_order=True).to_list()
     return _table(volume, number, joined, (*FORKS, *attribute_names))

@@ -16,6 +16,8 @@ from layoutscope.tables.layout import NULL_ROW, build_table
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_DIRECTORY_LINK, FLAG_HARD_LINK, FLAG_PRIVATE
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from layoutscope.hfsplus.attributes import Attributes
     from layoutscope.hfsplus.catalog import Catalog
     from layoutscope.hfsplus.links import Links
@@ -50,10 +52,10 @@ def entries_table(
     catalog_row : int
         Row of the catalog's node 0 in the nodes table.
     """
-    entries, target = catalog.entries, links.target
-    file_id = entries["file_id"][target]
+    entries, follow = catalog.entries, links.follow
+    file_id = follow(entries["file_id"])
     is_link = links.is_link | links.is_directory_link
-    is_compressed = entries["is_compressed"][target] != 0
+    is_compressed = follow(entries["is_compressed"])
     thread = find(catalog.threads["file_id"], file_id)
     columns: dict[str, Any] = {
         "volume": volume_number,
@@ -61,50 +63,52 @@ def entries_table(
         "file_id": file_id,
         "name": catalog.name,
         "name_raw": catalog.name_raw,
-        "kind": (_kinds(catalog, target), KINDS),
-        "size_bytes": _sizes(catalog, target, attributes, is_compressed),
-        "link_count": np.where(links.is_inode[target], entries["special"][target], 1),
-        "create_time": _times(entries["create_date"][target]),
-        "modify_time": _times(entries["modify_date"][target]),
+        "kind": (_kinds(catalog, links), KINDS),
+        "size_bytes": _sizes(catalog, links, attributes, is_compressed),
+        "link_count": np.where(follow(links.is_inode), follow(entries["special"]), 1),
+        "create_time": _times(follow(entries["create_date"])),
+        "modify_time": _times(follow(entries["modify_date"])),
         "flags": _flags(links, is_compressed),
         "entry_rank": _ranks(entries["parent_id"]),
         "entry_node_row": _rows(entries["node"], catalog_row),
-        "inode_node_row": _rows(entries["node"][target], catalog_row),
+        "inode_node_row": _rows(follow(entries["node"]), catalog_row),
         "thread_node_row": _chosen_rows(catalog.threads["node"], thread, catalog_row),
         "xattr_node_row": attributes.rows_of(file_id, is_compressed),
-        "valence": pl.Series(entries["valence"][target]).set(pl.Series(entries["is_folder"][target] == 0), None),
+        "valence": pl.Series(follow(entries["valence"])).set(pl.Series(~follow(entries["is_folder"])), None),
         "link_id": pl.Series(entries["file_id"]).set(pl.Series(~is_link), None),
     }
-    columns["listing_node_row"] = np.where(entries["is_folder"][target] != 0, columns["thread_node_row"], NULL_ROW)
+    columns["listing_node_row"] = np.where(follow(entries["is_folder"]), columns["thread_node_row"], NULL_ROW)
     return build_table("entries", columns)
 
 
-def _kinds(catalog: Catalog, target: I64) -> I64:
+def _kinds(catalog: Catalog, links: Links) -> I64:
     entries = catalog.entries
-    mode = entries["mode_type"][target]
+    mode = links.follow(entries["mode_type"])
     kinds = np.zeros(len(mode), np.int64)
     for number, kind in _KIND_OF_MODE.items():
         kinds[mode == number] = kind
     # A record without a mode was written by a system before Mac OS X; a file is never a directory.
-    is_folder = entries["is_folder"][target] != 0
+    is_folder = links.follow(entries["is_folder"])
     kinds[(kinds == 1) & ~is_folder] = 0
     kinds[is_folder] = 1
     return kinds
 
 
-def _sizes(catalog: Catalog, target: I64, attributes: Attributes, is_compressed: Mask) -> I64:
+def _sizes(catalog: Catalog, links: Links, attributes: Attributes, is_compressed: Mask) -> I64:
     """Logical sizes; those of compressed files stand in an attribute."""
-    sizes = catalog.entries["data_size"][target].copy()
+    sizes = links.follow(catalog.entries["data_size"]).copy()
     rows = np.flatnonzero(is_compressed)
-    place = find(attributes.compressed_id, catalog.entries["file_id"][target[rows]])
+    place = find(attributes.compressed_id, catalog.entries["file_id"][links.target[rows]])
     sizes[rows[place >= 0]] = attributes.uncompressed_size[place[place >= 0]]
     return sizes
 
 
-def _times(dates: I64) -> pl.Series:
+def _times(dates: NDArray[np.uint32]) -> pl.Series:
     """Dates as times; 0 means that there is none."""
     return (
-        pl.Series((dates - EPOCH_SECONDS) * 1_000_000).set(pl.Series(dates == 0), None).cast(pl.Datetime("us", "UTC"))
+        pl.Series((dates.astype(np.int64) - EPOCH_SECONDS) * 1_000_000)
+        .set(pl.Series(dates == 0), None)
+        .cast(pl.Datetime("us", "UTC"))
     )
 
 

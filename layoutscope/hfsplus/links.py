@@ -8,7 +8,7 @@ of the root folder under a name made of that number.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
@@ -19,6 +19,8 @@ from layoutscope.hfsplus.shape import node_offset
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from layoutscope.hfsplus.btree import TreeFile
     from layoutscope.hfsplus.catalog import Catalog
     from layoutscope.hfsplus.volume import Volume
@@ -54,14 +56,19 @@ class Links:
     is_private: Mask
     is_inode: Mask
 
+    def follow(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return a column of entries with each link's value taken from its target."""
+        is_followed = bool((self.is_link | self.is_directory_link).any())
+        return values[self.target] if is_followed else values
+
 
 def resolve(volume: Volume, catalog: Catalog, file: TreeFile | None) -> Links:
     """Find every link's indirect node; one that leads nowhere is reported and stands for itself."""
     entries = catalog.entries
-    is_file = ~entries["is_folder"].astype(np.bool_)
+    is_file = ~entries["is_folder"]
     is_link = is_file & (entries["finder_type"] == _TYPE.hard_link) & (entries["finder_creator"] == _CREATOR.hfs_plus)
     # The Finder's own aliases have the same type and creator: only the flag tells a directory link.
-    is_directory_link = is_file & (entries["finder_type"] == _TYPE.directory_alias) & (entries["has_link_chain"] != 0)
+    is_directory_link = is_file & (entries["finder_type"] == _TYPE.directory_alias) & entries["has_link_chain"]
     is_directory_link &= entries["finder_creator"] == _CREATOR.macs
     target = np.arange(len(is_file), dtype=np.int64)
     is_private, is_inode = np.zeros(len(is_file), np.bool_), np.zeros(len(is_file), np.bool_)
@@ -75,7 +82,7 @@ def resolve(volume: Volume, catalog: Catalog, file: TreeFile | None) -> Links:
         numbers = _numbers(catalog, inodes, prefix)
         is_inode[inodes[numbers >= 0]] = True
         rows = np.flatnonzero(links)
-        found = find(numbers, entries["special"][rows])
+        found = find(numbers, entries["special"][rows].astype(np.int64))
         target[rows[found >= 0]] = inodes[found[found >= 0]]
         _report_broken(volume, catalog, file, rows[found < 0])
     return Links(target, is_link, is_directory_link, is_private, is_inode)
@@ -84,7 +91,7 @@ def resolve(volume: Volume, catalog: Catalog, file: TreeFile | None) -> Links:
 def _private_directory(catalog: Catalog, name: str) -> tuple[I64, I64]:
     """Rows of a private directory, one at most, and of what lies in it."""
     entries = catalog.entries
-    rows = np.flatnonzero((entries["parent_id"] == ROOT_FOLDER) & (entries["is_folder"] != 0))
+    rows = np.flatnonzero((entries["parent_id"] == ROOT_FOLDER) & entries["is_folder"])
     wanted = pl.Series([name.encode(names.ENCODING)], dtype=pl.Binary)
     home = rows[(catalog.name_raw.gather(rows) == wanted).arg_true().to_numpy()[:1]]
     inside = entries["parent_id"] == entries["file_id"][home] if len(home) else np.zeros(len(catalog.name), np.bool_)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from layoutscope.walk.host import HOSTS, SOURCES, Costs, HostProfile, host_profile
 from layoutscope.walk.hosttime import HostTime, host_time
 from layoutscope.walk.orders import ORDERS, Order, host_work_us, trace
+from layoutscope.walk.records import random_records
 from layoutscope.walk.score import Score, score
 from layoutscope.walk.trace import AccessTrace
 
@@ -21,6 +22,7 @@ __all__ = [
     "host_profile",
     "host_time",
     "host_work_us",
+    "random_records",
     "score",
     "trace",
 ]

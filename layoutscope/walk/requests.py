@@ -106,8 +106,13 @@ def _cut(
     length: NDArray[np.int64],
     largest: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """Cut pieces into requests of at most `largest` bytes."""
-    count = -(-length // largest)
+    """Cut pieces where the bytes of their unit cross a multiple of `largest`."""
+    total = starts_of(length)
+    first = np.searchsorted(owner, owner)
+    at = total - total[first]
+    count = (at + length - 1) // largest - at // largest + 1
     source = np.repeat(np.arange(len(owner)), count)
-    within = (np.arange(len(source)) - starts_of(count)[source]) * largest
-    return owner[source], device[source], offset[source] + within, np.minimum(length[source] - within, largest)
+    chunk = at[source] // largest + np.arange(len(source)) - starts_of(count)[source]
+    begin = np.maximum(chunk * largest, at[source])
+    end = np.minimum((chunk + 1) * largest, (at + length)[source])
+    return owner[source], device[source], offset[source] + begin - at[source], end - begin

@@ -8,7 +8,7 @@ import pytest
 from layoutscope.apfs.reader import read_layouts
 from layoutscope.hfsplus.reader import read_layout
 from layoutscope.image import RawFile
-from layoutscope.walk import AccessTrace, host_profile, score, trace
+from layoutscope.walk import AccessTrace, host_profile, random_records, score, trace
 
 SMALL = [("aged", name) for name in ("hfsplus-20000-c00", "hfsplus-20000-c20", "apfs-20000-c00", "apfs-20000-c20")]
 FRAGMENTED = [("driver", "hfsplus-frag"), ("driver", "apfs-frag")]
@@ -118,6 +118,8 @@ def test_random_records_are_read_as_the_driver_did(layout_of, real, truth, name)
     lines = truth(f"{name}-read-random.offsets.tsv.zst").decode().splitlines()
     records = np.array([int(line.split("\t")[1]) for line in lines])
     number = file_id(layout, "large", "2.bin")
+    size = layout.entries.filter(layout.entries["file_id"] == number)["size_bytes"].item()
+    assert np.array_equal(records, random_records(size, 2000, 16384, seed=1))
     predicted = trace(layout, order="read", file_id=number, records=records, record_bytes=16384)
     assert_same_requests(real(f"{name}-read-random"), predicted)
 

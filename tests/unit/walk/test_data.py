@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutscope.walk import host_profile, trace
+from layoutscope.walk import host_profile, random_records, trace
 from layoutscope.walk.elevator import send
 from layoutscope.walk.readahead import ReadAhead, sequential_windows
 
@@ -170,3 +170,11 @@ def test_macos_reads_larger_windows(hfs_file):
     """With windows of 1 MiB the 300 KiB are one request."""
     result = trace(hfs_file.layout(), order="read", file_id=17, host=host_profile("macos"))
     assert reads(result) == [(0x1000000, 300 * KIB)]
+
+
+def test_random_records_are_whole_records_of_the_file():
+    """A file of 10 records and a half gives offsets of ten; one that is shorter than a record gives none."""
+    drawn = random_records(10 * 4096 + 2048, 500, 4096, seed=7)
+    assert set(drawn.tolist()) == {4096 * place for place in range(10)}
+    with pytest.raises(ValueError, match="no record"):
+        random_records(100, 1, 4096, seed=7)

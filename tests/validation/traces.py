@@ -1,0 +1,148 @@
+"""Predicted reads beside those of real drivers, order by order and file system by file system.
+
+``python -m tests.validation.traces`` prints the table of the README. Each trace was recorded below a Linux driver on a
+cold cache; it is compared request by request, and by blocks and pairs of consecutive first touches.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import zstandard
+
+from layoutscope.apfs.reader import read_layouts
+from layoutscope.hfsplus.reader import read_layout
+from layoutscope.image import RawFile
+from layoutscope.walk import AccessTrace, Score, score, trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from layoutscope.tables import VolumeLayout
+
+KINDS = ("stat", "nostat", "names", "paths", "copy", "read-seq", "read-seq-rewritten", "read-random")
+READ_FILES = {"read-seq": "2.bin", "read-random": "2.bin", "read-seq-rewritten": "0.bin"}
+RECORD_BYTES = 16384
+
+
+@dataclass(frozen=True)
+class Row:
+    """One trace: how much of it is predicted."""
+
+    image: str
+    kind: str
+    requests: int
+    same_requests: int
+    score: Score
+
+
+class Traces:
+    """The recorded traces and the images that they belong to."""
+
+    def __init__(self, shared: Path, image_path: Callable[[str], Path]) -> None:
+        """Take them from the folder of reference images; `image_path` gives a raw image on disk."""
+        self.folder = shared / "images" / "traces"
+        self.image_path = image_path
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        """Go through images and kinds."""
+        names = {path.name.removesuffix(".trace.zst") for path in self.folder.glob("*.trace.zst")}
+        images = sorted({name.rsplit("-stat", 1)[0] for name in names if name.endswith("-stat")})
+        yield from ((image, kind) for image in images for kind in KINDS if f"{image}-{kind}" in names)
+
+    def bytes_of(self, name: str) -> bytes:
+        """Return a decompressed file."""
+        return zstandard.ZstdDecompressor().stream_reader((self.folder / name).read_bytes()).read()
+
+    def real(self, name: str) -> AccessTrace:
+        """Return the recorded reads."""
+        pairs = np.frombuffer(self.bytes_of(f"{name}.trace.zst"), np.uint64).reshape(-1, 2).astype(np.int64)
+        return AccessTrace.from_reads(pairs[:, 0], pairs[:, 1])
+
+    def layout(self, image: str) -> VolumeLayout:
+        """Read an image."""
+        folder = "driver" if image.endswith("-frag") else "aged"
+        source = RawFile(self.image_path(f"{folder}/{image}.img"))
+        if image.startswith("hfsplus"):
+            return read_layout(source)
+        return next(layout for layout in read_layouts(source) if layout.facts.volume is not None)
+
+    def predicted(self, layout: VolumeLayout, image: str, kind: str) -> AccessTrace:
+        """Predict one trace."""
+        return trace(layout, **self._workload(layout, image, kind))
+
+    def _workload(self, layout: VolumeLayout, image: str, kind: str) -> dict[str, Any]:
+        if kind in READ_FILES:
+            offsets = {"records": self._records(image), "record_bytes": RECORD_BYTES} if kind == "read-random" else {}
+            return {"order": "read", "file_id": _file_id(layout, "large", READ_FILES[kind])} | offsets
+        if kind == "paths":
+            return {"order": "paths", "paths": self.bytes_of(f"{image}-paths.list.zst").decode().splitlines()}
+        return {"order": kind if kind in ("names", "copy") else "fts", "stat": kind != "nostat"}
+
+    def _records(self, image: str) -> np.ndarray[Any, Any]:
+        lines = self.bytes_of(f"{image}-read-random.offsets.tsv.zst").decode().splitlines()
+        return np.array([int(line.split("\t")[1]) for line in lines])
+
+    def rows(self, wanted: Callable[[str], bool] = lambda _: True) -> Iterator[Row]:
+        """Compare every trace of the images that are wanted."""
+        held: tuple[str, VolumeLayout] | None = None
+        for image, kind in self:
+            if not wanted(image):
+                continue
+            if held is None or held[0] != image:
+                held = image, self.layout(image)
+            real, here = self.real(f"{image}-{kind}"), self.predicted(held[1], image, kind)
+            yield Row(image, kind, len(real), _same(real, here), score(real, here, held[1]))
+
+
+def _file_id(layout: VolumeLayout, *names: str) -> int:
+    number = 2
+    for name in names:
+        found = layout.entries.filter((layout.entries["parent_id"] == number) & (layout.entries["name"] == name))
+        number = found["file_id"].item()
+    return number
+
+
+def _same(real: AccessTrace, here: AccessTrace) -> int:
+    """Count requests that have the same offset and length at the same place."""
+    n = min(len(real), len(here))
+    return int(
+        ((real.image_offset[:n] == here.image_offset[:n]) & (real.length_bytes[:n] == here.length_bytes[:n])).sum()
+    )
+
+
+def table(rows: list[Row]) -> str:
+    """Make the README's table: a line for each file system and order, the worst of its traces."""
+    lines = [
+        "| file system | order | traces | requests | blocks predicted | extra | pairs |",
+        "|---|---|--:|--:|--:|--:|--:|",
+    ]
+    for filesystem, label in (("hfsplus", "HFS+"), ("apfs", "APFS")):
+        for kind in KINDS:
+            own = [row for row in rows if row.image.startswith(filesystem) and row.kind == kind]
+            if own:
+                lines.append(_line(label, kind, own))
+    return "\n".join(lines)
+
+
+def _line(label: str, kind: str, rows: list[Row]) -> str:
+    shares = (
+        min(row.score.block_share for row in rows),
+        max(row.score.extra_share for row in rows),
+        min(row.score.pair_share for row in rows),
+    )
+    numbers = " | ".join(f"{share:.2%}" for share in shares)
+    return f"| {label} | {kind} | {len(rows)} | {sum(row.requests for row in rows):,} | {numbers} |"
+
+
+if __name__ == "__main__":
+    from tests.conftest import cache_dir, shared_dir
+
+    folder = shared_dir()
+    if folder is None:
+        sys.exit("the reference images (../shared) are absent")
+    print(table(list(Traces(folder, lambda name: cache_dir() / name).rows())))  # noqa: T201  # the script's purpose

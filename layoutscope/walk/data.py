@@ -8,7 +8,7 @@ import numpy as np
 
 from layoutscope.walk.cache import read_once
 from layoutscope.walk.descent import descend, turns_of
-from layoutscope.walk.directories import listed_entries, lookups, reached, way_to
+from layoutscope.walk.directories import grouped_walk, listed_entries, lookups, reached, way_to
 from layoutscope.walk.elevator import send
 from layoutscope.walk.filemap import PAGE_BYTES, file_map, pieces
 from layoutscope.walk.listing import buffers
@@ -22,6 +22,7 @@ from layoutscope.walk.trace import AccessTrace
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from layoutscope.walk.descent import Descent
     from layoutscope.walk.filemap import Pieces
     from layoutscope.walk.model import Model
     from layoutscope.walk.touches import Touches
@@ -32,27 +33,27 @@ def copy(model: Model, start_id: int) -> AccessTrace:
 
     All entries of a directory are stat'ed before its first file is read; a sub-directory is walked in its turn.
     """
-    from layoutscope.walk.directories import grouped_walk
-
     descent = listed_entries(model, descend(model.entries, start_id))
     cut = buffers(model, descent)
     walked, per_buffer = grouped_walk(model, descent, cut)
-    entries, turn = turns_of(descent, len(model.entries))
-    wanted = model.entries.is_file[entries] & (model.entries.size_bytes[entries] > 0)
-    entries, turn = entries[wanted], turn[wanted]
-    order = np.argsort(turn, kind="stable")
-    entries, turn = entries[order], turn[order]
-    _, once = np.unique(model.entries.file_id[entries], return_index=True)
-    once.sort()
-    entries, turn = entries[once], turn[once]
+    entries, turn = _files_in_turn(model, descent)
     files = file_map(model, entries)
     file, begin, end = sequential_windows(files.base, files.size_bytes, model.host.read_ahead_bytes)
     parts = pieces(files, begin, end)
     read, each = _data_touches(model, parts, model.entries.parent_id[entries][file[parts.window]])
     per_file = np.bincount(file[parts.window], minlength=len(entries)) * each
     places = _by_turn([descent.turn[cut.directory], turn], [per_buffer, per_file])
-    way = reached(model, start_id)
-    return _trace(model, concatenated([way, merged([walked, read], places)]), parts)
+    return _trace(model, concatenated([reached(model, start_id), merged([walked, read], places)]), parts)
+
+
+def _files_in_turn(model: Model, descent: Descent) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Entries of the files that have data, in the order of the walk, and their turns; each file once."""
+    entries, turn = turns_of(descent, len(model.entries))
+    wanted = np.flatnonzero(model.entries.is_file[entries] & (model.entries.size_bytes[entries] > 0))
+    wanted = wanted[np.argsort(turn[wanted], kind="stable")]
+    _, first = np.unique(model.entries.file_id[entries[wanted]], return_index=True)
+    wanted = wanted[np.sort(first)]
+    return entries[wanted], turn[wanted]
 
 
 def read(

@@ -10,22 +10,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from layoutscope.api.drive_profiles import drives as drives
     from layoutscope.api.exporting import export as export
     from layoutscope.api.inspecting import inspect as inspect
     from layoutscope.api.mapping import write_map as write_map
     from layoutscope.api.predicting import predict as predict
     from layoutscope.api.reading import read_layouts as read_layouts
+    from layoutscope.api.replaying import replay as replay
     from layoutscope.api.scanning import scan as scan
     from layoutscope.api.tracing import trace as trace
+    from layoutscope.api.tracing import write_trace as write_trace
 
 VERBS: Final = {
+    "drives": "layoutscope.api.drive_profiles",
     "export": "layoutscope.api.exporting",
     "inspect": "layoutscope.api.inspecting",
     "predict": "layoutscope.api.predicting",
     "read_layouts": "layoutscope.api.reading",
+    "replay": "layoutscope.api.replaying",
     "scan": "layoutscope.api.scanning",
     "trace": "layoutscope.api.tracing",
     "write_map": "layoutscope.api.mapping",
+    "write_trace": "layoutscope.api.tracing",
 }
 """Public functions and their modules."""
 

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.cli import export, inspect, predict, scan, trace
+from layoutscope.cli import drives, export, inspect, predict, replay, scan, trace
+from layoutscope.cli.map import map_images
 from layoutscope.cli.running import guarded
 
 app = typer.Typer(
@@ -19,8 +20,20 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for command in (scan.scan, predict.predict, trace.trace, inspect.inspect, export.export):
-    app.command()(guarded(command))
+COMMANDS = {
+    "scan": scan.scan,
+    "map": map_images,
+    "predict": predict.predict,
+    "trace": trace.trace,
+    "replay": replay.replay,
+    "drives": drives.drives,
+    "inspect": inspect.inspect,
+    "export": export.export,
+}
+"""Every command, in the order of the overview."""
+
+for name, command in COMMANDS.items():
+    app.command(name)(guarded(command))
 
 
 def show_version(*, wanted: bool) -> None:

@@ -46,7 +46,7 @@ def _volume(volume: VolumeCase) -> Iterator[RenderableType]:
     yield _host_line(volume)
     predictions = [case.prediction for case in volume.drives]
     if predictions:
-        yield prediction_table(predictions)
+        yield prediction_table(predictions, f"{walk.order}: predicted times, and the share of each cause")
         yield from prediction_notes(predictions)
     for case in volume.drives:
         yield Text()

@@ -178,12 +178,14 @@ def walk_line(walk: WalkFacts) -> Text:
     return Text(f"Enumeration ({walk.order} as on {walk.host}, cold): {reads}, layout score of its nodes {shown}")
 
 
-def prediction_table(predictions: Sequence[Prediction]) -> RenderableType:
+def prediction_table(
+    predictions: Sequence[Prediction], title: str = "Predicted enumeration, and the share of each cause"
+) -> RenderableType:
     """Show predicted times with the shares of their causes; no seeks where there is no arm."""
     names = [name for name, _ in predictions[0].causes_s]
     columns = [("Drive", False), ("Time", True), ("Interval", True), *((name.capitalize(), True) for name in names)]
     rows = [(item.drive, format_seconds(item.seconds), _interval(item), *_causes(item)) for item in predictions]
-    return plain_table("Predicted enumeration, and the share of each cause", columns, rows, gap=1)
+    return plain_table(title, columns, rows, gap=1)
 
 
 def _interval(item: Prediction) -> str:

@@ -1,0 +1,134 @@
+"""``drives``: the profiles, what is known of each, how they compare, and new ones from measurements."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.drive import DriveProfile, list_profiles, load_profile, service
+from layoutscope.drive.fit import fit_latency, fit_rate, from_datasheet, from_fio, profile_text
+from layoutscope.errors import UsageError
+from layoutscope.report.drives import DriveFacts
+from layoutscope.walk.trace import AccessTrace
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+RANDOM_READS: Final = 2_000
+"""Reads of the sample that latencies are taken from."""
+
+SAMPLE_BYTES: Final = 4096
+SEQUENTIAL_BYTES: Final = 64 << 20
+LARGE_READ_BYTES: Final = 1 << 20
+
+
+def drives(names: Sequence[str] = ()) -> tuple[DriveFacts, ...]:
+    """Describe drive profiles.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Profiles or TOML files; all that come with the package without any.
+
+    Returns
+    -------
+    tuple of DriveFacts
+        What is known of each, and what it makes of random and of sequential reads.
+
+    Raises
+    ------
+    UsageError
+        If there is no such profile.
+    """
+    return tuple(describe(load_profile(name)) for name in (names or list_profiles()))
+
+
+def describe(profile: DriveProfile) -> DriveFacts:
+    """Describe one profile; latencies are those of its own simulation."""
+    latencies = service(random_reads(profile), profile, phases=1).reads_ms.service_ms
+    sequential = service(sequential_reads(), profile, phases=1)
+    return DriveFacts(
+        profile=profile,
+        random_ms=tuple(float(np.percentile(latencies, p)) for p in (50, 90, 99)),
+        sequential_mb_s=SEQUENTIAL_BYTES / 1e6 / sequential.seconds,
+        latencies_ms=latencies,
+    )
+
+
+def random_reads(profile: DriveProfile) -> AccessTrace:
+    """Make uniform random reads of 4 KiB over the whole drive, the same every time."""
+    blocks = np.random.default_rng(0).integers(0, profile.capacity_bytes // SAMPLE_BYTES, RANDOM_READS)
+    return AccessTrace.from_reads(blocks * SAMPLE_BYTES, np.full(RANDOM_READS, SAMPLE_BYTES))
+
+
+def sequential_reads() -> AccessTrace:
+    """Make large reads one behind the other from the start of the drive."""
+    starts = np.arange(0, SEQUENTIAL_BYTES, LARGE_READ_BYTES)
+    return AccessTrace.from_reads(starts, np.full(len(starts), LARGE_READ_BYTES))
+
+
+def fit(
+    name: str,
+    *,
+    base: str = "generic-7200",
+    figures: Mapping[str, float] | None = None,
+    fio: Path | None = None,
+    random_ms: float | None = None,
+    rate_mb_s: float | None = None,
+    source: str = "measured by the user",
+) -> str:
+    """Make a profile from a datasheet, from fio, or from a latency and a rate.
+
+    Parameters
+    ----------
+    name : str
+        Of the new profile.
+    base : str
+        Profile from which everything is taken that is not told.
+    figures : mapping of str to float, optional
+        Numbers of a datasheet, by the names of :data:`layoutscope.drive.FIGURES`; then `base` is left aside.
+    fio : Path, optional
+        Output of ``fio --output-format=json``.
+    random_ms : float, optional
+        Median of random reads of 4 KiB, such as ioping tells.
+    rate_mb_s : float, optional
+        Sequential rate, such as dd tells.
+    source : str
+        Where the numbers come from.
+
+    Returns
+    -------
+    str
+        The profile's TOML text.
+
+    Raises
+    ------
+    UsageError
+        If nothing is told, or what is told does not make a drive.
+    """
+    if figures:
+        return profile_text(from_datasheet(name, title=name, source=source, **figures))
+    profile = replace(load_profile(base), name=name)
+    if fio is not None:
+        profile = from_fio(_report(fio), profile, name=name)
+    if random_ms is not None:
+        profile = fit_latency(profile, random_ms, source=source)
+    if rate_mb_s is not None:
+        profile = fit_rate(profile, rate_mb_s, source=source)
+    if fio is None and random_ms is None and rate_mb_s is None:
+        raise UsageError("nothing to fit to; give figures of a datasheet, --fio, --random-ms or --rate-mb-s")
+    return profile_text(profile)
+
+
+def _report(path: Path) -> Mapping[str, Any]:
+    try:
+        report = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: is no JSON report of fio") from error
+    if not isinstance(report, dict):
+        raise UsageError(f"{path}: is no JSON report of fio")
+    return report

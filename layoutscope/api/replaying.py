@@ -1,0 +1,75 @@
+"""``replay``: what drives make of somebody's real trace, and how well a prediction meets it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from layoutscope.api.predicting import DEFAULT_DRIVES, prediction
+from layoutscope.api.reading import opened
+from layoutscope.api.tracing import only_volume
+from layoutscope.api.workloads import Workload, checked, walk
+from layoutscope.drive import load_profile, service
+from layoutscope.drive.replay import read_trace
+from layoutscope.report.replay import ReplayResult
+from layoutscope.walk.score import score
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+    from pathlib import Path
+    from typing import Unpack
+
+    from layoutscope.api.options import ReadOptions
+
+
+def replay(
+    trace: Path,
+    *,
+    drives: Sequence[str] | None = None,
+    against: str | os.PathLike[str] | None = None,
+    workload: Workload | None = None,
+    form: str = "",
+    start_offset_bytes: int = 0,
+    **options: Unpack[ReadOptions],
+) -> ReplayResult:
+    """Compute the service time of a trace, and hold a prediction against it.
+
+    Parameters
+    ----------
+    trace : Path
+        CSV, an iolog of fio, blkparse or ``fs_usage`` text, or pairs of 64-bit numbers; compressed too.
+    drives : sequence of str, optional
+        Profiles or TOML files.
+    against : path, optional
+        The image that was read; its prediction is scored.
+    workload : Workload, optional
+        What was done on it.
+    form : str
+        Format of the trace, where its content does not tell.
+    start_offset_bytes : int
+        Where the traced disk lies on the drive.
+    **options
+        See :class:`~layoutscope.api.options.ReadOptions`; for the image.
+
+    Raises
+    ------
+    UsageError
+        If the trace cannot be read, or something is unknown.
+    LayoutscopeError
+        If the image cannot be read.
+    """
+    real = read_trace(trace, form=form)
+    profiles = [load_profile(name) for name in (DEFAULT_DRIVES if drives is None else drives)]
+    times = tuple(
+        prediction(service(real, profile, start_offset_bytes=start_offset_bytes), profile) for profile in profiles
+    )
+    if against is None:
+        return ReplayResult(str(trace), len(real), int(real.length_bytes.sum()), times)
+    with opened(against, **options) as image:
+        layout = only_volume(image.layouts)
+    predicted = walk(layout, checked(workload or {}))
+    expected = tuple(
+        prediction(service(predicted, profile, start_offset_bytes=start_offset_bytes), profile) for profile in profiles
+    )
+    agreement = score(real, predicted, layout)
+    return ReplayResult(str(trace), len(real), int(real.length_bytes.sum()), times, expected, agreement)

@@ -1,0 +1,35 @@
+"""``layoutscope map``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from layoutscope.api.options import ReadOptions
+from layoutscope.cli.options import Drives, Force, Host, reads_image
+
+Images = Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="One or more images, shown on one scale.")]
+Page = Annotated[Path, typer.Option("-o", "--output", metavar="FILE.html", help="Where to.")]
+
+
+@reads_image
+def map_images(
+    images: Images,
+    *,
+    options: ReadOptions,
+    output: Page,
+    drive: Drives = None,
+    host: Host = "linux",
+    force: Force = False,
+) -> int:
+    """Write an interactive map of images, side by side on one scale: one page that needs no network."""
+    from layoutscope.api.mapping import write_map
+    from layoutscope.api.outputs import check_output
+    from layoutscope.api.scanning import scan
+
+    check_output(output, force=force)
+    results = [scan(image, drives=drive, host=host, **options) for image in images]
+    write_map(results, output, names=options["names"], force=force)
+    return max(result.exit_code for result in results)

@@ -1,0 +1,52 @@
+"""``layoutscope replay``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from layoutscope.api.options import ReadOptions
+from layoutscope.cli import workloads
+from layoutscope.cli.options import AsJson, Drives, Host, byte_count, reads_image
+
+Trace = Annotated[Path, typer.Argument(metavar="TRACE", help="CSV, fio iolog, blkparse or fs_usage text, or pairs.")]
+Against = Annotated[Path | None, typer.Option(metavar="IMAGE", help="The image that was read: scores the prediction.")]
+Form = Annotated[str, typer.Option("--format", metavar="NAME", help="csv, fio, blkparse, fs_usage or pairs.")]
+
+
+@reads_image
+def replay(
+    trace: Trace,
+    *,
+    options: ReadOptions,
+    drive: Drives = None,
+    against: Against = None,
+    form: Form = "",
+    order: workloads.Order = "fts",
+    host: Host = "linux",
+    start: workloads.Start = None,
+    no_stat: workloads.NoStat = False,
+    starts_at: Annotated[str, typer.Option(metavar="BYTES", help="Where the traced disk lies on the drive.")] = "0",
+    as_json: AsJson = False,
+) -> None:
+    """Compute what drives make of a real trace, and score a prediction against it."""
+    from layoutscope.api.replaying import replay as run
+    from layoutscope.report.replay import print_replay, replay_json
+    from layoutscope.report.text import make_console
+
+    result = run(
+        trace,
+        drives=drive,
+        against=against,
+        workload={"order": order, "host": host, "start": start, "stat": not no_stat},
+        form=form,
+        start_offset_bytes=byte_count(starts_at) or 0,
+        **options,
+    )
+    if as_json:
+        sys.stdout.write(replay_json(result) + "\n")
+    else:
+        print_replay(result, make_console(sys.stdout))

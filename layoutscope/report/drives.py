@@ -1,0 +1,111 @@
+"""Drive profiles as text and JSON: a list, one with the source of every number, several side by side."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from layoutscope.report.escape import escape_text
+from layoutscope.report.figures import NOTHING
+from layoutscope.report.grid import plain_table
+from layoutscope.report.text import print_parts
+from layoutscope.units import format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+    from rich.console import Console, RenderableType
+
+    from layoutscope.drive import DriveProfile
+
+
+@dataclass(frozen=True, slots=True)
+class DriveFacts:
+    """A profile and what its simulation makes of simple reads.
+
+    Attributes
+    ----------
+    profile : DriveProfile
+        The numbers and their sources.
+    random_ms : tuple of float
+        Median, 90th and 99th percentile of random reads of 4 KiB over the whole drive, one at a time.
+    sequential_mb_s : float
+        Rate of large sequential reads at the start of the drive, 10^6 bytes a second.
+    latencies_ms : (n,) float64 array
+        The random reads themselves.
+    """
+
+    profile: DriveProfile
+    random_ms: tuple[float, ...]
+    sequential_mb_s: float
+    latencies_ms: NDArray[np.float64]
+
+
+def print_drives(drives: Sequence[DriveFacts], console: Console) -> None:
+    """Print a list of several drives; of one all numbers with their sources."""
+    print_parts(_one(drives[0]) if len(drives) == 1 else _many(drives), console)
+
+
+def _many(drives: Sequence[DriveFacts]) -> Iterator[RenderableType]:
+    columns = [("Drive", False), ("Random 4K", True), ("p99", True), ("MB/s", True), ("What it is", False)]
+    rows = [
+        (
+            item.profile.name,
+            format_seconds(item.random_ms[0] / 1000),
+            format_seconds(item.random_ms[2] / 1000),
+            f"{item.sequential_mb_s:,.0f}",
+            escape_text(item.profile.title),
+        )
+        for item in drives
+    ]
+    yield plain_table("Drive profiles", columns, rows)
+
+
+def _one(item: DriveFacts) -> Iterator[RenderableType]:
+    profile = item.profile
+    yield Text(f"{profile.name}: {escape_text(profile.title)}", style="bold")
+    yield Text(f"{profile.kind}, {format_bytes(profile.capacity_bytes)}, geometry: {profile.geometry}")
+    if profile.note:
+        yield Text(escape_text(profile.note))
+    median, p90, p99 = (format_seconds(value / 1000) for value in item.random_ms)
+    yield Text(f"random reads of 4 KiB, one at a time: median {median}, p90 {p90}, p99 {p99}")
+    yield Text(f"sequential reads at its start: {item.sequential_mb_s:,.0f} MB/s")
+    columns = [("Figure", False), ("Value", False), ("Kind", False), ("Source", False)]
+    rows = [(name, _short(each.value), each.kind, escape_text(each.source)) for name, each in profile.figures.items()]
+    yield plain_table("Figures", columns, rows)
+    for member in profile.members:
+        yield Text(f"member: {member.name}")
+
+
+def _short(value: object) -> str:
+    text = escape_text(f"{value:,}" if isinstance(value, int) else str(value))
+    return text if len(text) <= 32 else f"{text[:29]}..."
+
+
+def drives_json(drives: Sequence[DriveFacts]) -> str:
+    """Write profiles as JSON text."""
+    return json.dumps({"schema": "layoutscope.drives/1", "drives": [_document(item) for item in drives]}, indent=2)
+
+
+def _document(item: DriveFacts) -> dict[str, Any]:
+    profile = item.profile
+    return {
+        "name": profile.name,
+        "title": profile.title,
+        "kind": profile.kind,
+        "geometry": profile.geometry,
+        "capacity_bytes": profile.capacity_bytes,
+        "random_4k_ms": dict(zip(("p50", "p90", "p99"), item.random_ms, strict=True)),
+        "sequential_mb_s": item.sequential_mb_s,
+        "figures": {
+            name: {"value": each.value, "kind": each.kind, "source": each.source}
+            for name, each in profile.figures.items()
+        },
+        "members": [member.name for member in profile.members],
+        "note": profile.note or NOTHING,
+    }

@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from layoutscope.walk.touches import Touches
 
 
-def metadata_reads(model: Model, needed: Touches, *, warm: bool = False, passes: int = 1) -> AccessTrace:
+def metadata_reads(
+    model: Model,
+    needed: Touches,
+    *,
+    warm: bool = False,
+    passes: int = 1,
+    thread: NDArray[np.uint16] | None = None,
+) -> AccessTrace:
     """Apply the host's cache to touches of metadata.
 
     Parameters
@@ -33,6 +40,8 @@ def metadata_reads(model: Model, needed: Touches, *, warm: bool = False, passes:
         Whether an uncounted pass has filled the cache before.
     passes : int
         How often the workload is done.
+    thread : uint16 array, optional
+        The thread that makes each touch; the first one without it.
     """
     known = mounted(model)
     whole = concatenated([needed] * (passes + warm))
@@ -42,11 +51,16 @@ def metadata_reads(model: Model, needed: Touches, *, warm: bool = False, passes:
     else:
         reads, think_us, place = read_limited(whole, model.nodes, known, model.host.cache_bytes)
     counted = place >= skipped
-    return trace_of_nodes(model, reads[counted], think_us[counted], known)
+    issuer = np.zeros(len(needed), np.uint16) if thread is None else thread
+    return trace_of_nodes(model, reads[counted], think_us[counted], known, issuer[place[counted] % max(len(needed), 1)])
 
 
 def trace_of_nodes(
-    model: Model, reads: Touches, think_us: NDArray[np.float64], known: NDArray[np.int32]
+    model: Model,
+    reads: Touches,
+    think_us: NDArray[np.float64],
+    known: NDArray[np.int32],
+    issuer: NDArray[np.uint16],
 ) -> AccessTrace:
     """Turn reads of nodes into requests; a page that several nodes share is read with the first of them."""
     made = requests(model.layout, model.nodes, model.host)
@@ -55,6 +69,7 @@ def trace_of_nodes(
         first = first_places(unit, len(made.start) - 1)
         first = first[~np.isin(unit[first], made.unit[known])]
         unit, reads, think_us = unit[first], reads[first], np.diff(np.cumsum(think_us)[first], prepend=0.0)
+        issuer = issuer[first]
     place, source = made.of(unit)
     begins = np.ones(len(source), bool)
     begins[1:] = source[1:] != source[:-1]
@@ -65,7 +80,7 @@ def trace_of_nodes(
         cause=reads.cause[source],
         tree=model.nodes.tree[reads.node[source]],
         directory_id=reads.directory_id[source],
-        issuer=np.zeros(len(place), np.uint16),
+        issuer=issuer[source],
         think_us=np.where(begins, think_us[source] + model.costs.node_us, 0.0),
         causes=CAUSES,
         trees=(*model.nodes.trees, "data"),

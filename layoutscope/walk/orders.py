@@ -96,6 +96,9 @@ def trace(  # noqa: PLR0913  # an order has as many arguments as workloads diffe
         return copy(model, start) if order == "copy" else read(model, _needed(file_id, order), records, record_bytes)
     if order == "searchfs" and model.is_hfsplus:
         return scans.all_nodes(model)
+    if order == "paths":
+        needed, thread = path_touches(model, _needed(paths, order), int(directories.ROOT_ID))
+        return metadata_reads(model, needed, warm=warm, passes=passes, thread=thread)
     needed = needed_touches(model, order, start, stat=stat, paths=paths)
     return metadata_reads(model, needed, warm=warm, passes=passes)
 
@@ -123,7 +126,7 @@ def host_work_us(
 def needed_touches(model: Model, order: str, start: int, *, stat: bool, paths: Sequence[str] | None) -> Touches:
     """Return the leaves that an order needs, before any cache."""
     if order == "paths":
-        return path_touches(model, _needed(paths, order), int(directories.ROOT_ID))
+        return path_touches(model, _needed(paths, order), int(directories.ROOT_ID))[0]
     if order in ("catalog", "searchfs"):
         return scans.leaves(model)
     return concatenated([directories.reached(model, start), _walk(model, order, start, stat=stat)])

@@ -226,3 +226,11 @@ def test_backward_listing_looks_behind_a_leaf_that_starts_with_the_directory(apf
     apfs_plan.entries[1]["inode_node_row"] = 4
     result = trace(apfs_plan.layout(), order="names")
     assert rows_read(result) == [2, 6, 5]
+
+
+def test_threads_take_slices_of_the_list_in_step(hfs_plan):
+    """Two threads, lists [b, b] and [a/x, a]: b (4) by the first, then a (3) and x (5) by the second."""
+    host = host_profile("linux", threads=2)
+    result = trace(hfs_plan.layout(), order="paths", paths=["b", "b", "a/x", "a"], host=host)
+    assert rows_read(result) == [4, 3, 5]
+    assert result.issuer.tolist() == [0, 0, 1, 1, 1, 1]

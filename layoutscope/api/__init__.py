@@ -10,7 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from layoutscope.api.comparing import compare as compare
     from layoutscope.api.drive_profiles import drives as drives
+    from layoutscope.api.drive_profiles import fit as fit
     from layoutscope.api.exporting import export as export
     from layoutscope.api.inspecting import inspect as inspect
     from layoutscope.api.mapping import write_map as write_map
@@ -18,18 +20,24 @@ if TYPE_CHECKING:
     from layoutscope.api.reading import read_layouts as read_layouts
     from layoutscope.api.replaying import replay as replay
     from layoutscope.api.scanning import scan as scan
+    from layoutscope.api.states import checkpoints as checkpoints
     from layoutscope.api.tracing import trace as trace
     from layoutscope.api.tracing import write_trace as write_trace
+    from layoutscope.api.verifying import verify as verify
 
 VERBS: Final = {
+    "checkpoints": "layoutscope.api.states",
+    "compare": "layoutscope.api.comparing",
     "drives": "layoutscope.api.drive_profiles",
     "export": "layoutscope.api.exporting",
+    "fit": "layoutscope.api.drive_profiles",
     "inspect": "layoutscope.api.inspecting",
     "predict": "layoutscope.api.predicting",
     "read_layouts": "layoutscope.api.reading",
     "replay": "layoutscope.api.replaying",
     "scan": "layoutscope.api.scanning",
     "trace": "layoutscope.api.tracing",
+    "verify": "layoutscope.api.verifying",
     "write_map": "layoutscope.api.mapping",
     "write_trace": "layoutscope.api.tracing",
 }

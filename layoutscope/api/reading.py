@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from layoutscope.containers import open_image
 from layoutscope.errors import FormatError
 from layoutscope.findings import Finding, from_error
-from layoutscope.image import open_image
 from layoutscope.partition import choose, find_volumes, select_name
 from layoutscope.report.result import ImageFacts
 
@@ -125,7 +125,7 @@ def _read_one(source: Source, candidate: VolumeCandidate, number: int, options: 
         decoder=decoder,
         stack=candidate.stack,
         first_volume=number,
-        second=_second(source),
+        second=second_half(source),
         xid=options.get("xid"),
         snapshot=options.get("snapshot"),
         password=options.get("password"),
@@ -133,7 +133,7 @@ def _read_one(source: Source, candidate: VolumeCandidate, number: int, options: 
     return read_container(source, image_offset=candidate.image_offset, options=chosen)
 
 
-def _second(source: Source) -> tuple[Source, int] | None:
+def second_half(source: Source) -> tuple[Source, int] | None:
     """Find the container's half on the other image of a Fusion set."""
     if source.second is None:
         return None

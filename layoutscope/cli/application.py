@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.cli import drives, export, inspect, predict, replay, scan, trace
+from layoutscope.cli import checkpoints, compare, drives, export, inspect, predict, replay, scan, trace, verify
 from layoutscope.cli.map import map_images
 from layoutscope.cli.running import guarded
 
@@ -26,9 +26,12 @@ COMMANDS = {
     "predict": predict.predict,
     "trace": trace.trace,
     "replay": replay.replay,
+    "compare": compare.compare,
     "drives": drives.drives,
     "inspect": inspect.inspect,
     "export": export.export,
+    "checkpoints": checkpoints.checkpoints,
+    "verify": verify.verify,
 }
 """Every command, in the order of the overview."""
 

@@ -81,11 +81,16 @@ def _agreement(found: Score) -> Iterator[RenderableType]:
 def _side_by_side(result: ReplayResult) -> RenderableType:
     columns = [("Drive", False), ("Real trace", True), ("Predicted", True), ("Predicted / real", True)]
     rows = [
-        (real.drive, format_seconds(real.seconds), format_seconds(made.seconds), f"{made.seconds / real.seconds:.3f}")
+        (real.drive, format_seconds(served(real)), format_seconds(served(made)), f"{served(made) / served(real):.3f}")
         for real, made in zip(result.times, result.expected, strict=True)
-        if real.seconds
+        if served(real)
     ]
-    return plain_table("Both on the same drives", columns, rows)
+    return plain_table("Service time of both on the same drives, without the host's", columns, rows)
+
+
+def served(item: Prediction) -> float:
+    """Return the seconds of the drive alone; a trace may not tell those of its host."""
+    return sum(seconds for name, seconds in item.causes_s if name != "host")
 
 
 def replay_document(result: ReplayResult) -> dict[str, Any]:

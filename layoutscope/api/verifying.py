@@ -1,0 +1,77 @@
+"""``verify``: both decoders on the whole image; what was described once and read twice must be the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from layoutscope.api.owners import volume_name
+from layoutscope.api.reading import opened
+from layoutscope.report.verification import TableVerdict, Verification
+from layoutscope.tables import TABLES
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+    from typing import Unpack
+
+    from layoutscope.api.options import ReadOptions
+    from layoutscope.tables import VolumeLayout
+
+MOST_DIFFERENCES: Final = 5
+"""Rows of a column that are shown."""
+
+
+def verify(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Verification:
+    """Read an image with both decoders and compare their tables row by row.
+
+    Parameters
+    ----------
+    path : path
+        The image.
+    **options
+        See :class:`~layoutscope.api.options.ReadOptions`; the decoder is not among them.
+
+    Raises
+    ------
+    LayoutscopeError
+        If the image cannot be read.
+    """
+    in_bulk: ReadOptions = {**options, "decoder": "bulk"}
+    one_by_one: ReadOptions = {**options, "decoder": "grammar"}
+    with opened(path, **in_bulk) as image:
+        name, bulk = image.source.name, image.layouts
+    with opened(path, **one_by_one) as image:
+        grammar = image.layouts
+    verdicts = [verdict for pair in zip(bulk, grammar, strict=False) for verdict in compare_layouts(*pair)]
+    if len(bulk) != len(grammar):
+        found = f"{len(bulk)} volumes in bulk, {len(grammar)} through the grammars"
+        verdicts.append(TableVerdict("image", "volumes", len(bulk), (found,)))
+    return Verification(name, tuple(verdicts))
+
+
+def compare_layouts(bulk: VolumeLayout, grammar: VolumeLayout) -> Iterator[TableVerdict]:
+    """Compare every table of two layouts."""
+    for table in TABLES:
+        first, second = bulk.table(table), grammar.table(table)
+        yield TableVerdict(volume_name(bulk), table, first.height, tuple(differences(first, second)))
+    same = bulk.facts == grammar.facts
+    yield TableVerdict(volume_name(bulk), "facts", 1, () if same else ("the facts differ",))
+
+
+def differences(first: pl.DataFrame, second: pl.DataFrame) -> Iterator[str]:
+    """Say what differs between two frames of the same schema, column by column."""
+    if first.height != second.height:
+        yield f"{first.height:,} rows in bulk, {second.height:,} through the grammars"
+        return
+    for name in first.columns:
+        one, other = (_comparable(frame[name]) for frame in (first, second))
+        rows = one.ne_missing(other).arg_true()
+        if len(rows):
+            places = ", ".join(map(str, rows.head(MOST_DIFFERENCES).to_list()))
+            yield f"column {name}: {len(rows):,} rows, the first {places}"
+
+
+def _comparable(column: pl.Series) -> pl.Series:
+    return column.cast(pl.String) if column.dtype == pl.Categorical else column

@@ -1,0 +1,30 @@
+"""``layoutscope compare``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from layoutscope.api.options import ReadOptions
+from layoutscope.cli.options import AsJson, Drives, Host, reads_image
+
+Images = Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Two or more images.")]
+
+
+@reads_image
+def compare(
+    images: Images, *, options: ReadOptions, drive: Drives = None, host: Host = "linux", as_json: AsJson = False
+) -> None:
+    """Compare file systems, ages or disks: metrics and predictions side by side, and what explains the difference."""
+    from layoutscope.api.comparing import compare as run
+    from layoutscope.report.comparison import comparison_json, print_comparison
+    from layoutscope.report.text import make_console
+
+    found = run(images, drives=drive, host=host, **options)
+    if as_json:
+        sys.stdout.write(comparison_json(found) + "\n")
+    else:
+        print_comparison(found, make_console(sys.stdout))

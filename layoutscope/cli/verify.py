@@ -1,0 +1,23 @@
+"""``layoutscope verify``."""
+
+from __future__ import annotations
+
+import sys
+
+from layoutscope.api.options import ReadOptions
+from layoutscope.cli.options import AsJson, Image, reads_image
+
+
+@reads_image
+def verify(image: Image, *, options: ReadOptions, as_json: AsJson = False) -> int:
+    """Read an image with both decoders, in bulk and through the grammars, and list what differs."""
+    from layoutscope.api.verifying import verify as run
+    from layoutscope.report.text import make_console
+    from layoutscope.report.verification import print_verification, verification_json
+
+    found = run(image, **options)
+    if as_json:
+        sys.stdout.write(verification_json(found) + "\n")
+    else:
+        print_verification(found, make_console(sys.stdout))
+    return found.exit_code

@@ -27,6 +27,7 @@ _MODULES = {
     'HfsplusJournal': 'hfsplus_journal',
     'HfsplusVolume': 'hfsplus_volume',
     'Mbr': 'mbr',
+    'Udif': 'udif',
 }
 __all__ = list(_MODULES)
 

@@ -22,6 +22,7 @@ from .hfsplus_hotfiles import HfsplusHotfiles as HfsplusHotfiles
 from .hfsplus_journal import HfsplusJournal as HfsplusJournal
 from .hfsplus_volume import HfsplusVolume as HfsplusVolume
 from .mbr import Mbr as Mbr
+from .udif import Udif as Udif
 
 __all__ = [
     'ApfsBtree',
@@ -47,4 +48,5 @@ __all__ = [
     'HfsplusJournal',
     'HfsplusVolume',
     'Mbr',
+    'Udif',
 ]

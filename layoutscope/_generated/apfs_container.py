@@ -541,6 +541,15 @@ class ApfsContainer(KaitaiStruct):
             return getattr(self, '_m_is_fusion', None)
 
         @property
+        def is_fusion_main(self):
+            """Whether this is the main device of a Fusion set."""
+            if hasattr(self, '_m_is_fusion_main'):
+                return self._m_is_fusion_main
+
+            self._m_is_fusion_main = KaitaiStream.byte_array_index(self.fusion_uuid, 0) & 128 != 0
+            return getattr(self, '_m_is_fusion_main', None)
+
+        @property
         def is_version1(self):
             if hasattr(self, '_m_is_version1'):
                 return self._m_is_version1

@@ -41,7 +41,6 @@ SIGNATURES: Final = (
         advice="decrypt it on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW",
     ),
     Signature("encrypted Apple disk image", b"cdsaencr", None, 504, advice="decrypt it on a Mac with: hdiutil convert"),
-    Signature("Apple disk image (UDIF, .dmg)", b"koly", None, 0, advice=_HDIUTIL),
     Signature("Apple sparse image (.sparseimage)", b"sprs", advice=_HDIUTIL),
     Signature("QEMU image (qcow2)", b"QFI\xfb", advice=_QEMU),
     Signature("VMware disk (vmdk)", b"KDMV", advice=_QEMU),
@@ -124,3 +123,9 @@ def is_text(head: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return bool(text) and all(character.isprintable() or character.isspace() for character in text)
+
+
+def has_udif_trailer(source: Source) -> bool:
+    """Whether the file ends as an Apple disk image does, which :mod:`layoutscope.containers` reads."""
+    at = source.size_bytes - TRAILER_BYTES
+    return at >= 0 and source.read(at, 4) == b"koly"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from layoutscope.errors import ImageError, LayoutscopeError, UnsupportedError
 from layoutscope.image import compressed
-from layoutscope.image.containers import HEAD_BYTES, refuse_containers
+from layoutscope.image.containers import HEAD_BYTES, has_udif_trailer, refuse_containers
 from layoutscope.image.raw import RawFile
 from layoutscope.image.split import SplitFile, find_parts
 
@@ -126,7 +126,7 @@ def _refuse_empty(source: Source) -> None:
 def _decompressed(source: Source, cache_dir: Path | None, progress: Progress | None) -> Source:
     """Return the image inside if the file is compressed, otherwise the file."""
     way = compressed.identify(source.read(0, min(HEAD_BYTES, source.size_bytes)))
-    if way is None:
+    if way is None or has_udif_trailer(source):  # a disk image may begin with a compressed piece
         return source
     from layoutscope.image.unpack import unpack
 

@@ -1,0 +1,242 @@
+"""Apple disk images (UDIF, ``.dmg``), read in place.
+
+The property list in the image names block maps; each maps runs of sectors to pieces of the file. Pieces are
+decompressed when they are read, the last ones are kept.
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import plistlib
+import zlib
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from xml.parsers.expat import ExpatError
+
+import numpy as np
+
+from layoutscope.containers import adc
+from layoutscope.errors import FormatError, ImageError, UnsupportedError
+from layoutscope.image import Source
+from layoutscope.ondisk import bulk, grammar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+SECTOR_BYTES: Final = 512
+MAX_PLIST_BYTES: Final = 256 * 1024**2
+MAX_PIECE_BYTES: Final = 64 * 1024**2
+"""hdiutil makes pieces of at most 1 MiB of disk; a larger one that is compressed is refused as a bomb."""
+
+KEPT_PIECES: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Runs of sectors in address order; all arrays have shape (n,).
+
+    Attributes
+    ----------
+    start, stop : int64 arrays
+        Bytes of the disk inside.
+    storage : uint32 array
+        How the piece is stored.
+    stored_offset, stored_length : int64 arrays
+        Where it lies in the file.
+    """
+
+    start: NDArray[np.int64]
+    stop: NDArray[np.int64]
+    storage: NDArray[np.uint32]
+    stored_offset: NDArray[np.int64]
+    stored_length: NDArray[np.int64]
+
+
+def open_udif(source: Source) -> Source:
+    """Open the disk inside of a disk image.
+
+    Raises
+    ------
+    FormatError
+        If trailer, property list or block maps contradict the format.
+    UnsupportedError
+        If it is in several segments, or has no property list.
+    """
+    at = source.size_bytes - bulk.size("udif.trailer")
+    trailer = grammar.parse(
+        grammar.Udif.Trailer, source.read(at, source.size_bytes - at), structure="disk image trailer", image_offset=at
+    )
+    if trailer.num_segments > 1:
+        raise UnsupportedError(
+            f"{source.name}: is a disk image in {trailer.num_segments} segments", code="dmg-segments",
+            advice="join them on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW",
+        )  # fmt: skip
+    return UdifSource(source, _pieces(source, trailer, at), trailer.size_bytes)
+
+
+def _pieces(source: Source, trailer: Any, trailer_offset: int) -> Pieces:
+    maps = _block_maps(source, trailer, trailer_offset)
+    parts = [_map_pieces(data, trailer, trailer_offset) for data in maps]
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [np.empty(0, np.int64)] * 5
+    order = np.argsort(columns[0], kind="stable")
+    start, stop, storage, offset, length = (column[order] for column in columns)
+    if (stop[:-1] > start[1:]).any():
+        raise FormatError("pieces overlap", structure="disk image block map", image_offset=trailer.plist_offset)
+    if len(stop) and stop[-1] > trailer.size_bytes:
+        raise FormatError(
+            "pieces leave the disk", structure="disk image block map", image_offset=trailer.plist_offset,
+            expected=f"an end at or before byte {trailer.size_bytes:,}", found=f"{int(stop[-1]):,}",
+        )  # fmt: skip
+    return Pieces(start, stop, storage.astype(np.uint32), offset, length)
+
+
+def _block_maps(source: Source, trailer: Any, trailer_offset: int) -> list[bytes]:
+    """Read the property list's block maps."""
+    if not trailer.plist_length:
+        raise UnsupportedError(f"{source.name}: its block maps lie in a resource fork", code="dmg-resource-fork")
+    if trailer.plist_length > min(MAX_PLIST_BYTES, source.size_bytes):
+        raise FormatError(
+            "the property list is longer than the file", structure="disk image trailer", image_offset=trailer_offset
+        )
+    text = source.read(trailer.plist_offset, trailer.plist_length)
+    try:
+        entries = plistlib.loads(text, fmt=plistlib.FMT_XML)["resource-fork"]["blkx"]
+        return [bytes(entry["Data"]) for entry in entries]
+    except (
+        plistlib.InvalidFileException,
+        ExpatError,
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        IndexError,
+    ) as error:
+        raise FormatError(
+            f"cannot be read: {error}", structure="disk image property list", image_offset=trailer.plist_offset
+        ) from error
+
+
+def _map_pieces(data: bytes, trailer: Any, trailer_offset: int) -> tuple[NDArray[np.int64], ...]:
+    """Decode one block map into columns of pieces that hold sectors."""
+    where = trailer.plist_offset
+    head = grammar.parse(grammar.Udif.BlockMap, data, structure="disk image block map", image_offset=where)
+    first, width = bulk.size("udif.block_map"), bulk.size("udif.piece")
+    if head.num_entries > (len(data) - first) // width:
+        raise FormatError("has more entries than room", structure="disk image block map", image_offset=where)
+    buffer = np.frombuffer(data, np.uint8)
+    rows = bulk.records("udif.piece", buffer, first + width * np.arange(head.num_entries))
+    storage = rows["storage"].astype(np.int64)
+    sector, count = rows["start_sector"], rows["num_sectors"]
+    kinds = grammar.Udif.Storage
+    holds = ~np.isin(storage, [int(kinds.comment), int(kinds.terminator)]) & (count > 0)
+    limit = trailer.num_sectors
+    if head.start_sector > limit or (sector[holds] > limit).any() or (count[holds] > limit).any():
+        raise FormatError("pieces leave the disk", structure="disk image block map", image_offset=where)
+    if (rows["stored_offset"][holds] >= 2**62).any() or (rows["stored_length"][holds] >= 2**62).any():
+        raise FormatError("pieces leave the file", structure="disk image block map", image_offset=trailer_offset)
+    start = (sector[holds].astype(np.int64) + head.start_sector) * SECTOR_BYTES
+    base = trailer.data_fork_offset + head.data_offset
+    return (
+        start,
+        start + count[holds].astype(np.int64) * SECTOR_BYTES,
+        storage[holds],
+        rows["stored_offset"][holds].astype(np.int64) + base,
+        rows["stored_length"][holds].astype(np.int64),
+    )
+
+
+class UdifSource(Source):
+    """The disk inside of a disk image; what no piece covers reads as zeros."""
+
+    def __init__(self, source: Source, pieces: Pieces, size_bytes: int) -> None:
+        self._source = source
+        self._pieces = pieces
+        self._kept: OrderedDict[int, bytes] = OrderedDict()
+        self.name = source.name
+        self.size_bytes = size_bytes
+        self.counter = source.counter
+
+    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
+        stop = image_offset + length_bytes
+        out = bytearray(length_bytes)
+        first = int(np.searchsorted(self._pieces.stop, image_offset, side="right"))
+        last = int(np.searchsorted(self._pieces.start, stop, side="left"))
+        for number in range(first, last):
+            start = int(self._pieces.start[number])
+            low, high = max(start, image_offset), min(int(self._pieces.stop[number]), stop)
+            data = self._read_piece(number, low - start, high - low)
+            out[low - image_offset : low - image_offset + len(data)] = data
+        return bytes(out)
+
+    def _read_piece(self, number: int, offset: int, length: int) -> bytes:
+        kinds = grammar.Udif.Storage
+        storage = int(self._pieces.storage[number])
+        if storage in (kinds.zeros, kinds.ignored):
+            self.counter.hole_bytes += length
+            return b""
+        if storage == kinds.plain:
+            return self._source.read(int(self._pieces.stored_offset[number]) + offset, length)
+        return self._decompressed(number)[offset : offset + length]
+
+    def _decompressed(self, number: int) -> bytes:
+        if number in self._kept:
+            self._kept.move_to_end(number)
+            return self._kept[number]
+        data = self._decompress(number)
+        self._kept[number] = data
+        if len(self._kept) > KEPT_PIECES:
+            self._kept.popitem(last=False)
+        return data
+
+    def _decompress(self, number: int) -> bytes:
+        limit = int(self._pieces.stop[number] - self._pieces.start[number])
+        where = int(self._pieces.stored_offset[number])
+        stored = int(self._pieces.stored_length[number])
+        if limit > MAX_PIECE_BYTES or stored > 2 * MAX_PIECE_BYTES:
+            raise FormatError("a compressed piece is too large", structure="disk image piece", image_offset=where)
+        try:
+            data = _decoder(int(self._pieces.storage[number]))(self._source.read(where, stored), limit)
+        except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError, ImageError) as error:
+            raise FormatError(
+                f"cannot be decompressed: {error}", structure="disk image piece", image_offset=where
+            ) from error
+        if len(data) != limit:
+            raise FormatError(
+                "has another length when decompressed", structure="disk image piece", image_offset=where,
+                expected=str(limit), found=str(len(data)),
+            )  # fmt: skip
+        return data
+
+    def close(self) -> None:
+        """Close the file."""
+        self._kept.clear()
+        self._source.close()
+
+
+def _decoder(storage: int) -> Callable[[bytes, int], bytes]:
+    kinds = grammar.Udif.Storage
+    decoders: dict[int, Callable[[bytes, int], bytes]] = {
+        kinds.zlib: lambda data, limit: zlib.decompressobj().decompress(data, limit),
+        kinds.bzip2: lambda data, limit: bz2.BZ2Decompressor().decompress(data, limit),
+        kinds.lzma: lambda data, limit: lzma.LZMADecompressor(memlimit=2**28).decompress(data, limit),
+        kinds.adc: adc.decompress,
+        kinds.lzfse: _lzfse,
+    }
+    if storage not in decoders:
+        raise ValueError(f"unknown way of storage {storage:#x}")
+    return decoders[storage]
+
+
+def _lzfse(data: bytes, limit: int) -> bytes:
+    try:
+        import lzfse
+    except ImportError as error:
+        raise UnsupportedError(
+            "the disk image is compressed with LZFSE", code="lzfse", advice="pip install 'layoutscope[containers]'"
+        ) from error
+    result: bytes = lzfse.decompress(data)
+    return result[:limit]

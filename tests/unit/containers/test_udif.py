@@ -1,0 +1,149 @@
+"""Disk images: every way of storage, against disks written in the test."""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import plistlib
+import struct
+import zlib
+
+import numpy as np
+import pytest
+
+from layoutscope.containers import adc
+from layoutscope.containers.opening import unwrap
+from layoutscope.containers.udif import open_udif
+from layoutscope.errors import FormatError, UnsupportedError
+from layoutscope.image import MemorySource
+from layoutscope.image.containers import has_udif_trailer
+
+ZEROS, PLAIN, IGNORED, ADC, ZLIB, BZIP2, LZFSE, LZMA, COMMENT, END = (
+    0, 1, 2, 0x80000004, 0x80000005, 0x80000006, 0x80000007, 0x80000008, 0x7FFFFFFE, 0xFFFFFFFF,
+)  # fmt: skip
+
+
+def adc_literals(data: bytes) -> bytes:
+    """Literal runs of at most 128 bytes."""
+    runs = [data[at : at + 128] for at in range(0, len(data), 128)]
+    return b"".join(bytes([0x80 | len(run) - 1]) + run for run in runs)
+
+
+def lzfse_compress(data: bytes) -> bytes:
+    return pytest.importorskip("lzfse", reason="the extra 'containers' is not installed").compress(data)
+
+
+PACK = {
+    PLAIN: bytes,
+    ADC: adc_literals,
+    ZLIB: zlib.compress,
+    BZIP2: bz2.compress,
+    LZMA: lzma.compress,
+    LZFSE: lzfse_compress,
+}
+
+
+def udif(pieces: list[tuple[int, bytes]], *, num_segments: int = 1, change=lambda entries: entries) -> bytes:
+    """Write a disk image of pieces one after the other, from libyal's description."""
+    body, entries, sector = b"", [], 0
+    for storage, data in pieces:
+        stored = PACK[storage](data) if storage in PACK else b""
+        entries.append((storage, 0, sector, len(data) // 512, len(body), len(stored)))
+        body += stored
+        sector += len(data) // 512
+    entries = change([*entries, (COMMENT, 0, 0, 0, 0, 0), (END, 0, sector, 0, len(body), 0)])
+    table = b"".join(struct.pack(">IIQQQQ", *entry) for entry in entries)
+    head = struct.pack(">4sIQQQII24x", b"mish", 1, 0, sector, 0, 1, 1)
+    mish = head + struct.pack(">II128x", 2, 32) + struct.pack(">I", len(entries)) + table
+    plist = plistlib.dumps({"resource-fork": {"blkx": [{"ID": "0", "Data": mish}]}})
+    plist += b"\n" * (-len(body + plist) % 512)  # so that the image can be a disk itself
+    trailer = struct.pack(">4sIIIQQQQQII16x", b"koly", 4, 512, 1, 0, 0, len(body), 0, 0, 1, num_segments)
+    trailer += struct.pack(">II128x", 2, 32) + struct.pack(">QQ120x", len(body), len(plist))
+    trailer += struct.pack(">II128x", 2, 32) + struct.pack(">IQ12x", 1, sector)
+    assert len(trailer) == 512
+    return body + plist + trailer
+
+
+def noise(sectors: int, seed: int) -> bytes:
+    return np.random.default_rng(seed).integers(0, 7, sectors * 512, dtype=np.uint8).tobytes()
+
+
+@pytest.mark.parametrize("storage", PACK, ids=["plain", "adc", "zlib", "bzip2", "lzma", "lzfse"])
+def test_every_way_of_storage_reads_back(storage):
+    """A piece between zeros and unused sectors reads as it was written, also across its edges."""
+    data = noise(40, storage % 97)
+    disk = bytes(8 * 512) + data + bytes(4 * 512) + data[:512]
+    image = udif([(ZEROS, bytes(8 * 512)), (storage, data), (IGNORED, bytes(4 * 512)), (PLAIN, data[:512])])
+    source = open_udif(MemorySource(image))
+    assert source.size_bytes == len(disk)
+    assert source.read(0, len(disk)) == disk
+    assert source.read(8 * 512 - 100, 300) == disk[8 * 512 - 100 : 8 * 512 + 200]
+    assert source.read(len(disk) - 1, 1) == disk[-1:]
+
+
+def test_containers_unwrap_within_each_other():
+    """A disk image whose disk is a disk image opens to the innermost disk."""
+    inner = udif([(ZLIB, noise(16, 1))])
+    assert unwrap(MemorySource(udif([(LZMA, inner)]))).read(0, 16 * 512) == noise(16, 1)
+
+
+def test_nesting_is_bounded():
+    """Five disk images within each other are refused."""
+    disk = noise(4, 2)
+    for _ in range(5):
+        disk = udif([(PLAIN, disk)])
+    with pytest.raises(UnsupportedError):
+        unwrap(MemorySource(disk))
+
+
+def test_adc_copies_repeat_themselves():
+    """Literal 'ab', then a two-byte copy of 6 from 2 back, then a three-byte copy of 4 from 8 back."""
+    stream = bytes([0x81]) + b"ab" + bytes([(6 - 3) << 2, 2 - 1]) + bytes([0x40 | 0, 0, 8 - 1])
+    assert adc.decompress(stream, 100) == b"ab" + b"ababab" + b"abab"
+
+
+def test_a_bomb_is_refused():
+    """A piece that decompresses to more than it says is an error at its place in the file."""
+    image = udif([(ZLIB, noise(8, 3))], change=lambda rows: [(rows[0][0], 0, 0, 4, 0, rows[0][5]), *rows[1:]])
+    data = open_udif(MemorySource(image)).read(0, 4 * 512)
+    assert data == noise(8, 3)[: 4 * 512]
+    image = udif([(ZLIB, noise(8, 3))], change=lambda rows: [(rows[0][0], 0, 0, 8, 0, rows[0][5] - 9), *rows[1:]])
+    with pytest.raises(FormatError) as caught:
+        open_udif(MemorySource(image)).read(0, 512)
+    assert caught.value.image_offset == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda rows: [rows[0], (PLAIN, 0, 3, 2, 0, 1024), *rows[1:]],
+        lambda rows: [(PLAIN, 0, 2**61, 8, 0, 4096), *rows[1:]],
+        lambda rows: [(PLAIN, 0, 4, 8, 0, 4096), *rows[1:]],
+        lambda rows: [(PLAIN, 0, 0, 8, 2**63, 4096), *rows[1:]],
+    ],
+    ids=["overlap", "far", "past the end", "far in the file"],
+)
+def test_impossible_pieces_are_refused(change):
+    """Pieces that overlap or leave the disk or the file are errors of the block map."""
+    with pytest.raises(FormatError):
+        open_udif(MemorySource(udif([(PLAIN, noise(8, 4))], change=change)))
+
+
+def test_segments_are_named():
+    """An image in several segments is refused with what to do."""
+    with pytest.raises(UnsupportedError, match="segments"):
+        open_udif(MemorySource(udif([(PLAIN, noise(8, 4))], num_segments=3)))
+
+
+def test_a_broken_property_list_is_named():
+    """Damage in the property list is an error at its address, not a traceback."""
+    image = bytearray(udif([(PLAIN, noise(8, 5))]))
+    at = image.index(b"blkx")
+    image[at : at + 4] = b"<<<<"
+    with pytest.raises(FormatError, match="property list"):
+        open_udif(MemorySource(bytes(image)))
+
+
+def test_short_files_are_none():
+    """A file shorter than a trailer is no disk image."""
+    assert not has_udif_trailer(MemorySource(b"koly"))

@@ -149,18 +149,25 @@ def reaches(drive: Drive, lbn: int) -> bool:
 
 
 def find_segment(drive: Drive, lbn: int, stop: int) -> int:
-    """Return the segment that holds the first sector of a read or soon will; best one that holds it whole; else -1."""
+    """Return the segment that holds the first sector of a read or soon will, or -1.
+
+    Best one that holds the read whole; among equals the one used last, which is the active one.
+    """
     arm = drive.arm
     segments = drive.segments
     active = arm[ACTIVE]
-    if active >= 0 and segments[active, BEGIN] <= lbn and reaches(drive, lbn):
-        return int(active)
     found = -1
+    whole = False
+    if active >= 0 and segments[active, BEGIN] <= lbn and reaches(drive, lbn):
+        if stop <= segments[active, END]:
+            return int(active)
+        found = int(active)
     for k in range(segments.shape[0]):
         if segments[k, BEGIN] <= lbn < segments[k, END]:
-            if stop <= segments[k, END]:
-                return k
-            found = k
+            better = stop <= segments[k, END]
+            if found < 0 or (better and not whole) or (better == whole and segments[k, USED] > segments[found, USED]):
+                found = k
+                whole = better
     return found
 
 
@@ -203,7 +210,8 @@ def read_medium(drive: Drive, lbn: int, stop: int, times: NDArray[np.int64]) -> 
     times[TRANSFER] = end - begin
     arm[RUN] = last
     go_on(drive, stop, end)
-    return int(max(end, begin + (stop - lbn) * surface.bus_sector))
+    first_in_buffer = begin + surface.runs[run, SECTOR]
+    return int(max(end + surface.bus_sector, first_in_buffer + (stop - lbn) * surface.bus_sector))
 
 
 def read_part(drive: Drive, segment: int, stop: int, now: int, times: NDArray[np.int64]) -> int:
@@ -213,7 +221,7 @@ def read_part(drive: Drive, segment: int, stop: int, now: int, times: NDArray[np
     if segment == arm[ACTIVE] and arm[NEXT] < arm[LIMIT]:
         arrived, arm[RUN] = read_on(surface, arm[RUN], arm[NEXT], stop, arm[READY])
         go_on(drive, stop, arrived)
-        return int(arrived)
+        return int(arrived + drive.surface.bus_sector)
     give_up(drive, now)
     fill(drive, segment)
     return read_medium(drive, arm[NEXT], stop, times)

@@ -21,11 +21,12 @@ def compiled_loops(monkeypatch):
     monkeypatch.setattr("layoutscope.drive.simulation.COMPILE_FROM", 0)
 
 
+@pytest.mark.parametrize("think_us", [0, 100])
 @pytest.mark.parametrize("setting", ["off", "own", "join"])
 @pytest.mark.parametrize("drive", CHEETAHS)
-def test_every_workload_on_the_cheetahs(witness, drive, setting):
+def test_every_workload_on_the_cheetahs(witness, drive, setting, think_us):
     """Service time within 0.25 %, seek, rotation, transfer within 2 % or 0.02 ms, hits within a point."""
-    rows = witness.rows(drive, setting)
+    rows = witness.rows(drive, setting, think_us=think_us)
     assert len(rows) == 20
     for row in rows:
         assert row.ratio == pytest.approx(1, abs=0.0025), row.workload
@@ -43,6 +44,12 @@ def test_percentiles_on_the_cheetahs(witness, drive):
     for row in witness.rows(drive, "off"):
         for key in ("median_ms", "p90_ms", "max_ms"):
             assert row.ours[key] == pytest.approx(row.theirs[key], rel=0.01, abs=0.02), (row.workload, key)
+
+
+def test_a_slow_bus(witness):
+    """With the time of the old drive's host adapter, ten times the medium's: within 2 %, the walks within 0.2 %."""
+    for row in witness.rows("cheetah9lp", "bus"):
+        assert row.ratio == pytest.approx(1, abs=0.002 if row.is_walk else 0.02), row.workload
 
 
 def test_every_workload_on_the_atlas_without_buffer(witness):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from layoutscope.apfs.checkpoint import Checkpoint, DescriptorArea
     from layoutscope.apfs.decoding import Decoder
+    from layoutscope.apfs.nodes import TreeNodes
     from layoutscope.apfs.omap import ObjectMap, OmapView
     from layoutscope.image.source import Source
 
@@ -58,6 +59,8 @@ class Container:
         Head of the object map.
     data_paddrs : (n,) uint64 array
         Blocks of the checkpoint data area, in the ring's order.
+    area_trees : list of TreeNodes
+        Trees that say where the checkpoint areas lie, if they lie in fragments.
     """
 
     blocks: Blocks
@@ -69,6 +72,7 @@ class Container:
     view: OmapView
     omap_header: Any
     data_paddrs: NDArray[np.uint64]
+    area_trees: list[TreeNodes]
 
     @property
     def superblock(self) -> Any:
@@ -114,18 +118,21 @@ def open_container(
     """
     first = find_superblock(source, image_offset, findings)
     blocks = _blocks(source, image_offset, first, second)
-    paddrs = ring_paddrs(blocks, decoder, first.xp_desc_base, first.desc_num_blocks, first.desc_is_tree, findings)
+    _report_truncation(source, image_offset, first, findings)
+    paddrs, trees = ring_paddrs(
+        blocks, decoder, first.xp_desc_base, first.desc_num_blocks, first.desc_is_tree, findings
+    )
     area = checkpoints.read_descriptor_area(blocks, paddrs)
     checkpoint = checkpoints.choose(area, blocks, decoder, findings, xid)
     superblock = checkpoint.superblock
     _compare_copies(blocks, first, superblock, findings)
     header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "container object map")
     omap = omaps.read_omap("container-omap", blocks, decoder, header.tree_oid, checkpoint.xid, findings)
-    data = ring_paddrs(
+    data, data_trees = ring_paddrs(
         blocks, decoder, superblock.xp_data_base, superblock.data_num_blocks, superblock.data_is_tree, findings
     )
     view = omaps.view_at(omap, checkpoint.xid)
-    return Container(blocks, decoder, first, area, checkpoint, omap, view, header, data)
+    return Container(blocks, decoder, first, area, checkpoint, omap, view, header, data, trees + data_trees)
 
 
 def _blocks(source: Source, image_offset: int, superblock: Any, second: tuple[Source, int] | None) -> Blocks:
@@ -136,6 +143,23 @@ def _blocks(source: Source, image_offset: int, superblock: Any, second: tuple[So
         windows.append(Window(second[0], second[1], second[0].size_bytes - second[1]))
         offsets.append(second[1])
     return Blocks(tuple(windows), tuple(offsets), superblock.block_size)
+
+
+def _report_truncation(source: Source, image_offset: int, superblock: Any, findings: list[Finding]) -> None:
+    claimed, present = superblock.block_count * superblock.block_size, source.size_bytes - image_offset
+    if claimed > present:
+        message = "the container is larger than the rest of the image"
+        findings.append(
+            Finding(
+                "truncated",
+                "error",
+                "container superblock",
+                image_offset,
+                message,
+                f"{claimed} bytes",
+                f"{present} bytes",
+            )
+        )
 
 
 def find_superblock(source: Source, image_offset: int, findings: list[Finding]) -> Any:
@@ -218,8 +242,8 @@ def _compare_copies(blocks: Blocks, first: Any, newest: Any, findings: list[Find
 
 def ring_paddrs(
     blocks: Blocks, decoder: Decoder, base: int, count: int, is_tree: int, findings: list[Finding]
-) -> NDArray[np.uint64]:
-    """List the blocks of a checkpoint area: contiguous, or mapped by a tree of runs.
+) -> tuple[NDArray[np.uint64], list[TreeNodes]]:
+    """List the blocks of a checkpoint area: contiguous, or mapped by a tree of runs, which is given too.
 
     Raises
     ------
@@ -229,18 +253,18 @@ def ring_paddrs(
     if count > MAX_RING_BLOCKS:
         raise FormatError("impossibly large", structure="checkpoint area", image_offset=blocks.at(0), found=str(count))
     if not is_tree:
-        return np.arange(base, base + count).astype(np.uint64)
+        return np.arange(base, base + count).astype(np.uint64), []
     from layoutscope.apfs.btree import TreeSource, lead_type
     from layoutscope.apfs.nodes import read_nodes
 
     source = TreeSource("checkpoint-area", blocks, decoder, base, None, *lead_type("checkpoint-area"), 2**64 - 1)
-    _, leaves = read_nodes(source, findings)
+    nodes, leaves = read_nodes(source, findings)
     parts = [np.empty(0, np.uint64)]
     for batch in leaves:
         runs = decoder.columns("apfs_object.prange", batch.buffer, batch.slots.val_start, ("start_paddr", "num_blocks"))
         for start, length in zip(runs["start_paddr"].tolist(), runs["num_blocks"].tolist(), strict=True):
             parts.append(np.arange(start, start + min(length, count)).astype(np.uint64))
-    return np.concatenate(parts)[:count]
+    return np.concatenate(parts)[:count], [nodes]
 
 
 def read_object(blocks: Blocks, cls: Any, paddr: int, structure: str, *, oid: int | None = None) -> Any:

@@ -13,7 +13,17 @@ from layoutscope.apfs.container import read_object
 from layoutscope.apfs.facts import container_facts
 from layoutscope.apfs.fusion import middle_tree, second_regions
 from layoutscope.apfs.nodetable import nodes_table, place
-from layoutscope.apfs.regions import Region, as_runs, free_table, from_runs, regions_table, rest, type_name
+from layoutscope.apfs.regions import (
+    MAX_BLOCKS,
+    Region,
+    as_runs,
+    free_table,
+    from_runs,
+    inside,
+    regions_table,
+    rest,
+    type_name,
+)
 from layoutscope.apfs.spaceman import Space, read_space
 from layoutscope.errors import FormatError
 from layoutscope.findings import from_error
@@ -56,9 +66,10 @@ def read_container_parts(container: Container, findings: list[Finding]) -> Conta
         space = read_space(container.blocks, container.decoder, container.checkpoint, findings)
     except FormatError as error:
         findings.append(from_error(error, code="spaceman-invalid"))
-    trees = [container.omap.nodes, *(space.queues if space else []), *middle_tree(container, findings)]
+    trees = [container.omap.nodes, *container.area_trees]
+    trees += [*(space.queues if space else []), *middle_tree(container, findings)]
     regions = [*_superblock_regions(container, findings), *(space.regions if space else []), *second_regions(container)]
-    regions += _checkpoint_regions(container, trees)
+    regions = inside([*regions, *_checkpoint_regions(container, trees)], container.blocks, findings)
     if space:
         regions = _without_pending(regions, space) + _pending(space, regions)
     return ContainerParts(space, trees, regions, findings)
@@ -135,7 +146,7 @@ def _checkpoint_regions(container: Container, trees: list[TreeNodes]) -> list[Re
 
 def devices(container: Container) -> NDArray[np.int64]:
     """Blocks of each device of a container."""
-    runs = [[0, container.superblock.block_count]]
+    runs = [[0, min(container.superblock.block_count, MAX_BLOCKS)]]
     return np.array(runs, np.int64)
 
 
@@ -154,7 +165,7 @@ def _all_devices(container: Container, parts: ContainerParts) -> NDArray[np.int6
     runs = devices(container)
     if parts.space is None or not parts.space.header.devices[1].num_blocks:
         return runs
-    second = [[container.blocks.tier2_mark, parts.space.header.devices[1].num_blocks]]
+    second = [[container.blocks.tier2_mark, min(parts.space.header.devices[1].num_blocks, MAX_BLOCKS)]]
     return np.concatenate([runs, np.array(second, np.int64)])
 
 
@@ -167,7 +178,6 @@ def build_container_layout(
     unclaimed = from_runs("unclaimed", "space manager", balance_of.unclaimed) if parts.space else []
     nodes = nodes_table(placed, blocks, None, [np.zeros(len(tree), np.int64) for tree in parts.trees])
     known = int(nodes["size_bytes"].sum())
-    free = parts.space.free if parts.space else NO_RUNS
     details = balance_of.details() | {
         "pending-free blocks": intervals.total(as_runs(parts.space.pending)) if parts.space else 0
     }
@@ -178,6 +188,6 @@ def build_container_layout(
         regions=regions_table([*parts.regions, *unclaimed], blocks, None),
         extents=build_table("extents", {}),
         entries=build_table("entries", {}),
-        free=free_table(free, blocks, None),
+        free=free_table(balance_of.free if parts.space else NO_RUNS, blocks, None),
         findings=findings_table(parts.findings),
     )

@@ -156,9 +156,15 @@ class DriveProfile:
         ----------
         cache : str
             ``own``: as it is; ``off``: no buffer and no look-ahead; ``join``: a read that begins with the very
-            sector that the look-ahead reads next waits for it.
+            sector that the look-ahead reads next waits for it; ``no-join``: only a read of which the buffer has the
+            first sector already does.
         """
-        changes = {"own": {}, "off": {"look_ahead": "none"}, "join": {"join": "next-sector"}}
+        changes = {
+            "own": {},
+            "off": {"look_ahead": "none"},
+            "join": {"join": "next-sector"},
+            "no-join": {"join": "never"},
+        }
         if cache not in changes:
             raise UsageError(f"unknown cache setting {cache!r}; there are {', '.join(changes)}")
         members = tuple(member.with_cache(cache) for member in self.members)

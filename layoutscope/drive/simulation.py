@@ -57,7 +57,7 @@ def service(
         How many start angles are tried. The first is 0, the others are drawn; the result is that of the first, its
         interval spans all.
     cache : str
-        ``own``, ``off`` or ``join``, see `DriveProfile.with_cache`.
+        ``own``, ``off``, ``join`` or ``no-join``, see `DriveProfile.with_cache`.
     queue_depth : int
         Reads that are outstanding. More than one: think times do not count, a disk picks the nearest among those of
         its window, flash serves some side by side.

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 CHEETAHS = ("cheetah15k5", "cheetah9lp")
 THINK_US = 100
 """Think time of the runs that tables show; at 0 some results hang on ties."""
+OUR_CACHE = {(drive, "off"): "off" for drive in (*CHEETAHS, "atlas10k5")} | {
+    (drive, setting): "no-join" for drive in CHEETAHS for setting in ("own", "bus")
+}
+"""DiskSim's settings in our words; its `join` is what our profiles do of themselves."""
 BUS_MS = {"cheetah9lp": 0.105, "atlas10k5": 0.005}
 """Extracted time of a sector on the bus, used in the setting `bus`."""
 SPLIT = ("seek_ms", "latency_ms", "xfer_ms")
@@ -75,9 +79,9 @@ class Witness:
     def rows(self, drive: str, setting: str, *, geometry: str = "map", think_us: int = THINK_US) -> list[Row]:
         """Run every workload of a drive in a setting; a datasheet's buffer is whatever it assumes."""
         profile = load_profile(drive) if geometry == "map" else know_less(load_profile(drive), geometry)
-        cache = "own" if geometry == "datasheet" and setting == "join" else setting
+        cache = OUR_CACHE.get((drive, setting), "own")
         if setting == "bus":
-            profile, cache = profile.with_figures(interface_mb_s=512 / BUS_MS[drive] / 1000), "own"
+            profile = profile.with_figures(interface_mb_s=512 / BUS_MS[drive] / 1000)
         return [
             Row(drive, setting, result["workload"], _numbers(result), self._ours(profile, result, cache))
             for result in self.results
@@ -160,7 +164,7 @@ def cumulative_figure(witness: Witness, drive: str = "cheetah15k5", files: str =
     for system, label, color in (("hfsplus", "HFS+", "#1f77b4"), ("apfs", "APFS", "#d62728")):
         workload = f"{system}-{files}-stat"
         reads = witness.trace(drive, workload)
-        seconds = np.cumsum(service(reads, load_profile(drive), phases=1, cache="join").reads_ms.service_ms) / 1000
+        seconds = np.cumsum(service(reads, load_profile(drive), phases=1).reads_ms.service_ms) / 1000
         shown = np.unique(np.linspace(0, len(seconds) - 1, 1500).astype(int))
         figure.add_scatter(x=shown, y=seconds[shown], mode="lines", name=label, line={"color": color})
         mark = {"color": color, "size": 12, "symbol": "circle-open"}

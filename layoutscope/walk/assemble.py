@@ -8,7 +8,6 @@ import numpy as np
 
 from layoutscope.walk.cache import read_limited, read_once
 from layoutscope.walk.mount import mounted
-from layoutscope.walk.ranges import first_places
 from layoutscope.walk.requests import requests
 from layoutscope.walk.touches import CAUSES, concatenated
 from layoutscope.walk.trace import AccessTrace
@@ -64,13 +63,10 @@ def trace_of_nodes(
 ) -> AccessTrace:
     """Turn reads of nodes into requests; a page that several nodes share is read with the first of them."""
     made = requests(model.layout, model.nodes, model.host)
-    unit = made.unit[reads.node]
-    if model.host.cache_bytes is None and len(made.start) - 1 < len(model.nodes):
-        first = first_places(unit, len(made.start) - 1)
-        first = first[~np.isin(unit[first], made.unit[known])]
-        unit, reads, think_us = unit[first], reads[first], np.diff(np.cumsum(think_us)[first], prepend=0.0)
-        issuer = issuer[first]
-    place, source = made.of(unit)
+    if model.host.cache_bytes is None and made.are_shared:
+        new = made.new(reads.node, known)
+        reads, think_us, issuer = reads[new], np.diff(np.cumsum(think_us)[new], prepend=0.0), issuer[new]
+    place, source = made.of(made.unit[reads.node])
     begins = np.ones(len(source), bool)
     begins[1:] = source[1:] != source[:-1]
     return AccessTrace(

@@ -115,8 +115,12 @@ def _by_turn(turns: list[NDArray[np.int64]], counts: list[NDArray[np.int64]]) ->
 def _trace(model: Model, needed: Touches, parts: Pieces) -> AccessTrace:
     """Apply the cache, cut nodes into requests, and let the host's queue order them."""
     n_nodes = len(model.nodes)
-    reads, think_us, _ = read_once(needed, model.nodes, n_nodes + len(parts), mounted(model))
+    known = mounted(model)
+    reads, think_us, _ = read_once(needed, model.nodes, n_nodes + len(parts), known)
     made = requests(model.layout, model.nodes, model.host)
+    if made.are_shared:
+        new = made.new(reads.node, known)
+        reads, think_us = reads[new], np.diff(np.cumsum(think_us)[new], prepend=0.0)
     is_data = reads.node >= n_nodes
     piece = np.where(is_data, reads.node - n_nodes, 0)
     unit = np.where(is_data, 0, made.unit[np.where(is_data, 0, reads.node)])
@@ -128,18 +132,27 @@ def _trace(model: Model, needed: Touches, parts: Pieces) -> AccessTrace:
     length = np.where(data, parts.length_bytes[piece], made.length_bytes[place])
     window = np.where(data, parts.window[piece], -1)
     begins = np.diff(source, prepend=-1) != 0
-    sent = send(offset, length, window, holds_last=not model.is_hfsplus)
+    segment = min(PAGE_BYTES, model.layout.facts.block_size_bytes or PAGE_BYTES)
+    largest = model.host.request_segments * segment
+    sent = send(
+        offset,
+        length,
+        window,
+        holds_last=not model.is_hfsplus,
+        sorts=model.host.elevator,
+        largest_bytes=largest,
+    )
     tree = np.where(data, len(model.nodes.trees), model.nodes.tree[np.where(is_data, 0, reads.node)][source])
     chosen = sent.source
     return AccessTrace(
         device=np.where(data, parts.device[piece], made.device[place])[chosen].astype(np.uint8),
-        image_offset=offset[chosen],
+        image_offset=offset[chosen] + sent.skipped_bytes,
         length_bytes=sent.length_bytes,
         cause=reads.cause[source][chosen],
         tree=tree[chosen].astype(np.uint8),
         directory_id=reads.directory_id[source][chosen],
         issuer=np.zeros(len(chosen), np.uint16),
-        think_us=np.where(begins, think_us[source], 0.0)[chosen],
+        think_us=np.where(sent.skipped_bytes == 0, np.where(begins, think_us[source], 0.0)[chosen], 0.0),
         causes=CAUSES,
         trees=(*model.nodes.trees, "data"),
     )

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutscope.walk.ranges import starts_of
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -27,16 +29,25 @@ class Sent:
     ----------
     source : int64 array
         Request that it began as.
+    skipped_bytes : int64 array
+        How far behind that request's start it starts.
     length_bytes : int64 array
         Its length, with what was merged into it.
     """
 
     source: NDArray[np.int64]
+    skipped_bytes: NDArray[np.int64]
     length_bytes: NDArray[np.int64]
 
 
 def send(
-    offset: NDArray[np.int64], length_bytes: NDArray[np.int64], window: NDArray[np.int64], *, holds_last: bool
+    offset: NDArray[np.int64],
+    length_bytes: NDArray[np.int64],
+    window: NDArray[np.int64],
+    *,
+    holds_last: bool,
+    sorts: bool = True,
+    largest_bytes: int = 2**40,
 ) -> Sent:
     """Order and merge requests.
 
@@ -48,6 +59,10 @@ def send(
         Read-ahead window of each, ascending; -1 for metadata, which waits for its answer.
     holds_last : bool
         Whether the piece before a read of metadata is not queued yet.
+    sorts : bool
+        Whether there is a queue that sorts; without it the file's order is kept.
+    largest_bytes : int
+        What the drive takes at once.
     """
     joined = np.zeros(len(offset), bool)
     joined[1:] = (window[1:] >= 0) & (window[1:] == window[:-1]) & (offset[1:] == offset[:-1] + length_bytes[:-1])
@@ -55,7 +70,7 @@ def send(
     lengths = np.add.reduceat(length_bytes, first) if len(first) else length_bytes
     source, length = first.copy(), lengths.copy()
     kept = np.ones(len(first), bool)
-    for begin, end in _disorderly(offset[first], window[first]):
+    for begin, end in _disorderly(offset[first], window[first]) if sorts else ():
         queue = _Queue(holds_last)
         for place in range(begin, end):
             queue.add(place, int(offset[first[place]]), int(lengths[place]), waits=bool(window[first[place]] < 0))
@@ -63,7 +78,14 @@ def send(
         kept[begin + len(sent) : end] = False
         source[begin : begin + len(sent)] = [first[place] for place, _ in sent]
         length[begin : begin + len(sent)] = [size for _, size in sent]
-    return Sent(source[kept], length[kept])
+    return _cut(source[kept], length[kept], largest_bytes)
+
+
+def _cut(source: NDArray[np.int64], length_bytes: NDArray[np.int64], largest_bytes: int) -> Sent:
+    count = -(-length_bytes // largest_bytes)
+    place = np.repeat(np.arange(len(source)), count)
+    skipped = (np.arange(len(place)) - starts_of(count)[place]) * largest_bytes
+    return Sent(source[place], skipped, np.minimum(length_bytes[place] - skipped, largest_bytes))
 
 
 def _disorderly(offset: NDArray[np.int64], window: NDArray[np.int64]) -> list[tuple[int, int]]:

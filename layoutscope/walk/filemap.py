@@ -30,7 +30,7 @@ class FileMap:
     base : (n_files,) int64 array
         Position at which each file begins.
     size_bytes : (n_files,) int64 array
-        Length of each file, rounded up to pages.
+        Length of each file, rounded up to blocks or, where these are larger, pages.
     start, stop : int64 arrays
         Positions of the extents.
     image_offset : int64 array
@@ -87,7 +87,8 @@ def file_map(model: Model, entries: NDArray[np.int64]) -> FileMap:
         Entries of different files, in the order in which they are read.
     """
     ids = model.entries.file_id[entries]
-    size = -(-model.entries.size_bytes[entries] // PAGE_BYTES) * PAGE_BYTES
+    unit = min(PAGE_BYTES, model.layout.facts.block_size_bytes or PAGE_BYTES)
+    size = -(-model.entries.size_bytes[entries] // unit) * unit
     base = starts_of(size)
     frame = model.layout.extents.filter(pl.col("fork").cast(pl.String) == "data")
     by_id = np.argsort(ids)

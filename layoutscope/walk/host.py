@@ -81,6 +81,8 @@ class HostProfile:
         Window in which file data are read.
     random_read_ahead : bool
         Whether reads that follow cached pages are taken for a stream.
+    request_segments : int
+        Memory segments of one request for data: a page takes one, or each block where blocks are smaller.
     elevator : bool
         Whether the requests of a window are sent in one upward sweep.
     scan_read_bytes : int
@@ -111,6 +113,7 @@ class HostProfile:
     hard_link_type_unknown: bool
     read_ahead_bytes: int
     random_read_ahead: bool
+    request_segments: int
     elevator: bool
     scan_read_bytes: int
     cache_bytes: int | None
@@ -141,6 +144,7 @@ LINUX: Final = HostProfile(
     hard_link_type_unknown=True,
     read_ahead_bytes=128 * KIB,
     random_read_ahead=True,
+    request_segments=64,
     elevator=True,
     scan_read_bytes=32 * KIB,
     cache_bytes=None,
@@ -168,6 +172,7 @@ MACOS: Final = HostProfile(
     hard_link_type_unknown=False,
     read_ahead_bytes=1 * MIB,
     random_read_ahead=False,
+    request_segments=256,
     elevator=False,
     scan_read_bytes=32 * KIB,
     cache_bytes=None,
@@ -240,6 +245,10 @@ SOURCES: Final[dict[str, tuple[str, str]]] = {
     "random_read_ahead": (
         "Linux 6.1 mm/readahead.c, ondemand_readahead",
         "assumed",
+    ),
+    "request_segments": (
+        "User-Mode Linux arch/um/drivers/ubd_kern.c: 64; disks have up to 256",
+        "assumed: MAXPHYS of 1 MiB",
     ),
     "elevator": (
         "Linux 6.1 block/mq-deadline.c on one queue",

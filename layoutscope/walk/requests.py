@@ -40,10 +40,27 @@ class Requests:
     image_offset: NDArray[np.int64]
     length_bytes: NDArray[np.int64]
 
+    @property
+    def are_shared(self) -> bool:
+        """Whether several nodes have a unit in common."""
+        return len(self.start) - 1 < len(self.unit)
+
     def of(self, units: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the requests of a sequence of units, and for each the place of its unit in the sequence."""
         count = self.start[units + 1] - self.start[units]
         return run_positions(self.start[units], count), np.repeat(np.arange(len(units)), count)
+
+    def new(self, nodes: NDArray[np.int32], known: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Return the places in a sequence of nodes whose units are neither known nor read before.
+
+        Numbers that are no nodes (file data) are always new.
+        """
+        is_node = nodes < len(self.unit)
+        first = np.flatnonzero(is_node)
+        unit = self.unit[nodes[first]]
+        first = first[np.sort(np.unique(unit, return_index=True)[1])]
+        cached = np.isin(self.unit[nodes[first]], self.unit[known])
+        return np.union1d(first[~cached], np.flatnonzero(~is_node))
 
 
 def requests(layout: VolumeLayout, nodes: NodeTable, host: HostProfile) -> Requests:

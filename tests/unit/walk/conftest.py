@@ -90,7 +90,8 @@ class Plan:
                 "parent_row": _rows([node["parent_row"] for node in self.nodes]),
                 "omap_leaf_row": _rows([node["omap_leaf_row"] for node in self.nodes]),
                 "key_rank": [node["key_rank"] for node in self.nodes],
-                "device": 0, "volume": 0, "node_id": list(range(len(self.nodes))), "num_records": 8, "used_bytes": 0,
+                "node_id": [node.get("node_id", row) for row, node in enumerate(self.nodes)],
+                "device": 0, "volume": 0, "num_records": 8, "used_bytes": 0,
                 "free_bytes": 0, "last_key_id": 0, "valid": "structure",
             },
         )  # fmt: skip

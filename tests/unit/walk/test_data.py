@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -14,9 +16,10 @@ def reads(result) -> list[tuple[int, int]]:
     return list(zip(result.image_offset.tolist(), result.length_bytes.tolist(), strict=True))
 
 
-def sent(offsets, lengths, windows, *, holds_last=False):
-    result = send(np.array(offsets), np.array(lengths), np.array(windows), holds_last=holds_last)
-    return [(offsets[source], length) for source, length in zip(result.source, result.length_bytes, strict=True)]
+def sent(offsets, lengths, windows, *, holds_last=False, **more):
+    result = send(np.array(offsets), np.array(lengths), np.array(windows), holds_last=holds_last, **more)
+    starts = np.array(offsets)[result.source] + result.skipped_bytes
+    return list(zip(starts.tolist(), result.length_bytes.tolist(), strict=True))
 
 
 @pytest.fixture
@@ -178,3 +181,39 @@ def test_random_records_are_whole_records_of_the_file():
     assert set(drawn.tolist()) == {4096 * place for place in range(10)}
     with pytest.raises(ValueError, match="no record"):
         random_records(100, 1, 4096, seed=7)
+
+
+def test_request_is_cut_at_what_the_drive_takes():
+    """Two neighbours of 100 bytes are 80, 80 and 40 where a request has at most 80 bytes."""
+    assert sent([100, 200], [100, 100], [0, 0], largest_bytes=80) == [(100, 80), (180, 80), (260, 40)]
+
+
+def test_without_a_queue_the_order_of_the_file_is_kept():
+    """500 before 100, as the file has it."""
+    assert sent([500, 100], [10, 10], [0, 0], sorts=False) == [(500, 10), (100, 10)]
+
+
+def test_file_ends_with_its_last_block(plan):
+    """On blocks of 512 bytes a file of 700 bytes is read as 1,024 bytes of its 4 KiB."""
+    made = plan("hfsplus")
+    made.node("catalog", 0, 0)
+    made.entry(1, 2, "root", leaf=0, thread=0, kind="directory", valence=1, listing_node_row=0)
+    made.entry(2, 16, "f", leaf=0, thread=0, size_bytes=700)
+    made.extent(16, 0, 0x20000, 4096)
+    layout = made.layout()
+    small = replace(layout, facts=replace(layout.facts, block_size_bytes=512))
+    assert reads(trace(small, order="copy")) == [(0x20000, 1024)]
+    assert reads(trace(layout, order="copy")) == [(0x20000, 4096)]
+
+
+def test_overflow_page_that_the_mount_has_read_is_not_read_again(plan):
+    """Nodes of 2 KiB: the overflow tree's leaf shares a page with its header node, which the mount has read."""
+    made = plan("hfsplus")
+    made.node("catalog", 0, 0)
+    made.node("extents-overflow", 0, 0x10000, size=2048, kind="header")
+    leaf = made.node("extents-overflow", 0, 0x10800, size=2048)
+    made.nodes[1]["node_id"], made.nodes[2]["node_id"] = 0, 1
+    made.entry(1, 2, "root", leaf=0, thread=0, kind="directory", valence=1, listing_node_row=0)
+    made.entry(2, 16, "f", leaf=0, thread=0, size_bytes=4096)
+    made.extent(16, 0, 0x20000, 4096, node=leaf)
+    assert reads(trace(made.layout(), order="copy")) == [(0x20000, 4096)]

@@ -1,0 +1,81 @@
+"""Damaged HFS+ volumes: what can be read is read, and each loss is named with its address."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from fixtures.hfsplus.scenarios import SCENARIOS
+from fixtures.hfsplus.writer import render
+from layoutscope.errors import FormatError
+from layoutscope.hfsplus.reader import read_layout
+from layoutscope.image import MemorySource, Window
+
+
+@cache
+def sound(name):
+    canvas, expected = render(SCENARIOS[name])
+    assert expected.volume_offset == 0
+    return bytes(canvas.to_bytearray())
+
+
+def zeroed(data, start, length):
+    return data[:start] + bytes(length) + data[start + length :]
+
+
+def test_lost_volume_header_is_replaced_by_its_copy(decoder):
+    """Without the header at byte 1024 the copy serves: the same nodes and entries, and one finding."""
+    data = sound("populated")
+    layout = read_layout(MemorySource(zeroed(data, 1024, 512)), decoder=decoder)
+    whole = read_layout(MemorySource(data), decoder=decoder)
+    assert layout.nodes.equals(whole.nodes)
+    assert layout.entries.equals(whole.entries)
+    assert ("volume-header-invalid", 1024) in layout.findings["code", "image_offset"].rows()
+
+
+@pytest.mark.parametrize("start", [0, 512, 70_000])
+def test_without_both_headers_there_is_no_volume(start, decoder):
+    """The error names the place of the first header on the whole image, wherever the volume starts."""
+    source = MemorySource(bytes(start + 100_000))
+    with pytest.raises(FormatError) as caught:
+        read_layout(Window(source, start, 100_000), decoder=decoder)
+    assert (caught.value.structure, caught.value.image_offset) == ("volume header", start + 1024)
+
+
+def test_leaf_lost_to_its_index_is_found_through_the_chain(decoder):
+    """An index node of zeros loses no entry as long as the leaves still link to one another."""
+    data = sound("strewn-catalog")
+    whole = read_layout(MemorySource(data), decoder=decoder)
+    index = whole.nodes.filter((whole.nodes["tree"] == "catalog") & (whole.nodes["kind"] == "index"))
+    root = index.filter(index["parent_row"].is_null())
+    at, size = root["image_offset"].item(), root["size_bytes"].item()
+    layout = read_layout(MemorySource(zeroed(data, at, size)), decoder=decoder)
+    assert layout.entries["file_id"].to_list() == whole.entries["file_id"].to_list()
+    assert "tree-unreachable" in layout.findings["code"].to_list()
+
+
+def test_truncated_image_counts_what_it_lacks(decoder):
+    """Behind a cut nodes are unreadable, coverage is below 1, and the rest is there."""
+    data = sound("strewn-catalog")
+    whole = read_layout(MemorySource(data), decoder=decoder)
+    leaves = whole.nodes.filter((whole.nodes["tree"] == "catalog") & (whole.nodes["kind"] == "leaf"))
+    cut = max(leaves["image_offset"])
+    layout = read_layout(MemorySource(data[:cut]), decoder=decoder)
+    assert "node-unreadable" in layout.findings["code"].to_list()
+    assert layout.facts.coverage < whole.facts.coverage == 1
+    kept = layout.nodes.filter((layout.nodes["tree"] == "catalog") & (layout.nodes["kind"] == "leaf"))
+    assert set(kept["image_offset"]) == {at for at in leaves["image_offset"] if at < cut}
+    assert 0 < len(layout.entries) < len(whole.entries)
+
+
+def test_loop_among_leaves_ends(decoder):
+    """A leaf whose link leads back to the first leaf is named, and every entry is listed once."""
+    data = bytearray(sound("populated"))
+    whole = read_layout(MemorySource(bytes(data)), decoder=decoder)
+    leaves = whole.nodes.filter((whole.nodes["tree"] == "catalog") & (whole.nodes["kind"] == "leaf")).sort("key_rank")
+    last, first = leaves["image_offset"][-1], leaves["node_id"][0]
+    data[last : last + 4] = int(first).to_bytes(4, "big")
+    layout = read_layout(MemorySource(bytes(data)), decoder=decoder)
+    assert layout.entries.equals(whole.entries)
+    assert ("leaf-chain-broken", last) in layout.findings["code", "image_offset"].rows()

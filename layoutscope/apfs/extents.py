@@ -7,11 +7,10 @@ sealed volumes in a tree of their own); the extent-reference tree counts who use
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from layoutscope.apfs.entries import match
 from layoutscope.tables import NULL_OFFSET, build_table
 from layoutscope.tables.schema import FLAG_ENCRYPTED, FLAG_PAST_END, FLAG_SHARED
 
@@ -78,7 +77,7 @@ def extents_table(
     Parameters
     ----------
     extents : Columns
-        Extent records: ``obj_id`` (data stream), ``logical_addr``, ``length_bytes``, ``paddr``, ``crypto_id``, ``node``.
+        Extent records: ``obj_id`` (data stream), ``logical_addr``, ``length_bytes``, ``paddr``, ``node``.
     owners : Streams
         Who owns each data stream.
     physical : Columns
@@ -94,28 +93,52 @@ def extents_table(
     """
     if not len(extents["obj_id"]):
         return build_table("extents", {})
-    spot, known = match(owners.stream_id, extents["obj_id"])
-    device, _ = blocks.split(extents["paddr"])
-    is_hole = extents["paddr"] == 0
+    owned = _owned(owners.stream_id, extents["obj_id"])
+    spot, known = owned.owner, owned.is_known
+    stream_id, paddr = extents["obj_id"][owned.extent], extents["paddr"][owned.extent]
+    device, _ = blocks.split(paddr)
+    is_hole = paddr == 0
     size = owners.size_bytes[spot] if len(owners.size_bytes) else np.zeros(len(spot), np.int64)
-    logical = extents["logical_addr"].astype(np.int64)
-    flags = np.where(_is_shared(extents["paddr"], physical) & ~is_hole, FLAG_SHARED, 0)
+    logical = extents["logical_addr"][owned.extent].astype(np.int64)
+    is_shared = _is_shared(paddr, physical) | owned.has_others
+    flags = np.where(is_shared & ~is_hole, FLAG_SHARED, 0)
     flags |= np.where(is_encrypted & ~is_hole, FLAG_ENCRYPTED, 0)
     flags |= np.where(known & (logical >= size), FLAG_PAST_END, 0)
     columns = {
         "device": device,
         "volume": volume,
-        "file_id": np.where(known, owners.file_id[spot], extents["obj_id"])
-        if len(owners.file_id)
-        else extents["obj_id"],
+        "file_id": np.where(known, owners.file_id[spot], stream_id) if len(owners.file_id) else stream_id,
         "fork": (np.where(known, owners.fork[spot], 1) if len(owners.fork) else np.ones(len(spot)), owners.forks),
         "logical_offset": logical,
-        "image_offset": np.where(is_hole, NULL_OFFSET, blocks.image_offset(extents["paddr"])),
-        "length_bytes": extents["length_bytes"].astype(np.int64),
-        "node_row": (extents["node"] + first_row).astype(np.uint32),
+        "image_offset": np.where(is_hole, NULL_OFFSET, blocks.image_offset(paddr)),
+        "length_bytes": extents["length_bytes"][owned.extent].astype(np.int64),
+        "node_row": (extents["node"][owned.extent] + first_row).astype(np.uint32),
         "flags": flags.astype(np.uint32),
     }
     return build_table("extents", columns)
+
+
+class _Owned(NamedTuple):
+    """Extents with their owners, one row an extent and file; clones can have one and the same stream."""
+
+    extent: NDArray[np.int64]
+    owner: NDArray[np.int64]
+    is_known: NDArray[np.bool_]
+    has_others: NDArray[np.bool_]
+
+
+def _owned(stream_id: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> _Owned:
+    """Give each extent to all owners of its stream, the extents of an owner together."""
+    first = np.searchsorted(stream_id, wanted, side="left")
+    number = np.searchsorted(stream_id, wanted, side="right") - first
+    times = np.maximum(number, 1)
+    extent = np.repeat(np.arange(len(wanted)), times)
+    turn = np.arange(len(extent)) - np.repeat(np.cumsum(times) - times, times)
+    if (times > 1).any():
+        order = np.lexsort((extent, turn, wanted[extent]))
+        extent, turn = extent[order], turn[order]
+    is_known = number[extent] > 0
+    return _Owned(extent, np.where(is_known, first[extent] + turn, 0), is_known, number[extent] > 1)
 
 
 def _is_shared(paddr: NDArray[np.uint64], physical: Columns) -> NDArray[np.bool_]:

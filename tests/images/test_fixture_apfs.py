@@ -21,6 +21,8 @@ REGIONS = {
     "chunk-info-address": "spaceman-cab",
     "block-bitmap": "spaceman-bitmap",
     "pool-bitmaps": "internal-pool-bitmap",
+    "efi-jumpstart": "efi-jumpstart",
+    "efi-driver": "efi-driver",
     "fusion-write-back-cache": "fusion-write-cache",
 }
 """The writer's names of regions, in the reader's words; areas that the reader shows block by block are left out."""

@@ -9,11 +9,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from layoutscope.api import checkpoints as checkpoints
+    from layoutscope.api import compare as compare
+    from layoutscope.api import drives as drives
     from layoutscope.api import export as export
+    from layoutscope.api import fit as fit
     from layoutscope.api import inspect as inspect
+    from layoutscope.api import predict as predict
     from layoutscope.api import read_layouts as read_layouts
+    from layoutscope.api import replay as replay
     from layoutscope.api import scan as scan
+    from layoutscope.api import trace as trace
+    from layoutscope.api import verify as verify
     from layoutscope.api import write_map as write_map
+    from layoutscope.api import write_trace as write_trace
 
 __version__ = "0.1.0"
 

@@ -22,6 +22,10 @@ _FIXED: Final = {
     "container-omap": ("apfs_container.omap_key", "apfs_container.omap_val"),
     "spaceman": ("apfs_spaceman.free_queue_key", "apfs_spaceman.free_queue_val"),
     "fext": ("apfs_fsrecords.fext_key", "apfs_fsrecords.fext_val"),
+    "omap-snapshots": ("apfs_container.omap_snapshot_key", "apfs_container.omap_snapshot"),
+    "fusion-middle": ("apfs_fusion.fusion_mt_key", "apfs_fusion.fusion_mt_val"),
+    "evict-mapping": ("apfs_container.evict_mapping_key", "apfs_container.evict_mapping_val"),
+    "checkpoint-area": ("apfs_container.omap_snapshot_key", "apfs_object.prange"),
 }
 """Types of key and value of trees with one kind of record."""
 

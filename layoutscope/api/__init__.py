@@ -32,6 +32,7 @@ VERBS: Final = {
     "export": "layoutscope.api.exporting",
     "fit": "layoutscope.api.drive_profiles",
     "inspect": "layoutscope.api.inspecting",
+    "map": "layoutscope.api.mapping:map_images",
     "predict": "layoutscope.api.predicting",
     "read_layouts": "layoutscope.api.reading",
     "replay": "layoutscope.api.replaying",
@@ -41,7 +42,7 @@ VERBS: Final = {
     "write_map": "layoutscope.api.mapping",
     "write_trace": "layoutscope.api.tracing",
 }
-"""Public functions and their modules."""
+"""Public functions and their modules; the function's own name where it differs."""
 
 __all__ = ["VERBS", *VERBS]  # noqa: PLE0604  (names of functions that come on demand)
 
@@ -50,4 +51,5 @@ def __getattr__(name: str) -> Any:
     """Import a verb when it is first used."""
     if name not in VERBS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(VERBS[name]), name)
+    module, _, function = VERBS[name].partition(":")
+    return getattr(import_module(module), function or name)

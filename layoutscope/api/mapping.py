@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import layoutscope
-from layoutscope.api.outputs import output
+from layoutscope.api.outputs import check_output, output
+from layoutscope.api.scanning import scan
 from layoutscope.report.map import render
 from layoutscope.report.map.scans import disks
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
+    from typing import Unpack
 
+    from layoutscope.api.options import ReadOptions
     from layoutscope.report.result import ScanResult
 
 
@@ -45,3 +49,42 @@ def write_map(
     page = map_page(results, names=names)
     with output(path, force=force) as file:
         file.write(page.encode("utf-8", "replace"))
+
+
+def map_images(
+    paths: Sequence[str | os.PathLike[str]],
+    target: str | os.PathLike[str],
+    *,
+    drives: Sequence[str] | None = None,
+    host: str = "linux",
+    force: bool = False,
+    **options: Unpack[ReadOptions],
+) -> tuple[ScanResult, ...]:
+    """Scan images and write their map as one page, side by side on one scale.
+
+    Parameters
+    ----------
+    paths : sequence of path
+        One or more images.
+    target : path
+        Where to.
+    drives : sequence of str, optional
+        Profiles or TOML files.
+    host : {'linux', 'macos'}
+        Whose drivers enumerate.
+    force : bool
+        Whether an existing file is overwritten.
+    **options
+        See :class:`~layoutscope.api.options.ReadOptions`.
+
+    Raises
+    ------
+    UsageError
+        If the file exists and `force` is not given.
+    LayoutscopeError
+        If an image cannot be read.
+    """
+    check_output(Path(target), force=force)
+    results = tuple(scan(path, drives=drives, host=host, **options) for path in paths)
+    write_map(results, target, names=options.get("names", True), force=force)
+    return results

@@ -25,11 +25,7 @@ def map_images(
     force: Force = False,
 ) -> int:
     """Write an interactive map of images, side by side on one scale: one page that needs no network."""
-    from layoutscope.api.mapping import write_map
-    from layoutscope.api.outputs import check_output
-    from layoutscope.api.scanning import scan
+    from layoutscope.api.mapping import map_images as run
 
-    check_output(output, force=force)
-    results = [scan(image, drives=drive, host=host, **options) for image in images]
-    write_map(results, output, names=options["names"], force=force)
+    results = run(images, output, drives=drive, host=host, force=force, **options)
     return max(result.exit_code for result in results)

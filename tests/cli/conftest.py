@@ -39,10 +39,20 @@ def shell():
 @pytest.fixture(scope="session")
 def image(tmp_path_factory) -> Path:
     """Return the committed HFS+ image, decompressed."""
+    return decompressed("hfsplus-scattered", tmp_path_factory.mktemp("image") / "scattered.img")
+
+
+@pytest.fixture(scope="session")
+def apfs_image(tmp_path_factory) -> Path:
+    """Return the committed APFS image, decompressed."""
+    return decompressed("apfs-scattered", tmp_path_factory.mktemp("apfs") / "apfs.img")
+
+
+def decompressed(name: str, target: Path) -> Path:
+    """Write a committed image to a sparse file."""
     from layoutscope.image import open_image
 
-    target = tmp_path_factory.mktemp("image") / "scattered.img"
-    with open_image(ROOT / "fixtures" / "images" / "hfsplus-scattered.img.zst") as source, target.open("wb") as file:
+    with open_image(ROOT / "fixtures" / "images" / f"{name}.img.zst") as source, target.open("wb") as file:
         file.truncate(source.size_bytes)
         chunk = 1 << 20
         for start in range(0, source.size_bytes, chunk):

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from layoutscope.api import compare, scan
+
+
+def test_a_volume_equals_itself(run, image):
+    """All ratios of a comparison with itself are 1, and no node moved."""
+    document = json.loads(run("compare", image, image, "--json", "--drive", "generic-7200").stdout)
+    assert all(row["ratio"] in (1, None) for row in document["metrics"] + document["times"])
+    (change,) = document["changes"]
+    assert (change["moved"], change["appeared"], change["went"]) == (0, 0, 0) if change else True
+
+
+def test_two_file_systems_stand_side_by_side(run, image, apfs_image):
+    """The values are those of the scans; the enumerated trees share a row though their names differ."""
+    document = json.loads(run("compare", image, apfs_image, "--json", "--drive", "generic-7200").stdout)
+    rows = {(row["name"], row["subject"]): row["values"] for row in document["metrics"]}
+    for side, path, tree in ((0, image, "catalog"), (1, apfs_image, "fs")):
+        volume = next(item for item in scan(path, drives=()).volumes if item.walk is not None)
+        expected = {metric.name: metric.value for metric in volume.metrics if metric.subject == tree}
+        assert rows["key-order-inversions", "enumerated tree"][side] == expected["key-order-inversions"]
+    assert document["changes"] == [None]
+    assert "generic-7200" in document["verdict"]
+
+
+def test_text_names_the_sides(run, image, apfs_image):
+    """Both images, the ratio and the sentence are printed."""
+    text = " ".join(run("compare", image, apfs_image).stdout.split())
+    assert "A: scattered.img" in text
+    assert "B: apfs.img" in text
+    assert "of the difference is" in text
+
+
+def test_one_image_is_not_enough(run, image):
+    """There must be something to compare with."""
+    assert run("compare", image).exit_code == 2
+
+
+def test_library_and_command_agree(run, image, apfs_image):
+    """The verdict of the library is that of the command."""
+    document = json.loads(run("compare", image, apfs_image, "--json", "--drive", "sata-ssd").stdout)
+    assert compare([image, apfs_image], drives=["sata-ssd"]).verdict == document["verdict"]
+
+
+@pytest.mark.parametrize("which", ["image", "apfs_image"])
+def test_both_decoders_agree_on_the_committed_images(run, request, which):
+    """Verify reads twice and finds no difference."""
+    result = run("verify", request.getfixturevalue(which), "--json")
+    document = json.loads(result.stdout)
+    assert (result.exit_code, document["exit_code"]) == (0, 0)
+    assert {table["table"] for table in document["tables"]} >= {"nodes", "entries", "extents", "facts"}
+    assert sum(table["rows"] for table in document["tables"]) > 1000
+
+
+def test_a_difference_is_found_and_told():
+    """One changed value is named with its column and row, and ends with 3."""
+    from layoutscope.api.verifying import differences
+    from layoutscope.report.verification import TableVerdict, Verification
+    from tests.layouts import layout, leaves
+
+    one, other = layout(nodes=leaves(1, 2)).nodes, layout(nodes=leaves(1, 3)).nodes
+    found = tuple(differences(one, other))
+    assert found == ("column image_offset: 1 rows, the first 1",)
+    assert Verification("x", (TableVerdict("v", "nodes", 2, found),)).exit_code == 3
+    assert tuple(differences(one, one.head(1))) == ("2 rows in bulk, 1 through the grammars",)
+
+
+def test_checkpoints_of_apfs(run, apfs_image):
+    """The newest checkpoint is complete, and reading it by its xid gives what a plain scan gives."""
+    states = json.loads(run("checkpoints", apfs_image, "--json").stdout)["states"]
+    newest = states[0]
+    assert newest["kind"] == "checkpoint"
+    assert newest["is_complete"]
+    assert newest["num_sound_nodes"] == newest["num_nodes"] > 0
+    plain = json.loads(run("scan", apfs_image, "--json", "--drive", "sata-ssd").stdout)
+    older = json.loads(run("scan", apfs_image, "--json", "--drive", "sata-ssd", "--xid", newest["xid"]).stdout)
+    assert [volume["trees"] for volume in older["volumes"]] == [volume["trees"] for volume in plain["volumes"]]
+
+
+def test_hfs_has_no_checkpoints(run, image):
+    """HFS+ keeps one state, and the command says so."""
+    result = run("checkpoints", image)
+    assert result.exit_code == 2
+    assert "HFS+ keeps no older states" in result.stderr

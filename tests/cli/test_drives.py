@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import json
+import tomllib
+
+import pytest
+
+from layoutscope.drive import list_profiles, load_profile
+
+
+def test_every_profile_is_listed(run):
+    """The list names each profile that comes with the package, with a latency and a rate."""
+    document = json.loads(run("drives", "--json").stdout)
+    assert [drive["name"] for drive in document["drives"]] == list_profiles()
+    for drive in document["drives"]:
+        assert 0 < drive["random_4k_ms"]["p50"] <= drive["random_4k_ms"]["p99"]
+        assert drive["sequential_mb_s"] > 1
+
+
+def test_one_profile_shows_the_source_of_every_number(run):
+    """Each figure comes with its kind and its source."""
+    (drive,) = json.loads(run("drives", "generic-7200", "--json").stdout)["drives"]
+    assert set(drive["figures"]) == set(load_profile("generic-7200").figures)
+    for figure in drive["figures"].values():
+        assert figure["kind"] in ("measured", "datasheet", "fitted", "assumed")
+        assert figure["source"]
+    assert "datasheet" in run("drives", "generic-7200").stdout
+
+
+def test_random_latency_of_a_disk_is_seek_plus_half_a_turn(run):
+    """At 7200 rpm half a turn is 4.17 ms: the median lies between that and the longest seek plus a turn."""
+    (drive,) = json.loads(run("drives", "generic-7200", "--json").stdout)["drives"]
+    assert 60_000 / 7200 / 2 < drive["random_4k_ms"]["p50"] < 25
+
+
+def test_fit_meets_what_it_was_fitted_to(run, tmp_path):
+    """A profile fitted to 15 ms has a median of 15 ms within 2 %, and is loaded by its file."""
+    target = tmp_path / "mine.toml"
+    assert run("drives", "fit", "mine", "--random-ms", "15", "-o", target).exit_code == 0
+    assert tomllib.loads(target.read_text())["figures"]["average_seek_ms"]["kind"] == "fitted"
+    (drive,) = json.loads(run("drives", target, "--json").stdout)["drives"]
+    assert drive["random_4k_ms"]["p50"] == pytest.approx(15, rel=0.02)
+
+
+def test_plot_is_one_page(run, tmp_path):
+    """Seek curves and latencies are written as a page without network."""
+    target = tmp_path / "drives.html"
+    assert run("drives", "generic-7200", "sata-ssd", "--plot", target).exit_code == 0
+    page = target.read_text("utf-8")
+    assert "Seek time by distance" in page
+    assert "cdn.plot.ly" not in page.split("<body>")[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["abacus"], "unknown drive profile"),
+        (["fit"], "drives fit NAME"),
+        (["fit", "mine"], "nothing to fit to"),
+        (["fit", "mine", "--figure", "rpm"], "is no figure"),
+        (["fit", "mine", "--fio", "/no/such"], "is no JSON report"),
+    ],
+)
+def test_wrong_wishes_are_usage_errors(run, words, reason):
+    """What is not there is refused in one line, with exit code 2."""
+    result = run("drives", *words)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert reason in result.stderr

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+from layoutscope.api import trace
+from layoutscope.api.paths import paths_of
+from layoutscope.drive import load_profile, service
+
+
+@pytest.fixture
+def predicted(run, image):
+    """Return a function that predicts and parses the JSON of the one volume."""
+
+    def call(*words: object):
+        result = run("predict", image, "--json", *words)
+        assert result.exit_code == 0, result.stderr
+        (volume,) = json.loads(result.stdout)["volumes"]
+        return volume
+
+    return call
+
+
+def test_time_is_that_of_the_trace_on_the_drive(predicted, image):
+    """The prediction is what the drive model makes of the reads that trace lists."""
+    volume = predicted("--drive", "generic-7200")
+    expected = service(trace(image), load_profile("generic-7200"))
+    assert volume["drives"][0]["seconds"] == pytest.approx(expected.seconds)
+    assert volume["walk"]["reads"] == expected.reads
+
+
+def test_all_directories_together_cost_the_whole(predicted):
+    """Each read is charged to one directory, so the directories add up to the time, all reads included."""
+    volume = predicted("--drive", "generic-7200", "--top", "100000")
+    (drive,) = volume["drives"]
+    assert sum(cost["seconds"] for cost in drive["directories"]) == pytest.approx(drive["seconds"])
+    assert sum(cost["reads"] for cost in drive["directories"]) == volume["walk"]["reads"]
+    assert [cost["seconds"] for cost in drive["directories"]] == sorted(
+        (cost["seconds"] for cost in drive["directories"]), reverse=True
+    )
+
+
+def test_the_bound_and_what_ifs_are_told_with_reasons(predicted):
+    """Packed comes first as the bound; the headroom is the share that it saves; an SSD is faster than a disk."""
+    (drive,) = predicted("--drive", "generic-7200", "--what-if", "ssd")["drives"]
+    packed, ssd = drive["what_ifs"]
+    assert (packed["name"], ssd["name"]) == ("packed", "ssd")
+    assert drive["headroom"] == pytest.approx(1 - packed["seconds"] / drive["seconds"])
+    assert ssd["seconds"] < drive["seconds"]
+    assert packed["because"]
+
+
+def test_a_part_costs_no_more_than_the_whole(predicted, image):
+    """Starting at a directory reads less than starting at the root."""
+    from layoutscope.api import read_layouts
+
+    (layout,) = read_layouts(image)
+    deep = layout.entries.filter((pl.col("parent_id") > 16) & (pl.col("kind") == "directory") & (pl.col("flags") == 0))
+    (path, *_) = paths_of(layout, int(deep["file_id"][-1]))
+    whole = predicted("--drive", "sata-ssd")["walk"]["reads"]
+    part = predicted("--drive", "sata-ssd", "--from", path)["walk"]["reads"]
+    assert 0 < part < whole
+
+
+def test_a_warm_start_reads_nothing_again(predicted):
+    """With unlimited memory a second pass finds all metadata in the cache."""
+    assert predicted("--drive", "sata-ssd", "--warm")["walk"]["reads"] == 0
+
+
+def test_threads_share_the_host_work(predicted):
+    """On HFS+ without contention two threads need the same processor time in half of the wall time."""
+    one = predicted("--drive", "sata-ssd")
+    two = predicted("--drive", "sata-ssd", "--threads", "2")
+    assert two["host_wall_s"] == pytest.approx(two["host_cpu_s"] / 2)
+    assert two["host_cpu_s"] >= one["host_cpu_s"] * 0.999
+
+
+def test_flash_is_never_blamed_for_seeks(run, image):
+    """On a drive without arm the text tells host time and no moves."""
+    text = run("predict", image, "--drive", "sata-ssd", "--top", "0").stdout
+    assert "of processor time" in text
+    assert "move the arm" not in text
+    assert "strokes" not in text
+
+
+def test_ncdu_file_has_every_directory(run, image, tmp_path):
+    """The file is ncdu's format; its sizes in ms add up to the predicted time, up to rounding."""
+    target = tmp_path / "costs.json"
+    result = run("predict", image, "--drive", "generic-5400-2.5", "--ncdu", target, "--json")
+    seconds = json.loads(result.stdout)["volumes"][0]["drives"][0]["seconds"]
+    major, _, head, root = json.loads(target.read_text())
+    assert (major, head["progname"]) == (1, "layoutscope")
+    sizes = []
+    stack = [root]
+    while stack:
+        info, *inside = stack.pop()
+        sizes.append(info["dsize"])
+        stack += inside
+    assert sum(sizes) / 1000 == pytest.approx(seconds, abs=len(sizes) * 0.0005 + 0.05 * seconds)
+    assert len(sizes) > 100
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--order", "zigzag"], "no order 'zigzag'"),
+        (["--order", "paths"], "needs its paths"),
+        (["--order", "read"], "needs its file"),
+        (["--what-if", "magic"], "no what-if 'magic'"),
+        (["--from", "/no/such"], "no file at '/no/such'"),
+        (["--cache", "lots"], "no number of bytes"),
+    ],
+)
+def test_wrong_wishes_are_usage_errors(run, image, options, reason):
+    """What is not there is refused in one line, with exit code 2."""
+    result = run("predict", image, *options)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert reason in result.stderr
+
+
+@pytest.mark.parametrize("file_format", ["csv", "fio", "blkparse"])
+def test_a_trace_comes_back_through_replay(run, image, tmp_path, file_format):
+    """What trace writes, replay reads as the same reads, and finds that all of them were predicted."""
+    target = tmp_path / f"trace.{file_format}"
+    assert run("trace", image, "--format", file_format, "-o", target).exit_code == 0
+    result = run("replay", target, "--against", image, "--drive", "generic-7200", "--json")
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    agreement = document["agreement"]
+    assert (agreement["block_share"], agreement["pair_share"], agreement["extra_share"]) == (1, 1, 0)
+    assert document["reads"] == len(trace(image))
+
+
+def test_a_shuffled_trace_has_the_blocks_but_not_the_order(run, image, tmp_path):
+    """The score of pairs falls to nothing where the order is lost, the score of blocks stays."""
+    reads = trace(image)
+    order = np.random.default_rng(1).permutation(len(reads))
+    pairs = np.stack([reads.image_offset[order], reads.length_bytes[order]], axis=1)
+    target = tmp_path / "shuffled.trace"
+    target.write_bytes(pairs.astype(np.dtype(np.uint64).newbyteorder("<")).tobytes())
+    document = json.loads(run("replay", target, "--against", image, "--drive", "sata-ssd", "--json").stdout)
+    assert document["agreement"]["block_share"] == 1
+    assert document["agreement"]["pair_share"] < 0.05
+    assert "real steps" in run("replay", target, "--against", image, "--drive", "sata-ssd").stdout

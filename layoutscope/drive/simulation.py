@@ -178,8 +178,10 @@ def by_read(
     num_reads: int,
 ) -> ReadTimes:
     """Give each read the times of its slowest piece."""
-    slowest = slowest_parts(service_ms, parts.read, num_reads)
-    if len(slowest) != num_reads:
+    slowest: NDArray[np.int64] | slice = slice(None)
+    if len(parts.read) != num_reads or (np.diff(parts.read) != 1).any():
+        slowest = slowest_parts(service_ms, parts.read)
+    if len(service_ms[slowest]) != num_reads:
         raise UsageError("the trace has reads on a device that the drive set lacks")
     return ReadTimes(
         service_ms=service_ms[slowest],
@@ -191,9 +193,7 @@ def by_read(
     )
 
 
-def slowest_parts(service_ms: NDArray[np.float64], read: NDArray[np.int64], num_reads: int) -> NDArray[np.int64]:
+def slowest_parts(service_ms: NDArray[np.float64], read: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the row of the slowest piece of each read."""
-    if len(read) == num_reads and (np.diff(read) == 1).all():
-        return np.arange(num_reads)
     order = np.lexsort((service_ms, read))
     return order[np.flatnonzero(np.append(np.diff(read[order]), 1))]

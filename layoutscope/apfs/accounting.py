@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from layoutscope.apfs import intervals
 from layoutscope.findings import Finding
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from layoutscope.apfs.blocks import Blocks
     from layoutscope.apfs.nodes import TreeNodes
+
+
+MAX_LISTED: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +86,14 @@ def balance(
     findings : list of Finding
         Collects claimed blocks that are free.
     """
+    free = intervals.intersect(free, devices)
     claimed = intervals.intersect(intervals.union(claims), devices)
     used = intervals.subtract(devices, free)
     disputed = intervals.intersect(claimed, free)
-    for start, length in disputed.tolist():
+    for start, length in disputed[:MAX_LISTED].tolist():
         message = f"{length} blocks from block {start} are used, but free in the bitmaps"
         findings.append(Finding("block-claimed-free", "warning", "space manager", blocks.at(start), message))
+    if len(disputed) > MAX_LISTED:
+        message = f"{len(disputed) - MAX_LISTED} further runs of blocks are used, but free in the bitmaps"
+        findings.append(Finding("block-claimed-free", "warning", "space manager", None, message))
     return Account(intervals.total(devices), free, claimed, intervals.subtract(used, claimed), disputed)

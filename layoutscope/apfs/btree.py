@@ -255,8 +255,7 @@ def _read_batch(
     check = check_nodes(expected, source.blocks, places, head, buffer.reshape(-1, size_bytes), findings)
     usable = {name: np.where(check.is_sound, values, 0) for name, values in head.items() if name == "num_keys"}
     slots, torn = toc.slots(source.decoder, buffer, starts, head | usable, size_bytes, shape.sizes)
-    for number in np.flatnonzero(torn & check.is_sound).tolist():
-        findings.append(_torn_node(source, places, number))
+    findings.extend(_torn_node(source, places, number) for number in np.flatnonzero(torn & check.is_sound).tolist())
     check = replace(check, is_sound=check.is_sound & ~torn)
     return NodeBatch(level, first, places, head, check, buffer, slots, size_bytes)
 
@@ -284,7 +283,8 @@ def _child_hashes(buffer: NDArray[np.uint8], val_start: NDArray[np.int64], hash_
     if not hash_size:
         return np.empty((len(val_start), 0), np.uint8)
     first = val_start[:, None] + bulk.size("apfs_btree.child_val")
-    return buffer[first + np.arange(hash_size)]
+    hashes: NDArray[np.uint8] = buffer[first + np.arange(hash_size)]
+    return hashes
 
 
 def low_keys(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[np.int64]) -> NDArray[np.uint64]:

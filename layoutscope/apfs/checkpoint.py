@@ -1,8 +1,8 @@
 """Checkpoints: the states of a container that can be mounted.
 
-Apple File System Reference, Container (Mounting). A ring of blocks, the descriptor area, holds container superblocks and
-checkpoint maps; another, the data area, the ephemeral objects that the maps name. The newest checkpoint all of whose
-parts are sound is the one that a mount takes.
+Apple File System Reference, Container (Mounting). A ring of blocks, the descriptor area, holds container superblocks
+and checkpoint maps; another, the data area, the ephemeral objects that the maps name. The newest checkpoint whose
+parts are all sound is the one that a mount takes.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from layoutscope.ondisk import bulk, grammar
 from layoutscope.ondisk.checksum import fletcher64
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from layoutscope.apfs.blocks import Blocks
@@ -204,10 +206,10 @@ def _verify(checkpoint: Checkpoint, blocks: Blocks) -> None:
             raise FormatError("another object lies there", structure=name, image_offset=where)
 
 
-def choose(
+def usable(
     area: DescriptorArea, blocks: Blocks, decoder: Decoder, findings: list[Finding], xid: int | None = None
-) -> Checkpoint:
-    """Open the checkpoint that a mount would take, or the one of a transaction.
+) -> Iterator[Checkpoint]:
+    """Open checkpoints in the order in which a mount would try them.
 
     Parameters
     ----------
@@ -220,20 +222,22 @@ def choose(
     findings : list of Finding
         Collects checkpoints that had to be passed over.
     xid : int, optional
-        Take exactly this one; the newest if the ring does not hold it.
+        Only this one; all, if the ring does not hold it.
 
-    Raises
+    Yields
     ------
-    FormatError
-        If none can be used.
+    Checkpoint
+        Newest first; each with all its maps and ephemeral objects sound.
     """
     everything = superblocks(area, blocks, findings)
-    candidates = [item for item in everything if item[1].hdr.xid == xid] or everything
-    for paddr, superblock in candidates:
+    for paddr, superblock in [item for item in everything if item[1].hdr.xid == xid] or everything:
         try:
-            return open_checkpoint(area, blocks, decoder, paddr, superblock)
+            yield open_checkpoint(area, blocks, decoder, paddr, superblock)
         except FormatError as error:
-            message = f"checkpoint of transaction {superblock.hdr.xid} cannot be used: {error.reason}"
-            findings.append(Finding("checkpoint-invalid", "warning", error.structure, error.image_offset, message))
-    where = blocks.at(int(area.paddr[0])) if len(area.paddr) else blocks.at(0)
-    raise FormatError("no checkpoint can be used", structure="checkpoint descriptor area", image_offset=where)
+            findings.append(passed_over(superblock.hdr.xid, error))
+
+
+def passed_over(xid: int, error: FormatError) -> Finding:
+    """Say why a checkpoint is not used."""
+    message = f"checkpoint of transaction {xid} cannot be used: {error.reason}"
+    return Finding("checkpoint-invalid", "warning", error.structure, error.image_offset, message)

@@ -123,14 +123,47 @@ def open_container(
         blocks, decoder, first.xp_desc_base, first.desc_num_blocks, first.desc_is_tree, findings
     )
     area = checkpoints.read_descriptor_area(blocks, paddrs)
-    checkpoint = checkpoints.choose(area, blocks, decoder, findings, xid)
+    for checkpoint in checkpoints.usable(area, blocks, decoder, findings, xid):
+        try:
+            return _open_state(blocks, decoder, first, area, checkpoint, trees, findings)
+        except FormatError as error:
+            findings.append(checkpoints.passed_over(checkpoint.xid, error))
+    where = blocks.at(int(area.paddr[0])) if len(area.paddr) else blocks.at(0)
+    raise FormatError("no checkpoint can be used", structure="checkpoint descriptor area", image_offset=where)
+
+
+def _open_state(
+    blocks: Blocks,
+    decoder: Decoder,
+    first: Any,
+    area: DescriptorArea,
+    checkpoint: Checkpoint,
+    trees: list[TreeNodes],
+    findings: list[Finding],
+) -> Container:
+    """Open the object map of a checkpoint; `trees` are those of the descriptor area.
+
+    Raises
+    ------
+    FormatError
+        If the map cannot be used: no volume can be found without it.
+    """
     superblock = checkpoint.superblock
-    _compare_copies(blocks, first, superblock, findings)
     header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "container object map")
-    omap = omaps.read_omap("container-omap", blocks, decoder, header.tree_oid, checkpoint.xid, findings)
+    own: list[Finding] = []
+    omap = omaps.read_omap("container-omap", blocks, decoder, header.tree_oid, checkpoint.xid, own)
+    if not len(omap.nodes) or (not len(omap) and any(superblock.fs_oid)):
+        where = own[0].image_offset if own else None
+        raise FormatError(
+            "its tree cannot be read",
+            structure="container object map",
+            image_offset=blocks.at(0) if where is None else where,
+        )
+    _compare_copies(blocks, first, superblock, findings)
     data, data_trees = ring_paddrs(
         blocks, decoder, superblock.xp_data_base, superblock.data_num_blocks, superblock.data_is_tree, findings
     )
+    findings += own
     view = omaps.view_at(omap, checkpoint.xid)
     return Container(blocks, decoder, first, area, checkpoint, omap, view, header, data, trees + data_trees)
 
@@ -147,12 +180,13 @@ def _blocks(source: Source, image_offset: int, superblock: Any, second: tuple[So
 
 def _report_truncation(source: Source, image_offset: int, superblock: Any, findings: list[Finding]) -> None:
     claimed, present = superblock.block_count * superblock.block_size, source.size_bytes - image_offset
-    if claimed > present:
+    # A converted HFS+ volume may end within the last block.
+    if claimed - present >= superblock.block_size:
         message = "the container is larger than the rest of the image"
         findings.append(
             Finding(
                 "truncated",
-                "error",
+                "warning",
                 "container superblock",
                 image_offset,
                 message,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -115,7 +115,8 @@ def _aes(key: bytes, data: bytes, *, encrypt: bool) -> bytes:
     return result
 
 
-def _library():  # type: ignore[no-untyped-def]  # noqa: ANN202  (three modules of an optional package)
+def _library() -> tuple[Any, Any, Any]:
+    """Import the optional package: algorithms, ciphers, modes."""
     try:
         from cryptography.hazmat.primitives import ciphers
         from cryptography.hazmat.primitives.ciphers import algorithms, modes

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from layoutscope.apfs.nodes import TreeNodes
 
 KINDS = ("file", "directory", "symlink", "fifo", "socket", "char-device", "block-device", "whiteout", "unknown")
+MAX_LISTED = 100
 SYMLINK_NAME = b"com.apple.fs.symlink"
 
 
@@ -194,8 +195,11 @@ def _listing_leaves(
 
 
 def _report_missing(drecs: Columns, known: NDArray[np.bool_], findings: list[Finding]) -> None:
-    for row in np.flatnonzero(~known).tolist():
+    missing = np.flatnonzero(~known)
+    for row in missing[:MAX_LISTED].tolist():
         name = f"entry of directory {drecs['obj_id'][row]}"
-        findings.append(
-            Finding("inode-missing", "error", name, None, "its inode does not exist", found=str(drecs["file_id"][row]))
-        )
+        number = str(drecs["file_id"][row])
+        findings.append(Finding("inode-missing", "error", name, None, "its inode does not exist", found=number))
+    if len(missing) > MAX_LISTED:
+        message = f"{len(missing) - MAX_LISTED} further entries name inodes that do not exist"
+        findings.append(Finding("inode-missing", "error", "directory entries", None, message))

@@ -63,7 +63,7 @@ class Names:
     def equal_to(self, name: bytes) -> NDArray[np.bool_]:
         """Tell which names are this one."""
         wanted = np.frombuffer(name + b"\0", np.uint8)
-        same = self.length == len(wanted)
+        same: NDArray[np.bool_] = self.length == len(wanted)
         rows = np.flatnonzero(same)
         spots = self.start[rows][:, None] + np.arange(len(wanted))
         same[rows] = (self.data[spots] == wanted).all(axis=1) if len(rows) else False

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from layoutscope.apfs import intervals
+from layoutscope.findings import Finding
 from layoutscope.ondisk import grammar
 from layoutscope.tables import build_table
+
+MAX_BLOCKS: Final = 2**44
+"""No device is larger: 2**56 bytes in the smallest blocks."""
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +38,19 @@ def type_name(kind: int) -> str:
         return grammar.ApfsObject.ObjectType(kind).name.replace("_", "-")
     except ValueError:
         return f"type {kind:#x}"
+
+
+def inside(regions: Sequence[Region], blocks: Blocks, findings: list[Finding]) -> list[Region]:
+    """Leave out regions that no device can hold: their addresses are damage."""
+    kept = []
+    for item in regions:
+        plain = item.paddr - blocks.tier2_mark if item.paddr >= blocks.tier2_mark else item.paddr
+        if plain >= 0 and item.num_blocks > 0 and plain + item.num_blocks <= MAX_BLOCKS:
+            kept.append(item)
+        else:
+            message = f"impossible address: block {item.paddr}, {item.num_blocks} blocks"
+            findings.append(Finding("structure-invalid", "error", item.type, None, message))
+    return kept
 
 
 def as_runs(regions: Sequence[Region]) -> NDArray[np.int64]:

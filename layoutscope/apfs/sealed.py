@@ -1,7 +1,7 @@
 """Sealed volumes: the seal, and the tree of file extents.
 
-Apple File System Reference, Sealed Volumes. The nodes of the file-system tree have no header; each index entry holds the
-hash of its child, the integrity metadata that of the root. File extents stand in a physical tree of their own.
+Apple File System Reference, Sealed Volumes. The nodes of the file-system tree have no header; each index entry holds
+the hash of its child, the integrity metadata that of the root. File extents stand in a physical tree of their own.
 """
 
 from __future__ import annotations

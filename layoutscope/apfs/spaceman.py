@@ -15,7 +15,7 @@ from layoutscope.apfs import intervals
 from layoutscope.apfs.bitmap import free_runs
 from layoutscope.apfs.btree import TreeSource, lead_type
 from layoutscope.apfs.nodes import TreeNodes, read_nodes
-from layoutscope.apfs.regions import Region, from_runs
+from layoutscope.apfs.regions import MAX_BLOCKS, Region, from_runs, inside
 from layoutscope.errors import FormatError
 from layoutscope.findings import Finding
 from layoutscope.ondisk import bulk, grammar
@@ -101,9 +101,10 @@ def read_space(blocks: Blocks, decoder: Decoder, checkpoint: Checkpoint, finding
             found, runs = _read_device(blocks, decoder, array, device, number, findings)
             regions += found
             free.append(runs)
+    regions = inside(regions, blocks, findings)
     regions += _internal_pool(header, regions)
     pending, queues = _read_queues(blocks, decoder, checkpoint, header, findings)
-    return Space(header, intervals.union(free), regions, pending, queues)
+    return Space(header, intervals.union(free), regions, inside(pending, blocks, findings), queues)
 
 
 def _addresses(decoder: Decoder, data: NDArray[np.uint8], start: int, count: int) -> NDArray[np.uint64]:
@@ -222,7 +223,7 @@ def _report_counts(
 
 def _internal_pool(header: Any, own: list[Region]) -> list[Region]:
     """Blocks of the pool that hold nothing current, and the ring with versions of the pool's bitmap."""
-    pool = np.array([[header.ip_base, header.ip_block_count]], np.int64)
+    pool = np.array([[header.ip_base, min(header.ip_block_count, MAX_BLOCKS)]], np.int64)
     inside = np.array([[item.paddr, item.num_blocks] for item in own], np.int64).reshape(-1, 2)
     spare = intervals.subtract(pool, intervals.runs_of(inside[:, 0], inside[:, 1]))
     ring = Region("internal-pool-bitmap", "space manager", header.ip_bm_base, header.ip_bm_block_count)

@@ -11,7 +11,7 @@ from layoutscope.apfs import intervals, snapshots
 from layoutscope.apfs.accounting import node_runs
 from layoutscope.apfs.keybag import container_keybag, volume_keybag_run
 from layoutscope.apfs.locked import locked_nodes
-from layoutscope.apfs.regions import Region, as_runs, type_name
+from layoutscope.apfs.regions import Region, as_runs, inside, type_name
 from layoutscope.apfs.sealed import read_fext_tree
 from layoutscope.apfs.trees import Tree
 from layoutscope.apfs.volume import read_fs_nodes, read_fs_tree, read_physical_tree
@@ -173,7 +173,7 @@ def volume_regions(
     regions += virtual_regions(container, volume, claimed)
     regions += keybag_regions(container, volume, findings) if is_encrypted(volume) else []
     first = {region.paddr: region for region in reversed(regions)}
-    return list(first.values())
+    return inside(list(first.values()), container.blocks, findings)
 
 
 def keybag_regions(container: Container, volume: Volume, findings: list[Finding]) -> list[Region]:

@@ -259,6 +259,6 @@ def test_half_a_fusion_set_shows_what_lies_on_it(written):
 
 
 def test_a_sealed_volume_is_verified_by_its_hashes(read):
-    """Every node of a sealed tree below the root is verified by the hash that its parent holds, the root by the seal."""
+    """Every node of a sealed tree is verified by the hash that its parent holds, the root by the seal."""
     nodes = read("sealed-deep")[1].nodes.filter(pl.col("tree") == "fs")
     assert nodes["valid"].cast(pl.String).unique().to_list() == ["child-hash"]

@@ -166,12 +166,23 @@ def _group_starts(parent_id: NDArray[np.uint64]) -> NDArray[np.int64]:
 
 
 def listed_bytes(table: EntryTable, entries: slice, fixed_bytes: int) -> NDArray[np.int64]:
-    """Bytes that each of some entries takes in a listing's buffer: fixed part, name, one byte, rounded up to 8.
-
-    A name that the table does not hold (left out of a capture) counts as 20 bytes.
-    """
+    """Bytes that each of some entries takes in a listing's buffer; Linux hands names out composed."""
     names = table.names(entries)
     if names.str.contains(r"[^\x00-\x7f]").any():
         names = names.str.normalize("NFC")
-    length = names.str.len_bytes().fill_null(20).to_numpy().astype(np.int64)
-    return (fixed_bytes + length + 1 + 7) // 8 * 8
+    return padded(_lengths(names), fixed_bytes)
+
+
+def stored_bytes(table: EntryTable, fixed_bytes: int) -> NDArray[np.int64]:
+    """As :func:`listed_bytes` for all entries, with names as they are stored: never less, and quicker."""
+    return padded(_lengths(table.stored_names)[table.order], fixed_bytes)
+
+
+def padded(name_bytes: NDArray[np.int64], fixed_bytes: int) -> NDArray[np.int64]:
+    """Fixed part, name and one byte for its end, rounded up to 8."""
+    return (fixed_bytes + name_bytes + 1 + 7) // 8 * 8
+
+
+def _lengths(names: pl.Series) -> NDArray[np.int64]:
+    """UTF-8 lengths; a name that was left out of a capture counts as 20 bytes."""
+    return names.str.len_bytes().fill_null(20).to_numpy().astype(np.int64)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.walk.entries import listed_bytes
+from layoutscope.walk.entries import listed_bytes, padded, stored_bytes
 from layoutscope.walk.ranges import run_positions, starts_of
 from layoutscope.walk.touches import CODE, Touches, touches
 
@@ -59,11 +59,9 @@ def whole_directories(descent: Descent) -> Buffers:
 
 def buffers(model: Model, descent: Descent) -> Buffers:
     """Cut each directory into the buffers in which the host hands its names out."""
-    host = model.host
-    smallest = (host.listing_entry_bytes + 2 + 7) // 8 * 8
-    if int(descent.count.max(initial=0)) * smallest <= host.listing_buffer_bytes - host.listing_dots_bytes:
+    large = _larger_than_a_buffer(model, descent)
+    if not len(large):
         return whole_directories(descent)
-    large = np.flatnonzero(descent.count * smallest > host.listing_buffer_bytes - host.listing_dots_bytes)
     fills = [_fills(model, int(descent.first[place]), int(descent.count[place])) for place in large]
     cuts = np.ones(len(descent), np.int64)
     cuts[large] = [len(sizes) for sizes in fills]
@@ -77,6 +75,20 @@ def buffers(model: Model, descent: Descent) -> Buffers:
     change = directory[1:] != directory[:-1]
     edge = np.ones(1, bool)
     return Buffers(directory, first, count, np.concatenate([edge, change]), np.concatenate([change, edge]))
+
+
+def _larger_than_a_buffer(model: Model, descent: Descent) -> NDArray[np.int64]:
+    host = model.host
+    room = host.listing_buffer_bytes - host.listing_dots_bytes
+    longest = int(padded(np.array([LONGEST_NAME_BYTES]), host.listing_entry_bytes)[0])
+    if int(descent.count.max(initial=0)) * longest <= room:
+        return np.empty(0, np.int64)
+    end = np.concatenate([[0], np.cumsum(stored_bytes(model.entries, host.listing_entry_bytes))])
+    return np.flatnonzero(end[descent.first + descent.count] - end[descent.first] > room)
+
+
+LONGEST_NAME_BYTES = 3 * 255
+"""255 UTF-16 units take at most so many bytes in UTF-8."""
 
 
 def _fills(model: Model, first: int, count: int) -> NDArray[np.int64]:

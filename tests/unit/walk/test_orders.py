@@ -234,3 +234,17 @@ def test_threads_take_slices_of_the_list_in_step(hfs_plan):
     result = trace(hfs_plan.layout(), order="paths", paths=["b", "b", "a/x", "a"], host=host)
     assert rows_read(result) == [4, 3, 5]
     assert result.issuer.tolist() == [0, 0, 1, 1, 1, 1]
+
+
+def test_long_names_fill_a_buffer_sooner(plan):
+    """Names of 232 bytes take 256 each: 127 fit, so leaf 3 with the rest is listed after these are stat'ed."""
+    made = plan("hfsplus")
+    made.node("catalog", 1, 0)
+    for row in range(1, 5):
+        made.node("catalog", 0, row * 0x10000, parent=0, rank=row - 1)
+    made.entry(1, 2, "root", leaf=1, thread=1, kind="directory", valence=200, listing_node_row=1)
+    for number in range(200):
+        made.entry(2, 16 + number, f"{number:0232}", leaf=1 if number <= 127 else 3, thread=2 if number < 127 else 4)
+    made.case_sensitive = True
+    assert (32768 - 48) // 256 == 127
+    assert rows_read(trace(made.layout())) == [2, 3, 4]

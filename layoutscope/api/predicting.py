@@ -270,5 +270,6 @@ def prediction(result: ServiceResult, profile: DriveProfile) -> Prediction:
         head_travel_bytes=result.head_travel_bytes,
         head_travel_strokes=result.head_travel_strokes,
         service_s=result.reads_ms.service_ms / 1000,
-        note=profile.note,
+        note=" ".join(filter(None, (profile.note, result.knowledge))),
+        summary=tuple(result.summary().items()),
     )

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from layoutscope.api.options import ReadOptions
+    from layoutscope.report.result import Prediction
+    from layoutscope.walk.trace import AccessTrace
 
 
 def replay(
@@ -30,6 +32,9 @@ def replay(
     workload: Workload | None = None,
     form: str = "",
     start_offset_bytes: int = 0,
+    cache: str = "own",
+    think_us: float | None = None,
+    queue_depth: int = 1,
     **options: Unpack[ReadOptions],
 ) -> ReplayResult:
     """Compute the service time of a trace, and hold a prediction against it.
@@ -48,6 +53,12 @@ def replay(
         Format of the trace, where its content does not tell.
     start_offset_bytes : int
         Where the traced disk lies on the drive.
+    cache : str
+        ``own``, ``off``, ``join`` or ``no-join``, see :meth:`layoutscope.drive.DriveProfile.with_cache`.
+    think_us : float, optional
+        Host time between reads, in place of what the trace tells.
+    queue_depth : int
+        Reads that are outstanding.
     **options
         See :class:`~layoutscope.api.options.ReadOptions`; for the image.
 
@@ -58,18 +69,24 @@ def replay(
     LayoutscopeError
         If the image cannot be read.
     """
-    real = read_trace(trace, form=form)
+    real = read_trace(trace, form=form, think_us=think_us)
     profiles = [load_profile(name) for name in (DEFAULT_DRIVES if drives is None else drives)]
-    times = tuple(
-        prediction(service(real, profile, start_offset_bytes=start_offset_bytes), profile) for profile in profiles
-    )
+
+    def serve(reads: AccessTrace) -> tuple[Prediction, ...]:
+        return tuple(
+            prediction(
+                service(reads, profile, start_offset_bytes=start_offset_bytes, cache=cache, queue_depth=queue_depth),
+                profile,
+            )
+            for profile in profiles
+        )
+
+    times = serve(real)
     if against is None:
         return ReplayResult(str(trace), len(real), int(real.length_bytes.sum()), times)
     with opened(against, **options) as image:
         layout = only_volume(image.layouts)
     predicted = walk(layout, checked(workload or {}))
-    expected = tuple(
-        prediction(service(predicted, profile, start_offset_bytes=start_offset_bytes), profile) for profile in profiles
-    )
+    expected = serve(predicted)
     agreement = score(real, predicted, layout)
     return ReplayResult(str(trace), len(real), int(real.length_bytes.sum()), times, expected, agreement)

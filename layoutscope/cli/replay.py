@@ -14,6 +14,10 @@ from layoutscope.cli.options import AsJson, Drives, Host, byte_count, reads_imag
 
 Trace = Annotated[Path, typer.Argument(metavar="TRACE", help="CSV, fio iolog, blkparse or fs_usage text, or pairs.")]
 Against = Annotated[Path | None, typer.Option(metavar="IMAGE", help="The image that was read: scores the prediction.")]
+Cache = Annotated[
+    str, typer.Option(metavar="NAME", help="The drive's buffer: own, off, join or no-join (waiting for look-ahead).")
+]
+Think = Annotated[float | None, typer.Option(min=0, help="Host time between reads, in place of the trace's.")]
 Form = Annotated[str, typer.Option("--format", metavar="NAME", help="csv, fio, blkparse, fs_usage or pairs.")]
 
 
@@ -30,6 +34,9 @@ def replay(
     start: workloads.Start = None,
     no_stat: workloads.NoStat = False,
     starts_at: Annotated[str, typer.Option(metavar="BYTES", help="Where the traced disk lies on the drive.")] = "0",
+    cache: Cache = "own",
+    think_us: Think = None,
+    queue_depth: Annotated[int, typer.Option(min=1, help="Reads that are outstanding.")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Compute what drives make of a real trace, and score a prediction against it."""
@@ -44,6 +51,9 @@ def replay(
         workload={"order": order, "host": host, "start": start, "stat": not no_stat},
         form=form,
         start_offset_bytes=byte_count(starts_at) or 0,
+        cache=cache,
+        think_us=think_us,
+        queue_depth=queue_depth,
         **options,
     )
     if as_json:

@@ -101,8 +101,8 @@ def replay_document(result: ReplayResult) -> dict[str, Any]:
         "trace": result.trace,
         "reads": result.reads,
         "read_bytes": result.read_bytes,
-        "times": [prediction_document(item) for item in result.times],
-        "expected": [prediction_document(item) for item in result.expected],
+        "times": [prediction_document(item) | dict(item.summary) for item in result.times],
+        "expected": [prediction_document(item) | dict(item.summary) for item in result.expected],
         "agreement": None
         if found is None
         else {

@@ -95,6 +95,8 @@ class Prediction:
         Service time of each read.
     note : str
         What limits the prediction.
+    summary : tuple of (str, float)
+        Totals, means and percentiles, see :meth:`layoutscope.drive.ServiceResult.summary`.
     """
 
     drive: str
@@ -109,6 +111,7 @@ class Prediction:
     head_travel_strokes: float
     service_s: NDArray[np.float64]
     note: str = ""
+    summary: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

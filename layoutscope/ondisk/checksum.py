@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _MODULUS: Final = 2**32 - 1
 _CHUNK_WORDS: Final = 1024
-_BATCH_ROWS: Final = 512
+_BATCH_ROWS: Final = 64
 
 
 def fletcher64(blocks: NDArray[np.uint8]) -> NDArray[np.uint64]:
@@ -35,7 +35,7 @@ def fletcher64(blocks: NDArray[np.uint8]) -> NDArray[np.uint64]:
     ----------
     .. [1] Apple File System Reference (2020-06-22), Objects, ``obj_phys_t``, o_cksum.
     """
-    words = np.ascontiguousarray(blocks[:, 8:]).view("<u4")  # words as the format defines them
+    words = np.ascontiguousarray(blocks).view("<u4")[:, 2:]  # words as the format defines them
     low = np.zeros(len(blocks), np.uint64)
     high = np.zeros(len(blocks), np.uint64)
     for start in range(0, words.shape[1], _CHUNK_WORDS):
@@ -53,9 +53,11 @@ def _sums(words: NDArray[np.uint32]) -> tuple[NDArray[np.uint64], NDArray[np.uin
     width = words.shape[1]
     weights = np.stack([np.ones(width), np.arange(width, 0, -1)], axis=1)
     sums = np.empty((len(words), 2))
+    doubles = np.empty((_BATCH_ROWS, width))
     for start in range(0, len(words), _BATCH_ROWS):
-        batch = slice(start, start + _BATCH_ROWS)
-        sums[batch] = words[batch].astype(np.float64) @ weights
+        batch = words[start : start + _BATCH_ROWS]
+        doubles[: len(batch)] = batch
+        np.matmul(doubles[: len(batch)], weights, out=sums[start : start + len(batch)])
     return sums[:, 0].astype(np.uint64), sums[:, 1].astype(np.uint64)
 
 

@@ -9,7 +9,7 @@ import polars as pl
 from layoutscope.api.owners import file_owner, owners_at, row_owner
 from layoutscope.api.paths import needed_id
 from layoutscope.api.reading import opened
-from layoutscope.api.structures import node_structures, region_structures
+from layoutscope.api.structures import node_structures, region_structures, view_of
 from layoutscope.errors import UsageError
 from layoutscope.report.inspection import Inspection
 
@@ -66,21 +66,22 @@ def inspect(
     given = [f"{name} {value}" for name, value in chosen.items() if value is not None]
     if len(given) != 1:
         raise UsageError("say one place: --node TREE:NUMBER, --at BYTES, --lba N, --cnid N or --path P")
+    replay = not options.get("no_journal", False)
     with opened(path, **options) as image:
         if lba is not None:
             at = lba * image.source.sector_size_bytes
         if at is not None:
-            owners, structures = _place(image, at)
+            owners, structures = _place(image, at, replay=replay)
         elif node is not None:
-            owners, structures = _node(image, node)
+            owners, structures = _node(image, node, replay=replay)
         elif file_path is not None:
-            owners, structures = _files(image, needed_id(image.layouts, file_path))
+            owners, structures = _files(image, needed_id(image.layouts, file_path), replay=replay)
         else:
-            owners, structures = _files(image, _with_id(image.layouts, cnid or 0))
+            owners, structures = _files(image, _with_id(image.layouts, cnid or 0), replay=replay)
         return Inspection(image.source.name, given[0], tuple(owners), tuple(structures))
 
 
-def _place(image: Opened, at: int) -> Found:
+def _place(image: Opened, at: int, *, replay: bool) -> Found:
     """Show whatever lies at a byte: of a node its head and the record there."""
     if not 0 <= at < image.source.size_bytes:
         raise UsageError(f"byte {at:,} lies outside the image of {image.source.size_bytes:,} bytes")
@@ -89,13 +90,13 @@ def _place(image: Opened, at: int) -> Found:
         for table, row in owners_at(layout, at):
             owners.append(row_owner(layout, table, row, at))
             if table == "nodes":
-                structures += node_structures(image.source, layout, row, at=at)
+                structures += node_structures(view_of(image.source, layout, replay_journal=replay), layout, row, at=at)
             elif table == "regions":
-                structures += region_structures(image.source, layout, row)
+                structures += region_structures(view_of(image.source, layout, replay_journal=replay), layout, row)
     return owners, structures
 
 
-def _node(image: Opened, wanted: str) -> Found:
+def _node(image: Opened, wanted: str, *, replay: bool) -> Found:
     """Show whole nodes by tree and number."""
     tree, _, number = wanted.rpartition(":")
     if not tree or not number.isdecimal():
@@ -106,7 +107,11 @@ def _node(image: Opened, wanted: str) -> Found:
         trees = sorted({str(name) for layout in image.layouts for name in layout.nodes["tree"].unique()})
         raise UsageError(f"no node {wanted}; there are the trees {', '.join(trees)}")
     owners = [row_owner(layout, "nodes", row, None) for layout, row in found]
-    structures = [part for layout, row in found for part in node_structures(image.source, layout, row)]
+    structures = [
+        part
+        for layout, row in found
+        for part in node_structures(view_of(image.source, layout, replay_journal=replay), layout, row)
+    ]
     return owners, structures
 
 
@@ -121,13 +126,15 @@ def _with_id(layouts: Sequence[VolumeLayout], file_id: int) -> list[tuple[Volume
     return found
 
 
-def _files(image: Opened, found: Sequence[tuple[VolumeLayout, int]]) -> Found:
+def _files(image: Opened, found: Sequence[tuple[VolumeLayout, int]], *, replay: bool) -> Found:
     """Show the records of files, wherever they stand."""
     owners, structures = [], []
     for layout, file_id in found:
         owners.append(file_owner(layout, file_id))
         for row in _leaves(layout, file_id):
-            structures += node_structures(image.source, layout, row, file_id=file_id)
+            structures += node_structures(
+                view_of(image.source, layout, replay_journal=replay), layout, row, file_id=file_id
+            )
     return owners, structures
 
 

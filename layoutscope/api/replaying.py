@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from layoutscope.walk.trace import AccessTrace
 
 
-def replay(
+def replay(  # noqa: PLR0913  (a keyword for each option of the command)
     trace: Path,
     *,
     drives: Sequence[str] | None = None,

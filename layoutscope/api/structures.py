@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,17 +25,47 @@ _LONGEST_REGION_BYTES: Final = 1 << 20
 _LONGEST_VALUE: Final = 64
 
 
+@dataclass(frozen=True, slots=True)
+class View:
+    """The bytes of a volume as its reader saw them: after the journal's replay, if that was asked for.
+
+    Attributes
+    ----------
+    source : Source
+        The image, or the volume alone.
+    origin : int
+        Where its address 0 lies on the image, in bytes.
+    """
+
+    source: Source
+    origin: int
+
+    def read(self, row: Row, piece: Piece) -> bytes:
+        """Read a range of the image, from the device of a row."""
+        source = self.source.second if row["device"] and self.source.second is not None else self.source
+        return source.read(piece[0] - self.origin, piece[1])
+
+
+def view_of(source: Source, layout: VolumeLayout, *, replay_journal: bool) -> View:
+    """Return the bytes of a volume as its reader saw them."""
+    if layout.facts.filesystem != "hfsplus" or not replay_journal:
+        return View(source, 0)
+    from layoutscope.hfsplus.inspect import mounted
+
+    return View(mounted(source, layout.facts.image_offset), layout.facts.image_offset)
+
+
 def node_structures(
-    source: Source, layout: VolumeLayout, row: Row, *, at: int | None = None, file_id: int | None = None
+    view: View, layout: VolumeLayout, row: Row, *, at: int | None = None, file_id: int | None = None
 ) -> list[StructureLines]:
     """Parse a node.
 
     Parameters
     ----------
-    source : Source
-        The image.
+    view : View
+        The bytes of the volume.
     layout : VolumeLayout
-        Its volume.
+        Its tables.
     row : dict
         Row of the table of nodes.
     at : int, optional
@@ -46,8 +77,7 @@ def node_structures(
     from layoutscope.hfsplus import inspect as hfsplus
 
     pieces = node_pieces(layout, row)
-    source = _device(source, row)
-    data = b"".join(source.read(*piece) for piece in pieces)
+    data = b"".join(view.read(row, piece) for piece in pieces)
     module = hfsplus if layout.facts.filesystem == "hfsplus" else apfs
     found = module.describe_node(data, str(row["tree"]))
     if at is not None:
@@ -59,20 +89,16 @@ def node_structures(
     return [lines(part, pieces, prefix) for part in found]
 
 
-def region_structures(source: Source, layout: VolumeLayout, row: Row) -> list[StructureLines]:
+def region_structures(view: View, layout: VolumeLayout, row: Row) -> list[StructureLines]:
     """Parse a region, where it is one structure."""
     from layoutscope.apfs import inspect as apfs
     from layoutscope.hfsplus import inspect as hfsplus
 
     piece = (row["image_offset"], min(row["length_bytes"], _LONGEST_REGION_BYTES))
-    data = _device(source, row).read(*piece)
+    data = view.read(row, piece)
     is_hfs = layout.facts.filesystem == "hfsplus"
     found = hfsplus.describe_region(data, str(row["type"])) if is_hfs else apfs.describe_region(data)
     return [lines(part, [piece], "") for part in found]
-
-
-def _device(source: Source, row: Row) -> Source:
-    return source.second if row["device"] and source.second is not None else source
 
 
 def node_pieces(layout: VolumeLayout, row: Row) -> list[Piece]:

@@ -9,12 +9,16 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from layoutscope.hfsplus import decoding
+from layoutscope.hfsplus.journal import find_journal, replay
+from layoutscope.hfsplus.volume import open_volume
 from layoutscope.ondisk import bulk, grammar
 from layoutscope.ondisk.described import Described, describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from layoutscope.image import Source
     from layoutscope.ondisk.grammar import FieldValue
 
 _RECORDS: Final = {
@@ -31,6 +35,20 @@ _REGIONS: Final = {
     "journal-info-block": ("HfsplusJournal", "JournalInfoBlock"),
 }
 """Grammar and type of a region that is one structure, by its type."""
+
+
+def mounted(source: Source, image_offset: int) -> Source:
+    """Return the bytes of a volume as a mount would see them, addresses counted from the volume's start.
+
+    Raises
+    ------
+    FormatError
+        If neither the volume header nor its copy can be read.
+    """
+    volume = open_volume(source, image_offset, decoding.choose("bulk"))
+    journal = find_journal(volume)
+    overlay = replay(volume, journal) if journal is not None else None
+    return volume.source if overlay is None else overlay
 
 
 def describe_node(data: bytes, tree: str) -> list[Described]:

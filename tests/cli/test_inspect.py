@@ -120,3 +120,21 @@ def test_wrong_places_are_usage_errors(run, image, words, reason):
     result = run("inspect", image, *words)
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert reason in result.stderr
+
+
+@pytest.mark.parametrize("options", [[], ["--no-journal"]])
+def test_records_are_those_of_the_state_that_was_asked_for(run, tmp_path, options):
+    """With a pending journal, inspect shows the bytes after its replay, or with --no-journal those before it."""
+    from fixtures.hfsplus.scenarios import SCENARIOS
+    from fixtures.hfsplus.writer import write
+
+    target = tmp_path / "pending.img"
+    write(SCENARIOS["journal-pending"], target)
+    layout = read_layouts(target, no_journal=bool(options))[0]
+    states = [read_layouts(target, no_journal=state)[0].nodes["num_records"].to_list() for state in (True, False)]
+    assert states[0] != states[1]
+    leaves = layout.nodes.filter((pl.col("tree") == "catalog") & (pl.col("kind") == "leaf"))
+    for leaf in leaves.iter_rows(named=True):
+        found = json.loads(run("inspect", target, "--json", "--node", f"catalog:{leaf['node_id']}", *options).stdout)
+        assert len(found["structures"]) == 1 + leaf["num_records"]
+        assert not any(structure["error"] for structure in found["structures"])

@@ -126,6 +126,7 @@ def test_story_of_order():
     assert "does not follow" in key_order(0.009, 0.48)
     assert "48.0 % of all pairs" in key_order(0.009, 0.48)
     assert "in part" in key_order(0.3, 0.2)
+    assert "with gaps" in key_order(0.0, 0.001)
     assert "on disk follows its keys (" in key_order(0.61, 0.1)
 
 

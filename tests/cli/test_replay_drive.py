@@ -1,0 +1,50 @@
+"""``replay`` of a stranger's trace on a stranger's drive: options of the drive, and what its JSON says."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from layoutscope.drive.fit import profile_text
+from tests.unit.drive.toys import disk
+
+IOLOG = "fio version 2 iolog\n/dev/sdb add\n/dev/sdb open\n/dev/sdb read 0 4096\n/dev/sdb read 25600000 4096\n"
+
+
+@pytest.fixture
+def replayed(run, tmp_path):
+    """Return a function that replays two reads, 500 cylinders apart, on the disk of round numbers."""
+    (tmp_path / "toy.toml").write_text(profile_text(disk()))
+    (tmp_path / "two.log").write_text(IOLOG)
+
+    def get(*options):
+        result = run("replay", tmp_path / "two.log", "--drive", tmp_path / "toy.toml", *options, "--json")
+        return json.loads(result.stdout)["times"][0]
+
+    return get
+
+
+def test_service_time_and_its_parts(replayed):
+    """10.8 ms for the first read, 10.0 for the second (see tests/unit/drive/test_closed_forms.py)."""
+    found = replayed("--cache", "off")
+    assert found["service_s"] == pytest.approx(0.0208, abs=1e-6)
+    assert found["mean_ms"] == found["median_ms"] == pytest.approx(10.4, abs=1e-3)
+    assert found["seek_ms"] == pytest.approx(5.99 / 2, abs=1e-3)
+    assert found["latency_ms"] == pytest.approx((9.5 + 2.71) / 2, abs=1e-3)
+    assert found["xfer_ms"] == pytest.approx(0.8, abs=1e-3)
+    assert (found["whole_hit"], found["miss"]) == (0, 1)
+
+
+def test_think_time(replayed):
+    """2 ms of host time before the second read come off its wait, and are in the total."""
+    found = replayed("--cache", "off", "--think-us", "2000")
+    assert found["service_s"] == pytest.approx(0.0188, abs=1e-6)
+    assert found["total_s"] == pytest.approx(0.0208, abs=1e-6)
+
+
+def test_an_unknown_buffer_is_refused(run, tmp_path):
+    """The error lists what there is."""
+    (tmp_path / "two.log").write_text(IOLOG)
+    result = run("replay", tmp_path / "two.log", "--drive", "generic-7200", "--cache", "warm", code=2)
+    assert "own, off, join, no-join" in result.stderr

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 import zstandard
 
-from layoutscope.errors import UsageError
+from layoutscope.errors import ImageError, UsageError
 from layoutscope.walk.trace import AccessTrace
 
 if TYPE_CHECKING:
@@ -59,8 +59,10 @@ def read_trace(
 
     Raises
     ------
+    ImageError
+        If the file is missing, or holds no reads that can be understood.
     UsageError
-        If the file is missing, of no known form, or holds no reads.
+        If there is no such format.
     """
     data = _unpacked(Path(path))
     name = form or guess_form(Path(path).name, data)
@@ -68,7 +70,7 @@ def read_trace(
         raise UsageError(f"unknown trace format {name!r}; there are {', '.join((*READERS, 'fs_usage'))}")
     trace = read_fs_usage(data, block_bytes) if name == "fs_usage" else READERS[name](data)
     if len(trace) == 0:
-        raise UsageError(f"{path} holds no reads in the format {name}")
+        raise ImageError(f"{path} holds no reads in the format {name}")
     if think_us is not None:
         trace.think_us[:] = think_us
         trace.think_us[0] = 0
@@ -80,7 +82,7 @@ def _unpacked(path: Path) -> bytes:
         data = path.read_bytes()
         return zstandard.ZstdDecompressor().decompressobj().decompress(data) if path.suffix == ".zst" else data
     except (OSError, zstandard.ZstdError) as error:
-        raise UsageError(f"cannot read the trace {path}: {error}") from error
+        raise ImageError(f"cannot read the trace {path}: {error}") from error
 
 
 def guess_form(name: str, data: bytes) -> str:
@@ -101,7 +103,7 @@ def guess_form(name: str, data: bytes) -> str:
 def read_pairs(data: bytes) -> AccessTrace:
     """Read pairs of little-endian 64-bit numbers: byte offset, byte length."""
     if len(data) % 16:
-        raise UsageError(f"a trace of pairs has {len(data)} bytes, not a multiple of 16")
+        raise ImageError(f"a trace of pairs has {len(data)} bytes, not a multiple of 16")
     pairs = np.frombuffer(data, np.dtype(np.uint64).newbyteorder("<")).astype(np.int64).reshape(-1, 2)
     return AccessTrace.from_reads(pairs[:, 0], pairs[:, 1])
 
@@ -121,7 +123,7 @@ def _column(table: pl.DataFrame, names: Iterable[str]) -> NDArray[np.int64]:
     for name in names:
         if name in table.columns:
             return table[name].cast(pl.Int64).to_numpy()
-    raise UsageError(f"a CSV trace needs a column {' or '.join(names)}; it has {', '.join(table.columns)}")
+    raise ImageError(f"a CSV trace needs a column {' or '.join(names)}; it has {', '.join(table.columns)}")
 
 
 def _with_names(trace: AccessTrace, table: pl.DataFrame) -> AccessTrace:

@@ -157,9 +157,16 @@ class ServiceResult:
 
 
 def service_percentiles(service_ms: NDArray[np.float64]) -> dict[str, float]:
-    """Return median, 90th and 99th percentile and maximum of service times."""
-    values = np.percentile(service_ms, (50, 90, 99, 100)) if len(service_ms) else np.zeros(4)
-    return dict(zip(("median_ms", "p90_ms", "p99_ms", "max_ms"), values.tolist(), strict=True))
+    """Return median, 90th and 99th percentile and maximum of service times.
+
+    The percentiles are times that occurred, the next at or above the rank.
+    """
+    if len(service_ms) == 0:
+        return dict.fromkeys(("median_ms", "p90_ms", "p99_ms", "max_ms"), 0.0)
+    high = np.percentile(service_ms, (90, 99, 100), method="higher")
+    return dict(
+        zip(("median_ms", "p90_ms", "p99_ms", "max_ms"), (float(np.median(service_ms)), *high.tolist()), strict=True)
+    )
 
 
 def summarise(profile: DriveProfile, trace: AccessTrace, runs: Sequence[ReadTimes]) -> ServiceResult:

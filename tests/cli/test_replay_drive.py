@@ -46,5 +46,6 @@ def test_think_time(replayed):
 def test_an_unknown_buffer_is_refused(run, tmp_path):
     """The error lists what there is."""
     (tmp_path / "two.log").write_text(IOLOG)
-    result = run("replay", tmp_path / "two.log", "--drive", "generic-7200", "--cache", "warm", code=2)
+    result = run("replay", tmp_path / "two.log", "--drive", "generic-7200", "--cache", "warm")
+    assert result.exit_code == 2
     assert "own, off, join, no-join" in result.stderr

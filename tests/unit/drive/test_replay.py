@@ -8,7 +8,7 @@ import zstandard
 
 from layoutscope.drive.export import arrival_us, blkparse_lines, csv_text, fio_lines
 from layoutscope.drive.replay import read_trace
-from layoutscope.errors import UsageError
+from layoutscope.errors import ImageError, UsageError
 from layoutscope.walk.trace import AccessTrace
 
 FIO2 = """fio version 2 iolog
@@ -130,13 +130,13 @@ def test_think_time_can_be_set(read):
 )
 def test_what_is_no_trace_is_refused(read, name, content, message):
     """The error says what is wrong with the file."""
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(ImageError, match=message):
         read(content, name)
 
 
 def test_a_missing_file_is_an_error(tmp_path):
     """So is a format that does not exist."""
-    with pytest.raises(UsageError, match="cannot read"):
+    with pytest.raises(ImageError, match="cannot read"):
         read_trace(tmp_path / "none.csv")
     (tmp_path / "a").write_text("x")
     with pytest.raises(UsageError, match="unknown trace format"):

@@ -38,6 +38,17 @@ def write_map(
 ) -> None:
     """Write the page of one or more scans.
 
+    Parameters
+    ----------
+    result : ScanResult or sequence of ScanResult
+        What is shown, side by side.
+    path : path
+        Where to.
+    names : bool
+        Whether names from the images may appear.
+    force : bool
+        Whether an existing file is overwritten.
+
     Raises
     ------
     UsageError

@@ -78,3 +78,21 @@ def drives() -> None:
         profile = load_profile(name)
         rows.append((f"`{name}`", profile.title))
     table(("profile", "drive"), rows)
+
+
+def verbs() -> None:
+    """Print the functions of the library that do what the commands do."""
+    from layoutscope import api
+
+    rows = []
+    for name in sorted(api.VERBS):
+        summary = (getattr(api, name).__doc__ or "").split("\n\n")[0].replace("\n", " ")
+        rows.append((f"`layoutscope.{name}`", " ".join(summary.split())))
+    table(("function", "what it does"), rows)
+
+
+def json_fields() -> None:
+    """Print the fields of the JSON of a scan."""
+    from layoutscope.report.json_scan import FIELDS
+
+    table(("field", "meaning"), [(f"`{name}`", text) for name, text in FIELDS.items()])

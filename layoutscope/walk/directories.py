@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.walk.descent import descend
-from layoutscope.walk.listing import buffers, listing_touches, whole_directories
+from layoutscope.walk.listing import buffer_start, buffers, listing_touches
 from layoutscope.walk.ranges import interleave
 from layoutscope.walk.touches import columns, merged, nothing, touches
 
@@ -99,11 +99,11 @@ def _type_asks_for_stat(model: Model, place: NDArray[np.int64]) -> NDArray[np.bo
 def names(model: Model, start_id: int) -> Touches:
     """List a directory to its end, then look each sub-directory up and list it in turn."""
     descent = listed_entries(model, descend(model.entries, start_id))
-    listed, per_directory = listing_touches(model, descent, whole_directories(descent))
-    below = descent.entry[1:]
-    found, each = lookups(model, below)
-    per_found = np.concatenate([[0], np.full(len(below), each)])
-    return merged([found, listed], interleave([per_found, per_directory]))
+    cut = buffers(model, descent)
+    listed, per_buffer = listing_touches(model, descent, cut)
+    found, each = lookups(model, descent.entry[1:])
+    per_found = np.where(cut.is_first & (cut.directory > 0), each, 0)
+    return merged([found, listed], interleave([per_found, per_buffer]))
 
 
 def bulk(model: Model, start_id: int, *, descend_by_stat: bool = False) -> Touches:
@@ -119,8 +119,6 @@ def bulk(model: Model, start_id: int, *, descend_by_stat: bool = False) -> Touch
 
 def _attributes(model: Model, descent: Descent, cut: Buffers) -> tuple[Touches, NDArray[np.int64]]:
     """A listing that fetches each entry's inode as it goes."""
-    from layoutscope.walk.listing import listing_start
-
     table, costs = model.entries, model.costs
     place = cut.entries()
     own = [table.name_node[place], table.inode_node[place]]
@@ -130,9 +128,7 @@ def _attributes(model: Model, descent: Descent, cut: Buffers) -> tuple[Touches, 
         causes.append("xattr")
     search_us = 0.0 if model.is_hfsplus else costs.search_us
     each = columns(own, causes, table.parent_id[place], [costs.list_us + costs.entry_us, search_us, 0.0][: len(own)])
-    opened = touches(
-        listing_start(model, descent)[cut.directory], "list", descent.directory_id[cut.directory], costs.search_us
-    )
+    opened = touches(buffer_start(model, descent, cut), "list", descent.directory_id[cut.directory], costs.search_us)
     per_buffer = cut.count * len(own)
     once = np.ones(len(cut), np.int64)
     return merged([opened, each], interleave([once, per_buffer])), per_buffer + 1

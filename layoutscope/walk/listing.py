@@ -118,7 +118,7 @@ def listing_touches(model: Model, descent: Descent, cut: Buffers) -> tuple[Touch
     -----
     The entry that no longer fits into a buffer has been read already when the buffer is handed out.
     """
-    start = listing_start(model, descent)[cut.directory]
+    start = buffer_start(model, descent, cut)
     ahead = cut.count + ~cut.is_last
     place = run_positions(cut.first, ahead)
     leaf = model.entries.name_node[place]
@@ -162,6 +162,18 @@ def _behind_the_first(model: Model, descent: Descent, cut: Buffers) -> NDArray[n
     holds_inode = (descent.entry[directory] >= 0) & (model.entries.inode_node[own] == leaf)
     goes_on = cut.is_last & (cut.count > 0) & (leaf >= 0) & starts & ~holds_inode
     return np.where(goes_on, model.nodes.previous_leaf()[leaf], none)
+
+
+def buffer_start(model: Model, descent: Descent, cut: Buffers) -> NDArray[np.int32]:
+    """Leaf that the search for each buffer ends in.
+
+    HFS+ goes on with a search for the entry that did not fit (observed: its index node is read then, if no lookup
+    has read it before). The APFS driver starts again from the directory's last record.
+    """
+    start = listing_start(model, descent)[cut.directory]
+    if not model.is_hfsplus or not len(model.entries):
+        return start
+    return np.where(cut.is_first, start, model.entries.name_node[np.minimum(cut.first, len(model.entries) - 1)])
 
 
 def listing_start(model: Model, descent: Descent) -> NDArray[np.int32]:

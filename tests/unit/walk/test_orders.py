@@ -248,3 +248,21 @@ def test_long_names_fill_a_buffer_sooner(plan):
     made.case_sensitive = True
     assert (32768 - 48) // 256 == 127
     assert rows_read(trace(made.layout())) == [2, 3, 4]
+
+
+def test_hfsplus_goes_on_with_a_search_for_the_entry_that_did_not_fit(plan):
+    """Names of 232 bytes, 127 a buffer: the second buffer begins with a search through index node 2 to leaf 4."""
+    made = plan("hfsplus")
+    made.node("catalog", 2, 0)
+    made.node("catalog", 1, 0x10000, parent=0)
+    made.node("catalog", 1, 0x20000, parent=0, rank=1)
+    made.node("catalog", 0, 0x30000, parent=1)
+    for row in range(4, 6):
+        made.node("catalog", 0, row * 0x10000, parent=2, rank=row - 3)
+    made.entry(1, 2, "root", leaf=3, thread=3, kind="directory", valence=200, listing_node_row=3)
+    for number in range(200):
+        made.entry(2, 16 + number, f"{number:0232}", leaf=3 if number < 100 else 4 if number < 128 else 5, thread=3)
+    made.case_sensitive = True
+    result = trace(made.layout(), order="names")
+    assert rows_read(result) == [4, 2, 5]
+    assert causes(result) == ["next", "index", "next"]

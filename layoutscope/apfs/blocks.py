@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from layoutscope.errors import FormatError
+from layoutscope.image.source import overlaps
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
@@ -59,11 +60,22 @@ class Blocks:
         """Return the byte address of one block in its image."""
         return int(self.image_offset(np.array([paddr], np.uint64))[0])
 
-    def readable(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.bool_]:
-        """Tell which blocks lie wholly inside an image that is there."""
+    def present(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.bool_]:
+        """Tell which objects lie wholly inside an image that is there."""
         device, position = self.split(paddrs)
         sizes = [source.size_bytes if source else 0 for source in (*self.sources, None)]
         return position + size_bytes <= np.array(sizes, np.int64)[device]
+
+    def readable(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.bool_]:
+        """Tell which objects lie wholly inside an image that is there, and were read into it."""
+        result = self.present(paddrs, size_bytes)
+        device, position = self.split(paddrs)
+        for number, source in enumerate(self.sources):
+            unread = source.unread_ranges() if source else np.empty((0, 2), np.int64)
+            if len(unread):
+                lost = overlaps(unread, position, np.full(len(position), size_bytes, np.int64))
+                result &= ~(lost & (device == number))
+        return result
 
     def read(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.uint8]:
         """Read objects of one size.

@@ -326,7 +326,7 @@ def _locate(
         )
         missing = found.is_missing
     outside = ~source.blocks.readable(places.paddr, int(places.size_bytes.max(initial=block)))
-    _report_unlocated(source, oids, missing, outside, findings)
+    _report_unlocated(source, places, missing, outside, findings)
     return places.take(~(missing | outside))
 
 
@@ -341,17 +341,22 @@ def _direct(source: TreeSource, oids: NDArray[np.uint64]) -> tuple[NDArray[np.ui
 
 def _report_unlocated(
     source: TreeSource,
-    oids: NDArray[np.uint64],
+    places: Places,
     missing: NDArray[np.bool_],
     outside: NDArray[np.bool_],
     findings: list[Finding],
 ) -> None:
     for number in np.flatnonzero(missing).tolist():
-        name = f"{source.tree} tree, node {oids[number]}"
+        name = f"{source.tree} tree, node {places.node_id[number]}"
         findings.append(Finding("node-missing", "error", name, None, "no map knows this node"))
+    present = source.blocks.present(places.paddr, int(places.size_bytes.max(initial=0)))
     for number in np.flatnonzero(outside & ~missing).tolist():
-        name = f"{source.tree} tree, node {oids[number]}"
-        findings.append(Finding("node-missing", "error", name, None, "the node's address lies outside the image"))
+        name = f"{source.tree} tree, node {places.node_id[number]}"
+        where = source.blocks.at(int(places.paddr[number]))
+        code, message = ("node-missing", "the node's address lies outside the image")
+        if present[number]:
+            code, message = ("unread-area", "the node lies in an area that was never read; its records are missing")
+        findings.append(Finding(code, "error", name, where, message))
 
 
 def _joined(parts: list[Places]) -> Places:

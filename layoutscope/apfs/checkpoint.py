@@ -102,11 +102,12 @@ def read_descriptor_area(blocks: Blocks, paddrs: NDArray[np.uint64]) -> Descript
     paddrs : (n,) uint64 array
         Addresses of the ring's blocks, in its order.
     """
-    paddrs = paddrs[blocks.readable(paddrs, blocks.block_size)]
-    data = blocks.read(paddrs, blocks.block_size)
+    data = np.zeros((len(paddrs), blocks.block_size), np.uint8)
+    readable = blocks.readable(paddrs, blocks.block_size)
+    data[readable] = blocks.read(paddrs[readable], blocks.block_size)
     starts = np.arange(len(paddrs), dtype=np.int64) * blocks.block_size
     head = bulk.records("apfs_object.obj_phys", data.reshape(-1), starts)
-    sound = fletcher64(data) == head["cksum"]
+    sound = (fletcher64(data) == head["cksum"]) & readable
     kind = np.where(sound, head["type"], 0).astype(np.int64)
     return DescriptorArea(paddrs, kind, head["xid"], data)
 

@@ -145,7 +145,7 @@ def _shares(parts: VolumeParts, view: snapshots.View) -> dict[str, str | int | f
 
 def _coverage(parts: VolumeParts, nodes: pl.DataFrame) -> tuple[int, int]:
     """Metadata that is known to exist, and what of it could be read, in bytes."""
-    missing = sum(item.code == "node-missing" for item in parts.findings)
+    missing = sum(item.code in ("node-missing", "unread-area") for item in parts.findings)
     unit = int(parts.fs.nodes.size_bytes[0]) if len(parts.fs.nodes) else 0
     read = int(nodes.filter(pl.col("valid") != "no")["size_bytes"].sum())
     known = int(nodes["size_bytes"].sum()) + missing * unit

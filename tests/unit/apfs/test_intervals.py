@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from layoutscope.apfs import intervals
+
+RUNS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 12)), max_size=8)
+
+
+def as_set(runs) -> set[int]:
+    """Return the blocks that runs hold."""
+    return {block for start, length in runs for block in range(start, start + length)}
+
+
+def as_runs(pairs) -> np.ndarray:
+    """Make a set of runs from pairs."""
+    table = np.array(pairs, np.int64).reshape(-1, 2)
+    return intervals.runs_of(table[:, 0], table[:, 1])
+
+
+@given(RUNS)
+def test_runs_hold_the_blocks_of_their_parts_and_do_not_touch(pairs):
+    """Overlapping and touching runs are joined; no block is lost or added."""
+    runs = as_runs(pairs)
+    assert as_set(runs.tolist()) == as_set(pairs)
+    assert (runs[1:, 0] > runs[:-1].sum(axis=1)).all()
+    assert intervals.total(runs) == len(as_set(pairs))
+
+
+@given(RUNS, RUNS)
+def test_set_operations_are_those_of_sets(one, two):
+    """Union, difference and intersection of runs are those of the sets of their blocks."""
+    first, second = as_runs(one), as_runs(two)
+    assert as_set(intervals.union([first, second]).tolist()) == as_set(one) | as_set(two)
+    assert as_set(intervals.subtract(first, second).tolist()) == as_set(one) - as_set(two)
+    assert as_set(intervals.intersect(first, second).tolist()) == as_set(one) & as_set(two)

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import numpy as np
+
+from layoutscope.apfs.nodes import join
+from layoutscope.apfs.omap import ObjectMap, view_at
+
+
+def make_map(rows: list[tuple[int, int, int, bool]]) -> ObjectMap:
+    """Make a map of (oid, xid, paddr, deleted) in one leaf."""
+    oid, xid, paddr, deleted = (np.array(column) for column in zip(*rows, strict=True))
+    count = len(rows)
+    flags = np.zeros(count, bool)
+    return ObjectMap(
+        join("omap", []),
+        oid.astype(np.uint64),
+        xid.astype(np.uint64),
+        paddr.astype(np.uint64),
+        np.full(count, 4096),
+        deleted.astype(bool),
+        flags,
+        flags,
+        np.arange(count),
+    )
+
+
+ROWS = [
+    (5, 1, 100, False),
+    (5, 4, 101, False),
+    (5, 9, 102, False),
+    (7, 4, 200, False),
+    (8, 2, 300, False),
+    (8, 6, 0, True),
+]
+
+
+def test_a_view_takes_the_youngest_version_up_to_its_transaction():
+    """Object 5 was written in 1, 4 and 9; at 5 the version of 4 holds."""
+    found = view_at(make_map(ROWS), 5).find(np.array([5, 7, 8], np.uint64))
+    assert found.paddr.tolist() == [101, 200, 300]
+    assert found.xid.tolist() == [4, 4, 2]
+    assert found.omap_leaf.tolist() == [1, 3, 4]
+    assert not found.is_missing.any()
+
+
+def test_objects_that_do_not_exist_yet_or_no_more_are_missing():
+    """Object 7 appears in 4, object 8 is deleted in 6, object 6 never was."""
+    omap = make_map(ROWS)
+    assert view_at(omap, 3).find(np.array([7, 8], np.uint64)).is_missing.tolist() == [True, False]
+    assert view_at(omap, 6).find(np.array([6, 7, 8], np.uint64)).is_missing.tolist() == [True, False, True]
+
+
+def test_an_empty_view_finds_nothing():
+    """Before the first transaction every object is missing."""
+    assert view_at(make_map(ROWS), 0).find(np.array([5], np.uint64)).is_missing.tolist() == [True]

@@ -2,7 +2,8 @@
 
 A profile is a TOML file: ``name``, ``kind`` (``hdd``, ``ssd``, ``stripe``, ``concat``, ``fusion``), ``[sources]``
 (short names for long references) and ``[figures]``, one number a line:
-``rpm = { value = 7200, kind = "datasheet", source = "the maker's manual, p. 3" }``.
+``rpm = { value = 7200, kind = "datasheet", source = "the maker's manual, p. 3" }``. Figures that were extracted from a
+drive for a simulator are taken as they are (`extracted`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from layoutscope.drive.extracted import extracted_values, is_extracted
 from layoutscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -209,6 +211,8 @@ def parse_profile(text: str, *, name: str, folder: Traversable) -> DriveProfile:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"drive profile {name}: {error}") from error
+    if is_extracted(table):
+        return extracted_profile(table, name, folder)
     sources = table.get("sources", {})
     figures = {key: _figure(name, key, entry, sources) for key, entry in table.get("figures", {}).items()}
     kind = table.get("kind", "hdd")
@@ -216,6 +220,16 @@ def parse_profile(text: str, *, name: str, folder: Traversable) -> DriveProfile:
         raise UsageError(f"drive profile {name}: unknown kind {kind!r}")
     members = tuple(_member(member, folder) for member in table.get("members", []))
     return DriveProfile(name, table.get("name", name), kind, figures, folder, members, table.get("note", ""))
+
+
+def extracted_profile(table: Mapping[str, Any], name: str, folder: Traversable) -> DriveProfile:
+    """Make a profile of the figures that go with a simulator's results."""
+    try:
+        values = extracted_values(table)
+    except KeyError as error:
+        raise UsageError(f"drive profile {name} lacks {error}") from error
+    figures = {key: Figure(value, "measured", "extracted from the drive") for key, value in values.items()}
+    return DriveProfile(name, table.get("name", name), "hdd", figures, folder)
 
 
 def _member(name: str, folder: Traversable) -> DriveProfile:

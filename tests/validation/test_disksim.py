@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from layoutscope.drive import load_profile
+from layoutscope.drive import load_profile, service
 from layoutscope.drive.result import GEOMETRY_ERROR
 from tests.validation.disksim import CHEETAHS, HITS, SPLIT, Witness, claim_table, comparison_table, cumulative_figure
 
@@ -94,3 +94,13 @@ def test_the_map_is_the_one_that_was_published(witness):
     for drive in (*CHEETAHS, "atlas10k5"):
         ours = (load_profile(drive).folder / f"{drive}.map.zst").read_bytes()
         assert ours == (witness.images / "disksim" / f"{drive}.map.zst").read_bytes()
+
+
+@pytest.mark.parametrize("drive", [*CHEETAHS, "atlas10k5"])
+def test_the_published_figures_are_taken_as_they_are(witness, drive):
+    """The file beside DiskSim's results is a profile, and gives the times of ours."""
+    reads = witness.trace(drive, "hfsplus-20000-c20-stat")
+    published = load_profile(witness.images / "disksim" / f"{drive}.toml")
+    ours = service(reads, load_profile(drive), phases=1)
+    assert published.geometry == "map"
+    assert service(reads, published, phases=1).service_s == pytest.approx(ours.service_s, rel=1e-6)

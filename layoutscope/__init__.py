@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from layoutscope.api import check as check
     from layoutscope.api import checkpoints as checkpoints
     from layoutscope.api import compare as compare
     from layoutscope.api import drives as drives

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from layoutscope.api.checking import check as check
     from layoutscope.api.comparing import compare as compare
     from layoutscope.api.drive_profiles import drives as drives
     from layoutscope.api.drive_profiles import fit as fit
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from layoutscope.api.verifying import verify as verify
 
 VERBS: Final = {
+    "check": "layoutscope.api.checking",
     "checkpoints": "layoutscope.api.states",
     "compare": "layoutscope.api.comparing",
     "drives": "layoutscope.api.drive_profiles",

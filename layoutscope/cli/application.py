@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.cli import checkpoints, compare, drives, export, inspect, predict, replay, scan, trace, verify
+from layoutscope.cli import check, checkpoints, compare, drives, export, inspect, predict, replay, scan, trace, verify
 from layoutscope.cli.map import map_images
 from layoutscope.cli.running import guarded
 
@@ -30,6 +30,7 @@ COMMANDS = {
     "drives": drives.drives,
     "inspect": inspect.inspect,
     "export": export.export,
+    "check": check.check,
     "checkpoints": checkpoints.checkpoints,
     "verify": verify.verify,
 }

@@ -113,7 +113,7 @@ def scan_document(result: ScanResult) -> dict[str, Any]:
             "hole_bytes": image.hole_bytes,
         },
         "volumes": [_volume(volume) for volume in result.volumes],
-        "findings": [_finding(finding) for finding in result.findings],
+        "findings": [finding_document(finding) for finding in result.findings],
     }
 
 
@@ -134,7 +134,7 @@ def _volume(volume: VolumeScan) -> dict[str, Any]:
         "walk": None if volume.walk is None else walk_document(volume.walk),
         "predictions": [prediction_document(item) for item in volume.predictions],
         "story": list(story(volume)),
-        "findings": [_finding(finding) for finding in volume.findings],
+        "findings": [finding_document(finding) for finding in volume.findings],
     }
 
 
@@ -232,7 +232,8 @@ def prediction_document(item: Prediction) -> dict[str, Any]:
     }
 
 
-def _finding(item: Finding) -> dict[str, Any]:
+def finding_document(item: Finding) -> dict[str, Any]:
+    """Build the part of a document that tells of one finding."""
     return {
         "code": item.code,
         "level": item.level,

@@ -1,0 +1,23 @@
+"""``layoutscope check``."""
+
+from __future__ import annotations
+
+import sys
+
+from layoutscope.api.options import ReadOptions
+from layoutscope.cli.options import AsJson, Image, reads_image
+
+
+@reads_image
+def check(image: Image, *, options: ReadOptions, as_json: AsJson = False) -> int:
+    """Check the structures of an image, read-only: every contradiction with its code and address."""
+    from layoutscope.api.checking import check as run
+    from layoutscope.report.check import check_json, print_check
+    from layoutscope.report.text import make_console
+
+    found = run(image, **options)
+    if as_json:
+        sys.stdout.write(check_json(found) + "\n")
+    else:
+        print_check(found, make_console(sys.stdout))
+    return found.exit_code

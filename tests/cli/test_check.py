@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from layoutscope.findings import CODES
+
+
+@pytest.mark.parametrize("which", ["image", "apfs_image"])
+def test_the_committed_images_are_clean(run, request, which):
+    """Nothing contradicts itself on the images that the fixture writers made."""
+    result = run("check", request.getfixturevalue(which), "--json")
+    document = json.loads(result.stdout)
+    worse = [finding for item in document["volumes"] for finding in item["findings"] if finding["level"] != "info"]
+    assert worse == []
+    assert (result.exit_code, document["is_clean"]) == (0, True)
+
+
+def test_damage_is_told_with_code_address_and_meaning(run, cut_off):
+    """A cut-off image is not clean; each finding has a documented code, and the worst say where they are."""
+    result = run("check", cut_off, "--json")
+    document = json.loads(result.stdout)
+    findings = [*document["findings"], *(finding for item in document["volumes"] for finding in item["findings"])]
+    assert result.exit_code == 3
+    assert {finding["code"] for finding in findings} <= set(CODES)
+    assert any(finding["level"] == "error" and finding["image_offset"] is not None for finding in findings)
+    assert all(finding["meaning"] == CODES[finding["code"]] for finding in findings)
+    text = run("check", cut_off).stdout
+    assert text.endswith("not clean\n")
+    assert all(finding["code"] in text for finding in findings)
+
+
+def test_a_changed_count_is_found_at_its_place(run, image, tmp_path):
+    """One more file in the volume header than in the catalog: a finding with both numbers, exit code 3."""
+    from layoutscope.api import read_layouts
+
+    facts = read_layouts(image)[0].facts
+    data = bytearray(image.read_bytes())
+    # TN1150: the volume header starts 1024 bytes into the volume, its file count 32 bytes into the header.
+    place = facts.image_offset + 1024 + 32
+    data[place : place + 4] = (facts.num_files + 1).to_bytes(4, "big")
+    target = tmp_path / "changed.img"
+    target.write_bytes(data)
+    result = run("check", target, "--json")
+    codes = {finding["code"]: finding for item in json.loads(result.stdout)["volumes"] for finding in item["findings"]}
+    assert result.exit_code == 3
+    assert str(facts.num_files) in codes["file-count-differs"]["expected"] + codes["file-count-differs"]["found"]

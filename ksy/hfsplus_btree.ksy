@@ -206,6 +206,19 @@ enums:
       id: binary
       -orig-id: kHFSBinaryCompare
       doc: Names compare as arrays of 16-bit numbers.
+  key_length_limit:
+    10:
+      id: extents_overflow
+      -orig-id: kHFSPlusExtentKeyMaximumLength
+      doc: All keys of the extents-overflow file; the field of the length itself does not count.
+    266:
+      id: attributes
+      -orig-id: kHFSPlusAttrKeyMaximumLength
+      doc: A name of 127 units.
+    516:
+      id: catalog
+      -orig-id: kHFSPlusCatalogKeyMaximumLength
+      doc: A name of 255 units.
   node_size_limit:
     512:
       id: minimum

@@ -28,6 +28,11 @@ class HfsplusBtree(KaitaiStruct):
         binary = 188
         case_folding = 207
 
+    class KeyLengthLimit(IntEnum):
+        extents_overflow = 10
+        attributes = 266
+        catalog = 516
+
     class NodeKind(IntEnum):
         leaf = -1
         index = 0

@@ -17,6 +17,10 @@ class HfsplusBtree(Struct):
     class KeyCompareType(IntEnum):
         case_folding = 207
         binary = 188
+    class KeyLengthLimit(IntEnum):
+        extents_overflow = 10
+        attributes = 266
+        catalog = 516
     class NodeSizeLimit(IntEnum):
         minimum = 512
         maximum = 32768

@@ -38,7 +38,7 @@ def copy(model: Model, start_id: int) -> AccessTrace:
     walked, per_buffer = grouped_walk(model, descent, cut)
     entries, turn = _files_in_turn(model, descent)
     files = file_map(model, entries)
-    file, begin, end = sequential_windows(files.base, files.size_bytes, model.host.read_ahead_bytes)
+    file, begin, end = sequential_windows(files, model.host.read_ahead_bytes)
     parts = pieces(files, begin, end)
     read, each = _data_touches(model, parts, model.entries.parent_id[entries][file[parts.window]])
     per_file = np.bincount(file[parts.window], minlength=len(entries)) * each
@@ -72,7 +72,7 @@ def read(
     entry = np.array(way[-1:], np.int64)
     files = file_map(model, entry)
     if records is None:
-        _, begin, end = sequential_windows(files.base, files.size_bytes, model.host.read_ahead_bytes)
+        _, begin, end = sequential_windows(files, model.host.read_ahead_bytes)
     else:
         begin, end = _record_windows(
             model, int(model.entries.size_bytes[entry[0]]), records, record_bytes or PAGE_BYTES

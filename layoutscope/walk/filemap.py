@@ -29,8 +29,10 @@ class FileMap:
     ----------
     base : (n_files,) int64 array
         Position at which each file begins.
-    size_bytes : (n_files,) int64 array
-        Length of each file, rounded up to blocks or, where these are larger, pages.
+    is_packed : (n_files,) bool array
+        Whether it is compressed, so that another fork is read, and at once.
+    file : int64 array
+        Place of each extent's file.
     start, stop : int64 arrays
         Positions of the extents.
     image_offset : int64 array
@@ -42,7 +44,8 @@ class FileMap:
     """
 
     base: NDArray[np.int64]
-    size_bytes: NDArray[np.int64]
+    is_packed: NDArray[np.bool_]
+    file: NDArray[np.int64]
     start: NDArray[np.int64]
     stop: NDArray[np.int64]
     image_offset: NDArray[np.int64]
@@ -87,28 +90,57 @@ def file_map(model: Model, entries: NDArray[np.int64]) -> FileMap:
         Entries of different files, in the order in which they are read.
     """
     ids = model.entries.file_id[entries]
-    unit = min(PAGE_BYTES, model.layout.facts.block_size_bytes or PAGE_BYTES)
-    size = -(-model.entries.size_bytes[entries] // unit) * unit
-    base = starts_of(size)
-    frame = model.layout.extents.filter(pl.col("fork").cast(pl.String) == "data")
-    by_id = np.argsort(ids)
-    place = np.minimum(np.searchsorted(ids[by_id], frame["file_id"].to_numpy()), max(len(ids) - 1, 0))
-    kept = ids[by_id][place] == frame["file_id"].to_numpy() if len(ids) else np.zeros(len(frame), bool)
-    frame, file = frame.filter(pl.Series(kept)), by_id[place[kept]]
+    packed = model.entries.is_compressed[entries] & (not model.is_hfsplus)
+    frame, file = _extents_of(model, ids, packed)
     logical = frame["logical_offset"].to_numpy()
+    length = np.minimum(frame["length_bytes"].to_numpy(), model.layout.facts.size_bytes)
+    size = _sizes(model, entries, packed, file, logical + length)
+    base = starts_of(size)
     start = base[file] + logical
-    stop = base[file] + np.minimum(logical + frame["length_bytes"].to_numpy(), size[file])
+    stop = base[file] + np.minimum(logical + length, size[file])
     order = np.argsort(start, kind="stable")
     order = order[stop[order] > start[order]]
     return FileMap(
         base,
-        size,
+        packed,
+        file[order],
         start[order],
         stop[order],
         frame["image_offset"].fill_null(-1).to_numpy()[order],
         frame["device"].fill_null(0).to_numpy()[order],
         _looked_up(model, frame)[order],
     )
+
+
+def _extents_of(
+    model: Model, ids: NDArray[np.uint64], packed: NDArray[np.bool_]
+) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+    """Extents of the forks that are read, and the places of their files; compressed data lie in the resource fork."""
+    fork = model.layout.extents["fork"].cast(pl.String)
+    frame = model.layout.extents.filter(fork.is_in(["data", "resource"]))
+    if not len(ids):
+        return frame.clear(), np.empty(0, np.int64)
+    by_id = np.argsort(ids)
+    found = frame["file_id"].to_numpy()
+    place = by_id[np.minimum(np.searchsorted(ids[by_id], found), len(ids) - 1)]
+    is_resource = (frame["fork"] == "resource").to_numpy()
+    kept = (ids[place] == found) & (is_resource == packed[place])
+    return frame.filter(pl.Series(kept)), place[kept]
+
+
+def _sizes(
+    model: Model,
+    entries: NDArray[np.int64],
+    packed: NDArray[np.bool_],
+    file: NDArray[np.int64],
+    ends: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Room of each file on the axis: up to its last block or page, but not behind its last extent."""
+    unit = min(PAGE_BYTES, model.layout.facts.block_size_bytes or PAGE_BYTES)
+    last = np.zeros(len(entries), np.int64)
+    np.maximum.at(last, file, ends)
+    listed = -(-np.minimum(model.entries.size_bytes[entries], last) // unit) * unit
+    return np.where(packed, last, np.minimum(listed, last))
 
 
 def _looked_up(model: Model, frame: pl.DataFrame) -> NDArray[np.int32]:

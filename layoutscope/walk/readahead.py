@@ -12,33 +12,47 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.walk.filemap import PAGE_BYTES
-from layoutscope.walk.ranges import starts_of
+from layoutscope.walk.ranges import run_positions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from layoutscope.walk.filemap import FileMap
+
 
 def sequential_windows(
-    base: NDArray[np.int64], size_bytes: NDArray[np.int64], window_bytes: int
+    files: FileMap, window_bytes: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Cut files that are read from beginning to end.
 
     Parameters
     ----------
-    base, size_bytes : (n_files,) int64 arrays
-        Positions of the files and their lengths.
+    files : FileMap
+        The files.
     window_bytes : int
-        Size of a window.
+        Size of a window; compressed files are read at once.
 
     Returns
     -------
     three (n_windows,) int64 arrays
-        File, first position and end of each window.
+        File, first position and end of each window in which there is something; of a hole the first window.
     """
-    count = -(-size_bytes // window_bytes)
-    file = np.repeat(np.arange(len(base)), count)
-    within = (np.arange(len(file)) - starts_of(count)[file]) * window_bytes
-    return file, base[file] + within, base[file] + np.minimum(within + window_bytes, size_bytes[file])
+    size = np.where(files.is_packed[files.file], AT_ONCE, window_bytes)
+    base = files.base[files.file]
+    first = (files.start - base) // size
+    last = np.where(files.image_offset >= 0, (files.stop - base - 1) // size, first)
+    extent = np.repeat(np.arange(len(first)), last - first + 1)
+    number = run_positions(first, last - first + 1)
+    file = files.file[extent]
+    new = np.ones(len(file), bool)
+    new[1:] = (file[1:] != file[:-1]) | (number[1:] != number[:-1])
+    extent, number, file = extent[new], number[new], file[new]
+    begin = files.base[file] + number * size[extent]
+    return file, begin, np.minimum(begin + size[extent], np.append(files.base, AT_ONCE)[file + 1])
+
+
+AT_ONCE = 2**62
+"""Larger than any file."""
 
 
 class ReadAhead:
@@ -58,7 +72,7 @@ class ReadAhead:
         self.n_pages = -(-size_bytes // PAGE_BYTES)
         self.max_pages = max_pages
         self.detects_streams = detects_streams
-        self.cached = bytearray(self.n_pages)
+        self.cached: set[int] = set()
         self.marked: set[int] = set()
         self.start = self.size = self.ahead = 0
         self.previous_page = -(2**40)
@@ -68,7 +82,7 @@ class ReadAhead:
         """Read a part of the file, and note the windows that are fetched, in pages."""
         end = min(-(-(offset + length_bytes) // PAGE_BYTES), self.n_pages)
         for page in range(offset // PAGE_BYTES, end):
-            if not self.cached[page]:
+            if page not in self.cached:
                 self._missed(page, end - page)
             if page in self.marked:
                 self.marked.discard(page)
@@ -127,7 +141,7 @@ class ReadAhead:
         count = min(count, self.n_pages - first)
         run = first
         for page in range(first, first + count):
-            if self.cached[page]:
+            if page in self.cached:
                 self._queue(run, page)
                 run = page + 1
             elif page == first + count - ahead:
@@ -137,7 +151,7 @@ class ReadAhead:
     def _queue(self, first: int, stop: int) -> None:
         if stop > first:
             self.windows.append((first, stop))
-            self.cached[first:stop] = b"\1" * (stop - first)
+            self.cached.update(range(first, stop))
 
     def _first_size(self, wanted: int) -> int:
         rounded = 1 << max(wanted - 1, 0).bit_length()
@@ -153,13 +167,13 @@ class ReadAhead:
     def _cached_before(self, page: int) -> int:
         """Count cached pages before one; the search's last page counts as missing even if it is not."""
         count = 0
-        while count < self.max_pages - 1 and count < page and self.cached[page - 1 - count]:
+        while count < self.max_pages - 1 and count < page and page - 1 - count in self.cached:
             count += 1
         return count
 
     def _next_missing(self, page: int) -> int:
         """Find the first missing page from one on; the search's last page is returned even if it is cached."""
         last = page + self.max_pages - 1
-        while page < last and page < self.n_pages and self.cached[page]:
+        while page < last and page < self.n_pages and page in self.cached:
             page += 1
         return page

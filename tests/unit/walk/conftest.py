@@ -123,7 +123,7 @@ class Plan:
         }
         offsets = [-1 if extent["image_offset"] is None else extent["image_offset"] for extent in self.extents]
         rows = _rows([extent["node"] for extent in self.extents])
-        common = {"device": 0, "volume": 0, "fork": "data", "flags": 0}
+        common = {"device": 0, "volume": 0, "flags": 0, "fork": [extent.get("fork", "data") for extent in self.extents]}
         return build_table("extents", {**columns, "image_offset": np.array(offsets), "node_row": rows, **common})
 
 

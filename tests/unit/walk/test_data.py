@@ -7,6 +7,7 @@ import pytest
 
 from layoutscope.walk import host_profile, random_records, trace
 from layoutscope.walk.elevator import send
+from layoutscope.walk.filemap import FileMap
 from layoutscope.walk.readahead import ReadAhead, sequential_windows
 
 KIB = 1024
@@ -90,12 +91,34 @@ def test_unknown_file_is_refused(hfs_file):
         trace(hfs_file.layout(), order="read", file_id=999)
 
 
-def test_sequential_windows_end_with_the_file():
-    """A file of 5 pages read in windows of 2 pages: 2, 2 and 1, from its own base."""
-    file, start, stop = sequential_windows(np.array([100]), np.array([5 * 4096]), 2 * 4096)
-    assert file.tolist() == [0, 0, 0]
-    assert (start - 100).tolist() == [0, 8192, 16384]
-    assert (stop - 100).tolist() == [8192, 16384, 20480]
+@pytest.fixture
+def two_files():
+    """Two files on the axis: 5 pages from 0, and from page 5 on one with a hole of 2**40 pages and then a page."""
+    page = 4096
+    start = np.array([0, 5 * page, (5 + 2**40) * page])
+    stop = np.array([5 * page, (5 + 2**40) * page, (6 + 2**40) * page])
+    offset = np.array([0x100000, -1, 0x200000])
+    none = np.full(3, -1, np.int32)
+    file = np.array([0, 1, 1])
+    return FileMap(np.array([0, 5 * page]), np.zeros(2, bool), file, start, stop, offset, np.zeros(3, np.uint8), none)
+
+
+def test_sequential_windows_end_with_the_file(two_files):
+    """Windows of 2 pages: 2, 2 and 1 of the first file; of the hole the first window, then that of the last page."""
+    file, start, stop = sequential_windows(two_files, 2 * 4096)
+    assert file.tolist() == [0, 0, 0, 1, 1]
+    assert (start // 4096).tolist() == [0, 2, 4, 5, 5 + 2**40]
+    assert (stop[:3] // 4096).tolist() == [2, 4, 5]
+
+
+def test_compressed_apfs_file_is_read_from_its_other_fork(apfs_plan):
+    """A compressed file of 1 MB whose resource fork has 12 KiB: one request for the fork."""
+    apfs_plan.entries[2] |= {"size_bytes": 1000000, "flags": 2}
+    apfs_plan.extent(17, 0, 0x900000, 12288)
+    apfs_plan.extents[0]["fork"] = "resource"
+    result = trace(apfs_plan.layout(), order="copy")
+    is_data = result.tree == result.trees.index("data")
+    assert (result.image_offset[is_data].tolist(), result.length_bytes[is_data].tolist()) == ([0x900000], [12288])
 
 
 def test_reader_from_the_beginning_gets_full_windows():
@@ -121,7 +144,7 @@ def test_read_behind_enough_cached_pages_is_taken_for_a_stream():
         state.read(700 * 4096, 4096)
     state.windows.clear()
     state.previous_page = 0
-    state.cached[400:408] = b"\1" * 8
+    state.cached.update(range(400, 408))
     state.read(408 * 4096, 4 * 4096)
     assert state.windows == [(408, 420)]
 

@@ -13,16 +13,20 @@ _BINARY: Final = ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB"))
 
 
 def format_bytes(length_bytes: float) -> str:
-    """Three significant digits and a binary unit.
+    """Three significant digits (four from 1000 on) and a binary unit.
 
     Examples
     --------
-    >>> format_bytes(512), format_bytes(1536), format_bytes(3 * 1024**3)
-    ('512 B', '1.50 KiB', '3.00 GiB')
+    >>> format_bytes(512), format_bytes(1536), format_bytes(1020 * 1024**3)
+    ('512 B', '1.50 KiB', '1,020 GiB')
     """
     for factor, unit in _BINARY:
         if abs(length_bytes) >= factor:
-            return f"{length_bytes / factor:.3g} {unit}" if length_bytes / factor >= 100 else _short(length_bytes / factor, unit)
+            return (
+                f"{length_bytes / factor:,.0f} {unit}"
+                if length_bytes / factor >= 100
+                else _short(length_bytes / factor, unit)
+            )
     return f"{length_bytes:.0f} B"
 
 
@@ -68,4 +72,13 @@ def parse_size(text: str) -> int:
     return int(cleaned.removesuffix("b") if not cleaned.startswith("0x") else cleaned, 0)
 
 
-_DECIMAL: Final = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (TIB, "T"), (GIB, "G"), (MIB, "M"), (KIB, "K"))
+_DECIMAL: Final = (
+    (10**12, "TB"),
+    (10**9, "GB"),
+    (10**6, "MB"),
+    (10**3, "kB"),
+    (TIB, "T"),
+    (GIB, "G"),
+    (MIB, "M"),
+    (KIB, "K"),
+)

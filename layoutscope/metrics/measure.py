@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from layoutscope.metrics.clumps import NEAREST, clump_metrics, nearest_neighbour_ratio, span_metrics
 from layoutscope.metrics.definition import Metric
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
     from layoutscope.tables import VolumeLayout
     from layoutscope.walk.trace import AccessTrace
+
+
+SHARED_NAMES: Final = ("spaceman", "checkpoint-area")
+"""Names under which the tables hold several trees, so that their leaves have no common key order."""
 
 
 def measure(layout: VolumeLayout) -> tuple[Metric, ...]:
@@ -55,5 +59,5 @@ def _measured_trees(layout: VolumeLayout) -> list[str]:
     """Trees with at least two nodes at level 0, the enumerated one first."""
     leaves = live_nodes(layout).filter(level=0)["tree"].value_counts().sort("count", descending=True)
     main = main_tree(layout)
-    names = [str(tree) for tree, count in leaves.iter_rows() if count > 1]
+    names = [str(tree) for tree, count in leaves.iter_rows() if count > 1 and tree not in SHARED_NAMES]
     return sorted(names, key=lambda name: name != main)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from rich.console import Group
+from rich.padding import Padding
 from rich.text import Text
 
 from layoutscope.metrics.pieces import main_tree
@@ -42,22 +44,21 @@ def _main_rows(volume: VolumeScan) -> Iterator[tuple[str | Text, ...]]:
         yield f"  {metric.definition.title}", format_metric(metric), metric.denominator
 
 
-def explained_metrics(volume: VolumeScan) -> RenderableType:
+def explained_metrics(volume: VolumeScan) -> Group:
     """Show every metric of every subject with its parts, definition and source."""
     walked = volume.walk.metrics if volume.walk is not None else ()
-    columns = [("Metric", False), ("Of", False), ("Value", True), ("Definition", False)]
-    return plain_table("Metrics", columns, [_explained(metric) for metric in (*volume.metrics, *walked)])
+    found = [metric for metric in (*volume.metrics, *walked) if metric.value is not None or metric.note]
+    return Group(Text("Metrics", style="bold"), *(part for metric in found for part in _explained(metric)))
 
 
-def _explained(metric: Metric) -> tuple[str, str, str, str]:
+def _explained(metric: Metric) -> Iterator[RenderableType]:
+    head = f"{metric.definition.title} ({escape_text(metric.subject)}): {format_metric(metric)}"
+    yield Text(head, style="bold")
     text = f"{metric.text} Per: {metric.denominator}. Source: {metric.citation}."
-    note = f" {metric.note}." if metric.note else ""
-    return metric.definition.title, escape_text(metric.subject), _with_parts(metric), text + note
-
-
-def _with_parts(metric: Metric) -> str:
-    lines = [f"{label}: {_part(metric, label, value)}" for label, value in metric.parts]
-    return "\n".join([format_metric(metric), *lines])
+    yield Padding(Text(f"{text} {metric.note}." if metric.note else text), (0, 0, 0, 2))
+    if metric.parts:
+        parts = "; ".join(f"{label}: {_part(metric, label, value)}" for label, value in metric.parts)
+        yield Padding(Text(parts, style="dim"), (0, 0, 0, 2))
 
 
 def _part(metric: Metric, label: str, value: float) -> str:

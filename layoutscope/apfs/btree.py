@@ -14,6 +14,7 @@ import numpy as np
 from layoutscope.apfs import toc
 from layoutscope.apfs.checks import Expected, NodeCheck, check_nodes
 from layoutscope.apfs.hashes import hash_size
+from layoutscope.apfs.tally import Tally
 from layoutscope.errors import FormatError
 from layoutscope.findings import Finding, from_error
 from layoutscope.ondisk import bulk, grammar
@@ -32,7 +33,16 @@ if TYPE_CHECKING:
 BATCH_NODES: Final = 32768
 MAX_LEVELS: Final = 16
 NO_ROW: Final = -1
-INFO_FIELDS: Final = ("node_size", "key_size", "val_size", "is_hashed", "is_noheader")
+INFO_FIELDS: Final = (
+    "fixed.node_size",
+    "fixed.key_size",
+    "fixed.val_size",
+    "fixed.is_hashed",
+    "fixed.is_noheader",
+    "num_keys",
+    "num_nodes",
+    "longest_key",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,15 +180,18 @@ def read_levels(source: TreeSource, findings: list[Finding]) -> Iterator[NodeBat
         findings.append(from_error(error, code="tree-unreadable"))
         return
     places, first, level = _with_root_hash(source, root, shape), 0, shape.level
+    tally = Tally(num_findings=len(findings))
     while len(places):
         children: list[Places] = []
         for start in range(0, len(places), BATCH_NODES):
             batch = _read_batch(source, places.take(slice(start, start + BATCH_NODES)), first, level, shape, findings)
             first += len(batch.places)
+            tally.add(source, batch, findings)
             yield batch
             if level:
                 children.append(_children(source, batch, shape, findings))
         if not level:
+            tally.compare(source, shape, first, findings)
             return
         places = _distinct(source, _joined(children), findings)
         level -= 1
@@ -193,6 +206,10 @@ class TreeShape:
     level: int
     hash_type: int
     is_noheader: bool
+    num_keys: int
+    num_nodes: int
+    longest_key: int
+    paddr: int
 
 
 def read_shape(source: TreeSource, root: Places) -> TreeShape:
@@ -206,7 +223,10 @@ def read_shape(source: TreeSource, root: Places) -> TreeShape:
     size = int(root.size_bytes[0])
     data = _fetch(source, root, size)
     start = np.array([data.size - bulk.size("apfs_btree.btree_info")], np.int64)
-    info = source.decoder.columns("apfs_btree.btree_info_fixed", data, start, INFO_FIELDS)
+    info = {
+        name.removeprefix("fixed."): values
+        for name, values in source.decoder.columns("apfs_btree.btree_info", data, start, INFO_FIELDS).items()
+    }
     head = toc.heads(source.decoder, data, np.zeros(1, np.int64))
     level, address, node_size = int(head["level"][0]), source.blocks.at(int(root.paddr[0])), int(info["node_size"][0])
     problem = ""
@@ -221,7 +241,17 @@ def read_shape(source: TreeSource, root: Places) -> TreeShape:
     hash_type = source.hash_type if bool(info["is_hashed"][0]) else 0
     child = bulk.size("apfs_btree.child_val") + hash_size(hash_type)
     sizes = toc.FixedSizes(int(info["key_size"][0]), int(info["val_size"][0]), child)
-    return TreeShape(sizes, size, level, hash_type, bool(info["is_noheader"][0]))
+    return TreeShape(
+        sizes,
+        size,
+        level,
+        hash_type,
+        is_noheader=bool(info["is_noheader"][0]),
+        num_keys=int(info["num_keys"][0]),
+        num_nodes=int(info["num_nodes"][0]),
+        longest_key=int(info["longest_key"][0]),
+        paddr=int(root.paddr[0]),
+    )
 
 
 def _with_root_hash(source: TreeSource, root: Places, shape: TreeShape) -> Places:
@@ -251,13 +281,23 @@ def _read_batch(
     buffer = _fetch(source, places, size_bytes)
     starts = np.arange(len(places), dtype=np.int64) * size_bytes
     head = toc.heads(source.decoder, buffer, starts)
-    expected = Expected(source.tree, level, source.subtype, source.max_xid, shape.hash_type, shape.is_noheader)
+    expected = Expected(
+        source.tree, level, source.subtype, source.max_xid, shape.hash_type, shape.is_noheader, _storage(source)
+    )
     check = check_nodes(expected, source.blocks, places, head, buffer.reshape(-1, size_bytes), findings)
     usable = {name: np.where(check.is_sound, values, 0) for name, values in head.items() if name == "num_keys"}
     slots, torn = toc.slots(source.decoder, buffer, starts, head | usable, size_bytes, shape.sizes)
     findings.extend(_torn_node(source, places, number) for number in np.flatnonzero(torn & check.is_sound).tolist())
     check = replace(check, is_sound=check.is_sound & ~torn)
     return NodeBatch(level, first, places, head, check, buffer, slots, size_bytes)
+
+
+def _storage(source: TreeSource) -> int:
+    """Return how the nodes of a tree must be stored."""
+    kinds = grammar.ApfsObject.Storage
+    if source.view is not None:
+        return int(kinds.virtual)
+    return int(kinds.physical if source.ephemerals is None else kinds.ephemeral)
 
 
 def _torn_node(source: TreeSource, places: Places, number: int) -> Finding:

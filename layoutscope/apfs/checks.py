@@ -35,6 +35,7 @@ class Expected:
     max_xid: int
     hash_type: int
     is_noheader: bool
+    storage: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,7 @@ def check_nodes(
             identity, "node-invalid", "object is not the node that was looked for", places.node_id, head["hdr.oid"]
         )
         wrong |= identity
+        _check_header(expected, places, head, problems, ~wrong & ~level)
     problems.report(level & ~wrong, "node-invalid", f"level differs from {expected.level}")
     return NodeCheck(np.where(level, 0, valid).astype(np.uint8), ~(wrong | level))
 
@@ -101,6 +103,19 @@ def _identity(expected: Expected, places: Places, head: dict[str, NDArray[Any]])
     wrong = (head["hdr.oid"] != places.node_id) | ~is_tree | (head["hdr.xid"] > expected.max_xid)
     result: NDArray[np.bool_] = wrong | ((head["hdr.subtype"] != expected.subtype) & (expected.subtype != 0))
     return result
+
+
+def _check_header(
+    expected: Expected, places: Places, head: dict[str, NDArray[Any]], problems: _Problems, sound: NDArray[np.bool_]
+) -> None:
+    """Compare what a head says of itself with where the node stands; the records are used all the same."""
+    kinds = grammar.ApfsObject.ObjectType
+    is_root = places.parent < 0
+    kind = np.where(is_root, int(kinds.btree), int(kinds.btree_node))
+    wrong = (head["hdr.type"] != kind) | (head["is_root"] != is_root) | (head["is_leaf"] != (expected.level == 0))
+    wrong |= head["hdr.storage"] != expected.storage
+    wrong &= sound
+    problems.report(wrong, "node-header-differs", "type, storage or flags contradict the node's place in the tree")
 
 
 def _hash_differs(hash_type: int, places: Places, objects: NDArray[np.uint8]) -> NDArray[np.bool_]:

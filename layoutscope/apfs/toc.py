@@ -24,6 +24,7 @@ HEAD_FIELDS = (
     "hdr.xid",
     "hdr.type",
     "hdr.subtype",
+    "hdr.storage",
     "flags",
     "level",
     "num_keys",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from layoutscope.api import predict as predict
     from layoutscope.api import read_layouts as read_layouts
     from layoutscope.api import replay as replay
+    from layoutscope.api import save as save
     from layoutscope.api import scan as scan
     from layoutscope.api import trace as trace
     from layoutscope.api import verify as verify

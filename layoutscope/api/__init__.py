@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from layoutscope.api.capturing import save as save
     from layoutscope.api.checking import check as check
     from layoutscope.api.comparing import compare as compare
     from layoutscope.api.drive_profiles import drives as drives
@@ -38,6 +39,7 @@ VERBS: Final = {
     "predict": "layoutscope.api.predicting",
     "read_layouts": "layoutscope.api.reading",
     "replay": "layoutscope.api.replaying",
+    "save": "layoutscope.api.capturing",
     "scan": "layoutscope.api.scanning",
     "trace": "layoutscope.api.tracing",
     "verify": "layoutscope.api.verifying",

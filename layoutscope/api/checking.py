@@ -40,4 +40,4 @@ def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Check
             CheckedVolume(volume_name(layout), layout_findings(layout), layout.facts.coverage)
             for layout in image.layouts
         )
-        return CheckResult(image.source.name, volumes, image.findings)
+        return CheckResult(image.about.name, volumes, image.findings)

@@ -69,7 +69,7 @@ def inspect(
     replay = not options.get("no_journal", False)
     with opened(path, **options) as image:
         if lba is not None:
-            at = lba * image.source.sector_size_bytes
+            at = lba * image.bytes().sector_size_bytes
         if at is not None:
             owners, structures = _place(image, at, replay=replay)
         elif node is not None:
@@ -78,21 +78,21 @@ def inspect(
             owners, structures = _files(image, needed_id(image.layouts, file_path), replay=replay)
         else:
             owners, structures = _files(image, _with_id(image.layouts, cnid or 0), replay=replay)
-        return Inspection(image.source.name, given[0], tuple(owners), tuple(structures))
+        return Inspection(image.about.name, given[0], tuple(owners), tuple(structures))
 
 
 def _place(image: Opened, at: int, *, replay: bool) -> Found:
     """Show whatever lies at a byte: of a node its head and the record there."""
-    if not 0 <= at < image.source.size_bytes:
-        raise UsageError(f"byte {at:,} lies outside the image of {image.source.size_bytes:,} bytes")
+    if not 0 <= at < image.bytes().size_bytes:
+        raise UsageError(f"byte {at:,} lies outside the image of {image.bytes().size_bytes:,} bytes")
     owners, structures = [], []
     for layout in image.layouts:
         for table, row in owners_at(layout, at):
             owners.append(row_owner(layout, table, row, at))
             if table == "nodes":
-                structures += node_structures(view_of(image.source, layout, replay_journal=replay), layout, row, at=at)
+                structures += node_structures(view_of(image.bytes(), layout, replay_journal=replay), layout, row, at=at)
             elif table == "regions":
-                structures += region_structures(view_of(image.source, layout, replay_journal=replay), layout, row)
+                structures += region_structures(view_of(image.bytes(), layout, replay_journal=replay), layout, row)
     return owners, structures
 
 
@@ -110,7 +110,7 @@ def _node(image: Opened, wanted: str, *, replay: bool) -> Found:
     structures = [
         part
         for layout, row in found
-        for part in node_structures(view_of(image.source, layout, replay_journal=replay), layout, row)
+        for part in node_structures(view_of(image.bytes(), layout, replay_journal=replay), layout, row)
     ]
     return owners, structures
 
@@ -133,7 +133,7 @@ def _files(image: Opened, found: Sequence[tuple[VolumeLayout, int]], *, replay: 
         owners.append(file_owner(layout, file_id))
         for row in _leaves(layout, file_id):
             structures += node_structures(
-                view_of(image.source, layout, replay_journal=replay), layout, row, file_id=file_id
+                view_of(image.bytes(), layout, replay_journal=replay), layout, row, file_id=file_id
             )
     return owners, structures
 

@@ -11,7 +11,7 @@ from layoutscope.api.ncdu import ncdu_text
 from layoutscope.api.outputs import output
 from layoutscope.api.owners import volume_name
 from layoutscope.api.paths import paths_of
-from layoutscope.api.reading import image_facts, opened
+from layoutscope.api.reading import opened
 from layoutscope.api.workloads import Workload, checked, host_of, processor_time, walk
 from layoutscope.drive import load_profile, service
 from layoutscope.errors import UsageError
@@ -111,11 +111,11 @@ def predict(
     with opened(path, **options) as image:
         walked = [layout for layout in image.layouts if not layout.entries.is_empty()]
         if not walked:
-            raise UsageError(f"{image.source.name}: no volume that can be walked")
+            raise UsageError(f"{image.about.name}: no volume that can be walked")
         if ncdu is not None and profiles:
             write_ncdu(walked[0], profiles[0], work, ncdu, force=force)
         cases = tuple(_volume(layout, profiles, work) for layout in walked)
-        return PredictResult(image_facts(image), cases)
+        return PredictResult(image.about, cases)
 
 
 def _volume(layout: VolumeLayout, profiles: Sequence[DriveProfile], work: Predict) -> VolumeCase:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from layoutscope.containers import open_image
-from layoutscope.errors import FormatError
+from layoutscope.errors import FormatError, UsageError
 from layoutscope.findings import Finding, from_error
 from layoutscope.partition import choose, find_volumes, select_name
 from layoutscope.report.result import ImageFacts
+from layoutscope.tables.capture import is_capture, read_capture
 
 if TYPE_CHECKING:
     import os
@@ -25,26 +27,42 @@ if TYPE_CHECKING:
     from layoutscope.tables.layout import VolumeLayout
 
 
+IMAGE_ONLY: Final = ("partition", "volume_at", "xid", "snapshot", "second", "password", "map_file")
+"""Options that choose among what only an image holds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An open image and what was read of it.
+    """An open image or capture and what was read of it.
 
     Attributes
     ----------
-    source : Source
-        The image; open as long as the context.
-    search : VolumeSearch
-        Everything that was found on it.
+    about : ImageFacts
+        The image and what reading it took.
     layouts : tuple of VolumeLayout
         The volumes that were asked for.
     findings : tuple of Finding
         What is wrong outside of them, candidates that could not be read among it.
+    source : Source or None
+        The image, open as long as the context; None of a capture.
     """
 
-    source: Source
-    search: VolumeSearch
+    about: ImageFacts
     layouts: tuple[VolumeLayout, ...]
     findings: tuple[Finding, ...]
+    source: Source | None = None
+
+    def bytes(self) -> Source:
+        """Return the image's bytes.
+
+        Raises
+        ------
+        UsageError
+            If this is a capture, which holds tables and no bytes.
+        """
+        if self.source is None:
+            raise UsageError(f"{self.about.name}: is a capture; this needs the image itself")
+        return self.source
 
 
 def read_layouts(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> tuple[VolumeLayout, ...]:
@@ -68,15 +86,46 @@ def read_layouts(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -
 
 @contextmanager
 def opened(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Iterator[Opened]:
-    """Open an image, read its volumes, and keep it open for further reads."""
+    """Open an image or a capture, read its volumes, and keep it open for further reads."""
+    if is_capture(Path(path)):
+        yield _chosen(load_capture(Path(path), options), options)
+        return
     with opened_source(path, **options) as source:
         search = find_volumes(source)
         wanted = choose(source, search, partition=options.get("partition"), volume_at=options.get("volume_at"))
         layouts, damage = _read_all(source, wanted, options)
-        layouts = _selected(layouts, options.get("volume"))
-        if not options.get("names", True):
-            layouts = [without_names(layout) for layout in layouts]
-        yield Opened(source, search, tuple(layouts), (*search.findings, *damage))
+        found = (*search.findings, *damage)
+        yield _chosen(Opened(image_facts(source, search), tuple(layouts), found, source), options)
+
+
+def _chosen(image: Opened, options: ReadOptions) -> Opened:
+    """Keep the volume that was asked for, and leave names out where they are not wanted."""
+    layouts = _selected(image.layouts, options.get("volume"))
+    if not options.get("names", True):
+        layouts = tuple(without_names(layout) for layout in layouts)
+    return replace(image, layouts=layouts)
+
+
+def load_capture(path: Path, options: ReadOptions) -> Opened:
+    """Open a capture.
+
+    Raises
+    ------
+    UsageError
+        If something is asked for that only an image has.
+    ImageError
+        If it is damaged or of another version.
+    """
+    asked = [name for name in IMAGE_ONLY if options.get(name) is not None]
+    if asked:
+        raise UsageError(f"{path}: is a capture; {asked[0].replace('_', '-')} needs the image itself")
+    layouts, manifest = read_capture(path)
+    about = {
+        **manifest["image"],
+        **{name: tuple(manifest["image"][name]) for name in ("partition_maps", "other_contents")},
+    }
+    findings = tuple(Finding(**finding) for finding in manifest["findings"])
+    return Opened(ImageFacts(**about), layouts, findings)
 
 
 @contextmanager
@@ -146,11 +195,11 @@ def _num_volumes(layouts: list[VolumeLayout]) -> int:
     return sum(layout.facts.volume is not None for layout in layouts)
 
 
-def _selected(layouts: list[VolumeLayout], wanted: str | None) -> list[VolumeLayout]:
+def _selected(layouts: tuple[VolumeLayout, ...], wanted: str | None) -> tuple[VolumeLayout, ...]:
     if wanted is None:
         return layouts
     volumes = [layout for layout in layouts if layout.facts.volume is not None]
-    return [volumes[select_name([layout.facts.name for layout in volumes], wanted)]]
+    return (volumes[select_name([layout.facts.name for layout in volumes], wanted)],)
 
 
 def without_names(layout: VolumeLayout) -> VolumeLayout:
@@ -191,9 +240,8 @@ def check_strict(findings: tuple[Finding, ...]) -> None:
             )
 
 
-def image_facts(image: Opened) -> ImageFacts:
+def image_facts(source: Source, search: VolumeSearch) -> ImageFacts:
     """Sum up an image and what was read of it."""
-    source, search = image.source, image.search
     return ImageFacts(
         name=source.name,
         size_bytes=source.size_bytes,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from layoutscope.api.predicting import DEFAULT_DRIVES, predict_enumeration
-from layoutscope.api.reading import check_strict, image_facts, layout_findings, opened
+from layoutscope.api.reading import check_strict, layout_findings, opened
 from layoutscope.metrics import measure, tree_summaries
 from layoutscope.metrics.space import space_use
 from layoutscope.report.result import ScanResult, VolumeScan
@@ -67,7 +67,7 @@ def scan(
             )
             for layout in image.layouts
         )
-        return ScanResult(image_facts(image), volumes, image.findings)
+        return ScanResult(image.about, volumes, image.findings)
 
 
 def sharing(layout: VolumeLayout, layouts: Sequence[VolumeLayout]) -> tuple[VolumeLayout, ...]:

@@ -41,7 +41,7 @@ def verify(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Veri
     in_bulk: ReadOptions = {**options, "decoder": "bulk"}
     one_by_one: ReadOptions = {**options, "decoder": "grammar"}
     with opened(path, **in_bulk) as image:
-        name, bulk = image.source.name, image.layouts
+        name, bulk = image.bytes().name, image.layouts
     with opened(path, **one_by_one) as image:
         grammar = image.layouts
     verdicts = [verdict for pair in zip(bulk, grammar, strict=False) for verdict in compare_layouts(*pair)]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from layoutscope.api.options import ReadOptions
 
-Image = Annotated[Path, typer.Argument(metavar="IMAGE", help="Raw image (split or compressed too) or device.")]
+Image = Annotated[Path, typer.Argument(metavar="IMAGE", help="Raw image (split or compressed too), device or capture.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing outputs.")]
 Drives = Annotated[

@@ -26,6 +26,10 @@ def scan(
     host: Host = "linux",
     explain: Annotated[bool, typer.Option("--explain", help="Show every metric with its definition.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Treat damage as an error.")] = False,
+    save_to: Annotated[
+        Path | None, typer.Option("--save", metavar="NAME.lscope", help="Save a capture, which every verb takes.")
+    ] = None,
+    hash_names: Annotated[bool, typer.Option("--hash-names", help="Save hashes in place of names.")] = False,
     force: Force = False,
 ) -> int:
     """Scan an image: where metadata lies, how scattered it is, and what an enumeration costs."""
@@ -34,7 +38,13 @@ def scan(
 
     if map_to is not None:
         check_output(map_to, force=force)
+    if save_to is not None:
+        from layoutscope.api.capturing import check_capture, save
+
+        check_capture(save_to, force=force)
     result = run(image, drives=drive, host=host, strict=strict, **options)
+    if save_to is not None:
+        save(result, save_to, hash_names=hash_names, force=force)
     if map_to is not None:
         from layoutscope.api.mapping import write_map
 

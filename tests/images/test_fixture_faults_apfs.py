@@ -58,12 +58,14 @@ def planted(victims, fault):
     path, expected = victims[fault.scenario]
     with path.open("r+b") as stream, mmap.mmap(stream.fileno(), 0) as memory:
         patched = Patched(memory)
-        fault.apply(patched, expected)
-        memory.flush()
-        yield path
-        for start, data in reversed(patched.before):
-            memory[start : start + len(data)] = data
-        memory.flush()
+        try:
+            fault.apply(patched, expected)
+            memory.flush()
+            yield path
+        finally:
+            for start, data in reversed(patched.before):
+                memory[start : start + len(data)] = data
+            memory.flush()
 
 
 def outcome(path, scenario, decoder):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.apfs import intervals
-from layoutscope.apfs.accounting import Account, balance, node_runs
+from layoutscope.apfs.accounting import MAX_LISTED, Account, balance, node_runs
 from layoutscope.apfs.container import read_object
 from layoutscope.apfs.facts import container_facts
 from layoutscope.apfs.fusion import middle_tree, second_regions
@@ -26,7 +26,7 @@ from layoutscope.apfs.regions import (
 )
 from layoutscope.apfs.spaceman import Space, read_space
 from layoutscope.errors import FormatError
-from layoutscope.findings import from_error
+from layoutscope.findings import Finding, from_error
 from layoutscope.ondisk import grammar
 from layoutscope.tables import VolumeLayout, build_table, findings_table
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from layoutscope.apfs.container import Container
     from layoutscope.apfs.nodes import TreeNodes
     from layoutscope.apfs.volumeparts import VolumeParts
-    from layoutscope.findings import Finding
 
 NO_RUNS = np.empty((0, 2), np.int64)
 
@@ -156,9 +155,25 @@ def account(container: Container, parts: ContainerParts, volumes: list[VolumePar
     claims = [node_runs(parts.trees, block_size), as_runs(parts.regions)]
     for volume in volumes:
         claims += volume.claims(block_size)
+    _report_data_in_metadata(container, parts, volumes)
     free = parts.space.free if parts.space else NO_RUNS
     whole = _all_devices(container, parts)
     return balance(whole, free, claims, container.blocks, parts.findings)
+
+
+def _report_data_in_metadata(container: Container, parts: ContainerParts, volumes: list[VolumeParts]) -> None:
+    """Blocks of file data that a node or region claims as well."""
+    block_size = container.blocks.block_size
+    metadata = [node_runs(parts.trees, block_size), as_runs(parts.regions)]
+    data = []
+    for volume in volumes:
+        claims = volume.claims(block_size)
+        metadata += claims[:2]
+        data += claims[2:]
+    for start, length in intervals.intersect(intervals.union(metadata), intervals.union(data))[:MAX_LISTED].tolist():
+        message = f"{length} blocks from block {start} are claimed by metadata and by data"
+        where = container.blocks.at(start)
+        parts.findings.append(Finding("block-claimed-twice", "warning", "space manager", where, message))
 
 
 def _all_devices(container: Container, parts: ContainerParts) -> NDArray[np.int64]:

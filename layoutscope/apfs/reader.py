@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from layoutscope.apfs import decoding
+from layoutscope.apfs.consistency import check_volume
+from layoutscope.apfs.consistency_extents import check_extents
 from layoutscope.apfs.container import open_container
 from layoutscope.apfs.containerlayout import account, build_container_layout, read_container_parts
 from layoutscope.apfs.fusion import main_first, report_missing, second_half
@@ -96,7 +98,10 @@ def _read_volumes(container: Container, options: Options, findings: list[Finding
             view = _chosen_view(container, volume, options)
             if view is not None:
                 cipher = _unlock(container, volume, options, own)
-                volumes.append(read_parts(container, volume, own, cipher=cipher, chosen=view))
+                parts = read_parts(container, volume, own, cipher=cipher, chosen=view)
+                check_volume(container.blocks, parts)
+                check_extents(container.blocks, parts)
+                volumes.append(parts)
         except FormatError as error:
             findings += [*own, from_error(error, code="volume-unreadable")]
     return volumes

@@ -211,7 +211,11 @@ def test_apple_images_hold_what_their_superblock_counts(layouts, name):
     shown = volume.entries.filter((pl.col("parent_id") > 1) & (pl.col("flags") & 4 == 0)).unique("file_id")
     counts = dict(shown.group_by("kind").len().rows())
     assert (counts["file"], counts.get("directory", 0), counts.get("symlink", 0)) == (files, directories, symlinks)
-    assert len(container.findings) == len(volume.findings) == 0
+    assert len(container.findings) == 0
+    # hfs_convert left a directory that counts more entries than it has.
+    expected = ["count-differs"] if name == "dissect_jhfs_converted" else []
+    assert volume.findings["code"].to_list() == expected
+    assert set(volume.findings["level"]) <= {"info"}
 
 
 def all_images() -> list[tuple[str, int]]:

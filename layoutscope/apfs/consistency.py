@@ -1,0 +1,205 @@
+"""Contradictions between the records of a volume: counts, links, streams, extents, snapshots.
+
+Apple File System Reference, Volumes, File-System Objects, Data Streams and Snapshot Metadata. Whole columns at once; a
+check gives one finding with the number of cases and the place of the first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from layoutscope.apfs import intervals
+from layoutscope.apfs.entries import match
+from layoutscope.apfs.facts import program
+from layoutscope.apfs.regions import as_runs
+from layoutscope.findings import Finding
+from layoutscope.ondisk import grammar
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.apfs.blocks import Blocks
+    from layoutscope.apfs.fsrecords import Columns
+    from layoutscope.apfs.nodes import TreeNodes
+    from layoutscope.apfs.volumeparts import VolumeParts
+    from layoutscope.findings import Level
+
+CONVERTER = "hfs_convert"
+ENTRY_TYPE_SHIFT = 12
+"""A directory record's type is the format bits of a mode, shifted as in ``IFTODT`` of POSIX."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Where findings about one tree's records go."""
+
+    blocks: Blocks
+    nodes: TreeNodes
+    findings: list[Finding]
+
+    def cases(
+        self,
+        wrong: NDArray[np.bool_],
+        table: Columns,
+        code: str,
+        what: str,
+        message: str,
+        *,
+        level: Level = "warning",
+    ) -> None:
+        """Report the rows of a table that are wrong: how many, and the first with its leaf."""
+        rows = np.flatnonzero(wrong)
+        if not len(rows):
+            return
+        first = int(rows[0])
+        paddr = self.nodes.paddr[table["node"][first] : table["node"][first] + 1]
+        where, device = int(self.blocks.image_offset(paddr)[0]), int(self.blocks.split(paddr)[0][0])
+        name = f"{what} {table['obj_id'][first]}"
+        shown = message if len(rows) == 1 else f"{message} ({len(rows)} cases; the first is named)"
+        self.findings.append(Finding(code, level, name, where, shown, device=device))
+
+
+def check_volume(blocks: Blocks, parts: VolumeParts) -> None:
+    """Run all checks of a volume; findings go to its own list.
+
+    Nothing is checked where records are missing: everything that follows from that would be found again.
+    """
+    if parts.is_locked or any(item.level == "error" for item in parts.findings):
+        return
+    report = Report(blocks, parts.fs.nodes, parts.findings)
+    check_counts(blocks, parts)
+    check_links(parts, report)
+    check_streams(parts, report)
+
+
+def check_counts(blocks: Blocks, parts: VolumeParts) -> None:
+    """Compare the superblock's counts with the inodes and with the blocks that the volume uses."""
+    superblock, inodes = parts.state.superblock, parts.fs.records.get("inode")
+    if "format" not in inodes:
+        return
+    counted = _inodes_by_kind(inodes)
+    declared = {
+        "files": superblock.num_files,
+        "directories": superblock.num_directories,
+        "symbolic links": superblock.num_symlinks,
+        "other objects": superblock.num_other_fsobjects,
+        "snapshots": superblock.num_snapshots,
+    }
+    if parts.view == "live":
+        counted["snapshots"] = len(parts.snapshots)
+    for what, found in counted.items():
+        _compare(parts, blocks, f"counts other {what} than the volume holds", found, declared[what])
+    if parts.view == "live":
+        # Superblocks and key bag belong to the container.
+        foreign = as_runs([item for item in parts.regions if item.type in ("volume-superblock", "volume-keybag")])
+        used = intervals.total(intervals.subtract(intervals.union(parts.claims(blocks.block_size)), foreign))
+        _compare(parts, blocks, "counts other blocks than the volume uses", used, superblock.fs_alloc_count)
+    last = int(inodes["obj_id"].max(initial=0))
+    if last >= superblock.next_obj_id:
+        _compare(parts, blocks, "gives a next object number that is taken", last + 1, superblock.next_obj_id)
+
+
+def _inodes_by_kind(inodes: Columns) -> dict[str, int]:
+    """Count inodes as superblocks do: without the root directory and the private one."""
+    kinds = grammar.ApfsFsrecords.ModeFormat
+    own = inodes["obj_id"] >= int(grammar.ApfsFsrecords.InodeNumber.min_user)
+    mode_format = inodes["format"][own & ~_is_deleted(inodes)]
+    counts = {
+        "files": int((mode_format == int(kinds.file)).sum()),
+        "directories": int((mode_format == int(kinds.directory)).sum()),
+        "symbolic links": int((mode_format == int(kinds.symlink)).sum()),
+    }
+    return counts | {"other objects": len(mode_format) - sum(counts.values())}
+
+
+def _is_deleted(inodes: Columns) -> NDArray[np.bool_]:
+    """Files without links that were still open: they wait in the private directory and count nowhere."""
+    is_directory = inodes["format"] == int(grammar.ApfsFsrecords.ModeFormat.directory)
+    result: NDArray[np.bool_] = ~is_directory & (inodes["num_children_or_links"] == 0)
+    return result
+
+
+def _compare(parts: VolumeParts, blocks: Blocks, message: str, found: int, declared: int) -> None:
+    if found != declared:
+        where = blocks.at(parts.state.paddr)
+        parts.findings.append(
+            Finding("count-differs", "warning", "volume superblock", where, message, str(found), str(declared))
+        )
+
+
+def check_links(parts: VolumeParts, report: Report) -> None:
+    """Compare inodes with the directory records and sibling records that name them."""
+    records = parts.fs.records
+    inodes, drecs = records.get("inode"), records.get("dir_rec")
+    if "format" not in inodes or "file_id" not in drecs:
+        return
+    kinds = grammar.ApfsFsrecords.ModeFormat
+    known = np.isin(inodes["format"], [int(kind) for kind in kinds])
+    report.cases(~known, inodes, "record-differs", "inode", "its mode is of no kind")
+    is_directory = inodes["format"] == int(kinds.directory)
+    entries = _times_named(inodes["obj_id"], drecs["obj_id"])
+    wrong = is_directory & (entries != inodes["num_children_or_links"])
+    # hfs_convert leaves numbers that no later change puts right.
+    level: Level = "info" if program(parts.state.superblock.formatted_by).startswith(CONVERTER) else "warning"
+    report.cases(wrong, inodes, "count-differs", "directory", "it counts other entries than it has", level=level)
+    links = _times_named(inodes["obj_id"], drecs["file_id"])
+    wrong = ~is_directory & (links != inodes["num_children_or_links"]) & ~_is_deleted(inodes)
+    report.cases(wrong, inodes, "count-differs", "inode", "it counts other links than lead to it")
+    pairs = _pairs(inodes["obj_id"], drecs["file_id"], drecs["obj_id"])
+    wrong = ~np.isin(_pairs(inodes["obj_id"], inodes["obj_id"], inodes["parent_id"]), pairs)
+    wrong &= ~_is_deleted(inodes)
+    wrong &= inodes["parent_id"] != int(grammar.ApfsFsrecords.InodeNumber.root_dir_parent)
+    report.cases(wrong, inodes, "record-differs", "inode", "the directory that it names does not list it")
+    spot, found = match(inodes["obj_id"], drecs["file_id"])
+    wrong = found & (drecs["entry_type"] != inodes["format"][spot] >> ENTRY_TYPE_SHIFT)
+    report.cases(wrong, drecs, "record-differs", "entry of directory", "entry and inode are of different kinds")
+    _check_siblings(parts, report, inodes, pairs)
+
+
+def _times_named(numbers: NDArray[np.uint64], names: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """How many of some references name each of some ascending numbers."""
+    spot, found = match(numbers, names)
+    return np.bincount(spot[found], minlength=len(numbers))
+
+
+def _pairs(numbers: NDArray[np.uint64], first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.int64]:
+    """One number for each pair of inode numbers; negative where one of them does not exist."""
+    one, has_one = match(numbers, first)
+    two, has_two = match(numbers, second)
+    return np.where(has_one & has_two, one * len(numbers) + two, -1)
+
+
+def _check_siblings(parts: VolumeParts, report: Report, inodes: Columns, pairs: NDArray[np.int64]) -> None:
+    """Each hard link has a record at its inode and one by its own number, which agree."""
+    records = parts.fs.records
+    links, maps = records.get("sibling_link"), records.get("sibling_map")
+    if "parent_id" in links:
+        wrong = ~np.isin(_pairs(inodes["obj_id"], links["obj_id"], links["parent_id"]), pairs)
+        report.cases(wrong, links, "record-differs", "hard link of inode", "its directory does not list it")
+    if "file_id" not in maps or "sibling_id" not in links:
+        return
+    order = np.argsort(links["sibling_id"], kind="stable")
+    spot, found = match(links["sibling_id"][order], maps["obj_id"])
+    wrong = ~found | (links["obj_id"][order][spot] != maps["file_id"])
+    report.cases(wrong, maps, "record-differs", "hard link", "its inode does not know it")
+
+
+def check_streams(parts: VolumeParts, report: Report) -> None:
+    """Compare data streams with the inodes and attributes that own them."""
+    records = parts.fs.records
+    inodes, xattrs, streams = records.get("inode"), records.get("xattr"), records.get("dstream_id")
+    if "has_dstream" not in inodes:
+        return
+    owned = [inodes["private_id"][inodes["has_dstream"]]]
+    if "stream_id" in xattrs:
+        owned.append(xattrs["stream_id"][xattrs["stream_id"] != 0])
+    owners = np.concatenate(owned)
+    if "refcnt" in streams:
+        users = _times_named(streams["obj_id"], owners)
+        wrong = users != streams["refcnt"].astype(np.int64)
+        report.cases(wrong, streams, "count-differs", "data stream", "it counts other users than it has")
+    lacking = inodes["has_dstream"] & ~match(streams["obj_id"], inodes["private_id"])[1]
+    report.cases(lacking, inodes, "record-differs", "inode", "its data stream does not exist")

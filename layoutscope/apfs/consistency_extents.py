@@ -1,0 +1,106 @@
+"""Contradictions between extents, streams, extent references and snapshots.
+
+Apple File System Reference, Data Streams and Snapshot Metadata.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.apfs.consistency import Report
+from layoutscope.findings import Finding
+from layoutscope.ondisk import grammar
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.apfs.blocks import Blocks
+    from layoutscope.apfs.fsrecords import Columns
+    from layoutscope.apfs.volumeparts import VolumeParts
+
+
+def check_extents(blocks: Blocks, parts: VolumeParts) -> None:
+    """Run all checks of a volume's extents and snapshots; nothing where records are missing."""
+    if parts.is_locked or any(item.level == "error" for item in parts.findings):
+        return
+    extents = parts.file_extents()
+    nodes = parts.fext.nodes if len(parts.fext.nodes) else parts.fs.nodes
+    report = Report(blocks, nodes, parts.findings)
+    if len(extents["obj_id"]):
+        check_shape(blocks, extents, report)
+    physical = parts.extentref.records.get("extent")
+    if "refcnt" in physical and not parts.snapshots:
+        check_references(blocks, extents, physical, Report(blocks, parts.extentref.nodes, parts.findings))
+    check_snapshots(blocks, parts)
+
+
+def check_shape(blocks: Blocks, extents: Columns, report: Report) -> None:
+    """Extents are whole blocks, follow each other without gap, and lie inside the container."""
+    length = extents["length_bytes"].astype(np.int64)
+    logical = extents["logical_addr"].astype(np.int64)
+    code, what = "extent-invalid", "extent of data stream"
+    report.cases(length == 0, extents, code, what, "it is empty")
+    odd = (length % blocks.block_size != 0) | (logical % blocks.block_size != 0)
+    report.cases(odd, extents, code, what, "it is no whole number of blocks")
+    same = np.zeros(len(length), bool)
+    same[1:] = extents["obj_id"][1:] == extents["obj_id"][:-1]
+    expected = np.zeros(len(length), np.int64)
+    expected[1:] = np.where(same[1:], (logical + length)[:-1], 0)
+    report.cases((logical != expected) & ~odd, extents, code, what, "it does not start where the one before it ends")
+    _, position = blocks.split(extents["paddr"])
+    outside = (extents["paddr"] != 0) & ~blocks.present(extents["paddr"], 0)
+    outside |= (extents["paddr"] != 0) & (position + length > _device_sizes(blocks, extents["paddr"]))
+    report.cases(outside, extents, code, what, "it lies outside the image")
+
+
+def _device_sizes(blocks: Blocks, paddrs: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Size of each address's device in bytes; without limit where its image was not given."""
+    sizes = [source.size_bytes if source else 2**62 for source in blocks.sources]
+    return np.array([*sizes, 2**62], np.int64)[blocks.split(paddrs)[0]]
+
+
+def check_references(blocks: Blocks, extents: Columns, physical: Columns, report: Report) -> None:
+    """Each run of blocks is used by as many extents as its reference counts; without snapshots only."""
+    kinds = [int(kind) for kind in grammar.ApfsFsrecords.PhysExtKind]
+    report.cases(~np.isin(physical["kind"], kinds), physical, "reference-differs", "extent at block", "unknown kind")
+    start, count = physical["obj_id"].astype(np.int64), physical["num_blocks"].astype(np.int64)
+    real = extents["paddr"] != 0 if "paddr" in extents else np.empty(0, bool)
+    first = extents["paddr"][real].astype(np.int64) if len(real) else np.empty(0, np.int64)
+    length = -(-extents["length_bytes"][real].astype(np.int64) // blocks.block_size) if len(real) else first
+    used = _covered(first, length, start + count) - _covered(first, length, start)
+    wrong = used != physical["refcnt"].astype(np.int64) * count
+    message = "it counts other references than extents refer to it"
+    report.cases(wrong, physical, "reference-differs", "extent at block", message)
+
+
+def _covered(first: NDArray[np.int64], length: NDArray[np.int64], limit: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many blocks of extents, counted as often as they are used, lie before each limit."""
+    total = np.zeros(len(limit), np.int64)
+    for edges, sign in ((np.sort(first), 1), (np.sort(first + length), -1)):
+        sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(edges)])
+        before = np.searchsorted(edges, limit)
+        total += sign * (before * limit - sums[before])
+    return total
+
+
+def check_snapshots(blocks: Blocks, parts: VolumeParts) -> None:
+    """Snapshot metadata, names and the object map's list name the same snapshots."""
+    if parts.view != "live":
+        return
+    xids = sorted(item.xid for item in parts.snapshots)
+    names, header = parts.snapmeta.records.get("snap_name"), parts.state.omap_header
+    known = parts.state.omap_snapshots
+    listed = int(known.num_records[known.level == 0].sum())
+    newest = xids[-1] if xids else 0
+    named = sorted(names["snap_xid"].tolist()) if "snap_xid" in names else []
+    where = blocks.at(parts.state.superblock.omap_oid)
+    for message, expected, found in (
+        ("names lead to other transactions than the metadata", str(xids), str(named)),
+        ("the object map counts other snapshots", str(len(xids)), str(header.snap_count)),
+        ("the object map's newest snapshot is another", str(newest), str(header.most_recent_snap)),
+        ("the object map lists other snapshots", str(len(xids)), str(listed)),
+    ):
+        if expected != found:
+            parts.findings.append(Finding("snapshot-differs", "warning", "snapshots", where, message, expected, found))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from layoutscope.api import replay as replay
     from layoutscope.api import save as save
     from layoutscope.api import scan as scan
+    from layoutscope.api import series as series
     from layoutscope.api import trace as trace
     from layoutscope.api import verify as verify
     from layoutscope.api import write_map as write_map

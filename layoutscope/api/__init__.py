@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from layoutscope.api.reading import read_layouts as read_layouts
     from layoutscope.api.replaying import replay as replay
     from layoutscope.api.scanning import scan as scan
+    from layoutscope.api.sequences import series as series
     from layoutscope.api.states import checkpoints as checkpoints
     from layoutscope.api.tracing import trace as trace
     from layoutscope.api.tracing import write_trace as write_trace
@@ -41,6 +42,7 @@ VERBS: Final = {
     "replay": "layoutscope.api.replaying",
     "save": "layoutscope.api.capturing",
     "scan": "layoutscope.api.scanning",
+    "series": "layoutscope.api.sequences",
     "trace": "layoutscope.api.tracing",
     "verify": "layoutscope.api.verifying",
     "write_map": "layoutscope.api.mapping",

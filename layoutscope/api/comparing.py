@@ -61,7 +61,7 @@ def compare(
 
 def compare_scans(results: Sequence[ScanResult]) -> Comparison:
     """Compare scans that are already there."""
-    volumes = [_walked(result) for result in results]
+    volumes = [walked_volume(result) for result in results]
     names = tuple(
         f"{Path(result.image.name).name}, {item.layout.facts.variant}"
         for result, item in zip(results, volumes, strict=True)
@@ -71,7 +71,14 @@ def compare_scans(results: Sequence[ScanResult]) -> Comparison:
     return Comparison(names, metrics, times, changes, explain(times, metrics))
 
 
-def _walked(result: ScanResult) -> VolumeScan:
+def walked_volume(result: ScanResult) -> VolumeScan:
+    """Return the one volume of a scan that can be walked.
+
+    Raises
+    ------
+    UsageError
+        If there is none, or more than one.
+    """
     found = [volume for volume in result.volumes if volume.walk is not None]
     if len(found) != 1:
         raise UsageError(f"{result.image.name}: {len(found)} volumes can be walked; choose one with --volume")

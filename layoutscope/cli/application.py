@@ -6,7 +6,20 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.cli import check, checkpoints, compare, drives, export, inspect, predict, replay, scan, trace, verify
+from layoutscope.cli import (
+    check,
+    checkpoints,
+    compare,
+    drives,
+    export,
+    inspect,
+    predict,
+    replay,
+    scan,
+    series,
+    trace,
+    verify,
+)
 from layoutscope.cli.map import map_images
 from layoutscope.cli.running import guarded
 
@@ -27,6 +40,7 @@ COMMANDS = {
     "trace": trace.trace,
     "replay": replay.replay,
     "compare": compare.compare,
+    "series": series.series,
     "drives": drives.drives,
     "inspect": inspect.inspect,
     "export": export.export,

@@ -86,3 +86,19 @@ def test_hfs_has_no_checkpoints(run, image):
     result = run("checkpoints", image)
     assert result.exit_code == 2
     assert "HFS+ keeps no older states" in result.stderr
+
+
+def test_a_series_follows_layouts_in_order(run, image, apfs_image, tmp_path):
+    """One row a layout in the order asked for; the values are those of the scans; the chart is one page."""
+    target = tmp_path / "curve.html"
+    words = ("series", apfs_image, image, "--drive", "sata-ssd")
+    document = json.loads(run(*words, "--json", "--plot", target).stdout)
+    assert [name.split(",")[0] for name in document["names"]] == ["apfs.img", "scattered.img"]
+    for number, path in enumerate((apfs_image, image)):
+        volume = next(item for item in scan(path, drives=["sata-ssd"]).volumes if item.walk is not None)
+        assert document["times"][0]["seconds"][number] == pytest.approx(volume.predictions[0].seconds)
+    stamps = [int(place) for place in json.loads(run(*words, "--json", "--by", "xid").stdout)["places"]]
+    assert stamps == sorted(stamps)
+    assert "Predicted enumeration" in target.read_text("utf-8")
+    assert "apfs.img" in run(*words).stdout
+    assert run("series", image, "--by", "colour").exit_code == 2

@@ -1,0 +1,43 @@
+"""``layoutscope series``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from layoutscope.api.options import ReadOptions
+from layoutscope.cli.options import AsJson, Drives, Force, Host, reads_image
+
+Images = Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Images or captures of one volume.")]
+By = Annotated[str, typer.Option(metavar="order|xid|time", help="What they are ordered by.")]
+Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE.html", help="Draw the curves.")]
+
+
+@reads_image
+def series(
+    images: Images,
+    *,
+    options: ReadOptions,
+    by: By = "order",
+    drive: Drives = None,
+    host: Host = "linux",
+    plot: Plot = None,
+    as_json: AsJson = False,
+    force: Force = False,
+) -> None:
+    """Follow a volume over several images or captures: the aging curve of every metric and predicted time."""
+    from layoutscope.api.sequences import series as run
+    from layoutscope.api.sequences import write_series_plot
+    from layoutscope.report.series import print_series, series_json
+    from layoutscope.report.text import make_console
+
+    found = run(images, by=by, drives=drive, host=host, **options)
+    if plot is not None:
+        write_series_plot(found, plot, force=force)
+    if as_json:
+        sys.stdout.write(series_json(found) + "\n")
+    else:
+        print_series(found, make_console(sys.stdout))

@@ -86,7 +86,10 @@ def _record_windows(
     model: Model, size_bytes: int, records: NDArray[np.int64], record_bytes: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     state = ReadAhead(
-        size_bytes, model.host.read_ahead_bytes // PAGE_BYTES, detects_streams=model.host.random_read_ahead
+        size_bytes,
+        model.host.read_ahead_bytes // PAGE_BYTES,
+        optimal_pages=model.host.optimal_read_bytes // PAGE_BYTES,
+        detects_streams=model.host.random_read_ahead,
     )
     for offset in records.tolist():
         state.read(offset, record_bytes)

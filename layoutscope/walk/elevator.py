@@ -102,6 +102,11 @@ def _disorderly(offset: NDArray[np.int64], window: NDArray[np.int64]) -> list[tu
     return list(zip(begin.tolist(), end.tolist(), strict=True))
 
 
+PLUG_REQUESTS = 32
+PLUG_BYTES = 128 * 1024
+"""A plug is emptied when it holds so many requests, or when the last one is so long (``blk_add_rq_to_plug``)."""
+
+
 class _Queue:
     """Requests of one window, waiting to be sent."""
 
@@ -141,6 +146,8 @@ class _Queue:
         elif last and request[1] + request[2] == last[1]:
             last[:] = [request[0], request[1], request[2] + last[2]]
         else:
+            if len(self.waiting) >= PLUG_REQUESTS or (last and last[2] >= PLUG_BYTES):
+                self._send()
             self.waiting.append(request)
 
     def _send(self) -> None:

@@ -79,6 +79,8 @@ class HostProfile:
         Whether a listing cannot tell the type of HFS+ hard links, so that they are stat'ed in any case.
     read_ahead_bytes : int
         Window in which file data are read.
+    optimal_read_bytes : int
+        Largest window for a single read that is longer than the usual one.
     random_read_ahead : bool
         Whether reads that follow cached pages are taken for a stream.
     request_segments : int
@@ -112,6 +114,7 @@ class HostProfile:
     hidden_names: tuple[str, ...]
     hard_link_type_unknown: bool
     read_ahead_bytes: int
+    optimal_read_bytes: int
     random_read_ahead: bool
     request_segments: int
     elevator: bool
@@ -143,6 +146,7 @@ LINUX: Final = HostProfile(
     hidden_names=(HFS_FILE_LINKS,),
     hard_link_type_unknown=True,
     read_ahead_bytes=128 * KIB,
+    optimal_read_bytes=1280 * KIB,
     random_read_ahead=True,
     request_segments=64,
     elevator=True,
@@ -171,6 +175,7 @@ MACOS: Final = HostProfile(
     hidden_names=(HFS_FILE_LINKS, HFS_DIRECTORY_LINKS),
     hard_link_type_unknown=False,
     read_ahead_bytes=1 * MIB,
+    optimal_read_bytes=1 * MIB,
     random_read_ahead=False,
     request_segments=256,
     elevator=False,
@@ -240,6 +245,10 @@ SOURCES: Final[dict[str, tuple[str, str]]] = {
     ),
     "read_ahead_bytes": (
         "Linux default read_ahead_kb 128",
+        "assumed: MAXPHYS of 1 MiB",
+    ),
+    "optimal_read_bytes": (
+        "Linux 6.1 block/blk-settings.c: BLK_DEF_MAX_SECTORS, 2560 of 512 bytes",
         "assumed: MAXPHYS of 1 MiB",
     ),
     "random_read_ahead": (

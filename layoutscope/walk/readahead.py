@@ -64,13 +64,18 @@ class ReadAhead:
         Length of the file.
     max_pages : int
         Largest window.
+    optimal_pages : int
+        Largest window for a single read that asks for more.
     detects_streams : bool
         Whether reads behind cached pages are taken for a stream; without it just the pages asked for are read.
     """
 
-    def __init__(self, size_bytes: int, max_pages: int, *, detects_streams: bool = True) -> None:
+    def __init__(
+        self, size_bytes: int, max_pages: int, *, optimal_pages: int = 0, detects_streams: bool = True
+    ) -> None:
         self.n_pages = -(-size_bytes // PAGE_BYTES)
-        self.max_pages = max_pages
+        self.max_pages = self.limit = max_pages
+        self.optimal_pages = optimal_pages
         self.detects_streams = detects_streams
         self.cached: set[int] = set()
         self.marked: set[int] = set()
@@ -81,6 +86,7 @@ class ReadAhead:
     def read(self, offset: int, length_bytes: int) -> None:
         """Read a part of the file, and note the windows that are fetched, in pages."""
         end = min(-(-(offset + length_bytes) // PAGE_BYTES), self.n_pages)
+        self.limit = self.max_pages
         for page in range(offset // PAGE_BYTES, end):
             if page not in self.cached:
                 self._missed(page, end - page)
@@ -90,6 +96,7 @@ class ReadAhead:
             self.previous_page = min(offset + length_bytes, (page + 1) * PAGE_BYTES) // PAGE_BYTES
 
     def _missed(self, page: int, wanted: int) -> None:
+        self._set_limit(wanted)
         if not self.detects_streams:
             self._fetch(page, wanted, 0)
         elif page == 0 or not self._goes_on(page):
@@ -105,7 +112,7 @@ class ReadAhead:
         return True
 
     def _new_stream(self, page: int, wanted: int) -> None:
-        if page == 0 or wanted > self.max_pages or 0 <= page - self.previous_page <= 1:
+        if page == 0 or wanted > self.limit or 0 <= page - self.previous_page <= 1:
             self.start, self.size = page, self._first_size(wanted)
             self.ahead = self.size - wanted if self.size > wanted else self.size
             self._fetch_window(page)
@@ -115,14 +122,19 @@ class ReadAhead:
             self._fetch(page, wanted, 0)
             return
         self.start, self.ahead = page, 1
-        self.size = min((2 * history if history >= page else history) + wanted, self.max_pages)
+        self.size = min((2 * history if history >= page else history) + wanted, self.limit)
         self._fetch_window(page)
 
+    def _set_limit(self, wanted: int) -> None:
+        """Let windows grow with a read that is longer than they are, as far as the drive likes (observed)."""
+        self.limit = max(self.limit, min(wanted, self.optimal_pages))
+
     def _reached_mark(self, page: int, wanted: int) -> None:
+        self._set_limit(wanted)
         if self._goes_on(page):
             return
         missing = self._next_missing(page + 1)
-        if missing - page > self.max_pages:
+        if missing - page > self.limit:
             return
         self.start, self.size = missing, missing - page + wanted
         self.size = self.ahead = self._next_size()
@@ -131,9 +143,9 @@ class ReadAhead:
     def _fetch_window(self, page: int) -> None:
         if page == self.start and self.size == self.ahead:
             more = self._next_size()
-            fits = self.size + more <= self.max_pages
-            self.ahead = more if fits else self.max_pages // 2
-            self.size = self.size + more if fits else self.max_pages
+            fits = self.size + more <= self.limit
+            self.ahead = more if fits else self.limit // 2
+            self.size = self.size + more if fits else self.limit
         self._fetch(self.start, self.size, self.ahead)
 
     def _fetch(self, first: int, count: int, ahead: int) -> None:
@@ -155,25 +167,25 @@ class ReadAhead:
 
     def _first_size(self, wanted: int) -> int:
         rounded = 1 << max(wanted - 1, 0).bit_length()
-        if rounded <= self.max_pages // 32:
+        if rounded <= self.limit // 32:
             return rounded * 4
-        return rounded * 2 if rounded <= self.max_pages // 4 else self.max_pages
+        return rounded * 2 if rounded <= self.limit // 4 else self.limit
 
     def _next_size(self) -> int:
-        if self.size < self.max_pages // 16:
+        if self.size < self.limit // 16:
             return 4 * self.size
-        return 2 * self.size if self.size <= self.max_pages // 2 else self.max_pages
+        return 2 * self.size if self.size <= self.limit // 2 else self.limit
 
     def _cached_before(self, page: int) -> int:
         """Count cached pages before one; the search's last page counts as missing even if it is not."""
         count = 0
-        while count < self.max_pages - 1 and count < page and page - 1 - count in self.cached:
+        while count < self.limit - 1 and count < page and page - 1 - count in self.cached:
             count += 1
         return count
 
     def _next_missing(self, page: int) -> int:
         """Find the first missing page from one on; the search's last page is returned even if it is cached."""
-        last = page + self.max_pages - 1
+        last = page + self.limit - 1
         while page < last and page < self.n_pages and page in self.cached:
             page += 1
         return page

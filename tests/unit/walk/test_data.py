@@ -240,3 +240,20 @@ def test_overflow_page_that_the_mount_has_read_is_not_read_again(plan):
     made.entry(2, 16, "f", leaf=0, thread=0, size_bytes=4096)
     made.extent(16, 0, 0x20000, 4096, node=leaf)
     assert reads(trace(made.layout(), order="copy")) == [(0x20000, 4096)]
+
+
+def test_long_read_gets_windows_of_its_own_length():
+    """A read of 49 pages from the start: a window of 49 pages, and at its mark another of 49."""
+    state = ReadAhead(1000 * 4096, 32, optimal_pages=320)
+    state.read(0, 49 * 4096)
+    assert state.windows == [(0, 49), (49, 98)]
+
+
+def test_queue_is_sent_when_it_holds_32_requests():
+    """A piece at 5,500 behind 32 others from 5,000 up comes last; behind 31 it is sent in its place."""
+    offsets = [5000, *range(6000, 9100, 100)]
+    assert len(offsets) == 32
+    later = [*offsets, 5500]
+    assert [offset for offset, _ in sent(later, [10] * 33, [0] * 33)] == later
+    fewer = [*offsets[:-1], 5500]
+    assert [offset for offset, _ in sent(fewer, [10] * 32, [0] * 32)] == sorted(fewer)

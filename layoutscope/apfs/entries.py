@@ -84,6 +84,7 @@ def entries_table(
         "xattr_node_row": _rows(np.where(has_xattr, _of(xattrs["node"], xattr_spot, has_xattr), -1), first_row),
         "dstream_node_row": _rows(_dstream_leaves(inode, nodes, known), first_row),
         "listing_node_row": _rows(_listing_leaves(drecs["file_id"], is_directory, nodes), first_row),
+        "listing_end_node_row": _rows(_listing_ends(drecs["file_id"], is_directory, nodes), first_row),
         "valence": _masked(inode["num_children_or_links"], is_directory & known),
         "link_id": _masked(drecs["sibling_id"], drecs["sibling_id"] != 0),
     }
@@ -192,6 +193,16 @@ def _listing_leaves(
     """Leaf with the last record of each directory, where a listing backwards begins."""
     kind = int(grammar.ApfsFsrecords.RecordType.dir_rec)
     return np.where(is_directory, leaf_of(nodes, order_key(file_id, kind)), -1)
+
+
+def _listing_ends(file_id: NDArray[np.uint64], is_directory: NDArray[np.bool_], nodes: TreeNodes) -> NDArray[np.int64]:
+    """Leaf with the last record before those of each directory: only there a listing backwards sees that it is done."""
+    leaves = nodes.leaves
+    if not len(leaves):
+        return np.full(len(file_id), -1, np.int64)
+    first = order_key(file_id, int(grammar.ApfsFsrecords.RecordType.dir_rec))
+    place = np.searchsorted(nodes.low_key[leaves], first, side="left") - 1
+    return np.where(is_directory, leaves[np.maximum(place, 0)], -1)
 
 
 def _report_missing(drecs: Columns, known: NDArray[np.bool_], findings: list[Finding]) -> None:

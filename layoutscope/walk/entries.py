@@ -36,7 +36,7 @@ class EntryTable:
         Private directories that a listing passes over.
     is_hard_link, is_compressed : bool arrays
         Flags of the entry.
-    name_node, inode_node, thread_node, xattr_node, dstream_node, listing_node : int32 arrays
+    name_node, inode_node, thread_node, xattr_node, dstream_node, listing_node, listing_end_node : int32 arrays
         Leaves with its records, as nodes of a :class:`~layoutscope.walk.nodetable.NodeTable`; -1 for none.
     valence : int64 array
         Entries of a directory as its record says, -1 where unknown.
@@ -67,6 +67,7 @@ class EntryTable:
     xattr_node: NDArray[np.int32]
     dstream_node: NDArray[np.int32]
     listing_node: NDArray[np.int32]
+    listing_end_node: NDArray[np.int32]
     valence: NDArray[np.int64]
     size_bytes: NDArray[np.int64]
     group_id: NDArray[np.uint64]
@@ -128,6 +129,7 @@ LEAVES: Final = {
     "xattr_node": "xattr_node_row",
     "dstream_node": "dstream_node_row",
     "listing_node": "listing_node_row",
+    "listing_end_node": "listing_end_node_row",
 }
 
 

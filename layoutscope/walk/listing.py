@@ -148,20 +148,16 @@ def listing_touches(model: Model, descent: Descent, cut: Buffers) -> tuple[Touch
 
 
 def _behind_the_first(model: Model, descent: Descent, cut: Buffers) -> NDArray[np.int32]:
-    """Leaf that a backward listing looks into behind a directory's first record, -1 where it knows the end.
+    """Leaf in which a backward listing sees that it has passed a directory's first record, -1 where there is none.
 
-    A leaf whose index key is a record of the directory may be preceded by others of it: the query goes on.
+    It is the leaf before where a leaf begins with the directory's own records.
     """
     none = np.full(len(cut), -1, np.int32)
     if not model.entries.backwards or not len(model.entries):
         return none
-    directory = cut.directory
-    own = np.maximum(descent.entry[directory], 0)
-    leaf = model.entries.name_node[np.maximum(cut.first + cut.count - 1, 0)]
-    starts = model.nodes.first_key_id[leaf] == descent.directory_id[directory].astype(np.int64)
-    holds_inode = (descent.entry[directory] >= 0) & (model.entries.inode_node[own] == leaf)
-    goes_on = cut.is_last & (cut.count > 0) & (leaf >= 0) & starts & ~holds_inode
-    return np.where(goes_on, model.nodes.previous_leaf()[leaf], none)
+    own = descent.entry[cut.directory]
+    end = np.where(own >= 0, model.entries.listing_end_node[np.maximum(own, 0)], -1)
+    return np.where(cut.is_last, end, none).astype(np.int32)
 
 
 def buffer_start(model: Model, descent: Descent, cut: Buffers) -> NDArray[np.int32]:

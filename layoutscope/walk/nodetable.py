@@ -40,8 +40,6 @@ class NodeTable:
         Node number or oid.
     key_rank : int64 array
         Place in key order in its tree and level.
-    first_key_id : int64 array
-        Leading id of the first key.
     is_header : bool array
         Header nodes (HFS+).
     device : uint8 array
@@ -59,7 +57,6 @@ class NodeTable:
     level: NDArray[np.int16]
     node_id: NDArray[np.int64]
     key_rank: NDArray[np.int64]
-    first_key_id: NDArray[np.int64]
     is_header: NDArray[np.bool_]
     device: NDArray[np.uint8]
     image_offset: NDArray[np.int64]
@@ -77,15 +74,6 @@ class NodeTable:
         rows = column.cast(pl.UInt32).fill_null(null).to_numpy()
         found: NDArray[np.int32] = self.of_row.take(rows, mode="clip")
         return found
-
-    def previous_leaf(self) -> NDArray[np.int32]:
-        """Return the leaf before each leaf in key order, -1 where there is none."""
-        leaves = np.flatnonzero(self.level == 0)
-        order = leaves[np.lexsort((self.key_rank[leaves], self.tree[leaves]))]
-        result = np.full(len(self), NO_NODE)
-        same = self.tree[order[1:]] == self.tree[order[:-1]]
-        result[order[1:][same]] = order[:-1][same]
-        return result
 
     def tree_code(self, name: str) -> int:
         """Return the code of a tree, -1 where the layout has none of that name."""
@@ -108,7 +96,6 @@ def node_table(layout: VolumeLayout) -> NodeTable:
         level=_numbers(nodes["level"]).astype(np.int16),
         node_id=_numbers(nodes["node_id"]),
         key_rank=_numbers(nodes["key_rank"]),
-        first_key_id=_numbers(nodes["first_key_id"]),
         is_header=(nodes["kind"] == "header").fill_null(value=False).to_numpy(),
         device=nodes["device"].fill_null(0).to_numpy(),
         image_offset=_numbers(nodes["image_offset"]),

@@ -101,6 +101,7 @@ class Plan:
             return [entry.get(name, default) for entry in self.entries]
 
         rows = ("entry_node_row", "inode_node_row", "thread_node_row", "dstream_node_row", "listing_node_row")
+        rows = (*rows, "listing_end_node_row")
         return build_table(
             "entries",
             {

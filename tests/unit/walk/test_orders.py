@@ -219,11 +219,10 @@ def test_host_work_counts_what_no_read_follows(hfs_plan):
     assert host_work_us(hfs_plan.layout(), order="names") == pytest.approx(10)
 
 
-def test_backward_listing_looks_behind_a_leaf_that_starts_with_the_directory(apfs_plan):
-    """Leaf 6 starts with a's only record and does not hold its inode, so the query goes on to leaf 5 before it."""
-    apfs_plan.nodes[6]["first_key_id"] = 16
+def test_backward_listing_ends_in_the_leaf_before_the_directory(apfs_plan):
+    """Leaf 6 begins with a's only record, so the listing of a ends in leaf 5 before it."""
     apfs_plan.entries[3] |= {"entry_node_row": 6, "inode_node_row": 7}
-    apfs_plan.entries[1]["inode_node_row"] = 4
+    apfs_plan.entries[1] |= {"inode_node_row": 4, "listing_end_node_row": 5}
     result = trace(apfs_plan.layout(), order="names")
     assert rows_read(result) == [2, 6, 5]
 

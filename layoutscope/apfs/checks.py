@@ -12,7 +12,7 @@ import numpy as np
 
 from layoutscope.apfs.hashes import hash_objects
 from layoutscope.findings import Finding
-from layoutscope.ondisk import grammar
+from layoutscope.ondisk import bulk, grammar
 from layoutscope.ondisk.checksum import fletcher64
 
 if TYPE_CHECKING:
@@ -114,6 +114,9 @@ def _check_header(
     kind = np.where(is_root, int(kinds.btree), int(kinds.btree_node))
     wrong = (head["hdr.type"] != kind) | (head["is_root"] != is_root) | (head["is_leaf"] != (expected.level == 0))
     wrong |= head["hdr.storage"] != expected.storage
+    area = head["table_space.start"].astype(np.int64) + head["table_space.len"] + head["free_space.start"]
+    room = places.size_bytes - bulk.size("apfs_btree.btree_node")
+    wrong |= area + head["free_space.len"] > room
     wrong &= sound
     problems.report(wrong, "node-header-differs", "type, storage or flags contradict the node's place in the tree")
 
@@ -148,3 +151,24 @@ class _Problems:
             sides = ("", "") if expected is None or found is None else (str(expected[number]), str(found[number]))
             name = f"{self.tree} tree, node {self.places.node_id[number]}"
             self.findings.append(Finding(code, "error", name, where, message, *sides, device=device))
+
+
+def damaged_objects(blocks: Blocks, paddrs: NDArray[np.uint64], structure: str) -> list[Finding]:
+    """Verify objects of one block each; a finding for each that is damaged.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        The container.
+    paddrs : (n,) uint64 array
+        Where they lie.
+    structure : str
+        Their name, for findings.
+    """
+    data = blocks.read(paddrs, blocks.block_size)
+    starts = np.arange(len(paddrs), dtype=np.int64) * blocks.block_size
+    stored = bulk.records("apfs_object.obj_phys", data.reshape(-1), starts)["cksum"]
+    return [
+        Finding("checksum-mismatch", "warning", structure, blocks.at(paddr), "checksum differs")
+        for paddr in paddrs[fletcher64(data) != stored].tolist()
+    ]

@@ -62,17 +62,19 @@ class Report:
         self.findings.append(Finding(code, level, name, where, shown, device=device))
 
 
-def check_volume(blocks: Blocks, parts: VolumeParts) -> None:
+def check_volume(blocks: Blocks, parts: VolumeParts, slot: int) -> None:
     """Run all checks of a volume; findings go to its own list.
 
     Nothing is checked where records are missing: everything that follows from that would be found again.
     """
+    check_identity(blocks, parts, slot)
     if parts.is_locked or any(item.level == "error" for item in parts.findings):
         return
     report = Report(blocks, parts.fs.nodes, parts.findings)
     check_counts(blocks, parts)
     check_links(parts, report)
     check_streams(parts, report)
+    check_attributes(parts, report)
 
 
 def check_counts(blocks: Blocks, parts: VolumeParts) -> None:
@@ -149,6 +151,7 @@ def check_links(parts: VolumeParts, report: Report) -> None:
     wrong = ~is_directory & (links != inodes["num_children_or_links"]) & ~_is_deleted(inodes)
     report.cases(wrong, inodes, "count-differs", "inode", "it counts other links than lead to it")
     pairs = _pairs(inodes["obj_id"], drecs["file_id"], drecs["obj_id"])
+    pairs = pairs[pairs >= 0]
     wrong = ~np.isin(_pairs(inodes["obj_id"], inodes["obj_id"], inodes["parent_id"]), pairs)
     wrong &= ~_is_deleted(inodes)
     wrong &= inodes["parent_id"] != int(grammar.ApfsFsrecords.InodeNumber.root_dir_parent)
@@ -185,6 +188,34 @@ def _check_siblings(parts: VolumeParts, report: Report, inodes: Columns, pairs: 
     spot, found = match(links["sibling_id"][order], maps["obj_id"])
     wrong = ~found | (links["obj_id"][order][spot] != maps["file_id"])
     report.cases(wrong, maps, "record-differs", "hard link", "its inode does not know it")
+
+
+def check_attributes(parts: VolumeParts, report: Report) -> None:
+    """An attribute is embedded or has a stream."""
+    xattrs = parts.fs.records.get("xattr")
+    if "is_embedded" in xattrs:
+        wrong = xattrs["is_embedded"] == xattrs["is_stream"]
+        report.cases(wrong, xattrs, "record-differs", "attribute of", "it is not either embedded or streamed")
+
+
+def check_identity(blocks: Blocks, parts: VolumeParts, slot: int) -> None:
+    """Compare the superblock with its place in the container and with its own flags."""
+    state = parts.state
+    superblock, where = state.superblock, blocks.at(state.paddr)
+    roles = [int(role) for role in grammar.ApfsVolume.VolumeRole]
+    encrypted = int(state.omap.is_encrypted.sum()) if superblock.is_unencrypted else 0
+    odd = int((state.omap.size_bytes[~state.omap.is_deleted] % blocks.block_size != 0).sum())
+    empty = int((state.omap.size_bytes[~state.omap.is_deleted] == 0).sum())
+    for message, expected, found in (
+        ("stands in another slot", slot, superblock.fs_index),
+        ("is younger than its container", state.xid, max(superblock.hdr.xid, state.xid)),
+        ("has an unknown role", superblock.role if superblock.role in roles else "a known role", superblock.role),
+        ("is not encrypted, but its object map says encrypted", 0, encrypted),
+        ("has an object map with impossible sizes", 0, odd + empty),
+    ):
+        if expected != found:
+            sides = str(expected), str(found)
+            parts.findings.append(Finding("superblock-differs", "warning", "volume superblock", where, message, *sides))
 
 
 def check_streams(parts: VolumeParts, report: Report) -> None:

@@ -93,6 +93,8 @@ def check_snapshots(blocks: Blocks, parts: VolumeParts) -> None:
     names, header = parts.snapmeta.records.get("snap_name"), parts.state.omap_header
     known = parts.state.omap_snapshots
     listed = int(known.num_records[known.level == 0].sum())
+    leaves = np.flatnonzero((known.level == 0) & (known.num_records > 0))
+    ends = [int(known.first_key_id[leaves[0]]), int(known.last_key_id[leaves[-1]])] if len(leaves) else []
     newest = xids[-1] if xids else 0
     named = sorted(names["snap_xid"].tolist()) if "snap_xid" in names else []
     where = blocks.at(parts.state.superblock.omap_oid)
@@ -101,6 +103,7 @@ def check_snapshots(blocks: Blocks, parts: VolumeParts) -> None:
         ("the object map counts other snapshots", str(len(xids)), str(header.snap_count)),
         ("the object map's newest snapshot is another", str(newest), str(header.most_recent_snap)),
         ("the object map lists other snapshots", str(len(xids)), str(listed)),
+        ("the object map lists snapshots of other transactions", str(xids[:1] + xids[-1:]), str(ends)),
     ):
         if expected != found:
             parts.findings.append(Finding("snapshot-differs", "warning", "snapshots", where, message, expected, found))

@@ -227,6 +227,13 @@ def _parse_superblock(source: Source, image_offset: int) -> Any:
             image_offset=image_offset,
             found=str(parsed.block_size),
         )
+    if parsed.hdr.type != int(grammar.ApfsObject.ObjectType.nx_superblock):
+        raise FormatError(
+            "object of another type",
+            structure="container superblock",
+            image_offset=image_offset,
+            found=str(parsed.hdr.type),
+        )
     whole = np.frombuffer(source.read(image_offset, parsed.block_size), np.uint8)
     computed = int(fletcher64(whole[None, :])[0])
     if computed != parsed.hdr.cksum:

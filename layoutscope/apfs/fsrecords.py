@@ -68,7 +68,7 @@ SHAPES: Final[dict[str, Shape]] = {
     "xattr": Shape(
         "xattr_key",
         "xattr_val",
-        ("fixed.is_stream", "fixed.xdata_len"),
+        ("fixed.is_stream", "fixed.is_embedded", "fixed.xdata_len"),
         key_tail="name_len",
         val_tail="fixed.xdata_len",
     ),

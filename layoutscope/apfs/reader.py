@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from layoutscope.apfs import decoding
 from layoutscope.apfs.consistency import check_volume
+from layoutscope.apfs.consistency_container import check_container
 from layoutscope.apfs.consistency_extents import check_extents
 from layoutscope.apfs.container import open_container
 from layoutscope.apfs.containerlayout import account, build_container_layout, read_container_parts
@@ -66,6 +67,7 @@ def read_layouts(source: Source, *, image_offset: int = 0, options: Options | No
             return [half]
     container = _open(source, image_offset, options, findings)
     parts = read_container_parts(container, findings)
+    check_container(container, parts)
     volumes = _read_volumes(container, options, findings)
     if not volumes and (options.snapshot is not None or _wants_snapshot(container, options)):
         raise UsageError(_no_such_state(container, options))
@@ -91,7 +93,7 @@ def _wants_snapshot(container: Container, options: Options) -> bool:
 def _read_volumes(container: Container, options: Options, findings: list[Finding]) -> list[VolumeParts]:
     """Read every volume that can be opened, in the state that was asked for."""
     volumes = []
-    for number, (_, oid) in enumerate(list_volumes(container)):
+    for number, (slot, oid) in enumerate(list_volumes(container)):
         own: list[Finding] = []
         try:
             volume = open_volume(container, oid, options.first_volume + number, own)
@@ -99,7 +101,7 @@ def _read_volumes(container: Container, options: Options, findings: list[Finding
             if view is not None:
                 cipher = _unlock(container, volume, options, own)
                 parts = read_parts(container, volume, own, cipher=cipher, chosen=view)
-                check_volume(container.blocks, parts)
+                check_volume(container.blocks, parts, slot)
                 check_extents(container.blocks, parts)
                 volumes.append(parts)
         except FormatError as error:

@@ -57,7 +57,7 @@ def read_seal(blocks: Blocks, view: OmapView, superblock: Any, findings: list[Fi
         return None
     if meta.is_broken or meta.broken_xid:
         message = f"the seal was broken in transaction {meta.broken_xid}"
-        findings.append(Finding("seal-broken", "info", "integrity metadata", blocks.at(paddr), message))
+        findings.append(Finding("seal-broken", "warning", "integrity metadata", blocks.at(paddr), message))
     data = blocks.read_object(paddr)
     root_hash = data[meta.root_hash_start : meta.root_hash_start + size]
     return Seal(paddr, int(meta.hash_type), root_hash, bool(meta.is_broken or meta.broken_xid))

@@ -47,6 +47,8 @@ class Space:
         Blocks that become free when older checkpoints are given up.
     queues : list of TreeNodes
         Trees of the free queues.
+    queued : dict
+        Blocks that each queue holds, by its number.
     """
 
     header: Any
@@ -54,6 +56,7 @@ class Space:
     regions: list[Region]
     pending: list[Region]
     queues: list[TreeNodes]
+    queued: dict[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +106,8 @@ def read_space(blocks: Blocks, decoder: Decoder, checkpoint: Checkpoint, finding
             free.append(runs)
     regions = inside(regions, blocks, findings)
     regions += _internal_pool(header, regions)
-    pending, queues = _read_queues(blocks, decoder, checkpoint, header, findings)
-    return Space(header, intervals.union(free), regions, inside(pending, blocks, findings), queues)
+    pending, queues, queued = _read_queues(blocks, decoder, checkpoint, header, findings)
+    return Space(header, intervals.union(free), regions, inside(pending, blocks, findings), queues, queued)
 
 
 def _addresses(decoder: Decoder, data: NDArray[np.uint8], start: int, count: int) -> NDArray[np.uint64]:
@@ -232,10 +235,11 @@ def _internal_pool(header: Any, own: list[Region]) -> list[Region]:
 
 def _read_queues(
     blocks: Blocks, decoder: Decoder, checkpoint: Checkpoint, header: Any, findings: list[Finding]
-) -> tuple[list[Region], list[TreeNodes]]:
+) -> tuple[list[Region], list[TreeNodes], dict[int, int]]:
     """Read the trees of the free queues."""
     pending: list[Region] = []
     queues: list[TreeNodes] = []
+    queued: dict[int, int] = {}
     for number, queue in enumerate(header.free_queues):
         item = checkpoint.ephemerals.get(queue.tree_oid) if queue.tree_oid else None
         if item is None:
@@ -253,9 +257,10 @@ def _read_queues(
         )
         nodes, leaves = read_nodes(source, findings)
         queues.append(nodes)
-        for batch in leaves:
-            pending += _queued(decoder, batch, QUEUE_NAMES[number])
-    return pending, queues
+        held = [item for batch in leaves for item in _queued(decoder, batch, QUEUE_NAMES[number])]
+        queued[number] = sum(item.num_blocks for item in held)
+        pending += held
+    return pending, queues, queued
 
 
 def _queued(decoder: Decoder, batch: Any, owner: str) -> list[Region]:

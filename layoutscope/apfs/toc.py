@@ -33,6 +33,7 @@ HEAD_FIELDS = (
     "is_fixed",
     "table_space.start",
     "table_space.len",
+    "free_space.start",
     "free_space.len",
     "key_free_list.len",
     "val_free_list.len",

@@ -154,7 +154,19 @@ def _read_all(
             failures.append(error)
     if failures and not layouts:
         raise failures[0]
-    return layouts, [from_error(error) for error in failures]
+    cut = {finding.image_offset: finding for layout in layouts for finding in _cut_off(source, layout)}
+    return layouts, [*cut.values(), *(from_error(error) for error in failures)]
+
+
+def _cut_off(source: Source, layout: VolumeLayout) -> list[Finding]:
+    """Say that an image ends before its volume does; a Fusion container spans two images."""
+    facts = layout.facts
+    end = facts.image_offset + facts.size_bytes
+    if end <= source.size_bytes or "fusion" in facts.features:
+        return []
+    expected, found = f"{end:,} bytes", f"{source.size_bytes:,}"
+    message = "the image ends before the volume does: it is incomplete"
+    return [Finding("truncated", "warning", "image", facts.image_offset, message, expected, found)]
 
 
 def _read_one(source: Source, candidate: VolumeCandidate, number: int, options: ReadOptions) -> list[VolumeLayout]:

@@ -1,0 +1,123 @@
+"""Predictions against drivers that run now: images made for what no stored trace has; skips where there is no lab."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zstandard
+
+from layoutscope.apfs.reader import read_layouts
+from layoutscope.hfsplus.reader import read_layout
+from layoutscope.image import RawFile
+from layoutscope.walk import AccessTrace, host_profile, trace
+
+HOST = host_profile("linux", apfs_looks_up_dstream=False)
+"""The lab's APFS driver is 0.3.0, which does not look data streams up."""
+
+FILL = """#!/usr/bin/python3
+import os
+os.chdir("/mnt")
+os.makedirs("big/zz-dir"); os.makedirs("attributes"); os.makedirs("deep/a/b/c")
+for number in range(2500):
+    open(f"big/\\u00e9{number:04}\\ud55c\\uae00", "w").close()
+for number in range(200):
+    os.link(f"big/\\u00e9{number:04}\\ud55c\\uae00", f"deep/a/link{number}")
+    os.mkdir(f"attributes/{number:03}")
+    for size in (3000, 1500):
+        try:
+            os.setxattr(f"attributes/{number:03}", f"osx.{size}", b"x" * size)
+        except OSError:
+            pass
+    for name in range(12):
+        open(f"attributes/{number:03}/a-name-of-some-length-{name}", "w").close()
+with open("deep/a/b/c/data", "wb") as file:
+    file.write(os.urandom(1500000))
+os.sync()
+"""
+"""More names than a buffer holds, decomposed on disk; hard links; attributes between a directory and its entries."""
+
+
+@pytest.fixture(scope="module")
+def lab(shared, tmp_path_factory):
+    """Return a function that runs the lab; skips where it was not set up."""
+    program = shared / "lab" / "lab"
+    home = Path(os.environ.get("LAB_HOME", Path.home() / ".cache" / "layoutscope-lab"))
+    if not (home / "tools" / "linux").exists():
+        pytest.skip("the lab was not set up")
+    scratch = tmp_path_factory.mktemp("lab")
+    environment = dict(os.environ, LAB_TMP=str(scratch))
+
+    def run(*arguments: str) -> None:
+        subprocess.run([program, *arguments], check=True, capture_output=True, env=environment, cwd=scratch)
+
+    return run
+
+
+@pytest.fixture(scope="module", params=["hfsplus", "apfs"])
+def volume(request, lab, tmp_path_factory):
+    """Return the path of a filled volume and its layout."""
+    folder = tmp_path_factory.mktemp(request.param)
+    image, script = folder / f"{request.param}.img", folder / "fill.py"
+    size = ("--template", "512M") if request.param == "hfsplus" else ("--size", "512M")
+    lab("make", request.param, "-o", str(image), *size, "--files", "300", "--cycles", "0", "--seed", "5")
+    script.write_text(FILL)
+    lab("run", str(image), "--", f"python3 {script}")
+    if request.param == "hfsplus":
+        return image, read_layout(RawFile(image))
+    return image, next(layout for layout in read_layouts(RawFile(image)) if layout.facts.volume is not None)
+
+
+def real(lab, image, *workload) -> AccessTrace:
+    prefix = image.with_suffix(".traced")
+    lab("trace", str(image), "-o", str(prefix), *workload)
+    data = zstandard.ZstdDecompressor().stream_reader(Path(f"{prefix}.trace.zst").read_bytes()).read()
+    pairs = np.frombuffer(data, np.uint64).reshape(-1, 2).astype(np.int64)
+    return AccessTrace.from_reads(pairs[:, 0], pairs[:, 1])
+
+
+def number_of(layout, *names) -> int:
+    number = 2
+    for name in names:
+        entries = layout.entries
+        number = entries.filter((entries["parent_id"] == number) & (entries["name"] == name))["file_id"].item()
+    return number
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["stat", "nostat", "names", "copy"])
+def test_driver_reads_what_is_predicted(lab, volume, kind):
+    """Every request of a walk over large directories, hard links and attributes is predicted, in its place."""
+    image, layout = volume
+    there = real(lab, image, kind)
+    here = trace(layout, order=kind if kind in ("names", "copy") else "fts", stat=kind != "nostat", host=HOST)
+    assert len(there) > 100
+    assert np.array_equal(there.image_offset, here.image_offset)
+    assert np.array_equal(there.length_bytes, here.length_bytes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["stat", "names"])
+def test_walk_from_a_directory_reads_what_is_predicted(lab, volume, kind):
+    """The way to the directory and what is below it, nothing else."""
+    image, layout = volume
+    there = real(lab, image, kind, "/deep/a")
+    order = "names" if kind == "names" else "fts"
+    here = trace(layout, order=order, start_directory_id=number_of(layout, "deep", "a"), host=HOST)
+    assert np.array_equal(there.image_offset, here.image_offset)
+
+
+@pytest.mark.slow
+def test_records_longer_than_the_window_are_read_as_predicted(lab, volume):
+    """Random records of 200,000 bytes: windows grow with them."""
+    image, layout = volume
+    there = real(lab, image, "read", "deep/a/b/c/data", "random:6:200000:9")
+    lines = Path(f"{image.with_suffix('.traced')}.offsets.tsv").read_text().splitlines()
+    records = np.array([int(line.split("\t")[1]) for line in lines])
+    number = number_of(layout, "deep", "a", "b", "c", "data")
+    here = trace(layout, order="read", file_id=number, records=records, record_bytes=200000, host=HOST)
+    assert np.array_equal(there.image_offset, here.image_offset)
+    assert np.array_equal(there.length_bytes, here.length_bytes)

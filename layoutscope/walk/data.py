@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 def copy(model: Model, start_id: int) -> AccessTrace:
     """Walk as ``fts`` does and read each regular file when its turn comes.
 
-    All entries of a directory are stat'ed before its first file is read; a sub-directory is walked in its turn.
+    All entries of a directory are stat'ed before its first file is read; a sub-directory is walked in its turn. The
+    cache is taken to hold all that is read: :attr:`HostProfile.cache_bytes` limits orders of metadata alone.
     """
     descent = listed_entries(model, descend(model.entries, start_id))
     cut = buffers(model, descent)

@@ -18,7 +18,6 @@ from layoutscope.ondisk import bulk, grammar
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import polars as pl
     from numpy.typing import NDArray
 
     from layoutscope.apfs.btree import NodeBatch, TreeSource
@@ -88,7 +87,7 @@ SHAPES: Final[dict[str, Shape]] = {
 }
 """By the name of the grammar's ``record_type``."""
 
-HASHED_DREC: Final = SHAPES["dir_rec"]._replace(key_type="drec_hashed_key")
+HASHED_DREC: Final = SHAPES["dir_rec"]._replace(key_type="drec_hashed_key", key_fields=("name_hash",))
 
 
 @dataclass(slots=True)
@@ -157,9 +156,18 @@ def decode_batch(
         rows = rows[_fits(form, batch.buffer, slots.take(rows))]
         table, sound = _decode(source, batch, slots.take(rows), name, form)
         known[rows[sound]] = True
-        tables[name] = {"obj_id": keys["obj_id"][rows], "node": batch.node[rows], **table}
+        tables[name] = {"obj_id": keys["obj_id"][rows], "node": batch.node[rows], **_places(batch, rows), **table}
     _report_unknown(source, batch, np.flatnonzero(~known), findings)
     return tables, int(known.sum())
+
+
+def _places(batch: NodeBatch, rows: NDArray[np.int64]) -> Columns:
+    """Where key and value of records start, in bytes from the start of their node."""
+    slots, origin = batch.slots, batch.slots.node[rows] * batch.size_bytes
+    return {
+        "key_at": (slots.key_start[rows] - origin).astype(np.uint16),
+        "val_at": (slots.val_start[rows] - origin).astype(np.uint16),
+    }
 
 
 def _fits(shape: Shape, buffer: NDArray[np.uint8], slots: Slots) -> NDArray[np.bool_]:
@@ -295,8 +303,3 @@ def _concatenate(tables: list[Columns]) -> Columns:
         else np.concatenate([table[key] for table in tables])
         for key in tables[0]
     }
-
-
-def text(names: Names) -> pl.Series:
-    """Names for people; bytes that are no UTF-8 are replaced."""
-    return names.text()

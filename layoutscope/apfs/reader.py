@@ -6,6 +6,7 @@ first layout, whose ``facts.volume`` is None; free space is shared by all volume
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layoutscope.apfs import decoding
@@ -26,6 +27,7 @@ from layoutscope.findings import Finding, from_error
 
 if TYPE_CHECKING:
     from layoutscope.apfs.container import Container
+    from layoutscope.apfs.containerlayout import ContainerParts
     from layoutscope.apfs.crypto import Cipher
     from layoutscope.apfs.volume import Volume
     from layoutscope.apfs.volumeparts import VolumeParts
@@ -60,20 +62,65 @@ def read_layouts(source: Source, *, image_offset: int = 0, options: Options | No
         If the state that was asked for does not exist.
     """
     options = options or Options()
-    findings: list[Finding] = []
     if options.second is None:
-        half = second_half(source, image_offset, options.stack, findings)
+        half = second_half(source, image_offset, options.stack, [])
         if half is not None:
             return [half]
+    found = open_contents(source, image_offset, options)
+    container, parts = found.container, found.parts
+    check_container(container, parts)
+    for volume in found.volumes:
+        check_volume(container.blocks, volume, found.slots[volume.state.number])
+        check_extents(container.blocks, volume)
+    layouts = [build_layout(container, volume, options.stack) for volume in found.volumes]
+    balance = account(container, parts, found.volumes)
+    return [build_container_layout(container, parts, balance, options.stack), *layouts]
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """A container as it was read, before its parts are compared.
+
+    Attributes
+    ----------
+    container : Container
+        The container.
+    parts : ContainerParts
+        What belongs to no volume, and the findings outside of volumes.
+    volumes : list of VolumeParts
+        Every volume that could be opened.
+    slots : dict
+        Each volume's place in the container's list, by its number.
+    num_volumes : int
+        How many the container names.
+    """
+
+    container: Container
+    parts: ContainerParts
+    volumes: list[VolumeParts]
+    slots: dict[int, int]
+    num_volumes: int
+
+
+def open_contents(source: Source, image_offset: int, options: Options) -> Contents:
+    """Read a container with all its volumes; nothing is compared yet.
+
+    Raises
+    ------
+    FormatError
+        If there is no usable superblock or checkpoint.
+    UsageError
+        If the state that was asked for does not exist.
+    """
+    findings: list[Finding] = []
     container = _open(source, image_offset, options, findings)
     parts = read_container_parts(container, findings)
-    check_container(container, parts)
     volumes = _read_volumes(container, options, findings)
     if not volumes and (options.snapshot is not None or _wants_snapshot(container, options)):
         raise UsageError(_no_such_state(container, options))
-    layouts = [build_layout(container, volume, options.stack) for volume in volumes]
-    balance = account(container, parts, volumes)
-    return [build_container_layout(container, parts, balance, options.stack), *layouts]
+    listed = list_volumes(container)
+    slots = {options.first_volume + number: slot for number, (slot, _) in enumerate(listed)}
+    return Contents(container, parts, volumes, slots, len(listed))
 
 
 def _open(source: Source, image_offset: int, options: Options, findings: list[Finding]) -> Container:
@@ -93,17 +140,14 @@ def _wants_snapshot(container: Container, options: Options) -> bool:
 def _read_volumes(container: Container, options: Options, findings: list[Finding]) -> list[VolumeParts]:
     """Read every volume that can be opened, in the state that was asked for."""
     volumes = []
-    for number, (slot, oid) in enumerate(list_volumes(container)):
+    for number, (_, oid) in enumerate(list_volumes(container)):
         own: list[Finding] = []
         try:
             volume = open_volume(container, oid, options.first_volume + number, own)
             view = _chosen_view(container, volume, options)
             if view is not None:
                 cipher = _unlock(container, volume, options, own)
-                parts = read_parts(container, volume, own, cipher=cipher, chosen=view)
-                check_volume(container.blocks, parts, slot)
-                check_extents(container.blocks, parts)
-                volumes.append(parts)
+                volumes.append(read_parts(container, volume, own, cipher=cipher, chosen=view))
         except FormatError as error:
             findings += [*own, from_error(error, code="volume-unreadable")]
     return volumes

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.apfs.blocks import Blocks
-    from layoutscope.apfs.btree import Places
+    from layoutscope.apfs.places import Places
 
 VALID_NAMES: Final = ("no", "structure", "checksum", "child-hash")
 """Categories of ``nodes.valid``; arrays hold positions in this tuple."""

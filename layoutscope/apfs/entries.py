@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from layoutscope.apfs.btree import order_key
+from layoutscope.apfs.places import order_key
 from layoutscope.findings import Finding
 from layoutscope.ondisk import grammar
 from layoutscope.tables import NULL_ROW, build_table

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-Runs = "NDArray[np.int64]"
-
 
 def runs_of(start: NDArray[Any], length: NDArray[Any]) -> NDArray[np.int64]:
     """Make a set from runs in any order, which may overlap.

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from layoutscope.apfs.btree import low_keys
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -39,7 +37,7 @@ class TreeNodes:
     key_rank : (n,) uint32 array
         Place in key order within the level.
     low_key : (n,) uint64 array
-        Lower bound of its keys, as the parent has it (see :func:`layoutscope.apfs.btree.order_key`).
+        Lower bound of its keys, as the parent has it (see :func:`layoutscope.apfs.places.order_key`).
     first_key_id, last_key_id : (n,) uint64 arrays
         Leading number of the first and last key.
     valid : (n,) uint8 array
@@ -153,6 +151,3 @@ def read_nodes(source: TreeSource, findings: list[Any]) -> tuple[TreeNodes, list
     batches = list(read_levels(source, findings))
     nodes = join(source.tree, [batch_columns(source, batch) for batch in batches])
     return nodes, [batch for batch in batches if batch.level == 0]
-
-
-__all__ = ["TreeNodes", "batch_columns", "join", "low_keys", "read_nodes"]

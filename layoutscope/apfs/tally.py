@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutscope.apfs.places import low_keys
 from layoutscope.findings import Finding
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ class Tally:
 
     def add(self, source: TreeSource, batch: NodeBatch, findings: list[Finding]) -> None:
         """Count a batch and check the order of its keys."""
-        from layoutscope.apfs.btree import low_keys
-
         if batch.level != self.level:
             self.level, self.last_key = batch.level, 0
         if not len(batch.slots):

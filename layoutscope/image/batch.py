@@ -46,15 +46,21 @@ def read_extents(
     if not len(out):
         return out
     extents = _in_address_order(starts, lengths)
-    view = out.data
     bounds = _request_bounds(extents)
-    for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        if last - first == 1:
-            target = int(extents.targets[first])
-            source.read_into(int(extents.starts[first]), view[target : target + int(extents.lengths[first])])
-        else:
-            _scatter(source, extents.part(first, last), out)
+    shared = np.flatnonzero(np.diff(bounds) > 1)
+    done = 0
+    for first, last in zip(bounds[shared].tolist(), bounds[shared + 1].tolist(), strict=True):
+        _read_alone(source, extents.part(done, first), out)
+        _scatter(source, extents.part(first, last), out)
+        done = last
+    _read_alone(source, extents.part(done, len(extents.starts)), out)
     return out
+
+
+def _read_alone(source: Source, extents: _Extents, out: NDArray[np.uint8]) -> None:
+    """Fetch extents that have a request each."""
+    if len(extents.starts):
+        source.read_pieces(extents.starts.tolist(), extents.lengths.tolist(), extents.targets.tolist(), out.data)
 
 
 def _check(source: Source, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:

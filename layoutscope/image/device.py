@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import ImageError
 from layoutscope.image.raw import RawFile
-from layoutscope.image.source import ReadCounter
+from layoutscope.image.source import ReadCounter, Source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,6 +56,8 @@ class Device(RawFile):
         self._is_sparse = False
         self._stored = 0, 0
         self.size_bytes, self.sector_size_bytes = _measure(self._descriptor, path)
+
+    read_pieces = Source.read_pieces  # each request in whole sectors
 
     def _call(self, image_offset: int, target: memoryview) -> int:
         start, stop = aligned(image_offset, len(target), self.sector_size_bytes)

@@ -10,10 +10,14 @@ from layoutscope.image import sparse
 from layoutscope.image.source import ReadCounter, Source
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
+
+SMALL_BYTES: Final = 64 * 1024
+"""Of many pieces, those up to this size are read without asking for holes, which would cost more than the read."""
 
 _MAX_CALL_BYTES: Final = 1 << 30
 """Linux and macOS cut one read call a little below 2 GiB."""
@@ -88,6 +92,27 @@ class RawFile(Source):
         self._fill_hole(target[position - image_offset :])
         return len(target)
 
+    def read_pieces(
+        self, image_offsets: Sequence[int], lengths_bytes: Sequence[int], places: Sequence[int], target: memoryview
+    ) -> None:
+        """Read many pieces within bounds, each to its place in a buffer; as :meth:`read_into` one by one.
+
+        Raises
+        ------
+        TruncatedError
+            If the file became shorter.
+        """
+        descriptor, done, done_bytes = self._descriptor, 0, 0
+        for start, length, place in zip(image_offsets, lengths_bytes, places, strict=True):
+            piece = target[place : place + length]
+            if length <= SMALL_BYTES and _read_whole(descriptor, start, piece):
+                done += 1
+                done_bytes += length
+            else:
+                self.read_into(start, piece)
+        self.counter.reads += done
+        self.counter.bytes += done_bytes
+
     def _fill_hole(self, target: memoryview) -> None:
         if len(target):
             self.counter.hole_bytes += len(target)
@@ -126,6 +151,14 @@ class RawFile(Source):
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def _read_whole(descriptor: int, image_offset: int, target: memoryview) -> bool:
+    """Read at an address; whether all of it came."""
+    try:
+        return pread_into(descriptor, image_offset, target) == len(target)
+    except OSError:
+        return False  # asking once more tells what is wrong
 
 
 def pread_into(descriptor: int, image_offset: int, target: memoryview) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 from layoutscope.errors import TruncatedError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import TracebackType
 
     from numpy.typing import NDArray
@@ -92,6 +93,19 @@ class Source(ABC):
         self._check(image_offset, len(target))
         if self._fetch_into(image_offset, target) != len(target):
             raise self._shrunk(image_offset)
+
+    def read_pieces(
+        self, image_offsets: Sequence[int], lengths_bytes: Sequence[int], places: Sequence[int], target: memoryview
+    ) -> None:
+        """Read many pieces, each to its place in a buffer; as :meth:`read_into` one by one.
+
+        Raises
+        ------
+        TruncatedError
+            If a piece leaves the image.
+        """
+        for start, length, place in zip(image_offsets, lengths_bytes, places, strict=True):
+            self.read_into(start, target[place : place + length])
 
     def _shrunk(self, image_offset: int) -> TruncatedError:
         return TruncatedError(
@@ -203,6 +217,22 @@ class Window(Source):
     def _fetch_into(self, image_offset: int, target: memoryview) -> int:
         self.source.read_into(self.image_offset + image_offset, target)
         return len(target)
+
+    def read_pieces(
+        self, image_offsets: Sequence[int], lengths_bytes: Sequence[int], places: Sequence[int], target: memoryview
+    ) -> None:
+        """Read many pieces, each to its place in a buffer; as :meth:`read_into` one by one.
+
+        Raises
+        ------
+        TruncatedError
+            If a piece leaves the window.
+        """
+        starts = np.asarray(image_offsets, np.int64)
+        outside = (starts < 0) | (starts + np.asarray(lengths_bytes, np.int64) > self.size_bytes)
+        for first in np.flatnonzero(outside)[:1].tolist():
+            self._check(image_offsets[first], lengths_bytes[first])
+        self.source.read_pieces((starts + self.image_offset).tolist(), lengths_bytes, places, target)
 
     def unread_ranges(self) -> NDArray[np.int64]:
         """Areas never read, clipped to the window, in the window's addresses; shape (n, 2)."""

@@ -106,3 +106,26 @@ def test_reading_without_preadv_is_the_same(tmp_path, monkeypatch):
     monkeypatch.delattr(os, "preadv")
     with RawFile(path) as source:
         assert source.read(250, 6) == bytes(range(250, 256))
+
+
+def test_pieces_come_to_their_places(tmp_path):
+    """Small and large pieces, stored and in a hole, land where they belong; the stored bytes are counted."""
+    path = tmp_path / "a.img"
+    with path.open("wb") as file:
+        file.write(b"a" * 4096)
+        file.truncate(1 << 20)
+    with RawFile(path) as source:
+        target = bytearray(b"x" * (4 + 100_000))
+        source.read_pieces([4094, 0], [4, 100_000], [100_000, 0], memoryview(target))
+    assert bytes(target) == b"a" * 4096 + bytes(100_000 - 4096) + b"aa\0\0"
+
+
+def test_pieces_past_a_cut_are_truncated(tmp_path):
+    """A file that became shorter is an error, with the address of the piece that is missing."""
+    path = tmp_path / "a.img"
+    path.write_bytes(b"a" * 8192)
+    with RawFile(path) as source:
+        os.truncate(path, 4096)
+        with pytest.raises(TruncatedError) as caught:
+            source.read_pieces([0, 4096], [4096, 4096], [0, 4096], memoryview(bytearray(8192)))
+    assert caught.value.image_offset == 4096

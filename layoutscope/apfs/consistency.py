@@ -16,7 +16,7 @@ from layoutscope.apfs.entries import match
 from layoutscope.apfs.facts import program
 from layoutscope.apfs.regions import as_runs
 from layoutscope.findings import Finding
-from layoutscope.ondisk import grammar
+from layoutscope.ondisk import bulk, grammar
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,6 +39,7 @@ class Report:
     blocks: Blocks
     nodes: TreeNodes
     findings: list[Finding]
+    most: int = 1
 
     def cases(
         self,
@@ -49,17 +50,31 @@ class Report:
         message: str,
         *,
         level: Level = "warning",
+        field: str = "",
+        sides: tuple[NDArray[Any] | None, NDArray[Any] | None] = (None, None),
     ) -> None:
-        """Report the rows of a table that are wrong: how many, and the first with its leaf."""
+        """Report rows of a table that are wrong: the first ones each with its field, and how many more there are.
+
+        `field` is ``key`` or ``val``, the grammar's type, and the field in it, with dots between them; `sides` what was
+        expected and what found.
+        """
         rows = np.flatnonzero(wrong)
-        if not len(rows):
-            return
-        first = int(rows[0])
-        paddr = self.nodes.paddr[table["node"][first] : table["node"][first] + 1]
+        for row in rows[: self.most].tolist():
+            where, device = self.place(table, row, field)
+            left = len(rows) - self.most if row == rows[: self.most][-1] else 0
+            shown = message if left <= 0 else f"{message}; {left} more cases"
+            expected, found = ("" if side is None else str(side[row]) for side in sides)
+            name = f"{what} {table['obj_id'][row]}"
+            self.findings.append(Finding(code, level, name, where, shown, expected, found, device))
+
+    def place(self, table: Columns, row: int, field: str) -> tuple[int, int]:
+        """Image offset and device of a field of a record; of its leaf where the table does not say more."""
+        paddr = self.nodes.paddr[table["node"][row] : table["node"][row] + 1]
         where, device = int(self.blocks.image_offset(paddr)[0]), int(self.blocks.split(paddr)[0][0])
-        name = f"{what} {table['obj_id'][first]}"
-        shown = message if len(rows) == 1 else f"{message} ({len(rows)} cases; the first is named)"
-        self.findings.append(Finding(code, level, name, where, shown, device=device))
+        if field and "key_at" in table:
+            part, type_name, path = field.split(".", 2)
+            where += int(table[f"{part}_at"][row]) + bulk.offset(f"apfs_fsrecords.{type_name}", path)
+        return where, device
 
 
 def check_volume(blocks: Blocks, parts: VolumeParts, slot: int) -> None:
@@ -84,11 +99,11 @@ def check_counts(blocks: Blocks, parts: VolumeParts) -> None:
         return
     counted = _inodes_by_kind(inodes)
     declared = {
-        "files": superblock.num_files,
-        "directories": superblock.num_directories,
-        "symbolic links": superblock.num_symlinks,
-        "other objects": superblock.num_other_fsobjects,
-        "snapshots": superblock.num_snapshots,
+        "files": "num_files",
+        "directories": "num_directories",
+        "symbolic links": "num_symlinks",
+        "other objects": "num_other_fsobjects",
+        "snapshots": "num_snapshots",
     }
     if parts.view == "live":
         counted["snapshots"] = len(parts.snapshots)
@@ -98,10 +113,10 @@ def check_counts(blocks: Blocks, parts: VolumeParts) -> None:
         # Superblocks and key bag belong to the container.
         foreign = as_runs([item for item in parts.regions if item.type in ("volume-superblock", "volume-keybag")])
         used = intervals.total(intervals.subtract(intervals.union(parts.claims(blocks.block_size)), foreign))
-        _compare(parts, blocks, "counts other blocks than the volume uses", used, superblock.fs_alloc_count)
+        _compare(parts, blocks, "counts other blocks than the volume uses", used, "fs_alloc_count")
     last = int(inodes["obj_id"].max(initial=0))
     if last >= superblock.next_obj_id:
-        _compare(parts, blocks, "gives a next object number that is taken", last + 1, superblock.next_obj_id)
+        _compare(parts, blocks, "gives a next object number that is taken", last + 1, "next_obj_id")
 
 
 def _inodes_by_kind(inodes: Columns) -> dict[str, int]:
@@ -124,9 +139,10 @@ def _is_deleted(inodes: Columns) -> NDArray[np.bool_]:
     return result
 
 
-def _compare(parts: VolumeParts, blocks: Blocks, message: str, found: int, declared: int) -> None:
+def _compare(parts: VolumeParts, blocks: Blocks, message: str, found: int, field: str) -> None:
+    declared = getattr(parts.state.superblock, field)
     if found != declared:
-        where = blocks.at(parts.state.paddr)
+        where = blocks.at(parts.state.paddr) + bulk.offset("apfs_volume.apfs_superblock", field)
         parts.findings.append(
             Finding("count-differs", "warning", "volume superblock", where, message, str(found), str(declared))
         )
@@ -140,25 +156,31 @@ def check_links(parts: VolumeParts, report: Report) -> None:
         return
     kinds = grammar.ApfsFsrecords.ModeFormat
     known = np.isin(inodes["format"], [int(kind) for kind in kinds])
-    report.cases(~known, inodes, "record-differs", "inode", "its mode is of no kind")
+    report.cases(~known, inodes, "record-differs", "inode", "its mode is of no kind", field="val.inode_val_fixed.mode")
     is_directory = inodes["format"] == int(kinds.directory)
     entries = _times_named(inodes["obj_id"], drecs["obj_id"])
     wrong = is_directory & (entries != inodes["num_children_or_links"])
     # hfs_convert leaves numbers that no later change puts right.
     level: Level = "info" if program(parts.state.superblock.formatted_by).startswith(CONVERTER) else "warning"
-    report.cases(wrong, inodes, "count-differs", "directory", "it counts other entries than it has", level=level)
+    counts, field = inodes["num_children_or_links"], "val.inode_val_fixed.num_children_or_links"
+    message = "it counts other entries than it has"
+    sides = (entries, counts)
+    report.cases(wrong, inodes, "count-differs", "directory", message, level=level, field=field, sides=sides)
     links = _times_named(inodes["obj_id"], drecs["file_id"])
     wrong = ~is_directory & (links != inodes["num_children_or_links"]) & ~_is_deleted(inodes)
-    report.cases(wrong, inodes, "count-differs", "inode", "it counts other links than lead to it")
+    message, sides = "it counts other links than lead to it", (links, counts)
+    report.cases(wrong, inodes, "count-differs", "inode", message, field=field, sides=sides)
     pairs = _pairs(inodes["obj_id"], drecs["file_id"], drecs["obj_id"])
     pairs = pairs[pairs >= 0]
     wrong = ~np.isin(_pairs(inodes["obj_id"], inodes["obj_id"], inodes["parent_id"]), pairs)
     wrong &= ~_is_deleted(inodes)
     wrong &= inodes["parent_id"] != int(grammar.ApfsFsrecords.InodeNumber.root_dir_parent)
-    report.cases(wrong, inodes, "record-differs", "inode", "the directory that it names does not list it")
+    message, field = "the directory that it names does not list it", "val.inode_val_fixed.parent_id"
+    report.cases(wrong, inodes, "record-differs", "inode", message, field=field, sides=(None, inodes["parent_id"]))
     spot, found = match(inodes["obj_id"], drecs["file_id"])
     wrong = found & (drecs["entry_type"] != inodes["format"][spot] >> ENTRY_TYPE_SHIFT)
-    report.cases(wrong, drecs, "record-differs", "entry of directory", "entry and inode are of different kinds")
+    message, field = "entry and inode are of different kinds", "val.drec_val_fixed.flags"
+    report.cases(wrong, drecs, "record-differs", "entry of directory", message, field=field)
     _check_siblings(parts, report, inodes, pairs)
 
 
@@ -181,13 +203,15 @@ def _check_siblings(parts: VolumeParts, report: Report, inodes: Columns, pairs: 
     links, maps = records.get("sibling_link"), records.get("sibling_map")
     if "parent_id" in links:
         wrong = ~np.isin(_pairs(inodes["obj_id"], links["obj_id"], links["parent_id"]), pairs)
-        report.cases(wrong, links, "record-differs", "hard link of inode", "its directory does not list it")
+        message, field = "its directory does not list it", "val.sibling_val.fixed.parent_id"
+        report.cases(wrong, links, "record-differs", "hard link of inode", message, field=field)
     if "file_id" not in maps or "sibling_id" not in links:
         return
     order = np.argsort(links["sibling_id"], kind="stable")
     spot, found = match(links["sibling_id"][order], maps["obj_id"])
     wrong = ~found | (links["obj_id"][order][spot] != maps["file_id"])
-    report.cases(wrong, maps, "record-differs", "hard link", "its inode does not know it")
+    message, field = "its inode does not know it", "val.sibling_map_val.file_id"
+    report.cases(wrong, maps, "record-differs", "hard link", message, field=field, sides=(None, maps["file_id"]))
 
 
 def check_attributes(parts: VolumeParts, report: Report) -> None:
@@ -195,7 +219,8 @@ def check_attributes(parts: VolumeParts, report: Report) -> None:
     xattrs = parts.fs.records.get("xattr")
     if "is_embedded" in xattrs:
         wrong = xattrs["is_embedded"] == xattrs["is_stream"]
-        report.cases(wrong, xattrs, "record-differs", "attribute of", "it is not either embedded or streamed")
+        message, field = "it is not either embedded or streamed", "val.xattr_val.fixed.flags"
+        report.cases(wrong, xattrs, "record-differs", "attribute of", message, field=field)
 
 
 def check_identity(blocks: Blocks, parts: VolumeParts, slot: int) -> None:
@@ -206,16 +231,18 @@ def check_identity(blocks: Blocks, parts: VolumeParts, slot: int) -> None:
     encrypted = int(state.omap.is_encrypted.sum()) if superblock.is_unencrypted else 0
     odd = int((state.omap.size_bytes[~state.omap.is_deleted] % blocks.block_size != 0).sum())
     empty = int((state.omap.size_bytes[~state.omap.is_deleted] == 0).sum())
-    for message, expected, found in (
-        ("stands in another slot", slot, superblock.fs_index),
-        ("is younger than its container", state.xid, max(superblock.hdr.xid, state.xid)),
-        ("has an unknown role", superblock.role if superblock.role in roles else "a known role", superblock.role),
-        ("is not encrypted, but its object map says encrypted", 0, encrypted),
-        ("has an object map with impossible sizes", 0, odd + empty),
+    role = superblock.role if superblock.role in roles else "a known role"
+    for message, expected, found, field in (
+        ("stands in another slot", slot, superblock.fs_index, "fs_index"),
+        ("is younger than its container", state.xid, max(superblock.hdr.xid, state.xid), "hdr.xid"),
+        ("has an unknown role", role, superblock.role, "role"),
+        ("is not encrypted, but its object map says encrypted", 0, encrypted, "fs_flags"),
+        ("has an object map with impossible sizes", 0, odd + empty, "omap_oid"),
     ):
         if expected != found:
             sides = str(expected), str(found)
-            parts.findings.append(Finding("superblock-differs", "warning", "volume superblock", where, message, *sides))
+            at = where + bulk.offset("apfs_volume.apfs_superblock", field)
+            parts.findings.append(Finding("superblock-differs", "warning", "volume superblock", at, message, *sides))
 
 
 def check_streams(parts: VolumeParts, report: Report) -> None:
@@ -231,6 +258,8 @@ def check_streams(parts: VolumeParts, report: Report) -> None:
     if "refcnt" in streams:
         users = _times_named(streams["obj_id"], owners)
         wrong = users != streams["refcnt"].astype(np.int64)
-        report.cases(wrong, streams, "count-differs", "data stream", "it counts other users than it has")
+        message, field, found = "it counts other users than it has", "val.dstream_id_val.refcnt", streams["refcnt"]
+        report.cases(wrong, streams, "count-differs", "data stream", message, field=field, sides=(users, found))
     lacking = inodes["has_dstream"] & ~match(streams["obj_id"], inodes["private_id"])[1]
-    report.cases(lacking, inodes, "record-differs", "inode", "its data stream does not exist")
+    message, field = "its data stream does not exist", "val.inode_val_fixed.private_id"
+    report.cases(lacking, inodes, "record-differs", "inode", message, field=field, sides=(None, inodes["private_id"]))

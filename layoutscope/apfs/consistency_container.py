@@ -28,8 +28,10 @@ def check_container(container: Container, parts: ContainerParts) -> None:
         check_space_blocks(container, parts)
 
 
-def _differs(container: Container, findings: list[Finding], message: str, expected: object, found: object) -> None:
-    where = container.blocks.at(container.checkpoint.paddr)
+def _differs(
+    container: Container, findings: list[Finding], message: str, expected: object, found: object, field: str
+) -> None:
+    where = container.blocks.at(container.checkpoint.paddr) + bulk.offset("apfs_container.nx_superblock", field)
     structure = "container superblock"
     findings.append(Finding("superblock-differs", "warning", structure, where, message, str(expected), str(found)))
 
@@ -39,11 +41,11 @@ def check_numbers(container: Container, findings: list[Finding]) -> None:
     superblock = container.superblock
     if superblock.next_xid <= container.xid:
         message = "the next transaction is not younger than this one"
-        _differs(container, findings, message, f"more than {container.xid}", superblock.next_xid)
+        _differs(container, findings, message, f"more than {container.xid}", superblock.next_xid, "next_xid")
     used = [*container.checkpoint.ephemerals, int(container.omap.oid.max(initial=0))]
     if superblock.next_oid <= max(used):
         message = "the next object number is taken"
-        _differs(container, findings, message, f"more than {max(used)}", superblock.next_oid)
+        _differs(container, findings, message, f"more than {max(used)}", superblock.next_oid, "next_oid")
 
 
 def check_maps(container: Container, findings: list[Finding]) -> None:

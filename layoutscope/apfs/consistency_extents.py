@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.apfs.consistency import Report
+from layoutscope.apfs.entries import match
+from layoutscope.apfs.extents import streams
 from layoutscope.findings import Finding
 from layoutscope.ondisk import grammar
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from layoutscope.apfs.blocks import Blocks
     from layoutscope.apfs.fsrecords import Columns
     from layoutscope.apfs.volumeparts import VolumeParts
+
+LENGTH = "val.file_extent_val.len_and_flags"
 
 
 def check_extents(blocks: Blocks, parts: VolumeParts) -> None:
@@ -32,7 +36,9 @@ def check_extents(blocks: Blocks, parts: VolumeParts) -> None:
         check_shape(blocks, extents, report)
     physical = parts.extentref.records.get("extent")
     if "refcnt" in physical and not parts.snapshots:
-        check_references(blocks, extents, physical, Report(blocks, parts.extentref.nodes, parts.findings))
+        own = Report(blocks, parts.extentref.nodes, parts.findings)
+        check_references(blocks, extents, physical, own)
+        check_owners(parts, physical, own)
     check_snapshots(blocks, parts)
 
 
@@ -41,18 +47,20 @@ def check_shape(blocks: Blocks, extents: Columns, report: Report) -> None:
     length = extents["length_bytes"].astype(np.int64)
     logical = extents["logical_addr"].astype(np.int64)
     code, what = "extent-invalid", "extent of data stream"
-    report.cases(length == 0, extents, code, what, "it is empty")
+    report.cases(length == 0, extents, code, what, "it is empty", field=LENGTH)
     odd = (length % blocks.block_size != 0) | (logical % blocks.block_size != 0)
-    report.cases(odd, extents, code, what, "it is no whole number of blocks")
+    report.cases(odd, extents, code, what, "it is no whole number of blocks", field=LENGTH, sides=(None, length))
     same = np.zeros(len(length), bool)
     same[1:] = extents["obj_id"][1:] == extents["obj_id"][:-1]
     expected = np.zeros(len(length), np.int64)
     expected[1:] = np.where(same[1:], (logical + length)[:-1], 0)
-    report.cases((logical != expected) & ~odd, extents, code, what, "it does not start where the one before it ends")
+    message, field = "it does not start where the one before it ends", "key.file_extent_key.logical_addr"
+    report.cases((logical != expected) & ~odd, extents, code, what, message, field=field, sides=(expected, logical))
     _, position = blocks.split(extents["paddr"])
     outside = (extents["paddr"] != 0) & ~blocks.present(extents["paddr"], 0)
     outside |= (extents["paddr"] != 0) & (position + length > _device_sizes(blocks, extents["paddr"]))
-    report.cases(outside, extents, code, what, "it lies outside the image")
+    field = "val.file_extent_val.paddr"
+    report.cases(outside, extents, code, what, "it lies outside the image", field=field, sides=(None, extents["paddr"]))
 
 
 def _device_sizes(blocks: Blocks, paddrs: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -64,7 +72,8 @@ def _device_sizes(blocks: Blocks, paddrs: NDArray[np.uint64]) -> NDArray[np.int6
 def check_references(blocks: Blocks, extents: Columns, physical: Columns, report: Report) -> None:
     """Each run of blocks is used by as many extents as its reference counts; without snapshots only."""
     kinds = [int(kind) for kind in grammar.ApfsFsrecords.PhysExtKind]
-    report.cases(~np.isin(physical["kind"], kinds), physical, "reference-differs", "extent at block", "unknown kind")
+    code, what, field = "reference-differs", "extent at block", "val.phys_ext_val.len_and_kind"
+    report.cases(~np.isin(physical["kind"], kinds), physical, code, what, "unknown kind", field=field)
     start, count = physical["obj_id"].astype(np.int64), physical["num_blocks"].astype(np.int64)
     real = extents["paddr"] != 0 if "paddr" in extents else np.empty(0, bool)
     first = extents["paddr"][real].astype(np.int64) if len(real) else np.empty(0, np.int64)
@@ -72,7 +81,17 @@ def check_references(blocks: Blocks, extents: Columns, physical: Columns, report
     used = _covered(first, length, start + count) - _covered(first, length, start)
     wrong = used != physical["refcnt"].astype(np.int64) * count
     message = "it counts other references than extents refer to it"
-    report.cases(wrong, physical, "reference-differs", "extent at block", message)
+    report.cases(
+        wrong, physical, code, what, message, field="val.phys_ext_val.refcnt", sides=(None, physical["refcnt"])
+    )
+
+
+def check_owners(parts: VolumeParts, physical: Columns, report: Report) -> None:
+    """Each run of blocks names a data stream that exists, or says that it knows none."""
+    known = match(streams(parts.fs.records).stream_id, physical["owning_obj_id"])[1] | ~physical["has_owner"]
+    # The owner of blocks that clones share may be gone; the others have them still.
+    lost = ~known & (physical["refcnt"] <= 1)
+    report.cases(lost, physical, "reference-differs", "extent at block", "its owner does not exist")
 
 
 def _covered(first: NDArray[np.int64], length: NDArray[np.int64], limit: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -928,6 +928,15 @@ class ApfsFsrecords(KaitaiStruct):
             pass
 
         @property
+        def has_owner(self):
+            """The two highest numbers mean that no owner is named."""
+            if hasattr(self, '_m_has_owner'):
+                return self._m_has_owner
+
+            self._m_has_owner = self.owning_obj_id >> 1 != 9223372036854775807
+            return getattr(self, '_m_has_owner', None)
+
+        @property
         def kind(self):
             if hasattr(self, '_m_kind'):
                 return self._m_kind

@@ -267,6 +267,7 @@ COLUMNS: dict[str, dict[str, Callable[[Any], Any]]] = {
     'apfs_fsrecords.phys_ext_val': {
         'num_blocks': lambda r: r['len_and_kind'] & 1152921504606846975,
         'kind': lambda r: r['len_and_kind'] >> 60,
+        'has_owner': lambda r: r['owning_obj_id'] >> 1 != 9223372036854775807,
     },
     'apfs_fsrecords.file_extent_val': {
         'length_bytes': lambda r: r['len_and_flags'] & 72057594037927935,

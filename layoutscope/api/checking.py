@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from layoutscope.api.options import ReadOptions
+    from layoutscope.api.reading import Opened
+    from layoutscope.findings import Finding
+    from layoutscope.tables import VolumeLayout
 
 
 def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> CheckResult:
@@ -37,7 +40,22 @@ def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Check
     """
     with opened(path, **options) as image:
         volumes = tuple(
-            CheckedVolume(volume_name(layout), layout_findings(layout), layout.facts.coverage)
+            CheckedVolume(volume_name(layout), _findings(image, layout, options), layout.facts.coverage)
             for layout in image.layouts
         )
         return CheckResult(image.about.name, volumes, image.findings)
+
+
+def _findings(image: Opened, layout: VolumeLayout, options: ReadOptions) -> tuple[Finding, ...]:
+    """Check a volume record by record; of a capture there is only what its scan found."""
+    if image.source is None or layout.facts.filesystem != "hfsplus":
+        return layout_findings(layout)
+    from layoutscope.hfsplus.check import check_volume
+
+    found = check_volume(
+        image.source,
+        image_offset=layout.facts.image_offset,
+        decoder=options.get("decoder", "bulk"),
+        replay_journal=not options.get("no_journal", False),
+    )
+    return tuple(found)

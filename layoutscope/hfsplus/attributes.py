@@ -35,11 +35,13 @@ DECMPFS: Final = "hfsplus_attributes.decmpfs_header"
 COMPRESSION_ATTRIBUTE: Final = "com.apple.decmpfs"
 
 _TYPES = grammar.HfsplusAttributes.RecordType
-_SIZES: Final = {
+RECORD_SIZES: Final = {
     int(_TYPES.inline_data): bulk.size(INLINE),
     int(_TYPES.fork_data): bulk.size(FORK),
     int(_TYPES.extents): bulk.size(EXTENTS),
 }
+"""Fixed parts of leaf records by their types, in bytes."""
+
 _MAGIC: Final = int(grammar.HfsplusAttributes.DecmpfsMagic.cmpf)
 
 _FORK_COLUMNS: Final = ("owner", "fork_block", "start_block", "block_count")
@@ -114,7 +116,7 @@ def _record_types(volume: Volume, buffer: U8, data: I64, stop: I64) -> tuple[I64
     kind = volume.decoder.columns(TYPE, buffer, np.where(holds_type, data, 0), ("record_type",))["record_type"]
     wide = kind.astype(np.int64)
     is_sound = np.zeros(len(data), np.bool_)
-    for number, size in _SIZES.items():
+    for number, size in RECORD_SIZES.items():
         is_sound |= holds_type & (wide == number) & (data + size <= stop)
     return wide, is_sound
 

@@ -15,6 +15,7 @@ from layoutscope.errors import FormatError
 from layoutscope.hfsplus.arrays import I64, U8, Columns, Mask, concatenate
 from layoutscope.hfsplus.fork import Fork, Pieces, locate, read_parts
 from layoutscope.hfsplus.records import (
+    DESCRIPTOR,
     DESCRIPTOR_BYTES,
     HEADER,
     INDEX,
@@ -73,6 +74,8 @@ class TreeFile:
         From the header's and the map nodes' bitmaps.
     map_nodes : (n,) int64 array
         Numbers of the map nodes.
+    map_parts : tuple of (int, int)
+        Where the parts of the map lie: bytes from the start of the file, and length in bytes.
     readable : (num_nodes,) bool array
         Nodes all of whose bytes are on the image.
     """
@@ -85,6 +88,7 @@ class TreeFile:
     num_nodes: int
     used: Mask
     map_nodes: I64
+    map_parts: tuple[tuple[int, int], ...]
     readable: Mask
 
     @property
@@ -153,7 +157,7 @@ def _read_header_node(volume: Volume, tree: str, fork: Fork, at: int) -> Hfsplus
         )
     if int(node.descriptor.kind) != HEADER:
         volume.report(
-            "node-invalid", "error", structure, at, "node 0 is no header node",
+            "node-invalid", "error", structure, at + bulk.offset(DESCRIPTOR, "kind"), "node 0 is no header node",
             expected=HEADER, found=int(node.descriptor.kind),
         )  # fmt: skip
     return node
@@ -166,7 +170,8 @@ def _with_map(volume: Volume, tree: str, file_id: int, fork: Fork, node: Hfsplus
     if int(node.header.total_nodes) != num_nodes:
         volume.report(
             "tree-size-differs", "warning", f"{tree} B-tree header node",
-            int(fork.start_blocks[0]) * volume.block_size_bytes,
+            int(fork.start_blocks[0]) * volume.block_size_bytes
+            + bulk.offset("hfsplus_btree.header_node", "header.total_nodes"),
             "the header counts other nodes than the file holds", expected=num_nodes, found=int(node.header.total_nodes),
         )  # fmt: skip
     pieces = node_pieces(volume, fork, size, np.arange(num_nodes, dtype=np.int64))
@@ -175,15 +180,20 @@ def _with_map(volume: Volume, tree: str, file_id: int, fork: Fork, node: Hfsplus
     located = np.zeros(num_nodes, np.bool_)
     located[pieces.part] = True
     readable &= located
-    used, map_nodes = _read_map(volume, tree, fork, node, readable)
-    return TreeFile(tree, file_id, fork, node.header, bytes(node.user_data), num_nodes, used, map_nodes, readable)
+    used, map_nodes, map_parts = _read_map(volume, tree, fork, node, readable)
+    return TreeFile(
+        tree, file_id, fork, node.header, bytes(node.user_data), num_nodes, used, map_nodes, map_parts, readable
+    )
 
 
-def _read_map(volume: Volume, tree: str, fork: Fork, node: HfsplusBtree.HeaderNode, readable: Mask) -> tuple[Mask, I64]:
+def _read_map(
+    volume: Volume, tree: str, fork: Fork, node: HfsplusBtree.HeaderNode, readable: Mask
+) -> tuple[Mask, I64, tuple[tuple[int, int], ...]]:
     """Read the node bitmap from the header node and the chain of map nodes behind it."""
     size = int(node.header.node_size)
     parts: list[U8] = []
     visited: list[int] = []
+    places: list[tuple[int, int]] = []
     number, skip = 0, HEADER_NODE_BYTES
     known_bits = 0
     while known_bits < len(readable):
@@ -193,9 +203,15 @@ def _read_map(volume: Volume, tree: str, fork: Fork, node: HfsplusBtree.HeaderNo
         data = read_parts(volume, node_pieces(volume, fork, size, np.array([number])))
         batch = decode_nodes(volume.decoder, data, size, np.array([number]))
         if number and int(batch.kind[0]) != MAP:
+            at = int(node_pieces(volume, fork, size, np.array([number])).volume_offset[0])
+            volume.report(
+                "node-invalid", "error", f"{tree} node {number}", at + bulk.offset(DESCRIPTOR, "kind"),
+                "a node in the chain of map nodes is none", expected=MAP, found=int(batch.kind[0]),
+            )  # fmt: skip
             break
         end = _map_end(volume, batch)
         parts.append(data[skip:end])
+        places.append((number * size + skip, max(0, end - skip)))
         known_bits += 8 * max(0, end - skip)
         number, skip = int(batch.f_link[0]), DESCRIPTOR_BYTES
         if not number:
@@ -209,7 +225,7 @@ def _read_map(volume: Volume, tree: str, fork: Fork, node: HfsplusBtree.HeaderNo
         )  # fmt: skip
     used = np.ones(len(readable), np.bool_)
     used[: len(bits)] = bits[: len(readable)].astype(np.bool_)
-    return used, np.array(visited[1:], np.int64)
+    return used, np.array(visited[1:], np.int64), tuple(places)
 
 
 def _map_end(volume: Volume, node: NodeBatch) -> int:

@@ -31,12 +31,13 @@ FILE: Final = "hfsplus_catalog.catalog_file"
 THREAD: Final = "hfsplus_catalog.catalog_thread"
 
 _TYPES = grammar.HfsplusCatalog.RecordType
-_SIZES: Final = {
+RECORD_SIZES: Final = {
     int(_TYPES.folder): bulk.size(FOLDER),
     int(_TYPES.file): bulk.size(FILE),
     int(_TYPES.folder_thread): bulk.size(THREAD),
     int(_TYPES.file_thread): bulk.size(THREAD),
 }
+"""Fixed parts of leaf records by their types, in bytes."""
 
 DATA_FORK: Final = int(grammar.HfsplusExtents.ForkType.data)
 RESOURCE_FORK: Final = int(grammar.HfsplusExtents.ForkType.resource)
@@ -169,7 +170,7 @@ def _record_types(volume: Volume, buffer: U8, data: I64, stop: I64) -> tuple[I64
     kind = volume.decoder.columns("hfsplus_catalog.catalog_record_type", buffer, place, ("record_type",))["record_type"]
     wide = kind.astype(np.int64)
     is_sound = np.zeros(len(data), np.bool_)
-    for number, size in _SIZES.items():
+    for number, size in RECORD_SIZES.items():
         is_sound |= holds_type & (wide == number) & (data + size <= stop)
     return wide, is_sound
 

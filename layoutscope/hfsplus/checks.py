@@ -13,7 +13,7 @@ from layoutscope.hfsplus.arrays import I64, distinct, find, heads
 from layoutscope.hfsplus.catalog import DATA_FORK, RESOURCE_FORK
 from layoutscope.hfsplus.facts import is_case_sensitive
 from layoutscope.hfsplus.keyorder import folded, misplaced
-from layoutscope.hfsplus.shape import node_offset
+from layoutscope.hfsplus.shape import header_field_offset, node_offset
 from layoutscope.hfsplus.volume import HEADER_OFFSET
 from layoutscope.ondisk import bulk
 
@@ -27,12 +27,13 @@ if TYPE_CHECKING:
 def check_contents(volume: Volume, contents: Contents) -> None:
     """Run all checks; findings go to the volume."""
     for tree in contents.trees.values():
-        _check_leaf_records(volume, tree)
-        _check_tree_header(volume, tree)
+        check_leaf_count(volume, tree)
+        _check_leaf_order(volume, tree)
+        check_tree_header(volume, tree)
     catalog = contents.trees.get("catalog")
     if catalog is None:
         return
-    _check_counts(volume, contents.catalog)
+    check_counts(volume, contents.catalog)
     _check_threads(volume, catalog, contents.catalog)
     _check_valence(volume, catalog, contents.catalog)
     _check_names(volume, catalog, contents.catalog)
@@ -40,13 +41,18 @@ def check_contents(volume: Volume, contents: Contents) -> None:
     _check_fork_sizes(volume, catalog, contents)
 
 
-def _check_leaf_records(volume: Volume, tree: Tree) -> None:
+def check_leaf_count(volume: Volume, tree: Tree) -> None:
+    """Compare the leaf records that a tree's header counts with those of its leaves."""
     found, declared = int(tree.table.num_records[tree.shape.leaves].sum()), int(tree.file.header.leaf_records)
     if found != declared:
         volume.report(
-            "tree-count-differs", "warning", f"{tree.file.tree} B-tree header node", node_offset(volume, tree.file, 0),
+            "tree-count-differs", "warning", f"{tree.file.tree} B-tree header node",
+            header_field_offset(volume, tree.file, "leaf_records"),
             "the header counts other leaf records than the leaves hold", expected=found, found=declared,
         )  # fmt: skip
+
+
+def _check_leaf_order(volume: Volume, tree: Tree) -> None:
     leaves = tree.shape.leaves
     first, last = tree.table.first_key_id[leaves], tree.table.last_key_id[leaves]
     wrong = np.flatnonzero((first[1:] >= 0) & (first[1:] < last[:-1])) + 1
@@ -55,7 +61,7 @@ def _check_leaf_records(volume: Volume, tree: Tree) -> None:
     )
 
 
-def _check_counts(volume: Volume, catalog: Catalog) -> None:
+def check_counts(volume: Volume, catalog: Catalog) -> None:
     """The root folder counts in no total; links and indirect nodes count as files."""
     is_folder = catalog.entries["is_folder"]
     for noun, found, field in (
@@ -88,7 +94,7 @@ def check_free_count(volume: Volume, counts: I64) -> None:
         _report_header(volume, "free-count-differs", "free_blocks", message, expected=found, found=declared)
 
 
-def _check_tree_header(volume: Volume, tree: Tree) -> None:
+def check_tree_header(volume: Volume, tree: Tree) -> None:
     """Compare the header record with the nodes."""
     header, leaves, table = tree.file.header, tree.shape.leaves, tree.table
     root = int(header.root_node)
@@ -99,7 +105,7 @@ def _check_tree_header(volume: Volume, tree: Tree) -> None:
     for field, expected in pairs:
         found = int(getattr(header, field))
         if found != expected:
-            at = (node_offset(volume, tree.file, 0) or 0) + bulk.offset("hfsplus_btree.header_node", f"header.{field}")
+            at = header_field_offset(volume, tree.file, field)
             message = f"the header's {field.replace('_', ' ')} is not that of the nodes"
             structure = f"{tree.file.tree} B-tree header node"
             volume.report("tree-header-differs", "warning", structure, at, message, expected=expected, found=found)

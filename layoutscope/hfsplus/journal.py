@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from layoutscope.ondisk.grammar import HfsplusJournal
 
 HEADER: Final = "hfsplus_journal.journal_header_be"
-INFO_BYTES: Final = bulk.size("hfsplus_journal.journal_info_block")
+INFO: Final = "hfsplus_journal.journal_info_block"
+INFO_BYTES: Final = bulk.size(INFO)
 HEADER_BYTES: Final = bulk.size(HEADER)
-LIST_BYTES: Final = bulk.size("hfsplus_journal.block_list_header_be")
+LIST: Final = "hfsplus_journal.block_list_header_be"
+LIST_BYTES: Final = bulk.size(LIST)
 BLOCK_INFO_BYTES: Final = bulk.size("hfsplus_journal.block_info_be")
 
 
@@ -121,8 +123,26 @@ def find_journal(volume: Volume) -> Journal | None:
     if info.is_on_other_device or not info.is_in_file_system:
         _report_external(volume, info, at)
         return Journal(at, 0, 0, None, is_little_endian=False)
+    if not _has_place(volume, info, at):
+        return Journal(at, 0, 0, None, is_little_endian=False)
     header, is_little = (None, False) if info.needs_initialisation else _read_header(volume, int(info.journal_offset))
     return Journal(at, int(info.journal_offset), int(info.journal_size), header, is_little)
+
+
+def _has_place(volume: Volume, info: HfsplusJournal.JournalInfoBlock, at: int) -> bool:
+    """Say whether the journal lies on the volume; if not, report the field that is wrong."""
+    start, size = int(info.journal_offset), int(info.journal_size)
+    if start + HEADER_BYTES > volume.size_bytes:
+        field, message, found = "journal_offset", "the journal lies outside the volume", start
+    elif size < HEADER_BYTES or start + size > volume.size_bytes:
+        field, message, found = "journal_size", "the journal has an impossible size", size
+    else:
+        return True
+    volume.report(
+        "journal-invalid", "error", "journal info block", at + bulk.offset(INFO, field), message,
+        expected=f"an end within {volume.size_bytes} bytes", found=found,
+    )  # fmt: skip
+    return False
 
 
 def _report_external(volume: Volume, info: HfsplusJournal.JournalInfoBlock, at: int) -> None:
@@ -146,12 +166,22 @@ def _read_header(
         return None, False
     computed = _masked_checksum(data, "hfsplus_journal.journal_header_checked")
     if computed != int(header.checksum):
-        volume.report(
-            "journal-invalid", "error", "journal header", at, "wrong checksum; the journal is not applied",
-            expected=f"{computed:08x}", found=f"{int(header.checksum):08x}",
-        )  # fmt: skip
+        _report_checksum(volume, header, at, computed)
         return None, is_little
     return header, is_little
+
+
+def _report_checksum(
+    volume: Volume, header: HfsplusJournal.JournalHeaderBe | HfsplusJournal.JournalHeaderLe, at: int, computed: int
+) -> None:
+    """Report a wrong checksum; at the place of the oldest transaction, where that one is impossible too."""
+    field, expected, found = "checksum", f"{computed:08x}", f"{int(header.checksum):08x}"
+    if not int(header.jhdr_size) <= int(header.start) <= int(header.size):
+        field, expected, found = "start", f"from {header.jhdr_size} to {header.size}", str(header.start)
+    volume.report(
+        "journal-invalid", "error", "journal header", at + bulk.offset(HEADER, field),
+        "wrong checksum; the journal is not applied", expected=expected, found=found,
+    )  # fmt: skip
 
 
 def _parse_header(data: bytes, at: int) -> tuple[HfsplusJournal.JournalHeaderBe | HfsplusJournal.JournalHeaderLe, bool]:
@@ -238,7 +268,7 @@ def _read_writes(volume: Volume, journal: Journal) -> Writes:
         found = _read_list(journal, volume, data, start)
         if isinstance(found, str):
             if not is_beyond:
-                _report_invalid(volume, journal, found)
+                _report_invalid(volume, journal, found, start)
             break
         if is_beyond and not (last and found.sequence in (last, last + 1)):
             break
@@ -287,21 +317,27 @@ def _read_list(journal: Journal, volume: Volume, data: U8, start: int) -> BlockL
     return BlockList(infos["bnum"][1:].astype(np.int64), sizes, starts, used, int(infos["cksum"][0]))
 
 
-def _report_invalid(volume: Volume, journal: Journal, problem: str) -> None:
+def _report_invalid(volume: Volume, journal: Journal, problem: str, start: int) -> None:
+    """Report a block list; the buffer was unrolled, so that its place has to be wrapped again."""
+    at = journal.journal_offset
+    if journal.header is not None:
+        first, size = int(journal.header.jhdr_size), int(journal.header.size)
+        at += first + (int(journal.header.start) - first + start) % (size - first)
+    field = {"wrong checksum": "checksum", "impossible counts": "num_blocks"}.get(problem)
     volume.report(
-        "journal-invalid", "warning", "journal block list", journal.journal_offset,
+        "journal-invalid", "warning", "journal block list", at + (bulk.offset(LIST, field) if field else 0),
         f"{problem}; the transactions from there on are not applied",
     )  # fmt: skip
 
 
 def _problem(data: U8, checksum: int, count: int, used: int, list_size: int) -> str:
     """Say what is wrong with a block list header; empty if nothing is."""
-    checked = "hfsplus_journal.block_list_checked"
-    if _masked_checksum(data[: bulk.size(checked)].tobytes(), checked) != checksum:
-        return "wrong checksum"
     room = (list_size - LIST_BYTES) // BLOCK_INFO_BYTES
     if not 1 <= count <= room or not list_size <= used <= len(data):
         return "impossible counts"
+    checked = "hfsplus_journal.block_list_checked"
+    if _masked_checksum(data[: bulk.size(checked)].tobytes(), checked) != checksum:
+        return "wrong checksum"
     return ""
 
 

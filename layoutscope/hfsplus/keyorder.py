@@ -101,21 +101,38 @@ def misplaced(parent_id: I64, units: NDArray[np.uint16], starts: I64, lengths: I
     (n,) bool array
     """
     wrong = np.zeros(len(parent_id), np.bool_)
-    wrong[1:] = parent_id[1:] < parent_id[:-1]
+    rows = np.arange(1, len(parent_id), dtype=np.int64)
+    wrong[1:] = not_after(parent_id, units, starts, lengths, rows - 1, rows)
+    return wrong
+
+
+def not_after(parent_id: I64, units: NDArray[np.uint16], starts: I64, lengths: I64, before: I64, after: I64) -> Mask:
+    """Say of pairs of keys whether the second one fails to come after the first.
+
+    Parameters
+    ----------
+    parent_id, units, starts, lengths
+        Keys, as for :func:`misplaced`.
+    before, after : (m,) int64 arrays
+        Rows of the keys that are compared.
+
+    Returns
+    -------
+    (m,) bool array
+    """
+    wrong: Mask = parent_id[after] < parent_id[before]
     padded = np.append(units, np.uint16(0))
-    words = _words(padded, starts, lengths, 0)
-    active = np.flatnonzero(parent_id[1:] == parent_id[:-1]) + 1
-    before, after = words[active - 1], words[active]
+    active = np.flatnonzero(parent_id[after] == parent_id[before])
     depth = 0
     while len(active):
-        wrong[active[before > after]] = True
-        active = active[before == after]
+        one, other = before[active], after[active]
+        first, second = (_words(padded, starts[rows], lengths[rows], depth) for rows in (one, other))
+        wrong[active[first > second]] = True
+        same = first == second
         depth += _WORD_UNITS
-        ended = (lengths[active] <= depth) | (lengths[active - 1] <= depth)
-        over = active[ended]
-        wrong[over] |= lengths[over - 1] >= lengths[over]
-        active = active[~ended]
-        before, after = (_words(padded, starts[rows], lengths[rows], depth) for rows in (active - 1, active))
+        ended = same & ((lengths[other] <= depth) | (lengths[one] <= depth))
+        wrong[active[ended]] |= lengths[one[ended]] >= lengths[other[ended]]
+        active = active[same & ~ended]
     return wrong
 
 

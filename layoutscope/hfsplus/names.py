@@ -49,6 +49,11 @@ def gather(buffer: U8, starts: I64, counts: I64) -> Units:
     return _native(buffer.view(np.uint16)[ragged(starts // UNIT_BYTES, counts)])
 
 
+def shown(units: Units) -> str:
+    """Decode one name; halves of surrogate pairs without the other half are replaced."""
+    return units.tobytes().decode("utf-16-le" if _IS_LITTLE else ENCODING, "replace")
+
+
 def _native(units: Units) -> Units:
     """Turn big-endian units into native ones, and back."""
     return units.byteswap() if _IS_LITTLE else units

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from layoutscope.hfsplus.arrays import I64
     from layoutscope.hfsplus.attributes import Attributes
     from layoutscope.hfsplus.catalog import Catalog
-    from layoutscope.hfsplus.decoding import DecoderName
+    from layoutscope.hfsplus.decoding import Decoder, DecoderName
     from layoutscope.hfsplus.journal import Journal
     from layoutscope.image import Source
 
@@ -107,13 +107,20 @@ def read_layout(
     FormatError
         If neither the volume header nor its copy can be read.
     """
-    opened = open_volume(source, image_offset, decoding.choose(decoder))
+    opened, contents = open_contents(source, image_offset, decoding.choose(decoder), replay_journal=replay_journal)
+    check_contents(opened, contents)
+    return build_layout(opened, contents, tuple(stack), volume)
+
+
+def open_contents(
+    source: Source, image_offset: int, decoder: Decoder, *, replay_journal: bool
+) -> tuple[Volume, Contents]:
+    """Open a volume, apply its journal in memory if wanted, and read all of its metadata."""
+    opened = open_volume(source, image_offset, decoder)
     journal = find_journal(opened)
     if journal is not None:
         opened = _with_journal(opened, journal, replay_journal=replay_journal)
-    contents = read_contents(opened, journal)
-    check_contents(opened, contents)
-    return build_layout(opened, contents, tuple(stack), volume)
+    return opened, read_contents(opened, journal)
 
 
 def _with_journal(volume: Volume, journal: Journal, *, replay_journal: bool) -> Volume:

@@ -94,6 +94,35 @@ class RecordBatch:
         return self.nodes.number[self.node[chosen]], self.key[chosen], self.data[chosen], self.stop[chosen]
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Offset tables of some nodes.
+
+    Attributes
+    ----------
+    keyed, is_overfull : (n_nodes,) bool arrays
+        Leaf and index nodes; those that claim more records than they have room for.
+    counts, limit : (n_nodes,) int64 arrays
+        Records that are looked at, and where the offset table starts, in bytes from the start of the node.
+    node, slot : (n,) int64 arrays
+        Place of each record's node in the batch, and its number in the node.
+    first, stop : (n,) int64 arrays
+        Where each record starts and ends, in bytes from the start of its node, sound or not.
+    is_sound : (n,) bool array
+        Records that can lie there.
+    """
+
+    keyed: Mask
+    counts: I64
+    limit: I64
+    is_overfull: Mask
+    node: I64
+    slot: I64
+    first: I64
+    stop: I64
+    is_sound: Mask
+
+
 def decode_nodes(decoder: Decoder, buffer: U8, node_size_bytes: int, numbers: I64) -> NodeBatch:
     """Decode the descriptors of whole nodes."""
     starts = np.arange(len(numbers), dtype=np.int64) * node_size_bytes
@@ -119,6 +148,28 @@ def locate_records(decoder: Decoder, nodes: NodeBatch, fixed_index_key_bytes: in
     RecordBatch
         Of each record, ``14 <= key < data <= stop`` holds within its node.
     """
+    found = record_bounds(decoder, nodes)
+    node, is_sound, stop = found.node, found.is_sound.copy(), found.stop
+    keyed, damaged = found.keyed, found.is_overfull.copy()
+    node_start = nodes.start[node]
+    key, data = _keys(decoder, nodes, node, node_start, found.first, is_sound, fixed_index_key_bytes)
+    is_sound &= data + np.where(nodes.kind[node] == INDEX, POINTER_BYTES, 0) <= node_start + stop
+    damaged[node[~is_sound]] = True
+    free = _free_offset(decoder, nodes, found.counts, keyed, found.limit)
+    return RecordBatch(
+        nodes,
+        node[is_sound],
+        found.slot[is_sound],
+        key[is_sound],
+        data[is_sound],
+        (node_start + stop)[is_sound],
+        free,
+        damaged,
+    )
+
+
+def record_bounds(decoder: Decoder, nodes: NodeBatch) -> Bounds:
+    """Read the offset tables of leaf and index nodes; other kinds have no keyed records and are passed over."""
     keyed = (nodes.kind == LEAF) | (nodes.kind == INDEX)
     table_space = (nodes.node_size_bytes - DESCRIPTOR_BYTES) // OFFSET_BYTES - 1
     counts = np.where(keyed, np.clip(nodes.num_records, 0, table_space), 0)
@@ -126,23 +177,8 @@ def locate_records(decoder: Decoder, nodes: NodeBatch, fixed_index_key_bytes: in
     node = owners(counts)
     slot = np.arange(len(node), dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
     limit = nodes.node_size_bytes - OFFSET_BYTES * (counts + 1)
-    is_sound = _sound(first, stop, limit[node])
-    damaged = (nodes.num_records > table_space) & keyed
-    node_start = nodes.start[node]
-    key, data = _keys(decoder, nodes, node, node_start, first, is_sound, fixed_index_key_bytes)
-    is_sound &= data + np.where(nodes.kind[node] == INDEX, POINTER_BYTES, 0) <= node_start + stop
-    damaged[node[~is_sound]] = True
-    free = _free_offset(decoder, nodes, counts, keyed, limit)
-    return RecordBatch(
-        nodes,
-        node[is_sound],
-        slot[is_sound],
-        key[is_sound],
-        data[is_sound],
-        (node_start + stop)[is_sound],
-        free,
-        damaged,
-    )
+    is_overfull = (nodes.num_records > table_space) & keyed
+    return Bounds(keyed, counts, limit, is_overfull, node, slot, first, stop, _sound(first, stop, limit[node]))
 
 
 def _bounds(decoder: Decoder, nodes: NodeBatch, counts: I64, keyed: Mask) -> tuple[I64, I64]:

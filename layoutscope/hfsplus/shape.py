@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.hfsplus.arrays import I64, Columns, Mask, concatenate, distinct, heads, ragged
-from layoutscope.hfsplus.records import INDEX, LEAF
+from layoutscope.hfsplus.records import DESCRIPTOR, INDEX, LEAF
+from layoutscope.ondisk import bulk
 
 if TYPE_CHECKING:
     from layoutscope.hfsplus.btree import Decoded, TreeFile
@@ -144,7 +145,12 @@ def check_shape(volume: Volume, file: TreeFile, table: NodeTable, shape: Shape) 
     """Report where pointers, heights, links and counts contradict each other."""
     root = int(file.header.root_node)
     if file.header.tree_depth and (not len(shape.leaves)) and file.header.leaf_records:
-        _report(volume, file, "tree-unreachable", root, "no leaf can be reached from the root")
+        at = node_offset(volume, file, root) if 0 < root < file.num_nodes else None
+        volume.report(
+            "tree-unreachable", "error", f"{file.tree} node {root}",
+            header_field_offset(volume, file, "root_node") if at is None else at,
+            "no leaf can be reached from the root",
+        )  # fmt: skip
     chain = shape.leaves
     _check_links(volume, file, chain, table.f_link[chain], np.append(chain[1:], 0), "next")
     _check_links(volume, file, chain, table.b_link[chain], np.append(0, chain[:-1]), "previous")
@@ -158,7 +164,8 @@ def _check_links(volume: Volume, file: TreeFile, chain: I64, links: I64, neighbo
     for place in np.flatnonzero(links != neighbours[: len(chain)]).tolist()[:MAX_REPORTED]:
         message = f"the {which} leaf by link is not the {which} leaf by key"
         expected, found = int(neighbours[place]), int(links[place])
-        _report(volume, file, "leaf-chain-broken", int(chain[place]), message, expected=expected, found=found)
+        field = "f_link" if which == "next" else "b_link"
+        _report(volume, file, "leaf-chain-broken", int(chain[place]), message, field, expected=expected, found=found)
 
 
 MAX_REPORTED = 100
@@ -201,13 +208,27 @@ def _lost_leaves(file: TreeFile, table: NodeTable, number: int, seen: set[int]) 
 
 
 def _report(
-    volume: Volume, file: TreeFile, code: str, number: int, message: str, *, expected: object = "", found: object = ""
+    volume: Volume,
+    file: TreeFile,
+    code: str,
+    number: int,
+    message: str,
+    field: str = "",
+    *,
+    expected: object = "",
+    found: object = "",
 ) -> None:
-    """Report something about a node, at its address."""
-    volume.report(
-        code, "error", f"{file.tree} node {number}", node_offset(volume, file, number), message,
-        expected=expected, found=found,
-    )  # fmt: skip
+    """Report something about a node, at its address or at that of a field of its descriptor."""
+    at = node_offset(volume, file, number)
+    if at is not None and field:
+        at += bulk.offset(DESCRIPTOR, field)
+    volume.report(code, "error", f"{file.tree} node {number}", at, message, expected=expected, found=found)
+
+
+def header_field_offset(volume: Volume, file: TreeFile, field: str) -> int:
+    """Where a field of a tree's header record lies on the volume."""
+    at = int(file.fork.start_blocks[0]) * volume.block_size_bytes
+    return at + bulk.offset("hfsplus_btree.header_node", f"header.{field}")
 
 
 def node_offset(volume: Volume, file: TreeFile, number: int) -> int | None:

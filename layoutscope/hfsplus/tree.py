@@ -9,6 +9,7 @@ import numpy as np
 
 from layoutscope.hfsplus.arrays import I64, Columns, concatenate, ragged
 from layoutscope.hfsplus.btree import Decoded, LeafDecoder, TreeFile, decode_tree, join_nodes, open_tree
+from layoutscope.hfsplus.fork import locate
 from layoutscope.hfsplus.records import NodeBatch, RecordBatch
 from layoutscope.hfsplus.shape import NodeTable, Shape, check_shape, find_shape, follow_chain, node_offset, node_table
 
@@ -75,7 +76,7 @@ def read_tree(volume: Volume, tree: str, file_id: int, fork: Fork, leaves: LeafD
     check_shape(volume, file, table, shape)
     _report_unreadable(volume, file)
     shape = follow_chain(file, table, shape)
-    _report_unreached(volume, file, shape)
+    _report_unreached(volume, file, table, shape)
     return Tree(file, table, shape, _in_key_order(file, decoded, shape, leaves, volume))
 
 
@@ -110,9 +111,20 @@ def _no_records(file: TreeFile) -> RecordBatch:
 def _report_map(volume: Volume, file: TreeFile, numbers: I64) -> None:
     first = int(numbers[0])
     volume.report(
-        "node-map-differs", "warning", f"{file.tree} node {first}", node_offset(volume, file, first),
-        f"the map calls {len(numbers):,} nodes free that the tree uses", expected="used", found="free",
+        "node-map-differs", "warning", f"{file.tree} B-tree map", map_offset(volume, file, first),
+        f"the map calls {len(numbers):,} nodes free that the tree uses; the first is node {first}",
+        expected="used", found="free",
     )  # fmt: skip
+
+
+def map_offset(volume: Volume, file: TreeFile, number: int) -> int | None:
+    """Where the byte with a node's bit lies on the volume; None where the map ends before it."""
+    byte = number // 8
+    for start, length in file.map_parts:
+        if byte < length:
+            return int(locate(volume, file.fork, np.array([start + byte]), np.array([1])).volume_offset[0])
+        byte -= length
+    return None
 
 
 def _report_unreadable(volume: Volume, file: TreeFile) -> None:
@@ -125,10 +137,19 @@ def _report_unreadable(volume: Volume, file: TreeFile) -> None:
         )  # fmt: skip
 
 
-def _report_unreached(volume: Volume, file: TreeFile, shape: Shape) -> None:
+def _report_unreached(volume: Volume, file: TreeFile, table: NodeTable, shape: Shape) -> None:
     special = np.zeros(file.num_nodes, np.bool_)
     special[[0, *file.map_nodes.tolist()]] = True
     lost = np.flatnonzero(file.used & file.readable & ~special & (shape.key_rank < 0))
+    # A node without records was never part of the tree: its bit alone is wrong.
+    empty = lost[table.num_records[lost] <= 0]
+    if len(empty):
+        volume.report(
+            "node-map-differs", "warning", f"{file.tree} B-tree map", map_offset(volume, file, int(empty[0])),
+            f"the map calls {len(empty):,} nodes used that are empty; the first is node {empty[0]}",
+            expected="free", found="used",
+        )  # fmt: skip
+    lost = lost[table.num_records[lost] > 0]
     if len(lost):
         first = int(lost[0])
         volume.report(

@@ -236,11 +236,12 @@ def _compare(volume: Volume, alternate: HfsplusVolume.VolumeHeader | None) -> No
     if alternate is None:
         volume.report(
             "alternate-header-missing", "warning", "alternate volume header",
-            None, "no copy of the volume header lies at the end of the volume",
+            _expected_end(volume), "no copy of the volume header lies at the end of the volume",
         )  # fmt: skip
         return
     first = {field.path: field.value for field in grammar.describe(volume.header, 0)}
-    second = {field.path: field.value for field in grammar.describe(alternate, 0)}
+    fields = {field.path: field for field in grammar.describe(alternate, volume.end_offset or 0)}
+    second = {path: field.value for path, field in fields.items()}
     # The clump size of a fork is a hint.
     differing = [
         path for path in first
@@ -248,10 +249,16 @@ def _compare(volume: Volume, alternate: HfsplusVolume.VolumeHeader | None) -> No
     ]  # fmt: skip
     if differing:
         volume.report(
-            "alternate-header-differs", "warning", "alternate volume header", volume.end_offset,
+            "alternate-header-differs", "warning", "alternate volume header", fields[differing[0]].image_offset,
             f"the copy of the volume header differs in {', '.join(differing)}",
             expected=first[differing[0]], found=second[differing[0]],
         )  # fmt: skip
+
+
+def _expected_end(volume: Volume) -> int | None:
+    """Where the copy should start, as far as the blocks tell; None where that is outside the image."""
+    at = int(volume.header.total_blocks) * volume.block_size_bytes - END_BYTES
+    return at if 0 <= at <= volume.source.size_bytes - END_BYTES else None
 
 
 def volume_uuid(header: HfsplusVolume.VolumeHeader) -> str:

@@ -1,0 +1,136 @@
+"""Attribute records: each has an owner, fits into its record, and its groups of extents follow one another.
+
+TN1150, "Attributes File"; records of values that stand in the tree follow the system's hfs_format.h.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.hfsplus import names
+from layoutscope.hfsplus.arrays import I64, Columns, concatenate
+from layoutscope.hfsplus.attributes import EXTENTS, FORK, INLINE, KEY, RECORD_SIZES, TYPE
+from layoutscope.hfsplus.check.survey import Batch, Survey, survey_tree
+from layoutscope.ondisk import bulk, grammar
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.hfsplus.tree import Tree
+    from layoutscope.hfsplus.volume import Volume
+
+TYPES = grammar.HfsplusAttributes.RecordType
+TYPE_NAMES: Final = {int(TYPES.inline_data): INLINE, int(TYPES.fork_data): FORK, int(TYPES.extents): EXTENTS}
+EXTENT_PATHS: Final = {FORK: "the_fork.extents", EXTENTS: "extents"}
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeRecords:
+    """Attribute records in key order.
+
+    Attributes
+    ----------
+    survey : Survey
+        Of the whole tree.
+    key, data, stop : (n,) int64 arrays
+        Places of every leaf record, in the tree's file.
+    kind : (n,) int64 array
+        Its type; 0 where it is none that exists, or too short.
+    file_id, start_block : (n,) int64 arrays
+        From the keys.
+    units, start, count
+        Names.
+    size, blocks : (n,) int64 arrays
+        Inline: bytes of the value. Fork: its logical size and total blocks. 0 otherwise.
+    starts, counts : (n, 8) int64 arrays
+        Extents; zeros in inline records.
+    """
+
+    survey: Survey
+    key: I64
+    data: I64
+    stop: I64
+    kind: I64
+    file_id: I64
+    start_block: I64
+    units: NDArray[np.uint16]
+    start: I64
+    count: I64
+    size: I64
+    blocks: I64
+    starts: I64
+    counts: I64
+
+    def report(
+        self, code: str, level: str, row: int, path: str, message: str, *, expected: object = "", found: object = ""
+    ) -> None:
+        """Report a field of a record's data; of its key where the path starts with ``key.``."""
+        if path.startswith("key."):
+            at = int(self.key[row]) + bulk.offset(KEY, path.removeprefix("key."))
+        else:
+            name, _, number = path.partition("#")
+            type_name = TYPE_NAMES.get(int(self.kind[row]), TYPE)
+            step = bulk.size("hfsplus_volume.extent_descriptor") * int(number or 0)
+            at = int(self.data[row]) + bulk.offset(type_name, name) + step
+        self.survey.report(code, level, at, message, expected=expected, found=found)
+
+
+@dataclass(slots=True)
+class _Collector:
+    volume: Volume
+    parts: list[Columns] = field(default_factory=list)
+    names: list[NDArray[np.uint16]] = field(default_factory=list)
+
+    def read(self, batch: Batch) -> None:
+        """Read a batch of leaves."""
+        everything = np.ones(len(batch.shift), np.bool_)
+        key, data, stop = (batch.at(name, everything) for name in ("key", "data", "stop"))
+        decoder, buffer = self.volume.decoder, batch.buffer
+        keys = decoder.columns(KEY, buffer, key, ("file_id", "start_block", "name_length"))
+        counts = keys["name_length"].astype(np.int64)
+        self.names.append(names.gather(buffer, key + bulk.size(KEY), counts))
+        kind = self._kinds(batch, data, stop)
+        columns: Columns = {name: batch.rows[name] for name in ("key", "data", "stop")}
+        columns |= {"kind": kind, "count": counts}
+        columns |= {name: keys[name].astype(np.int64) for name in ("file_id", "start_block")}
+        self.parts.append(columns | self._values(batch, data, kind))
+
+    def _kinds(self, batch: Batch, data: I64, stop: I64) -> I64:
+        place = np.where(data + bulk.size(TYPE) <= stop, data, 0)
+        found = self.volume.decoder.columns(TYPE, batch.buffer, place, ("record_type",))["record_type"]
+        kind = np.zeros(len(data), np.int64)
+        for number, size in RECORD_SIZES.items():
+            kind[(found == number) & (data + size <= stop) & (place == data)] = number
+        return kind
+
+    def _values(self, batch: Batch, data: I64, kind: I64) -> Columns:
+        decoder = self.volume.decoder
+        size, blocks = np.zeros(len(data), np.int64), np.zeros(len(data), np.int64)
+        starts, counts = np.zeros((len(data), 8), np.int64), np.zeros((len(data), 8), np.int64)
+        inline = kind == TYPES.inline_data
+        size[inline] = decoder.columns(INLINE, batch.buffer, data[inline], ("attribute_size",))["attribute_size"]
+        for number, path in ((TYPES.fork_data, EXTENT_PATHS[FORK]), (TYPES.extents, EXTENT_PATHS[EXTENTS])):
+            chosen = kind == number
+            fields = (f"{path}.start_block", f"{path}.block_count")
+            found = decoder.columns(TYPE_NAMES[int(number)], batch.buffer, data[chosen], fields)
+            starts[chosen], counts[chosen] = found[fields[0]], found[fields[1]]
+        chosen = kind == TYPES.fork_data
+        found = decoder.columns(FORK, batch.buffer, data[chosen], ("the_fork.logical_size", "the_fork.total_blocks"))
+        size[chosen] = np.minimum(found["the_fork.logical_size"], np.uint64(np.iinfo(np.int64).max)).astype(np.int64)
+        blocks[chosen] = found["the_fork.total_blocks"]
+        return {"size": size, "blocks": blocks, "starts": starts, "counts": counts}
+
+
+def read_attributes(volume: Volume, tree: Tree) -> AttributeRecords:
+    """Read all attribute records."""
+    collector = _Collector(volume)
+    survey = survey_tree(volume, tree, collector.read)
+    none, eight = np.empty(0, np.int64), np.empty((0, 8), np.int64)
+    plain = ("key", "data", "stop", "kind", "count", "file_id", "start_block", "size", "blocks")
+    rows = concatenate(collector.parts, {**dict.fromkeys(plain, none), "starts": eight, "counts": eight})
+    units = np.concatenate([np.empty(0, np.uint16), *collector.names])
+    start = np.cumsum(rows["count"]) - rows["count"]
+    return AttributeRecords(survey, units=units, start=start, **rows)

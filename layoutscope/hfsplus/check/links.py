@@ -1,0 +1,181 @@
+"""Checks of hard links: every link has an inode that counts it, and links of one inode form a chain.
+
+TN1150, "Hard Links"; chains follow the system's hfs_catalog.h: an inode names its first link, and each link
+the one before and the one behind it, in fields that hold the owner and the group of other files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.hfsplus.arrays import I64, Columns, Mask, find
+from layoutscope.hfsplus.links import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY, ROOT_FOLDER
+from layoutscope.ondisk import grammar
+
+if TYPE_CHECKING:
+    from layoutscope.hfsplus.check.catalog import CatalogRecords
+    from layoutscope.hfsplus.check.subject import Subject
+
+_TYPE = grammar.HfsplusCatalog.FinderType
+_CREATOR = grammar.HfsplusCatalog.FinderCreator
+
+
+def is_file_link(files: Columns) -> Mask:
+    """Say which files are hard links of files."""
+    found: Mask = (files["user_info.file_type"] == _TYPE.hard_link) & (
+        files["user_info.file_creator"] == _CREATOR.hfs_plus
+    )
+    return found
+
+
+def is_directory_link(files: Columns) -> Mask:
+    """Say which files are hard links of folders; the Finder's own aliases are told by a flag."""
+    found: Mask = (
+        (files["user_info.file_type"] == _TYPE.directory_alias)
+        & (files["user_info.file_creator"] == _CREATOR.macs)
+        & files["has_link_chain"]
+    )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """Links of one kind and the inodes that they lead to.
+
+    Attributes
+    ----------
+    noun : str
+        ``file`` or ``folder``.
+    links : (n,) int64 array
+        Places of the links among the files.
+    target : (n,) int64 array
+        Place of each link's inode among the inodes; -1 where it has none.
+    inode_rows : (m,) int64 array
+        Catalog records of the inodes.
+    declared : (m,) int64 array
+        Links that each inode counts.
+    """
+
+    noun: str
+    links: I64
+    target: I64
+    inode_rows: I64
+    declared: I64
+
+
+def _families(catalog: CatalogRecords) -> tuple[_Family, _Family]:
+    return (
+        _family(catalog, "file", FILE_LINKS_DIRECTORY, "iNode", is_file_link(catalog.files), catalog.files),
+        _family(
+            catalog, "folder", DIRECTORY_LINKS_DIRECTORY, "dir_", is_directory_link(catalog.files), catalog.folders
+        ),
+    )
+
+
+def _family(
+    catalog: CatalogRecords, noun: str, directory: str, prefix: str, is_link: Mask, holders: Columns
+) -> _Family:
+    home = _home(catalog, directory)
+    inside = np.flatnonzero(catalog.parent_id[holders["row"]] == home)
+    numbers = np.array([_number(catalog.name(int(row)), prefix) for row in holders["row"][inside]], np.int64)
+    inside, numbers = inside[numbers >= 0], numbers[numbers >= 0]
+    links = np.flatnonzero(is_link)
+    target = find(numbers, catalog.files["permissions.special"][links].astype(np.int64))
+    declared = holders["permissions.special"][inside].astype(np.int64)
+    return _Family(noun, links, target, holders["row"][inside], declared)
+
+
+def _home(catalog: CatalogRecords, directory: str) -> int:
+    """CNID of a private directory, -1 where there is none."""
+    rows = catalog.folders["row"]
+    for place in np.flatnonzero((catalog.parent_id[rows] == ROOT_FOLDER) & (catalog.count[rows] == len(directory))):
+        if catalog.name(int(rows[place])) == directory:
+            return int(catalog.folders["folder_id"][place])
+    return -1
+
+
+def _number(name: str, prefix: str) -> int:
+    digits = name.removeprefix(prefix)
+    return int(digits) if digits != name and digits.isascii() and digits.isdecimal() and len(digits) <= 10 else -1
+
+
+def check_link_targets(subject: Subject) -> None:
+    """Every link leads to an inode."""
+    catalog = subject.catalog
+    for family in _families(catalog) if catalog is not None else ():
+        assert catalog is not None  # noqa: S101  (for the type checker)
+        lost = family.links[family.target < 0]
+        for place in subject.cases("hard-link-broken", lost, f"{family.noun} links"):
+            catalog.report(
+                "hard-link-broken", "error", int(catalog.files["row"][place]), "permissions.special",
+                f"a link leads to no {family.noun} inode", found=int(catalog.files["permissions.special"][place]),
+                expected="the number of an inode",
+            )  # fmt: skip
+
+
+def check_link_counts(subject: Subject) -> None:
+    """Inodes count the links that lead to them."""
+    catalog = subject.catalog
+    for family in _families(catalog) if catalog is not None else ():
+        assert catalog is not None  # noqa: S101  (for the type checker)
+        counted = np.bincount(family.target[family.target >= 0], minlength=len(family.declared))
+        for place in subject.cases("link-count-differs", np.flatnonzero(counted != family.declared), "inodes"):
+            catalog.report(
+                "link-count-differs", "error", int(family.inode_rows[place]), "permissions.special",
+                f"a {family.noun} inode counts other links than lead to it",
+                expected=int(counted[place]), found=int(family.declared[place]),
+            )  # fmt: skip
+
+
+def check_link_chains(subject: Subject) -> None:
+    """Links of an inode form a chain, from the one that the inode names to one that has no next."""
+    catalog = subject.catalog
+    for family in _families(catalog) if catalog is not None else ():
+        assert catalog is not None  # noqa: S101  (for the type checker)
+        files, links = catalog.files, family.links[(family.target >= 0)]
+        target = family.target[family.target >= 0]
+        chained = files["has_link_chain"][links]
+        _check_neighbours(subject, catalog, links[chained], target[chained])
+        if family.noun == "file":
+            _check_first_links(subject, catalog, family)
+
+
+def _check_neighbours(subject: Subject, catalog: CatalogRecords, links: I64, target: I64) -> None:
+    """The next link of a link has it as its previous one, and belongs to the same inode."""
+    files = catalog.files
+    ids = files["file_id"][links].astype(np.int64)
+    forward = files["permissions.group_id"][links].astype(np.int64)
+    backward = files["permissions.owner_id"][links].astype(np.int64)
+    for field, own, other in (
+        ("permissions.group_id", forward, backward),
+        ("permissions.owner_id", backward, forward),
+    ):
+        place = find(ids, own)
+        leads = (place >= 0) & (target[place] == target) & (other[place] == ids)
+        # A neighbour that exists but does not lead back is reported itself, by its own field.
+        exists = (place >= 0) & (target[place] == target)
+        wrong = np.flatnonzero((own != 0) & ~leads & ~exists)
+        for case in subject.cases("link-chain-broken", wrong, "links"):
+            catalog.report(
+                "link-chain-broken", "error", int(files["row"][links[case]]), field,
+                "a link's neighbour in the chain is no link of the same inode",
+                expected="a link of the same inode", found=int(own[case]),
+            )  # fmt: skip
+
+
+def _check_first_links(subject: Subject, catalog: CatalogRecords, family: _Family) -> None:
+    files = catalog.files
+    place = find(files["row"], family.inode_rows)
+    first = files["reserved1"][place].astype(np.int64)
+    link_ids = files["file_id"][family.links].astype(np.int64)
+    at = find(link_ids, first)
+    mine = (at >= 0) & (np.append(family.target, -1)[at] == np.arange(len(place)))
+    wrong = np.flatnonzero(files["has_link_chain"][place] & (first != 0) & ~mine)
+    for case in subject.cases("link-chain-broken", wrong, "inodes"):
+        catalog.report(
+            "link-chain-broken", "error", int(family.inode_rows[case]), "reserved1",
+            "the first link of an inode is none of its links", expected="a link of the inode", found=int(first[case]),
+        )  # fmt: skip

@@ -1,0 +1,298 @@
+"""The structure check of HFS+: each planted fault is found at its byte, and sound volumes are clean."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from fixtures.faults_hfsplus import FAULTS
+from fixtures.hfsplus.scenarios import SCENARIOS
+from fixtures.hfsplus.writer import render
+from layoutscope.containers import open_image
+from layoutscope.hfsplus import btree, journal, reader, shape, tree, volume
+from layoutscope.hfsplus.check import CHECKS, check_volume
+from layoutscope.image import MemorySource
+from layoutscope.partition import find_volumes
+
+READING = {
+    "alternate header": (volume, "_compare"),
+    "free count": (reader, "check_free_count"),
+    "header node": (btree, "_read_header_node"),
+    "tree size": (btree, "_with_map"),
+    "map nodes": (btree, "_read_map"),
+    "shape": (tree, "check_shape"),
+    "node map": (tree, "_report_map"),
+    "unreached": (tree, "_report_unreached"),
+    "leaf links": (shape, "_check_links"),
+    "journal place": (journal, "_has_place"),
+    "journal header": (journal, "_read_header"),
+    "journal lists": (journal, "_report_invalid"),
+}
+"""Comparisons that are made while a volume is read, by the function that makes them."""
+
+FOUND = {
+    "file-count": ("file-count-differs", "volume-counts"),
+    "folder-count": ("file-count-differs", "volume-counts"),
+    "free-blocks": ("free-count-differs", "free count"),
+    "next-id": ("next-cnid-used", "volume-counts"),
+    "copy-lost": ("alternate-header-missing", "alternate header"),
+    "copy-size": ("alternate-header-differs", "alternate header"),
+    "copy-catalog": ("alternate-header-differs", "alternate header"),
+    "catalog-size": ("fork-size-differs", "special-sizes"),
+    "catalog-blocks": ("fork-size-differs", "special-sizes"),
+    "bitmap-too-small": ("allocation-file-short", "allocation-size"),
+    "used-block-free": ("block-claimed-free", "allocation"),
+    "free-block-used": ("block-unclaimed", "allocation"),
+    "header-block-free": ("block-claimed-free", "allocation"),
+    "journal-outside": ("journal-invalid", "journal place"),
+    "journal-size": ("journal-invalid", "journal place"),
+    "journal-magic": ("journal-invalid", "journal header"),
+    "journal-start": ("journal-invalid", "journal header"),
+    "journal-checksum": ("journal-invalid", "journal header"),
+    "transaction-checksum": ("journal-invalid", "journal lists"),
+    "transaction-count": ("journal-invalid", "journal lists"),
+    "leaf-records": ("tree-count-differs", "tree-headers"),
+    "free-nodes": ("tree-header-differs", "tree-headers"),
+    "total-nodes": ("tree-size-differs", "tree size"),
+    "tree-depth": ("tree-header-differs", "tree-headers"),
+    "root-outside": ("tree-unreachable", "shape"),
+    "first-leaf": ("tree-header-differs", "tree-headers"),
+    "last-leaf": ("tree-header-differs", "tree-headers"),
+    "node-size": ("tree-header-invalid", "header node"),
+    "node-size-zero": ("tree-header-invalid", "header node"),
+    "key-compare": ("tree-header-differs", "key-compare"),
+    "max-key-length": ("tree-header-differs", "key-lengths"),
+    "overflow-leaf-records": ("tree-count-differs", "tree-headers"),
+    "attributes-free-nodes": ("tree-header-differs", "tree-headers"),
+    "used-node-free": ("node-map-differs", "node map"),
+    "free-node-used": ("node-map-differs", "unreached"),
+    "header-kind": ("node-invalid", "header node"),
+    "leaf-kind-unknown": ("node-invalid", "descriptors"),
+    "leaf-kind-index": ("node-invalid", "descriptors"),
+    "leaf-height": ("node-invalid", "descriptors"),
+    "record-count": ("records-invalid", "record-offsets"),
+    "record-count-huge": ("records-invalid", "record-offsets"),
+    "offset-outside": ("records-invalid", "record-offsets"),
+    "offset-falls": ("records-invalid", "record-offsets"),
+    "offset-first": ("records-invalid", "record-offsets"),
+    "forward-link": ("leaf-chain-broken", "leaf links"),
+    "forward-loop": ("leaf-chain-broken", "leaf links"),
+    "forward-outside": ("leaf-chain-broken", "leaf links"),
+    "backward-link": ("leaf-chain-broken", "leaf links"),
+    "child-outside": ("pointer-invalid", "pointers"),
+    "child-twice": ("pointer-invalid", "pointers"),
+    "child-is-root": ("pointer-invalid", "pointers"),
+    "index-key": ("index-key-differs", "index-keys"),
+    "key-order": ("keys-unordered", "key-order"),
+    "key-too-long": ("records-invalid", "keys"),
+    "key-too-short": ("records-invalid", "keys"),
+    "map-node-kind": ("node-invalid", "map nodes"),
+    "map-node-chain": ("node-map-short", "map nodes"),
+    "record-type": ("records-invalid", "record-types"),
+    "record-type-folder": ("records-invalid", "record-types"),
+    "reserved-id": ("cnid-reserved", "ids"),
+    "duplicate-id": ("cnid-duplicate", "ids"),
+    "changed-id": ("thread-differs", "threads"),
+    "changed-folder-id": ("thread-differs", "threads"),
+    "thread-parent": ("thread-differs", "threads"),
+    "thread-type": ("thread-differs", "threads"),
+    "thread-name": ("thread-differs", "threads"),
+    "valence": ("valence-differs", "valence"),
+    "subfolder-count": ("folder-count-differs", "subfolders"),
+    "link-count": ("link-count-differs", "link-counts"),
+    "link-target": ("hard-link-broken", "link-targets"),
+    "link-chain": ("link-chain-broken", "link-chains"),
+    "first-link": ("link-chain-broken", "link-chains"),
+    "folder-link-target": ("hard-link-broken", "link-targets"),
+    "double-claim": ("block-claimed-twice", "double-claims"),
+    "extent-outside": ("extent-outside", "extents"),
+    "extent-huge": ("extent-outside", "extents"),
+    "fork-blocks": ("fork-size-differs", "fork-sizes"),
+    "fork-size": ("fork-size-differs", "fork-sizes"),
+    "overflow-start": ("extents-gap", "overflow-starts"),
+    "overflow-owner": ("extents-orphaned", "overflow-records"),
+    "overflow-fork": ("extents-invalid", "overflow-records"),
+    "overflow-count": ("extents-invalid", "overflow-records"),
+    "attribute-type": ("records-invalid", "record-types"),
+    "attribute-size": ("attribute-invalid", "attribute-values"),
+    "attribute-owner": ("attribute-orphaned", "attribute-owners"),
+    "attribute-name": ("records-invalid", "keys"),
+    "attribute-start": ("attribute-invalid", "attribute-values"),
+    "attribute-extent": ("extent-outside", "extents"),
+    "attribute-flag": ("attribute-flag-differs", "attribute-flags"),
+}
+"""What each planted fault is called, and which check finds it."""
+
+NAMES = [fault.name for fault in FAULTS]
+
+
+@cache
+def written(scenario):
+    canvas, expected = render(SCENARIOS[scenario])
+    return bytes(canvas.to_bytearray()), expected
+
+
+def damaged(name):
+    fault = FAULTS[NAMES.index(name)]
+    data, expected = written(fault.scenario)
+    image = bytearray(data)
+    at = fault.apply(image, expected)
+    return MemorySource(bytes(image)), at
+
+
+def found(findings):
+    return {(finding.code, finding.image_offset) for finding in findings}
+
+
+def test_every_fault_is_in_the_table():
+    """No fault is planted that the table does not name."""
+    assert sorted(NAMES) == sorted(FOUND)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fault_is_found_at_its_field(name):
+    """The finding has the address of the one field that was changed."""
+    source, at = damaged(name)
+    code, _ = FOUND[name]
+    assert (code, at) in found(check_volume(source))
+
+
+@pytest.mark.parametrize("name", NAMES[::7])
+def test_both_decoders_find_the_same(name):
+    """Findings do not depend on how structures are decoded."""
+    source, _ = damaged(name)
+    assert check_volume(source, decoder="grammar") == check_volume(source, decoder="bulk")
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if FOUND[name][1] in CHECKS])
+def test_fault_is_not_found_without_its_check(name):
+    """It is that check, and no other one, that names the fault."""
+    source, at = damaged(name)
+    code, check = FOUND[name]
+    assert (code, at) not in found(check_volume(source, without={check}))
+
+
+WITHOUT = {
+    "_has_place": lambda *_: True,
+    "_read_header": lambda *_: (None, False),
+    "_read_header_node": None,
+    "_with_map": None,
+    "_read_map": None,
+}
+"""What a comparison that also returns something is replaced with; None: its reports are dropped."""
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if FOUND[name][1] in READING])
+def test_fault_is_not_found_when_reading_does_not_compare(name, monkeypatch):
+    """The comparisons that are made while reading cannot be left out either."""
+    source, at = damaged(name)
+    code, check = FOUND[name]
+    module, function = READING[check]
+    replacement = WITHOUT.get(function, lambda *_: None)
+    if replacement is None:
+        replacement = silenced(getattr(module, function))
+    monkeypatch.setattr(module, function, replacement)
+    assert (code, at) not in found(check_volume(source))
+
+
+def silenced(function):
+    """Run a function whose findings and format errors about its own comparisons are dropped."""
+
+    def run(volume, *args):
+        before = len(volume.findings)
+        try:
+            return function(volume, *args)
+        except reader.FormatError as error:
+            raise type(error)("not looked at", structure="", image_offset=0) from error
+        finally:
+            del volume.findings[before:]
+
+    return run
+
+
+@pytest.mark.parametrize("check", sorted(CHECKS))
+def test_every_check_finds_a_planted_fault(check):
+    """There is no check without a fault that only it finds; the information has its own test."""
+    assert check in {name for _, name in FOUND.values()} or check in EXTRA
+
+
+EXTRA = ("unmounted", "index-links", "parents")
+"""Checks whose faults are planted below."""
+
+
+def test_volume_that_was_not_unmounted_is_told_as_information():
+    """No damage, as a mount would say nothing else; without the check nothing is said."""
+    source = MemorySource(written("dirty")[0])
+    at = 1024 + 4  # TN1150: the attributes follow signature and version
+    assert [(item.code, item.level, item.image_offset) for item in check_volume(source)] == [
+        ("not-unmounted", "info", at)
+    ]
+    assert check_volume(source, without={"unmounted"}) == []
+
+
+def test_index_node_with_a_wrong_neighbour():
+    """The root has no neighbours: a link from it is found at its first field."""
+    data, expected = written("victim")
+    root = expected.node("catalog", expected.trees["catalog"]["root_node"])
+    image = bytearray(data)
+    image[root.image_offset : root.image_offset + 4] = (1).to_bytes(4, "big")
+    source = MemorySource(bytes(image))
+    assert ("node-links-differ", root.image_offset) in found(check_volume(source))
+    assert ("node-links-differ", root.image_offset) not in found(check_volume(source, without={"index-links"}))
+
+
+def test_children_of_a_lost_folder_are_named():
+    """A folder with another CNID leaves its 25 files without a parent, each at its key."""
+    source, _ = damaged("changed-folder-id")
+    lost = [item for item in check_volume(source) if item.code == "parent-missing"]
+    assert len(lost) == 25
+    assert not [item for item in check_volume(source, without={"parents"}) if item.code == "parent-missing"]
+
+
+REMARKABLE = {"journal-external": {"journal-external"}}
+"""Scenarios that are sound, but of which something could not be read."""
+
+
+@pytest.mark.parametrize("name", sorted(SCENARIOS))
+def test_sound_volume_is_clean(name):
+    """Nothing that the writers make contradicts itself."""
+    data, expected = written(name)
+    worse = {item.code for item in check_volume(MemorySource(data), image_offset=expected.volume_offset)
+             if item.level != "info"}  # fmt: skip
+    assert worse == REMARKABLE.get(name, set())
+
+
+REAL = [
+    *(f"driver/{name}" for name in (
+        "hfsplus-4k.img", "hfsplus-b512-n4096.img", "hfsplus-empty-plain.img", "hfsplus-frag.img",
+        "hfsplus-journaled-pop.img", "hfsx-cs.img", "apm-hfsplus.img", "gpt-both.img",
+    )),
+    *(f"apple/{name}.raw" for name in (
+        "hfsinspect_hfsj", "hfsinspect_MBR", "slate_20121008", "plaso_spotlight10.13", "goapfsv2_hfs-basic",
+        "hdimac_hfsx_j",
+    )),
+    "aged/hfsplus-20000-c00.img",
+    "aged/hfsplus-20000-c20.img",
+    pytest.param("aged/hfsplus-200000-c20.img", marks=pytest.mark.slow),
+]  # fmt: skip
+
+
+def check_image(path):
+    with open_image(path) as source:
+        volumes = [item for item in find_volumes(source).readable if item.kind == "hfsplus"]
+        assert volumes
+        return [item for volume in volumes for item in check_volume(source, image_offset=volume.image_offset)]
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_volume_is_clean(name, reference_image):
+    """What fsck_hfs calls clean, and what macOS wrote, has neither errors nor warnings."""
+    assert [item for item in check_image(reference_image(name)) if item.level != "info"] == []
+
+
+def test_hybrid_image_counts_one_block_too_few(reference_image):
+    """The disc's writer marks a block as used that belongs to nothing, as fsck_hfs says of its free count."""
+    worse = [item for item in check_image(reference_image("driver/hybrid-hfsplus.iso")) if item.level != "info"]
+    assert [item.code for item in worse] == ["block-unclaimed"]
+    assert "block 81," in worse[0].message

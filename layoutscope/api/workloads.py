@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, Final, TypedDict, cast
+
+import numpy as np
+import polars as pl
 
 from layoutscope.api.paths import resolve
 from layoutscope.errors import UsageError
 from layoutscope.walk.host import HOSTS, HostProfile, host_profile
 from layoutscope.walk.hosttime import HostTime, host_time
 from layoutscope.walk.orders import ORDERS, trace
+from layoutscope.walk.records import random_records
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from layoutscope.tables import VolumeLayout
     from layoutscope.walk.orders import Order
     from layoutscope.walk.trace import AccessTrace
+
+
+RECORD_BYTES: Final = 4096
 
 
 class Workload(TypedDict, total=False):
@@ -36,6 +45,14 @@ class Workload(TypedDict, total=False):
         What ``paths`` looks up.
     file : str
         Path of the file that ``read`` reads.
+    records : int
+        How many random records of it are read; the whole file from its beginning without it.
+    record_bytes : int
+        Their length, 4096 without it.
+    seed : int
+        Draws the records.
+    offsets : sequence of int
+        Where records start in the file, in bytes and in order, in place of random ones.
     cache_bytes : int
         The host's memory for metadata; unlimited without it.
     threads : int
@@ -52,6 +69,10 @@ class Workload(TypedDict, total=False):
     stat: bool
     paths: Sequence[str] | None
     file: str | None
+    records: int | None
+    record_bytes: int
+    seed: int
+    offsets: Sequence[int] | None
     cache_bytes: int | None
     threads: int
     warm: bool
@@ -107,6 +128,7 @@ def walk(layout: VolumeLayout, workload: Workload, host: HostProfile | None = No
     """
     chosen = host_of(workload) if host is None else host
     start, file = workload.get("start"), workload.get("file")
+    file_id = None if file is None else _needed(layout, file)
     reads = trace(
         layout,
         order=cast("Order", workload.get("order", "fts")),
@@ -114,7 +136,9 @@ def walk(layout: VolumeLayout, workload: Workload, host: HostProfile | None = No
         start_directory_id=None if start is None else _needed(layout, start),
         stat=workload.get("stat", True),
         paths=workload.get("paths"),
-        file_id=None if file is None else _needed(layout, file),
+        file_id=file_id,
+        records=None if file_id is None else _records(layout, file_id, workload),
+        record_bytes=_record_bytes(workload),
         warm=workload.get("warm", False),
         passes=workload.get("passes", 1),
     )
@@ -127,6 +151,23 @@ def processor_time(layout: VolumeLayout, reads: AccessTrace, workload: Workload)
     host, filesystem = host_of(workload), layout.facts.filesystem
     wall = host_time(1e6, host, filesystem).wall_s
     return host_time(float(reads.think_us.sum()) / wall, host, filesystem)
+
+
+def _record_bytes(workload: Workload) -> int:
+    return workload.get("record_bytes") or RECORD_BYTES
+
+
+def _records(layout: VolumeLayout, file_id: int, workload: Workload) -> NDArray[np.int64] | None:
+    """Offsets of the records that are read; None for the whole file."""
+    offsets, count = workload.get("offsets"), workload.get("records")
+    if offsets is not None:
+        return np.array(offsets, np.int64)
+    if not count:
+        return None
+    size = layout.entries.filter(pl.col("file_id") == file_id)["size_bytes"][0] or 0
+    if size < _record_bytes(workload):
+        raise UsageError(f"the file has {size:,} bytes, which is less than a record of {_record_bytes(workload):,}")
+    return random_records(size, count, _record_bytes(workload), workload.get("seed", 1))
 
 
 def _needed(layout: VolumeLayout, path: str) -> int:

@@ -14,6 +14,7 @@ from layoutscope.errors import ImageError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from layoutscope.api.options import ReadOptions
 
@@ -27,41 +28,64 @@ Host = Annotated[str, typer.Option(metavar="linux|macos", help="Whose drivers an
 Order = Annotated[str, typer.Option(metavar="NAME", help="The workload, such as fts, names, catalog or copy.")]
 
 
-def _option(kind: Any, flag: str, text: str, metavar: str | None = None) -> Any:
-    return Annotated[kind, typer.Option(flag, metavar=metavar, help=text)]
+def option(kind: Any, flag: str, text: str, metavar: str | None = None, **limits: Any) -> Any:
+    """Declare an option of a shared table."""
+    return Annotated[kind, typer.Option(flag, metavar=metavar, help=text, **limits)]
 
 
 READING: Final[dict[str, tuple[Any, Any]]] = {
-    "partition": (_option(int | None, "--partition", "Only the volumes of this partition.", "N"), None),
-    "volume": (_option(str | None, "--volume", "Only the volume of this name or number.", "NAME"), None),
-    "volume_at": (_option(str | None, "--volume-at", "Only what starts at this byte of the image.", "BYTES"), None),
-    "xid": (_option(int | None, "--xid", "APFS: the state of this transaction.", "N"), None),
-    "snapshot": (_option(str | None, "--snapshot", "APFS: the snapshot of this name.", "NAME"), None),
-    "second": (_option(Path | None, "--second", "APFS: the other image of a Fusion set.", "IMAGE"), None),
-    "password": (_option(str | None, "--password", "APFS: password or recovery key.", "TEXT"), None),
-    "password_file": (_option(Path | None, "--password-file", "APFS: a file with the password.", "FILE"), None),
-    "no_journal": (_option(bool, "--no-journal", "HFS+: the bytes as they lie, journal not replayed."), False),
-    "no_names": (_option(bool, "--no-names", "Leave names out."), False),
-    "map_file": (_option(Path | None, "--map-file", "ddrescue's map: bad areas are unread, not zero.", "FILE"), None),
-    "cache_dir": (_option(Path | None, "--cache-dir", "Keep decompressed images here.", "DIR"), None),
+    "partition": (option(int | None, "--partition", "Only the volumes of this partition.", "N"), None),
+    "volume": (option(str | None, "--volume", "Only the volume of this name or number.", "NAME"), None),
+    "volume_at": (option(str | None, "--volume-at", "Only what starts at this byte of the image.", "BYTES"), None),
+    "xid": (option(int | None, "--xid", "APFS: the state of this transaction.", "N"), None),
+    "snapshot": (option(str | None, "--snapshot", "APFS: the snapshot of this name.", "NAME"), None),
+    "second": (option(Path | None, "--second", "APFS: the other image of a Fusion set.", "IMAGE"), None),
+    "password": (option(str | None, "--password", "APFS: password or recovery key.", "TEXT"), None),
+    "password_file": (option(Path | None, "--password-file", "APFS: a file with the password.", "FILE"), None),
+    "no_journal": (option(bool, "--no-journal", "HFS+: the bytes as they lie, journal not replayed."), False),
+    "no_names": (option(bool, "--no-names", "Leave names out."), False),
+    "map_file": (option(Path | None, "--map-file", "ddrescue's map: bad areas are unread, not zero.", "FILE"), None),
+    "cache_dir": (option(Path | None, "--cache-dir", "Keep decompressed images here.", "DIR"), None),
 }
 """Options of reading: their types and defaults."""
 
 
 def reads_image(command: Callable[..., int | None]) -> Callable[..., int | None]:
     """Add the options of reading to a command, which gets them together as ``options``."""
+    return add_options(command, READING, "options", reading)
+
+
+def add_options(
+    command: Callable[..., int | None],
+    table: dict[str, tuple[Any, Any]],
+    target: str,
+    gather: Callable[[dict[str, Any]], AbstractContextManager[Any]],
+) -> Callable[..., int | None]:
+    """Add options to a command, which gets them together as one argument.
+
+    Parameters
+    ----------
+    command : callable
+        Takes `target` as a keyword.
+    table : dict
+        Type and default of each option.
+    target : str
+        The argument that takes them.
+    gather : callable
+        Makes a context manager of them, whose value the command gets.
+    """
     own = inspect.signature(command, eval_str=True)
-    kept = [item for item in own.parameters.values() if item.name != "options"]
+    kept = [item for item in own.parameters.values() if item.name != target]
     added = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for name, (kind, default) in READING.items()
+        for name, (kind, default) in table.items()
     ]
 
     @functools.wraps(command)
     def run(**given: Any) -> int | None:
-        shared = {name: given.pop(name) for name in READING}
-        with reading(shared) as options:
-            return command(**given, options=options)
+        shared = {name: given.pop(name) for name in table}
+        with gather(shared) as value:
+            return command(**given, **{target: value})
 
     run.__signature__ = own.replace(parameters=[*kept, *added])  # type: ignore[attr-defined]
     run.__annotations__ = {item.name: item.annotation for item in (*kept, *added)}

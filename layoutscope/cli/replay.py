@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from layoutscope.api.options import ReadOptions
-from layoutscope.cli import workloads
-from layoutscope.cli.options import AsJson, Drives, Host, byte_count, reads_image
+from layoutscope.api.workloads import Workload
+from layoutscope.cli.options import AsJson, Drives, byte_count, reads_image
+from layoutscope.cli.workloads import does_work_with_any_memory
 
 Trace = Annotated[Path, typer.Argument(metavar="TRACE", help="CSV, fio iolog, blkparse or fs_usage text, or pairs.")]
 Against = Annotated[Path | None, typer.Option(metavar="IMAGE", help="The image that was read: scores the prediction.")]
@@ -22,17 +23,15 @@ Form = Annotated[str, typer.Option("--format", metavar="NAME", help="csv, fio, b
 
 
 @reads_image
+@does_work_with_any_memory
 def replay(
     trace: Trace,
     *,
     options: ReadOptions,
+    work: Workload,
     drive: Drives = None,
     against: Against = None,
     form: Form = "",
-    order: workloads.Order = "fts",
-    host: Host = "linux",
-    start: workloads.Start = None,
-    no_stat: workloads.NoStat = False,
     starts_at: Annotated[str, typer.Option(metavar="BYTES", help="Where the traced disk lies on the drive.")] = "0",
     cache: Cache = "own",
     think_us: Think = None,
@@ -48,7 +47,7 @@ def replay(
         trace,
         drives=drive,
         against=against,
-        workload={"order": order, "host": host, "start": start, "stat": not no_stat},
+        workload=work,
         form=form,
         start_offset_bytes=byte_count(starts_at) or 0,
         cache=cache,

@@ -2,38 +2,68 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, Final
 
-import typer
-
+from layoutscope.cli.options import add_options, byte_count, option
 from layoutscope.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from layoutscope.api.workloads import Workload
 
-Order = Annotated[
-    str, typer.Option(metavar="NAME", help="fts, readdir-stat, bulk, names, catalog, searchfs, paths, copy or read.")
-]
-Start = Annotated[str | None, typer.Option("--from", metavar="PATH", help="Directory to start at.")]
-NoStat = Annotated[bool, typer.Option("--no-stat", help="fts with FTS_NOSTAT: only directories are stat'ed.")]
-Paths = Annotated[Path | None, typer.Option(metavar="FILE", help="For paths: a list of paths, one a line.")]
-File = Annotated[str | None, typer.Option("--file", metavar="PATH", help="For read: the file.")]
-Cache = Annotated[str | None, typer.Option(metavar="SIZE", help="Host's memory for metadata; unlimited by default.")]
-Threads = Annotated[int, typer.Option(metavar="N", min=1, help="Threads that share the host's work.")]
-Warm = Annotated[bool, typer.Option("--warm", help="With the metadata of a first pass in the cache.")]
-Passes = Annotated[int, typer.Option(metavar="N", min=1, help="How often it is done.")]
+ORDER_HELP: Final = "fts, readdir-stat, bulk, names, catalog, searchfs, paths, copy or read."
+
+WORKLOAD: Final[dict[str, tuple[Any, Any]]] = {
+    "order": (option(str, "--order", ORDER_HELP, "NAME"), "fts"),
+    "host": (option(str, "--host", "Whose drivers and libraries do it.", "linux|macos"), "linux"),
+    "start": (option(str | None, "--from", "Directory to start at.", "PATH"), None),
+    "no_stat": (option(bool, "--no-stat", "fts with FTS_NOSTAT: only directories are stat'ed."), False),
+    "paths": (option(Path | None, "--list", "For paths: a list of paths, one a line.", "FILE"), None),
+    "file": (option(str | None, "--file", "For read: the file.", "PATH"), None),
+    "records": (option(int | None, "--records", "For read: so many random records.", "N", min=1), None),
+    "record_size": (option(str, "--record-size", "For read: length of a record.", "BYTES"), "4096"),
+    "seed": (option(int, "--seed", "For read: draws the records.", "S"), 1),
+    "offsets": (
+        option(Path | None, "--offsets", "For read: offsets of records, the last number a line.", "FILE"),
+        None,
+    ),
+    "threads": (option(int, "--threads", "Threads that share the host's work.", "N", min=1), 1),
+    "warm": (option(bool, "--warm", "With the metadata of a first pass in the cache."), False),
+    "passes": (option(int, "--passes", "How often it is done.", "N", min=1), 1),
+}
+"""Options of workloads: their types and defaults."""
+
+MEMORY: Final = {"cache": (option(str | None, "--cache", "Host's memory for metadata; unlimited else.", "SIZE"), None)}
+"""Left out where ``--cache`` says something of a drive."""
 
 
-def workload(given: dict[str, Any]) -> Workload:
+def does_work(command: Callable[..., int | None]) -> Callable[..., int | None]:
+    """Add the options of a workload to a command, which gets it as ``work``."""
+    return add_options(command, {**WORKLOAD, **MEMORY}, "work", workload)
+
+
+def does_work_with_any_memory(command: Callable[..., int | None]) -> Callable[..., int | None]:
+    """Add the options of a workload except ``--cache`` to a command, which gets it as ``work``."""
+    return add_options(command, WORKLOAD, "work", workload)
+
+
+@contextmanager
+def workload(given: dict[str, Any]) -> Iterator[Workload]:
     """Put together a workload from the options of a command."""
-    from layoutscope.cli.options import byte_count
-
-    paths = given.pop("paths")
-    cache = byte_count(given.pop("cache"))
-    lines = None if paths is None else read_lines(paths)
-    chosen: Workload = {**given, "stat": not given["no_stat"], "paths": lines, "cache_bytes": cache}  # type: ignore[typeddict-item]
-    return chosen
+    paths, offsets = given.pop("paths"), given.pop("offsets")
+    chosen: Workload = {
+        **given,  # type: ignore[typeddict-item]
+        "stat": not given.pop("no_stat"),
+        "paths": None if paths is None else read_lines(paths),
+        "record_bytes": byte_count(given.pop("record_size")) or 0,
+        "offsets": None if offsets is None else read_offsets(offsets),
+        "cache_bytes": byte_count(given.pop("cache", None)),
+    }
+    yield chosen
 
 
 def read_lines(path: Path) -> list[str]:
@@ -45,6 +75,22 @@ def read_lines(path: Path) -> list[str]:
         If the file cannot be read.
     """
     try:
-        return [line for line in path.read_text("utf-8", "surrogateescape").splitlines() if line]
+        return [line for line in path.read_text("utf-8", "surrogateescape").split("\n") if line]
     except OSError as error:
         raise UsageError(f"{path}: cannot be read as a list of paths") from error
+
+
+def read_offsets(path: Path) -> list[int]:
+    """Read offsets of records in bytes: the last number of each line, so that a count may stand before it.
+
+    Raises
+    ------
+    UsageError
+        If the file cannot be read, or a line does not end with a number.
+    """
+    lines = [line.strip() for line in read_lines(path)]
+    found = [re.search(r"(?:^|[\s,;])(\d{1,18})$", line) for line in lines]
+    for number, match in enumerate(found, 1):
+        if match is None:
+            raise UsageError(f"{path}: line {number} does not end with an offset")
+    return [int(match[1]) for match in found if match]

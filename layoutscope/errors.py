@@ -52,9 +52,7 @@ class FormatError(LayoutscopeError):
         What the format asks for, and what is there.
     """
 
-    def __init__(
-        self, message: str, *, structure: str, image_offset: int, expected: str = "", found: str = ""
-    ) -> None:
+    def __init__(self, message: str, *, structure: str, image_offset: int, expected: str = "", found: str = "") -> None:
         detail = f" (expected {expected}, found {found})" if expected else ""
         super().__init__(f"{structure} at byte {image_offset:,}: {message}{detail}")
         self.reason = message

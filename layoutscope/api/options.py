@@ -1,4 +1,4 @@
-"""How an image is read, in words that all verbs share. Cheap to import: the command line needs it at its start."""
+"""How an image is read and what is done on it, in words that all verbs share; cheap to import."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 
 class ReadOptions(TypedDict, total=False):
@@ -55,3 +55,54 @@ class ReadOptions(TypedDict, total=False):
     snapshot: str | None
     password: str | None
     progress: Callable[[int, int], None] | None
+
+
+class Workload(TypedDict, total=False):
+    """What is done on a volume; every verb that walks takes these.
+
+    Attributes
+    ----------
+    order : str
+        One of :data:`layoutscope.walk.ORDERS`; ``fts`` by default.
+    host : {'linux', 'macos'}
+        Whose drivers and libraries do it.
+    start : str
+        Path of the directory to start at.
+    stat : bool
+        False for ``fts`` that stats directories alone.
+    paths : sequence of str
+        What ``paths`` looks up.
+    file : str
+        Path of the file that ``read`` reads.
+    records : int
+        How many random records of it are read; the whole file from its beginning without it.
+    record_bytes : int
+        Their length, 4096 without it.
+    seed : int
+        Draws the records.
+    offsets : sequence of int
+        Where records start in the file, in bytes and in order, in place of random ones.
+    cache_bytes : int
+        The host's memory for metadata; unlimited without it.
+    threads : int
+        Threads that share the host's work.
+    warm : bool
+        Whether a first, uncounted pass has filled the cache.
+    passes : int
+        How often it is done.
+    """
+
+    order: str
+    host: str
+    start: str | None
+    stat: bool
+    paths: Sequence[str] | None
+    file: str | None
+    records: int | None
+    record_bytes: int
+    seed: int
+    offsets: Sequence[int] | None
+    cache_bytes: int | None
+    threads: int
+    warm: bool
+    passes: int

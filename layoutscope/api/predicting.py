@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from layoutscope.api.ncdu import ncdu_text
+from layoutscope.api.options import Workload
 from layoutscope.api.outputs import output
 from layoutscope.api.owners import volume_name
 from layoutscope.api.paths import paths_of
 from layoutscope.api.reading import opened
-from layoutscope.api.workloads import Workload, checked, host_of, processor_time, walk
+from layoutscope.api.workloads import checked, host_of, processor_time, walk
 from layoutscope.drive import load_profile, service
 from layoutscope.errors import UsageError
 from layoutscope.metrics import measure_trace

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from layoutscope.api.predicting import DEFAULT_DRIVES, prediction
 from layoutscope.api.reading import opened
 from layoutscope.api.tracing import only_volume
-from layoutscope.api.workloads import Workload, checked, walk
+from layoutscope.api.workloads import checked, walk
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.replay import read_trace
 from layoutscope.report.replay import ReplayResult
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Unpack
 
-    from layoutscope.api.options import ReadOptions
+    from layoutscope.api.options import ReadOptions, Workload
     from layoutscope.report.result import Prediction
     from layoutscope.walk.trace import AccessTrace
 

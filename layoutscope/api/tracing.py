@@ -7,7 +7,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from layoutscope.api.outputs import output
 from layoutscope.api.reading import opened
-from layoutscope.api.workloads import Workload, checked, walk
+from layoutscope.api.workloads import checked, walk
 from layoutscope.drive.export import blkparse_lines, csv_text, fio_lines
 from layoutscope.errors import UsageError
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Unpack
 
-    from layoutscope.api.options import ReadOptions
+    from layoutscope.api.options import ReadOptions, Workload
     from layoutscope.tables import VolumeLayout
     from layoutscope.walk.trace import AccessTrace
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypedDict, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 import polars as pl
@@ -16,67 +16,15 @@ from layoutscope.walk.orders import ORDERS, trace
 from layoutscope.walk.records import random_records
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
+    from layoutscope.api.options import Workload
     from layoutscope.tables import VolumeLayout
     from layoutscope.walk.orders import Order
     from layoutscope.walk.trace import AccessTrace
 
 
 RECORD_BYTES: Final = 4096
-
-
-class Workload(TypedDict, total=False):
-    """What is done on a volume; every verb that walks takes these.
-
-    Attributes
-    ----------
-    order : str
-        One of :data:`layoutscope.walk.ORDERS`; ``fts`` by default.
-    host : {'linux', 'macos'}
-        Whose drivers and libraries do it.
-    start : str
-        Path of the directory to start at.
-    stat : bool
-        False for ``fts`` that stats directories alone.
-    paths : sequence of str
-        What ``paths`` looks up.
-    file : str
-        Path of the file that ``read`` reads.
-    records : int
-        How many random records of it are read; the whole file from its beginning without it.
-    record_bytes : int
-        Their length, 4096 without it.
-    seed : int
-        Draws the records.
-    offsets : sequence of int
-        Where records start in the file, in bytes and in order, in place of random ones.
-    cache_bytes : int
-        The host's memory for metadata; unlimited without it.
-    threads : int
-        Threads that share the host's work.
-    warm : bool
-        Whether a first, uncounted pass has filled the cache.
-    passes : int
-        How often it is done.
-    """
-
-    order: str
-    host: str
-    start: str | None
-    stat: bool
-    paths: Sequence[str] | None
-    file: str | None
-    records: int | None
-    record_bytes: int
-    seed: int
-    offsets: Sequence[int] | None
-    cache_bytes: int | None
-    threads: int
-    warm: bool
-    passes: int
 
 
 def checked(workload: Workload) -> Workload:

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.api.options import ReadOptions
-from layoutscope.api.workloads import Workload
+from layoutscope.api.options import ReadOptions, Workload
 from layoutscope.cli.options import AsJson, Drives, Force, Image, byte_count, reads_image
 from layoutscope.cli.workloads import does_work
 

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.api.options import ReadOptions
-from layoutscope.api.workloads import Workload
+from layoutscope.api.options import ReadOptions, Workload
 from layoutscope.cli.export import Output
 from layoutscope.cli.options import Force, Image, reads_image
 from layoutscope.cli.workloads import does_work

@@ -409,6 +409,10 @@ types:
       kind:
         -orig-id: PEXT_KIND_SHIFT
         value: 'len_and_kind >> 60'
+      has_owner:
+        -orig-id: 'OWNING_OBJ_ID_INVALID, OWNING_OBJ_ID_UNKNOWN'
+        value: '(owning_obj_id >> 1) != 0x7fffffffffffffff'
+        doc: The two highest numbers mean that no owner is named.
   file_extent_key:
     -orig-id: j_file_extent_key_t
     doc: 'Extent''s key; its object is the data stream.'

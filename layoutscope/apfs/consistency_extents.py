@@ -35,10 +35,11 @@ def check_extents(blocks: Blocks, parts: VolumeParts) -> None:
     if len(extents["obj_id"]):
         check_shape(blocks, extents, report)
     physical = parts.extentref.records.get("extent")
-    if "refcnt" in physical and not parts.snapshots:
+    if "refcnt" in physical and parts.view == "live":
         own = Report(blocks, parts.extentref.nodes, parts.findings)
-        check_references(blocks, extents, physical, own)
         check_owners(parts, physical, own)
+        if not parts.snapshots:
+            check_references(blocks, extents, physical, own)
     check_snapshots(blocks, parts)
 
 
@@ -78,7 +79,7 @@ def check_references(blocks: Blocks, extents: Columns, physical: Columns, report
     real = extents["paddr"] != 0 if "paddr" in extents else np.empty(0, bool)
     first = extents["paddr"][real].astype(np.int64) if len(real) else np.empty(0, np.int64)
     length = -(-extents["length_bytes"][real].astype(np.int64) // blocks.block_size) if len(real) else first
-    used = _covered(first, length, start + count) - _covered(first, length, start)
+    used = _uses(first, length, start, start + count)
     wrong = used != physical["refcnt"].astype(np.int64) * count
     message = "it counts other references than extents refer to it"
     report.cases(
@@ -90,17 +91,21 @@ def check_owners(parts: VolumeParts, physical: Columns, report: Report) -> None:
     """Each run of blocks names a data stream that exists, or says that it knows none."""
     known = match(streams(parts.fs.records).stream_id, physical["owning_obj_id"])[1] | ~physical["has_owner"]
     # The owner of blocks that clones share may be gone; the others have them still.
-    lost = ~known & (physical["refcnt"] <= 1)
+    is_new = physical["kind"] == int(grammar.ApfsFsrecords.PhysExtKind.new)
+    lost = ~known & (physical["refcnt"] == 1) & is_new
     report.cases(lost, physical, "reference-differs", "extent at block", "its owner does not exist")
 
 
-def _covered(first: NDArray[np.int64], length: NDArray[np.int64], limit: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many blocks of extents, counted as often as they are used, lie before each limit."""
-    total = np.zeros(len(limit), np.int64)
+def _uses(
+    first: NDArray[np.int64], length: NDArray[np.int64], start: NDArray[np.int64], stop: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """How many blocks of extents, counted as often as they are used, lie between each start and stop."""
+    total = np.zeros(len(start), np.int64)
     for edges, sign in ((np.sort(first), 1), (np.sort(first + length), -1)):
         sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(edges)])
-        before = np.searchsorted(edges, limit)
-        total += sign * (before * limit - sums[before])
+        for limit, side in ((stop, sign), (start, -sign)):
+            before = np.searchsorted(edges, limit)
+            total += side * (before * limit - sums[before])
     return total
 
 

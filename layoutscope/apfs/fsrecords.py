@@ -62,7 +62,7 @@ SHAPES: Final[dict[str, Shape]] = {
         ("fixed.extentref_tree_oid", "fixed.sblock_oid", "fixed.create_time", "fixed.inum", "fixed.flags"),
         val_tail="fixed.name_len",
     ),
-    "extent": Shape("j_key", "phys_ext_val", ("num_blocks", "kind", "owning_obj_id", "refcnt")),
+    "extent": Shape("j_key", "phys_ext_val", ("num_blocks", "kind", "owning_obj_id", "has_owner", "refcnt")),
     "inode": Shape("j_key", "inode_val_fixed", INODE_FIELDS, has_xfields=True),
     "xattr": Shape(
         "xattr_key",

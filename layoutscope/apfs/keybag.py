@@ -8,7 +8,6 @@ volume's UUID and holds one wrapped key for each user and each recovery key.
 from __future__ import annotations
 
 import hashlib
-import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -241,23 +240,3 @@ def _volume_key(record: WrappedKey, key: bytes) -> bytes:
     if not record.is_aes128:
         return key
     return key[:AES128_BYTES] + hashlib.sha256(key[:AES128_BYTES] + record.uuid).digest()[:AES128_BYTES]
-
-
-def users(container: Container, volume_uuid: bytes) -> list[str]:
-    """List who can unlock a volume, by UUID."""
-    run = volume_keybag_run(container_keybag(container), volume_uuid)
-    if run is None:
-        return []
-    tag = int(grammar.ApfsKeybag.KeybagTag.volume_unlock_records)
-    entries = read_keybag(container, *run, volume_uuid, "volume key bag")
-    return [str(uuid.UUID(bytes=entry.uuid)).upper() for entry in entries if entry.tag == tag]
-
-
-def hint(container: Container, volume_uuid: bytes) -> str:
-    """Return the hint that the owner left for the password, empty if there is none."""
-    run = volume_keybag_run(container_keybag(container), volume_uuid)
-    if run is None:
-        return ""
-    tag = int(grammar.ApfsKeybag.KeybagTag.volume_passphrase_hint)
-    entries = read_keybag(container, *run, volume_uuid, "volume key bag")
-    return next((entry.data.decode(errors="replace") for entry in entries if entry.tag == tag), "")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from layoutscope.apfs.decoding import Decoder
     from layoutscope.apfs.omap import OmapView
 
-BATCH_NODES: Final = 4096
+BATCH_NODES: Final = 1024
 MAX_LEVELS: Final = 16
 INFO_FIELDS: Final = (
     "fixed.node_size",

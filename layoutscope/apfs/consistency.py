@@ -166,22 +166,31 @@ def check_links(parts: VolumeParts, report: Report) -> None:
     message = "it counts other entries than it has"
     sides = (entries, counts)
     report.cases(wrong, inodes, "count-differs", "directory", message, level=level, field=field, sides=sides)
-    links = _times_named(inodes["obj_id"], drecs["file_id"])
-    wrong = ~is_directory & (links != inodes["num_children_or_links"]) & ~_is_deleted(inodes)
+    spot, found = match(inodes["obj_id"], drecs["file_id"])
+    links = np.bincount(spot[found], minlength=len(counts))
+    wrong = ~is_directory & (links != counts) & ~_is_deleted(inodes)
     message, sides = "it counts other links than lead to it", (links, counts)
     report.cases(wrong, inodes, "count-differs", "inode", message, field=field, sides=sides)
-    pairs = _pairs(inodes["obj_id"], drecs["file_id"], drecs["obj_id"])
-    pairs = pairs[pairs >= 0]
-    wrong = ~np.isin(_pairs(inodes["obj_id"], inodes["obj_id"], inodes["parent_id"]), pairs)
-    wrong &= ~_is_deleted(inodes)
+    wrong = ~_is_listed(spot[found], drecs["obj_id"][found], inodes["parent_id"]) & ~_is_deleted(inodes)
     wrong &= inodes["parent_id"] != int(grammar.ApfsFsrecords.InodeNumber.root_dir_parent)
     message, field = "the directory that it names does not list it", "val.inode_val_fixed.parent_id"
     report.cases(wrong, inodes, "record-differs", "inode", message, field=field, sides=(None, inodes["parent_id"]))
-    spot, found = match(inodes["obj_id"], drecs["file_id"])
     wrong = found & (drecs["entry_type"] != inodes["format"][spot] >> ENTRY_TYPE_SHIFT)
     message, field = "entry and inode are of different kinds", "val.drec_val_fixed.flags"
     report.cases(wrong, drecs, "record-differs", "entry of directory", message, field=field)
-    _check_siblings(parts, report, inodes, pairs)
+    _check_siblings(parts, report, inodes, drecs)
+
+
+def _is_listed(
+    place: NDArray[np.int64], parent: NDArray[np.uint64], parents: NDArray[np.uint64]
+) -> NDArray[np.bool_]:
+    """Which inodes are named by an entry of the directory that they call their parent.
+
+    `place` and `parent` are the inode and the directory of each entry, `parents` what each inode says.
+    """
+    listed = np.zeros(len(parents), bool)
+    listed[place[parent == parents[place]]] = True
+    return listed
 
 
 def _times_named(numbers: NDArray[np.uint64], names: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -197,12 +206,13 @@ def _pairs(numbers: NDArray[np.uint64], first: NDArray[Any], second: NDArray[Any
     return np.where(has_one & has_two, one * len(numbers) + two, -1)
 
 
-def _check_siblings(parts: VolumeParts, report: Report, inodes: Columns, pairs: NDArray[np.int64]) -> None:
+def _check_siblings(parts: VolumeParts, report: Report, inodes: Columns, drecs: Columns) -> None:
     """Each hard link has a record at its inode and one by its own number, which agree."""
     records = parts.fs.records
     links, maps = records.get("sibling_link"), records.get("sibling_map")
     if "parent_id" in links:
-        wrong = ~np.isin(_pairs(inodes["obj_id"], links["obj_id"], links["parent_id"]), pairs)
+        pairs = _pairs(inodes["obj_id"], drecs["file_id"], drecs["obj_id"])
+        wrong = ~np.isin(_pairs(inodes["obj_id"], links["obj_id"], links["parent_id"]), pairs[pairs >= 0])
         message, field = "its directory does not list it", "val.sibling_val.fixed.parent_id"
         report.cases(wrong, links, "record-differs", "hard link of inode", message, field=field)
     if "file_id" not in maps or "sibling_id" not in links:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 KINDS = ("file", "directory", "symlink", "fifo", "socket", "char-device", "block-device", "whiteout", "unknown")
 MAX_LISTED = 100
+MAX_SPARSENESS = 8
 SYMLINK_NAME = b"com.apple.fs.symlink"
 
 
@@ -32,8 +33,26 @@ def match(sorted_keys: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> tuple[
     """Find keys in ascending ones: position of the first match, and whether there is one."""
     if not len(sorted_keys):
         return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), bool)
+    base, span = int(sorted_keys.min()), int(sorted_keys.max()) - int(sorted_keys.min())
+    if span < MAX_SPARSENESS * len(sorted_keys) and wanted.dtype == sorted_keys.dtype:
+        return _match_dense(sorted_keys, wanted, base, span)
     spot = np.minimum(np.searchsorted(sorted_keys, wanted), len(sorted_keys) - 1)
     return spot, sorted_keys[spot] == wanted
+
+
+def _match_dense(
+    sorted_keys: NDArray[np.uint64], wanted: NDArray[np.uint64], base: int, span: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Find keys through a table of all numbers between the least and the greatest: numbers of files hardly have gaps."""
+    table = np.full(span + 2, -1, np.int32)
+    is_first = np.ones(len(sorted_keys), bool)
+    is_first[1:] = sorted_keys[1:] != sorted_keys[:-1]
+    firsts = np.flatnonzero(is_first)
+    table[(sorted_keys[firsts] - np.uint64(base)).astype(np.int64)] = firsts
+    # What lies below the least wraps around to the greatest, so that one comparison tells both.
+    place = np.minimum(wanted - np.uint64(base), np.uint64(span + 1)).astype(np.int64)
+    spot = table[place].astype(np.int64)
+    return np.maximum(spot, 0), spot >= 0
 
 
 def entries_table(

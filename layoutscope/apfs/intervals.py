@@ -20,15 +20,20 @@ def runs_of(start: NDArray[Any], length: NDArray[Any]) -> NDArray[np.int64]:
     >>> runs_of(np.array([5, 0, 6]), np.array([2, 3, 4])).tolist()
     [[0, 3], [5, 5]]
     """
-    table = np.stack([np.asarray(start, np.int64), np.asarray(length, np.int64)], axis=1)
-    table = table[table[:, 1] > 0]
-    table = table[np.argsort(table[:, 0], kind="stable")]
-    if not len(table):
-        return table
-    ends = np.maximum.accumulate(table.sum(axis=1))
-    first = np.flatnonzero(np.r_[True, table[1:, 0] > ends[:-1]])
-    last = np.r_[first[1:] - 1, len(table) - 1]
-    return np.stack([table[first, 0], ends[last] - table[first, 0]], axis=1)
+    first, count = np.asarray(start, np.int64), np.asarray(length, np.int64)
+    if (count <= 0).any():
+        first, count = first[count > 0], count[count > 0]
+    if not len(first):
+        return np.empty((0, 2), np.int64)
+    if (first[1:] < first[:-1]).any():
+        order = np.argsort(first, kind="stable")
+        first, count = first[order], count[order]
+    ends = np.maximum.accumulate(first + count)
+    is_head = np.ones(len(first), bool)
+    is_head[1:] = first[1:] > ends[:-1]
+    heads = np.flatnonzero(is_head)
+    tails = np.append(heads[1:], len(first)) - 1
+    return np.stack([first[heads], ends[tails] - first[heads]], axis=1)
 
 
 def union(sets: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:

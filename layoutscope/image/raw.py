@@ -102,16 +102,15 @@ class RawFile(Source):
         TruncatedError
             If the file became shorter.
         """
-        descriptor, done, done_bytes = self._descriptor, 0, 0
+        descriptor, done_bytes = self._descriptor, []
         for start, length, place in zip(image_offsets, lengths_bytes, places, strict=True):
             piece = target[place : place + length]
-            if length <= SMALL_BYTES and _read_whole(descriptor, start, piece):
-                done += 1
-                done_bytes += length
+            if length <= SMALL_BYTES and _got(descriptor, start, piece) == length:
+                done_bytes.append(length)
             else:
                 self.read_into(start, piece)
-        self.counter.reads += done
-        self.counter.bytes += done_bytes
+        self.counter.reads += len(done_bytes)
+        self.counter.bytes += sum(done_bytes)
 
     def _fill_hole(self, target: memoryview) -> None:
         if len(target):
@@ -153,18 +152,18 @@ class RawFile(Source):
             self._descriptor = -1
 
 
-def _read_whole(descriptor: int, image_offset: int, target: memoryview) -> bool:
-    """Read at an address; whether all of it came."""
+def _got(descriptor: int, image_offset: int, target: memoryview) -> int:
+    """Read at an address; how many bytes came, none where that failed: asking once more tells why."""
     try:
-        return pread_into(descriptor, image_offset, target) == len(target)
+        return pread_into(descriptor, image_offset, target)
     except OSError:
-        return False  # asking once more tells what is wrong
+        return 0
 
 
 def pread_into(descriptor: int, image_offset: int, target: memoryview) -> int:
     """Read at an address into a buffer; how many bytes came."""
     if hasattr(os, "preadv"):
-        return os.preadv(descriptor, [target], image_offset)
+        return os.preadv(descriptor, (target,), image_offset)
     data = os.pread(descriptor, len(target), image_offset)
     target[: len(data)] = data
     return len(data)

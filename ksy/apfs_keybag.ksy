@@ -86,6 +86,8 @@ types:
       - id: len1
         -orig-id: none
         type: u1
+        valid:
+          expr: '_ < 0x80 or _ == 0x81 or _ == 0x82'
         doc: 'Below 128 the length itself, otherwise how many octets of length follow.'
       - id: len2
         -orig-id: none

@@ -80,6 +80,8 @@ types:
       - id: num_sectors
         -orig-id: udifSectorCount
         type: u8
+        valid:
+          max: 0x3fffffffffffff
         doc: Size of the disk in sectors of 512 bytes.
       - id: reserved_end
         size: 12

@@ -74,6 +74,9 @@ class ApfsKeybag(KaitaiStruct):
             self._debug['len1']['start'] = self._io.pos()
             self.len1 = self._io.read_u1()
             self._debug['len1']['end'] = self._io.pos()
+            _ = self.len1
+            if not  ((_ < 128) or (_ == 129) or (_ == 130)) :
+                raise kaitaistruct.ValidationExprError(self.len1, self._io, u"/types/der_value/seq/1")
             if self.len1 == 129:
                 pass
                 self._debug['len2']['start'] = self._io.pos()

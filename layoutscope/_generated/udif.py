@@ -239,6 +239,8 @@ class Udif(KaitaiStruct):
             self._debug['num_sectors']['start'] = self._io.pos()
             self.num_sectors = self._io.read_u8be()
             self._debug['num_sectors']['end'] = self._io.pos()
+            if not self.num_sectors <= 18014398509481984:
+                raise kaitaistruct.ValidationGreaterThanError(18014398509481984, self.num_sectors, self._io, u"/types/trailer/seq/18")
             self._debug['reserved_end']['start'] = self._io.pos()
             self.reserved_end = self._io.read_bytes(12)
             self._debug['reserved_end']['end'] = self._io.pos()

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from layoutscope.metrics.definition import Definition, Metric, define
+from layoutscope.metrics.groups import dense_codes, first_of_each
 from layoutscope.metrics.pieces import live_nodes, main_tree
 
 if TYPE_CHECKING:
@@ -82,7 +83,8 @@ def percentiles(values: NDArray[np.int64]) -> tuple[tuple[str, float], ...]:
     """Percentiles with their labels; nothing for no values."""
     if not len(values):
         return ()
-    return tuple((f"p{p}", float(np.percentile(values, p))) for p in PERCENTILES)
+    found = np.percentile(values, PERCENTILES).tolist()
+    return tuple((f"p{p}", float(value)) for p, value in zip(PERCENTILES, found, strict=True))
 
 
 def _edges(layout: VolumeLayout, prefix: str) -> pl.DataFrame:
@@ -102,12 +104,26 @@ def _between(layout: VolumeLayout, tree: str, reference: str) -> NDArray[np.int6
 
 def _to_data(layout: VolumeLayout) -> NDArray[np.int64]:
     """Distance from the inode's leaf to the first extent of each file; hard links count once."""
-    first = layout.extents.filter(
+    found = layout.extents.filter(
         (pl.col("fork") == "data") & (pl.col("logical_offset") == 0) & pl.col("image_offset").is_not_null()
-    ).select("file_id", start="image_offset", stop=pl.col("image_offset") + pl.col("length_bytes"))
-    files = layout.entries.filter(pl.col("kind") == "file").select("file_id", "inode_node_row").unique("file_id")
-    joined = files.join(first.unique("file_id"), on="file_id")
-    return _distances(joined.join(_edges(layout, "other"), left_on="inode_node_row", right_on="row"))
+    ).select("file_id", "image_offset", "length_bytes")
+    files = layout.entries.filter((pl.col("kind") == "file") & pl.col("inode_node_row").is_not_null())
+    (of_extent, of_file), bound = dense_codes(found["file_id"].to_numpy(), files["file_id"].to_numpy())
+    leaf = np.full(bound, -1, np.int64)
+    leaf[of_file] = files["inode_node_row"].to_numpy()
+    chosen = np.flatnonzero(first_of_each(of_extent, bound) & (leaf[of_extent] >= 0))
+    start, length = (found[name].to_numpy()[chosen] for name in ("image_offset", "length_bytes"))
+    place = _node_places(layout)[leaf[of_extent[chosen]]]
+    node_start, node_size = (layout.nodes[name].to_numpy()[place] for name in ("image_offset", "size_bytes"))
+    return edge_distance(start, start + length, node_start, node_start + node_size)
+
+
+def _node_places(layout: VolumeLayout) -> NDArray[np.int64]:
+    """Place of each row of the table of nodes, by its key."""
+    rows = layout.nodes["row"].to_numpy()
+    place = np.zeros(int(rows.max(initial=0)) + 1, np.int64)
+    place[rows] = np.arange(len(rows))
+    return place
 
 
 def _distances(frame: pl.DataFrame) -> NDArray[np.int64]:

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from layoutscope.metrics.definition import Metric, define
+from layoutscope.metrics.groups import dense_codes, first_of_each, run_heads
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
@@ -82,19 +83,37 @@ def fork_fragments(extents: pl.DataFrame, block_size_bytes: int) -> pl.DataFrame
     DataFrame
         ``file_id, fork, blocks, fragments``.
     """
-    stop = pl.col("image_offset") + pl.col("length_bytes")
-    is_break = pl.col("image_offset") != stop.shift(1)
-    keys = ["file_id", "fork"]
-    held = extents.filter(pl.col("image_offset").is_not_null()).sort([*keys, "logical_offset"])
-    same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(1)) for name in keys)
-    return (
-        held.with_columns(is_first=(~same | is_break).fill_null(value=True))
-        .group_by(keys)
-        .agg(
-            blocks=(pl.col("length_bytes").sum() / block_size_bytes).ceil().cast(pl.Int64),
-            fragments=pl.col("is_first").sum().cast(pl.Int64),
-        )
-    )
+    held = _by_fork(extents.filter(pl.col("image_offset").is_not_null()))
+    start, length = held["image_offset"].to_numpy(), held["length_bytes"].to_numpy()
+    heads = run_heads(held["file_id"].to_numpy(), _codes(held["fork"]))
+    is_first = np.ones(len(start), np.int64)
+    is_first[1:] = start[1:] != (start + length)[:-1]
+    is_first[heads] = 1
+    size_bytes, fragments = (np.add.reduceat(values, heads) if len(heads) else values for values in (length, is_first))
+    names = {name: held[name][heads] for name in ("file_id", "fork")}
+    return pl.DataFrame(names | {"blocks": -(-size_bytes // block_size_bytes), "fragments": fragments})
+
+
+def _by_fork(extents: pl.DataFrame) -> pl.DataFrame:
+    """Extents of each fork together and in the fork's order; readers give them so, unless the volume is damaged."""
+    keys = ["file_id", "fork", "logical_offset"]
+    forks = _codes(extents["fork"])
+    (file_code,), bound = dense_codes(extents["file_id"].to_numpy())
+    heads = run_heads(file_code, forks)
+    count = int(forks.max(initial=0)) + 1
+    logical = extents["logical_offset"].to_numpy()
+    falls = logical[1:] <= logical[:-1]
+    falls[heads[1:] - 1] = False
+    one_run_each = first_of_each((file_code * count + forks)[heads], bound * count).all()
+    return extents if one_run_each and not falls.any() else extents.sort(keys)
+
+
+def _codes(names: pl.Series) -> NDArray[np.int64]:
+    """Numbers from 0 for categories, without gaps."""
+    codes = names.to_physical().to_numpy().astype(np.int64)
+    number = np.cumsum(np.bincount(codes) > 0) - 1
+    found: NDArray[np.int64] = number[codes]
+    return found
 
 
 def _counts(fragments: NDArray[np.int64]) -> tuple[tuple[str, float], ...]:

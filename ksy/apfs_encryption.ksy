@@ -69,6 +69,52 @@ types:
       - id: recovery_length
         -orig-id: ersb_recovery_length
         type: u8
+  er_state_v1:
+    -orig-id: er_state_phys_v1_t
+    doc: 'State of encryption rolling, version 1, without its checksums.'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling, er_state_phys_v1_t'
+    -webide-representation: '{progress} of {total_blocks_to_encrypt}'
+    seq:
+      - id: head
+        -orig-id: ersb_header
+        type: er_state_head
+      - id: flags
+        -orig-id: ersb_flags
+        type: u8
+      - id: snap_xid
+        -orig-id: ersb_snap_xid
+        type: u8
+      - id: current_fext_obj_id
+        -orig-id: ersb_current_fext_obj_id
+        type: u8
+      - id: file_position
+        -orig-id: ersb_file_offset
+        type: u8
+        doc: In bytes.
+      - id: fext_paddr
+        -orig-id: ersb_fext_pbn
+        type: u8
+      - id: paddr
+        -orig-id: ersb_paddr
+        type: u8
+      - id: progress
+        -orig-id: ersb_progress
+        type: u8
+      - id: total_blocks_to_encrypt
+        -orig-id: ersb_total_blk_to_encrypt
+        type: u8
+      - id: blockmap_oid
+        -orig-id: ersb_blockmap_oid
+        type: u8
+      - id: checksum_count
+        -orig-id: ersb_checksum_count
+        type: u4
+      - id: reserved
+        -orig-id: ersb_reserved
+        type: u4
+      - id: fext_cid
+        -orig-id: ersb_fext_cid
+        type: u8
   er_recovery_block:
     -orig-id: er_recovery_block_phys_t
     doc: 'Block of the recovery list, without its data.'
@@ -109,7 +155,30 @@ types:
       - id: hdr
         -orig-id: bmb_o
         type: apfs_object::obj_phys
+  gbitmap_key:
+    -orig-id: uint64_t
+    doc: 'Key of the tree of such a bitmap. Not documented; taken for a number of 64 bits, as in trees of its size.'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling, gbitmap_phys_t'
+    seq:
+      - id: index
+        -orig-id: key
+        type: u8
+  gbitmap_val:
+    -orig-id: uint64_t
+    doc: 'Value of the tree of such a bitmap. Not documented; taken for the block with the bits.'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling, gbitmap_phys_t'
+    seq:
+      - id: paddr
+        -orig-id: val
+        type: u8
 enums:
+  er_version:
+    1:
+      id: first
+      -orig-id: ER_VERSION_1
+    2:
+      id: second
+      -orig-id: ER_VERSION
   er_flag:
     1:
       id: encrypting

@@ -62,6 +62,13 @@ types:
         -orig-id: nr_state_buffer_size
         type: u4
         doc: In bytes.
+    instances:
+      object_type:
+        -orig-id: OBJECT_TYPE_MASK
+        value: 'type & 0xffff'
+      is_cleanup:
+        -orig-id: NRLE_CLEANUP
+        value: '(nrle_flags & 0x10) != 0'
   reaper_phys:
     -orig-id: nx_reaper_phys_t
     doc: Reaper.
@@ -86,6 +93,7 @@ types:
       - id: next_oid
         -orig-id: nrl_next
         type: u8
+        doc: Ephemeral; the next list, or zero.
       - id: flags
         -orig-id: nrl_flags
         type: u4
@@ -98,6 +106,7 @@ types:
       - id: first
         -orig-id: nrl_first
         type: u4
+        doc: Slot of the first entry; all ones if there is none.
       - id: last
         -orig-id: nrl_last
         type: u4
@@ -118,7 +127,7 @@ types:
         type: reap_list_entry
         repeat: expr
         repeat-expr: head.max_entries
-        doc: All slots.
+        doc: All slots; the used ones are linked.
   reap_list_entry:
     -orig-id: nx_reap_list_entry_t
     doc: Object to be freed.
@@ -128,6 +137,7 @@ types:
       - id: next
         -orig-id: nrle_next
         type: u4
+        doc: Slot of the next entry; all ones after the last one.
       - id: flags
         -orig-id: nrle_flags
         type: u4
@@ -146,6 +156,13 @@ types:
       - id: xid
         -orig-id: nrle_xid
         type: u8
+    instances:
+      is_valid:
+        -orig-id: NRLE_VALID
+        value: '(flags & 1) != 0'
+      object_type:
+        -orig-id: OBJECT_TYPE_MASK
+        value: 'type & 0xffff'
   omap_reap_state:
     -orig-id: omap_reap_state_t
     doc: How far the reaping of an object map has come.
@@ -214,3 +231,24 @@ enums:
     5:
       id: done
       -orig-id: APFS_REAP_PHASE_DONE
+  slot:
+    0xffffffff:
+      id: none
+      -orig-id: NRL_INDEX_INVALID
+      doc: No entry.
+  reap_entry_flag:
+    1:
+      id: valid
+      -orig-id: NRLE_VALID
+    2:
+      id: reap_id_record
+      -orig-id: NRLE_REAP_ID_RECORD
+    4:
+      id: call
+      -orig-id: NRLE_CALL
+    8:
+      id: completion
+      -orig-id: NRLE_COMPLETION
+    0x10:
+      id: cleanup
+      -orig-id: NRLE_CLEANUP

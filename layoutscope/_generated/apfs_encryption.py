@@ -25,6 +25,10 @@ class ApfsEncryption(KaitaiStruct):
         paused = 8
         failed = 16
         cid_is_tweak = 32
+
+    class ErVersion(IntEnum):
+        first = 1
+        second = 2
     SEQ_FIELDS = []
     def __init__(self, _io, _parent=None, _root=None):
         super(ApfsEncryption, self).__init__(_io)
@@ -161,6 +165,67 @@ class ApfsEncryption(KaitaiStruct):
             self.hdr._fetch_instances()
 
 
+    class ErStateV1(KaitaiStruct):
+        """State of encryption rolling, version 1, without its checksums.
+        
+        .. seealso::
+           Apple File System Reference (2020-06-22), Encryption Rolling, er_state_phys_v1_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+        """
+        SEQ_FIELDS = ["head", "flags", "snap_xid", "current_fext_obj_id", "file_position", "fext_paddr", "paddr", "progress", "total_blocks_to_encrypt", "blockmap_oid", "checksum_count", "reserved", "fext_cid"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(ApfsEncryption.ErStateV1, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['head']['start'] = self._io.pos()
+            self.head = ApfsEncryption.ErStateHead(self._io, self, self._root)
+            self.head._read()
+            self._debug['head']['end'] = self._io.pos()
+            self._debug['flags']['start'] = self._io.pos()
+            self.flags = self._io.read_u8le()
+            self._debug['flags']['end'] = self._io.pos()
+            self._debug['snap_xid']['start'] = self._io.pos()
+            self.snap_xid = self._io.read_u8le()
+            self._debug['snap_xid']['end'] = self._io.pos()
+            self._debug['current_fext_obj_id']['start'] = self._io.pos()
+            self.current_fext_obj_id = self._io.read_u8le()
+            self._debug['current_fext_obj_id']['end'] = self._io.pos()
+            self._debug['file_position']['start'] = self._io.pos()
+            self.file_position = self._io.read_u8le()
+            self._debug['file_position']['end'] = self._io.pos()
+            self._debug['fext_paddr']['start'] = self._io.pos()
+            self.fext_paddr = self._io.read_u8le()
+            self._debug['fext_paddr']['end'] = self._io.pos()
+            self._debug['paddr']['start'] = self._io.pos()
+            self.paddr = self._io.read_u8le()
+            self._debug['paddr']['end'] = self._io.pos()
+            self._debug['progress']['start'] = self._io.pos()
+            self.progress = self._io.read_u8le()
+            self._debug['progress']['end'] = self._io.pos()
+            self._debug['total_blocks_to_encrypt']['start'] = self._io.pos()
+            self.total_blocks_to_encrypt = self._io.read_u8le()
+            self._debug['total_blocks_to_encrypt']['end'] = self._io.pos()
+            self._debug['blockmap_oid']['start'] = self._io.pos()
+            self.blockmap_oid = self._io.read_u8le()
+            self._debug['blockmap_oid']['end'] = self._io.pos()
+            self._debug['checksum_count']['start'] = self._io.pos()
+            self.checksum_count = self._io.read_u4le()
+            self._debug['checksum_count']['end'] = self._io.pos()
+            self._debug['reserved']['start'] = self._io.pos()
+            self.reserved = self._io.read_u4le()
+            self._debug['reserved']['end'] = self._io.pos()
+            self._debug['fext_cid']['start'] = self._io.pos()
+            self.fext_cid = self._io.read_u8le()
+            self._debug['fext_cid']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+            self.head._fetch_instances()
+
+
     class Gbitmap(KaitaiStruct):
         """Bitmap of blocks that were handled.
         
@@ -218,6 +283,52 @@ class ApfsEncryption(KaitaiStruct):
         def _fetch_instances(self):
             pass
             self.hdr._fetch_instances()
+
+
+    class GbitmapKey(KaitaiStruct):
+        """Key of the tree of such a bitmap. Not documented; taken for a number of 64 bits, as in trees of its size.
+        
+        .. seealso::
+           Apple File System Reference (2020-06-22), Encryption Rolling, gbitmap_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+        """
+        SEQ_FIELDS = ["index"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(ApfsEncryption.GbitmapKey, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['index']['start'] = self._io.pos()
+            self.index = self._io.read_u8le()
+            self._debug['index']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+
+
+    class GbitmapVal(KaitaiStruct):
+        """Value of the tree of such a bitmap. Not documented; taken for the block with the bits.
+        
+        .. seealso::
+           Apple File System Reference (2020-06-22), Encryption Rolling, gbitmap_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+        """
+        SEQ_FIELDS = ["paddr"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(ApfsEncryption.GbitmapVal, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['paddr']['start'] = self._io.pos()
+            self.paddr = self._io.read_u8le()
+            self._debug['paddr']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
 
 
 

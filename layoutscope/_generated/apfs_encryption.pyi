@@ -6,6 +6,9 @@ from .base import Struct
 from . import apfs_object
 
 class ApfsEncryption(Struct):
+    class ErVersion(IntEnum):
+        first = 1
+        second = 2
     class ErFlag(IntEnum):
         encrypting = 1
         decrypting = 2
@@ -30,6 +33,20 @@ class ApfsEncryption(Struct):
         recovery_extents_count: int
         recovery_list_oid: int
         recovery_length: int
+    class ErStateV1(Struct):
+        head: ApfsEncryption.ErStateHead
+        flags: int
+        snap_xid: int
+        current_fext_obj_id: int
+        file_position: int
+        fext_paddr: int
+        paddr: int
+        progress: int
+        total_blocks_to_encrypt: int
+        blockmap_oid: int
+        checksum_count: int
+        reserved: int
+        fext_cid: int
     class ErRecoveryBlock(Struct):
         hdr: apfs_object.ApfsObject.ObjPhys
         data_start: int
@@ -41,4 +58,8 @@ class ApfsEncryption(Struct):
         flags: int
     class GbitmapBlock(Struct):
         hdr: apfs_object.ApfsObject.ObjPhys
+    class GbitmapKey(Struct):
+        index: int
+    class GbitmapVal(Struct):
+        paddr: int
     ...

@@ -19,12 +19,22 @@ class ApfsReaper(KaitaiStruct):
        Apple File System Reference (2020-06-22), Reaper - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
     """
 
+    class ReapEntryFlag(IntEnum):
+        valid = 1
+        reap_id_record = 2
+        call = 4
+        completion = 8
+        cleanup = 16
+
     class ReapPhase(IntEnum):
         start = 1
         snapshots = 2
         active_fs = 3
         destroy_omap = 4
         done = 5
+
+    class Slot(IntEnum):
+        none = 4294967295
     SEQ_FIELDS = []
     def __init__(self, _io, _parent=None, _root=None):
         super(ApfsReaper, self).__init__(_io)
@@ -179,6 +189,22 @@ class ApfsReaper(KaitaiStruct):
         def _fetch_instances(self):
             pass
 
+        @property
+        def is_valid(self):
+            if hasattr(self, '_m_is_valid'):
+                return self._m_is_valid
+
+            self._m_is_valid = self.flags & 1 != 0
+            return getattr(self, '_m_is_valid', None)
+
+        @property
+        def object_type(self):
+            if hasattr(self, '_m_object_type'):
+                return self._m_object_type
+
+            self._m_object_type = self.type & 65535
+            return getattr(self, '_m_object_type', None)
+
 
     class ReapListHead(KaitaiStruct):
         """Reap list without its entries.
@@ -330,6 +356,22 @@ class ApfsReaper(KaitaiStruct):
         def _fetch_instances(self):
             pass
             self.hdr._fetch_instances()
+
+        @property
+        def is_cleanup(self):
+            if hasattr(self, '_m_is_cleanup'):
+                return self._m_is_cleanup
+
+            self._m_is_cleanup = self.nrle_flags & 16 != 0
+            return getattr(self, '_m_is_cleanup', None)
+
+        @property
+        def object_type(self):
+            if hasattr(self, '_m_object_type'):
+                return self._m_object_type
+
+            self._m_object_type = self.type & 65535
+            return getattr(self, '_m_object_type', None)
 
 
     class ReaperPhys(KaitaiStruct):

@@ -13,6 +13,14 @@ class ApfsReaper(Struct):
         active_fs = 3
         destroy_omap = 4
         done = 5
+    class Slot(IntEnum):
+        none = 4294967295
+    class ReapEntryFlag(IntEnum):
+        valid = 1
+        reap_id_record = 2
+        call = 4
+        completion = 8
+        cleanup = 16
     class ReaperHead(Struct):
         hdr: apfs_object.ApfsObject.ObjPhys
         next_reap_id: int
@@ -28,6 +36,10 @@ class ApfsReaper(Struct):
         xid: int
         nrle_flags: int
         state_buffer_size: int
+        @property
+        def object_type(self) -> int: ...
+        @property
+        def is_cleanup(self) -> bool: ...
     class ReaperPhys(Struct):
         head: ApfsReaper.ReaperHead
         state_buffer: bytes
@@ -51,6 +63,10 @@ class ApfsReaper(Struct):
         fs_oid: int
         oid: int
         xid: int
+        @property
+        def is_valid(self) -> bool: ...
+        @property
+        def object_type(self) -> int: ...
     class OmapReapState(Struct):
         phase: int
         key: apfs_container.ApfsContainer.OmapKey

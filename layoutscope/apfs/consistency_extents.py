@@ -92,8 +92,11 @@ def check_owners(parts: VolumeParts, physical: Columns, report: Report) -> None:
     known = match(streams(parts.fs.records).stream_id, physical["owning_obj_id"])[1] | ~physical["has_owner"]
     # The owner of blocks that clones share may be gone; the others have them still.
     is_new = physical["kind"] == int(grammar.ApfsFsrecords.PhysExtKind.new)
-    lost = ~known & (physical["refcnt"] == 1) & is_new
-    report.cases(lost, physical, "reference-differs", "extent at block", "its owner does not exist")
+    is_future = physical["owning_obj_id"] >= np.uint64(parts.state.superblock.next_obj_id)
+    lost = ~known & (((physical["refcnt"] == 1) & is_new) | is_future)
+    code, what, field = "reference-differs", "extent at block", "val.phys_ext_val.owning_obj_id"
+    message, sides = "its owner does not exist", (None, physical["owning_obj_id"])
+    report.cases(lost, physical, code, what, message, field=field, sides=sides)
 
 
 def _uses(

@@ -53,6 +53,8 @@ class VolumeParts:
         Whether the file-system tree could not be read for want of a key.
     findings : list of Finding
         What is wrong with this volume.
+    cipher : Cipher or None
+        Of an encrypted volume that was unlocked.
     """
 
     state: Volume
@@ -67,6 +69,7 @@ class VolumeParts:
     regions: list[Region]
     is_locked: bool
     findings: list[Finding]
+    cipher: Cipher | None = None
 
     def claims(self, block_size: int) -> list[NDArray[np.int64]]:
         """Sets of blocks that the volume uses."""
@@ -151,9 +154,8 @@ def read_parts(
     regions = volume_regions(
         container, volume, list(states.values()), [*(view.nodes for view in views), fext.nodes], findings
     )
-    return VolumeParts(
-        shown, chosen, fs, extentref, snapmeta, fext, listed, views, references, regions, is_locked, findings
-    )
+    trees = (fs, extentref, snapmeta, fext)
+    return VolumeParts(shown, chosen, *trees, listed, views, references, regions, is_locked, findings, cipher)
 
 
 def is_encrypted(volume: Volume) -> bool:

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 import shutil
 import tempfile
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-
-import polars as pl
+from typing import TYPE_CHECKING, Any
 
 import layoutscope
+from layoutscope.api.naming import with_hashed_names
 from layoutscope.api.outputs import OutputError
 from layoutscope.errors import UsageError
 from layoutscope.tables.capture import MANIFEST, is_capture, write_capture
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
 
     from layoutscope.report.result import ScanResult
     from layoutscope.tables.layout import VolumeLayout
-
-HASH_DIGITS: Final = 16
-"""Hexadecimal digits of a hashed name."""
-
-FORKS: Final = ("data", "resource")
-"""Forks that are no names of attributes."""
 
 
 def check_capture(path: str | os.PathLike[str], *, force: bool) -> None:
@@ -73,9 +64,10 @@ def save(result: ScanResult, path: str | os.PathLike[str], *, hash_names: bool =
     salt = secrets.token_bytes(16)
     if hash_names:
         layouts = [with_hashed_names(layout, salt) for layout in layouts]
+    has_names = not hash_names and any(layout.entries["name"].count() for layout in layouts)
     about: dict[str, Any] = {
         "made_by": f"layoutscope {layoutscope.__version__}",
-        "image": {**asdict(result.image), "name": Path(result.image.name).name},
+        "image": {**asdict(result.image), "name": Path(result.image.name).name if has_names else ""},
         "findings": [asdict(finding) for finding in result.findings],
     }
     try:
@@ -96,30 +88,3 @@ def _write(target: Path, layouts: list[VolumeLayout], about: dict[str, Any]) -> 
         part.replace(target)
     finally:
         shutil.rmtree(part, ignore_errors=True)
-
-
-def with_hashed_names(layout: VolumeLayout, salt: bytes) -> VolumeLayout:
-    """Replace every name by a keyed hash of itself."""
-
-    def hashed(name: str) -> str:
-        return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), key=salt).hexdigest()[:HASH_DIGITS]
-
-    forks = layout.extents["fork"].cast(pl.String)
-    return replace(
-        layout,
-        facts=replace(layout.facts, name=hashed(layout.facts.name) if layout.facts.name else ""),
-        entries=layout.entries.with_columns(_mapped(layout.entries["name"], hashed), _no_raw_names()),
-        extents=layout.extents.with_columns(
-            _mapped(forks, lambda name: name if name in FORKS else hashed(name)).cast(pl.Categorical)
-        ),
-    )
-
-
-def _mapped(column: pl.Series, change: Callable[[str], str]) -> pl.Series:
-    """Change each different value once."""
-    known = {value: change(value) for value in column.drop_nulls().unique()}
-    return column.replace_strict(known, default=None, return_dtype=pl.String)
-
-
-def _no_raw_names() -> pl.Expr:
-    return pl.lit(None, pl.Binary).alias("name_raw")

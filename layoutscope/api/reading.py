@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import polars as pl
-
+from layoutscope.api.naming import without_names
 from layoutscope.containers import open_image
-from layoutscope.errors import FormatError, UsageError
+from layoutscope.errors import FormatError, ImageError, UsageError
 from layoutscope.findings import Finding, from_error
 from layoutscope.partition import choose, find_volumes, select_name
 from layoutscope.report.result import ImageFacts
 from layoutscope.tables.capture import is_capture, read_capture
+from layoutscope.tables.validation import check_values
 
 if TYPE_CHECKING:
     import os
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from layoutscope.tables.layout import VolumeLayout
 
 
-IMAGE_ONLY: Final = ("partition", "volume_at", "xid", "snapshot", "second", "password", "map_file")
+IMAGE_ONLY: Final = ("partition", "volume_at", "xid", "snapshot", "second", "password", "map_file", "no_journal")
 """Options that choose among what only an image holds."""
 
 
@@ -116,16 +116,36 @@ def load_capture(path: Path, options: ReadOptions) -> Opened:
     ImageError
         If it is damaged or of another version.
     """
-    asked = [name for name in IMAGE_ONLY if options.get(name) is not None]
+    asked = [name for name in IMAGE_ONLY if options.get(name) not in (None, False)]
     if asked:
         raise UsageError(f"{path}: is a capture; {asked[0].replace('_', '-')} needs the image itself")
     layouts, manifest = read_capture(path)
-    about = {
-        **manifest["image"],
-        **{name: tuple(manifest["image"][name]) for name in ("partition_maps", "other_contents")},
+    try:
+        about = _saved_facts(manifest["image"])
+        findings = tuple(map(_saved_finding, manifest["findings"]))
+        return Opened(replace(about, name=about.name or str(path)), layouts, findings)
+    except ValueError as error:
+        raise ImageError(f"{path}: is a damaged capture: {error}") from error
+
+
+def _saved_facts(saved: dict[str, Any]) -> ImageFacts:
+    kinds: dict[str, type | tuple[type, ...]] = {
+        **{item.name: int for item in fields(ImageFacts)},
+        **dict.fromkeys(("name", "metadata_sha256"), str),
+        **dict.fromkeys(("partition_maps", "other_contents"), list),
     }
-    findings = tuple(Finding(**finding) for finding in manifest["findings"])
-    return Opened(ImageFacts(**about), layouts, findings)
+    check_values("image", saved, kinds)
+    words = {name: tuple(map(str, saved[name])) for name in ("partition_maps", "other_contents")}
+    return ImageFacts(**{**saved, **words})
+
+
+def _saved_finding(saved: dict[str, Any]) -> Finding:
+    kinds: dict[str, type | tuple[type, ...]] = {item.name: str for item in fields(Finding)}
+    kinds |= {"image_offset": (int, type(None)), "device": int}
+    check_values("finding", saved, kinds)
+    if saved["level"] not in ("info", "warning", "error"):
+        raise ValueError("a finding has an unknown level")
+    return Finding(**saved)
 
 
 @contextmanager
@@ -212,19 +232,6 @@ def _selected(layouts: tuple[VolumeLayout, ...], wanted: str | None) -> tuple[Vo
         return layouts
     volumes = [layout for layout in layouts if layout.facts.volume is not None]
     return (volumes[select_name([layout.facts.name for layout in volumes], wanted)],)
-
-
-def without_names(layout: VolumeLayout) -> VolumeLayout:
-    """Return the layout without names of files, attributes and the volume."""
-    nothing = [pl.lit(None, pl.String).alias("name"), pl.lit(None, pl.Binary).alias("name_raw")]
-    plain = pl.col("fork").cast(pl.String)
-    fork = pl.when(plain.is_in(["data", "resource"])).then(plain).otherwise(pl.lit("attribute")).cast(pl.Categorical)
-    return replace(
-        layout,
-        facts=replace(layout.facts, name=""),
-        entries=layout.entries.with_columns(nothing),
-        extents=layout.extents.with_columns(fork=fork),
-    )
 
 
 def layout_findings(layout: VolumeLayout) -> tuple[Finding, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from layoutscope.api.predicting import DEFAULT_DRIVES, predict_enumeration
@@ -26,6 +27,7 @@ def scan(
     drives: Sequence[str] | None = None,
     host: str = "linux",
     strict: bool = False,
+    identify: bool = False,
     **options: Unpack[ReadOptions],
 ) -> ScanResult:
     """Scan an image.
@@ -40,6 +42,8 @@ def scan(
         Whose driver walks.
     strict : bool
         Whether damage is an error instead of a finding.
+    identify : bool
+        Whether the metadata are hashed, as for a capture.
     **options
         See :class:`~layoutscope.api.options.ReadOptions`.
 
@@ -67,7 +71,12 @@ def scan(
             )
             for layout in image.layouts
         )
-        return ScanResult(image.about, volumes, image.findings)
+        about = image.about
+        if identify and image.source is not None:
+            from layoutscope.api.identity import metadata_sha256
+
+            about = replace(about, metadata_sha256=metadata_sha256(image.source, image.layouts))
+        return ScanResult(about, volumes, image.findings)
 
 
 def sharing(layout: VolumeLayout, layouts: Sequence[VolumeLayout]) -> tuple[VolumeLayout, ...]:

@@ -42,7 +42,7 @@ def scan(
         from layoutscope.api.capturing import check_capture, save
 
         check_capture(save_to, force=force)
-    result = run(image, drives=drive, host=host, strict=strict, **options)
+    result = run(image, drives=drive, host=host, strict=strict, identify=save_to is not None, **options)
     if save_to is not None:
         save(result, save_to, hash_names=hash_names, force=force)
     if map_to is not None:

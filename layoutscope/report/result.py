@@ -35,6 +35,8 @@ class ImageFacts:
         Layer stacks of what is not read, such as ``GPT > partition 3 > NTFS``.
     reads, read_bytes, hole_bytes : int
         Requests and bytes that reached the file, and bytes that lie in its holes.
+    metadata_sha256 : str
+        SHA-256 of the metadata in address order; only in captures.
     """
 
     name: str
@@ -45,6 +47,7 @@ class ImageFacts:
     reads: int = 0
     read_bytes: int = 0
     hole_bytes: int = 0
+    metadata_sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +17,7 @@ import polars as pl
 from layoutscope.errors import ImageError
 from layoutscope.tables.layout import TreeFacts, VolumeFacts, VolumeLayout
 from layoutscope.tables.schema import TABLES
+from layoutscope.tables.validation import check_references, check_values, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,6 +26,23 @@ if TYPE_CHECKING:
 FORMAT: Final = "layoutscope.capture/1"
 MANIFEST: Final = "manifest.json"
 SUFFIX: Final = ".lscope"
+MAX_MANIFEST_BYTES: Final = 64 * 1024**2
+MAX_BLOCK_BYTES: Final = 2**32
+
+MANIFEST_TYPES: Final = {"format": str, "made_by": str, "image": dict, "findings": list, "volumes": list}
+TREE_TYPES: Final = {item.name: str if item.name == "tree" else int for item in fields(TreeFacts)}
+FACT_TYPES: Final[dict[str, type | tuple[type, ...]]] = {
+    **dict.fromkeys(("filesystem", "variant", "name", "uuid", "view"), str),
+    **dict.fromkeys(("image_offset", "size_bytes", "block_size_bytes", "stamp"), int),
+    **dict.fromkeys(("num_files", "num_directories", "metadata_known_bytes", "metadata_read_bytes"), int),
+    "volume": (int, type(None)),
+    "stack": list,
+    "case_sensitive": bool,
+    "features": list,
+    "details": dict,
+    "trees": list,
+}
+"""Members of the manifest's objects, and their types."""
 
 
 def is_capture(path: Path) -> bool:
@@ -77,30 +96,54 @@ def read_capture(folder: Path) -> tuple[tuple[VolumeLayout, ...], dict[str, Any]
         If it is no capture of this version, is incomplete, or was changed.
     """
     try:
-        manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
-        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-            raise ImageError(f"{folder}: is no capture of the version {FORMAT}")
+        manifest = _manifest(folder)
         volumes = enumerate(manifest["volumes"])
         return tuple(_layout(folder / str(number), volume) for number, volume in volumes), manifest
-    except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
+    except DAMAGE as error:
         raise ImageError(f"{folder}: is a damaged capture: {type(error).__name__} {error}".splitlines()[0]) from error
+
+
+DAMAGE: Final = (
+    OSError, ValueError, KeyError, TypeError, RecursionError, pl.exceptions.PolarsError, pl.exceptions.PanicException,
+)  # fmt: skip
+"""What reading files that are no captures can raise."""
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    if (folder / MANIFEST).stat().st_size > MAX_MANIFEST_BYTES:
+        raise ValueError("the manifest is too long")
+    manifest = json.loads((folder / MANIFEST).read_text("utf-8"), parse_constant=_refuse)
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise ImageError(f"{folder}: is no capture of the version {FORMAT}")
+    check_values("manifest", manifest, MANIFEST_TYPES)
+    return manifest
+
+
+def _refuse(word: str) -> float:
+    raise ValueError(f"{word} is no number")
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, float) and math.isfinite(value)
 
 
 def _layout(folder: Path, volume: Mapping[str, Any]) -> VolumeLayout:
     if digests(folder) != volume["sha256"]:
         raise ValueError("a table differs from its SHA-256")
-    tables = {table: _checked(table, pl.read_parquet(folder / f"{table}.parquet")) for table in TABLES}
+    tables = {table: read_table(folder / f"{table}.parquet", table) for table in TABLES}
+    check_references(tables)
     return VolumeLayout(facts=_facts(volume["facts"]), **tables)
 
 
-def _checked(table: str, frame: pl.DataFrame) -> pl.DataFrame:
-    expected = {column.name: column.dtype for column in TABLES[table]}
-    if dict(frame.schema) != expected:
-        raise ValueError(f"the columns of {table} are not those of this version")
-    return frame
-
-
 def _facts(saved: Mapping[str, Any]) -> VolumeFacts:
-    values = {field.name: saved[field.name] for field in fields(VolumeFacts)}
-    lists = {name: tuple(values[name]) for name in ("stack", "features")}
-    return VolumeFacts(**(values | lists | {"trees": tuple(TreeFacts(**tree) for tree in values["trees"])}))
+    check_values("facts", saved, FACT_TYPES)
+    if saved["filesystem"] not in ("hfsplus", "apfs") or not 512 <= saved["block_size_bytes"] <= MAX_BLOCK_BYTES:
+        raise ValueError("the facts are those of no volume")
+    for tree in saved["trees"]:
+        check_values("tree", tree, TREE_TYPES)
+    if not all(isinstance(word, str) for name in ("stack", "features") for word in saved[name]):
+        raise ValueError("layers and features have names")
+    if not all(isinstance(value, str | int) or _is_finite(value) for value in saved["details"].values()):
+        raise ValueError("details are words and numbers")
+    lists = {name: tuple(saved[name]) for name in ("stack", "features")}
+    return VolumeFacts(**({**saved} | lists | {"trees": tuple(TreeFacts(**tree) for tree in saved["trees"])}))

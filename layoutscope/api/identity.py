@@ -1,0 +1,103 @@
+"""What identifies an image besides the volume's own identifier: a hash of the metadata, wherever a scan finds it."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from layoutscope.errors import UnreadError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from layoutscope.image import Source
+    from layoutscope.tables import VolumeLayout
+
+CHUNK_BYTES: Final = 8 * 1024**2
+NO_METADATA: Final = ("file-data", "snapshot-data", "reserved", "pending-free")
+"""Types of regions that hold nothing that a scan reads."""
+
+
+def metadata_sha256(source: Source, layouts: Sequence[VolumeLayout]) -> str:
+    """Hash the nodes and regions of layouts, each byte once, in address order.
+
+    Parameters
+    ----------
+    source : Source
+        The image.
+    layouts : sequence of VolumeLayout
+        What was read of it.
+
+    Returns
+    -------
+    str
+        Hexadecimal digits. Areas that cannot be read count as zeros.
+    """
+    digest = hashlib.sha256()
+    for device, part in enumerate((source, source.second)):
+        if part is None:
+            continue
+        for start, stop in metadata_ranges(layouts, device, part.size_bytes).tolist():
+            digest.update(f"{device}:{start}:{stop}\n".encode())
+            for data in _chunks(part, start, stop):
+                digest.update(data)
+    return digest.hexdigest()
+
+
+def metadata_ranges(layouts: Sequence[VolumeLayout], device: int, size_bytes: int) -> NDArray[np.int64]:
+    """Where the metadata of layouts lie on a device.
+
+    Parameters
+    ----------
+    layouts : sequence of VolumeLayout
+        All volumes and containers of the image.
+    device : int
+        0, or 1 for the second one of a Fusion set.
+    size_bytes : int
+        Where the image ends.
+
+    Returns
+    -------
+    (n, 2) int64 array
+        Start and stop in bytes, in address order, neither overlapping nor touching.
+    """
+    pieces = np.concatenate([_pieces(layout, device) for layout in layouts]) if layouts else np.empty((0, 2), np.int64)
+    pieces = np.clip(pieces, 0, size_bytes)
+    pieces = pieces[np.argsort(pieces[:, 0], kind="stable")]
+    pieces = pieces[pieces[:, 1] > pieces[:, 0]]
+    ends = np.maximum.accumulate(pieces[:, 1])
+    is_head = np.ones(len(pieces), bool)
+    is_head[1:] = pieces[1:, 0] > ends[:-1]
+    heads = np.flatnonzero(is_head)
+    return np.stack([pieces[heads, 0], ends[np.append(heads[1:], len(pieces))[: len(heads)] - 1]], axis=1)
+
+
+def _pieces(layout: VolumeLayout, device: int) -> NDArray[np.int64]:
+    """Start and stop of every node, in one piece or several, and of every region."""
+    used = layout.nodes.filter(pl.col("kind") != "free")
+    parts = layout.node_fragments
+    whole = used.join(parts, left_on="row", right_on="node_row", how="anti") if parts.height else used
+    split = parts.filter(pl.col("node_row").is_in(used["row"].to_list())) if parts.height else parts
+    regions = layout.regions.filter(~pl.col("type").cast(pl.String).is_in(NO_METADATA))
+    tables = [(whole, "size_bytes"), (split, "length_bytes"), (regions, "length_bytes")]
+    return np.concatenate([_edges(frame.filter(pl.col("device") == device), length) for frame, length in tables])
+
+
+def _edges(frame: pl.DataFrame, length: str) -> NDArray[np.int64]:
+    start = frame["image_offset"].to_numpy()
+    return np.stack([start, start + frame[length].to_numpy()], axis=1).astype(np.int64)
+
+
+def _chunks(source: Source, start: int, stop: int) -> Iterator[bytearray]:
+    for at in range(start, stop, CHUNK_BYTES):
+        data = bytearray(min(CHUNK_BYTES, stop - at))
+        try:
+            source.read_into(at, memoryview(data))
+        except UnreadError:
+            data = bytearray(len(data))
+        yield data

@@ -1,0 +1,59 @@
+"""The queries of the README run on a capture as it lies on the disk."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from layoutscope.api import read_layouts, save, scan
+
+ROOT = Path(__file__).resolve().parents[2]
+QUERIES = re.findall(r"```sql\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with ``disk.lscope``, a capture of the committed APFS image."""
+    target = tmp_path_factory.mktemp("queries")
+    save(scan(ROOT / "fixtures" / "images" / "apfs-scattered.img.zst", drives=()), target / "disk.lscope")
+    return target
+
+
+@pytest.fixture
+def ask(folder, monkeypatch):
+    """Return a function that runs the n-th query of the README with DuckDB; its rows."""
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
+    monkeypatch.chdir(folder)
+    return lambda number: duckdb.sql(QUERIES[number]).fetchall()
+
+
+def test_there_are_three():
+    """The README shows three queries."""
+    assert len(QUERIES) == 3
+
+
+def test_fill_by_tree_and_level(ask, folder):
+    """The first query counts every node that has a level once."""
+    nodes = pl.concat([layout.nodes for layout in read_layouts(folder / "disk.lscope")])
+    rows = ask(0)
+    assert sum(row[2] for row in rows) == nodes["level"].count()
+    assert all(0 <= row[3] <= 1 for row in rows)
+
+
+def test_files_in_most_pieces(ask, folder):
+    """The second query starts with the file that polars finds to have the most extents."""
+    layout = read_layouts(folder / "disk.lscope")[1]
+    data = layout.extents.filter((pl.col("fork") == "data") & pl.col("image_offset").is_not_null())
+    assert ask(1)[0][2] == data.join(layout.entries, on="file_id")["file_id"].value_counts()["count"].max()
+
+
+def test_steps_between_leaves(ask, folder):
+    """The third query gives each tree with several leaves the median of the steps between them."""
+    layout = read_layouts(folder / "disk.lscope")[1]
+    leaves = layout.nodes.filter((pl.col("tree") == "fs") & (pl.col("level") == 0) & (pl.col("state") == "live"))
+    leaves = leaves.sort("key_rank")
+    step = leaves["image_offset"] - (leaves["image_offset"] + leaves["size_bytes"]).shift(1)
+    assert dict(ask(2))["fs"] == step.abs().median()

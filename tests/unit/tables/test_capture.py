@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from layoutscope.api import read_layouts, save, scan
+from layoutscope.api.naming import with_hashed_names, without_names
+from layoutscope.errors import ImageError
+from layoutscope.tables.capture import digests
+
+IMAGE = Path(__file__).resolve().parents[3] / "fixtures" / "images" / "apfs-scattered.img.zst"
+
+
+@pytest.fixture(scope="module")
+def result():
+    """Return a scan of the committed APFS image."""
+    return scan(IMAGE, drives=(), identify=True)
+
+
+@pytest.fixture
+def capture(result, tmp_path):
+    """Return a capture that a test may damage."""
+    save(result, tmp_path / "a.lscope")
+    return tmp_path / "a.lscope"
+
+
+def rewrite(capture: Path, table: str, frame: pl.DataFrame) -> None:
+    """Replace a table of the volume, so that its hash is right."""
+    frame.write_parquet(capture / "1" / f"{table}.parquet")
+    document = json.loads((capture / "manifest.json").read_text())
+    document["volumes"][1]["sha256"] = digests(capture / "1")
+    (capture / "manifest.json").write_text(json.dumps(document))
+
+
+def change(capture: Path, table: str, *columns: pl.Expr) -> None:
+    """Compute columns of a table anew."""
+    rewrite(capture, table, pl.read_parquet(capture / "1" / f"{table}.parquet").with_columns(*columns))
+
+
+def test_a_rewritten_capture_is_still_one(capture):
+    """Rewriting a table without a change does no harm, so that the refusals below are about the change."""
+    change(capture, "nodes")
+    assert len(read_layouts(capture)) == 2
+
+
+BAD = {
+    "reference": ("entries", pl.lit(2**31, pl.UInt32).alias("inode_node_row"), "refers to nodes"),
+    "parent": ("nodes", pl.col("row").alias("parent_row"), "parent"),
+    "numbering": ("nodes", (pl.col("row") + 1).alias("row"), "not numbered"),
+    "negative": ("extents", pl.lit(-1, pl.Int64).alias("length_bytes"), "negative"),
+    "far": ("nodes", pl.lit(2**62, pl.Int64).alias("image_offset"), "beyond"),
+    "null": ("nodes", pl.lit(None, pl.UInt64).alias("node_id"), "nulls"),
+    "word": ("nodes", pl.lit("twig").cast(pl.Categorical).alias("kind"), "unknown word"),
+    "type": ("nodes", pl.col("node_id").cast(pl.String), "columns of nodes"),
+    "column": ("nodes", pl.lit(1).alias("more"), "columns of nodes"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_hostile_tables_are_refused(capture, name):
+    """A reference to nowhere, a loop, negative sizes, wrong types: one line that says which column."""
+    table, column, words = BAD[name]
+    change(capture, table, column)
+    with pytest.raises(ImageError, match=words):
+        read_layouts(capture)
+
+
+def test_more_rows_than_bytes_are_refused_before_they_are_read(capture):
+    """Ten million equal rows in a few kilobytes are not unpacked."""
+    frame = pl.read_parquet(capture / "1" / "node_fragments.parquet")
+    one = {"node_row": 0, "device": 0, "image_offset": 0, "length_bytes": 1}
+    rows = pl.DataFrame(one, schema=frame.schema).select(pl.all().repeat_by(10_000_000).explode())
+    rewrite(capture, "node_fragments", rows)
+    with pytest.raises(ImageError, match="10,000,000 rows"):
+        read_layouts(capture)
+
+
+MANIFESTS = {
+    "infinite": ("block_size_bytes", float("inf")),
+    "text": ("size_bytes", "many"),
+    "negative": ("image_offset", -1),
+    "block": ("block_size_bytes", 0),
+    "system": ("filesystem", "ntfs"),
+    "tree": ("trees", [{"tree": "fs"}]),
+    "true": ("num_files", True),
+}
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_hostile_facts_are_refused(capture, name):
+    """Facts that are no numbers, or numbers that no volume has, are an error in one line."""
+    field, value = MANIFESTS[name]
+    document = json.loads((capture / "manifest.json").read_text())
+    document["volumes"][1]["facts"][field] = value
+    (capture / "manifest.json").write_text(json.dumps(document))
+    with pytest.raises(ImageError, match="damaged capture"):
+        read_layouts(capture)
+
+
+def test_a_file_that_is_no_parquet_is_refused(capture):
+    """A table of zeros, its hash right, is an error in one line."""
+    (capture / "1" / "nodes.parquet").write_bytes(bytes(4096))
+    document = json.loads((capture / "manifest.json").read_text())
+    document["volumes"][1]["sha256"] = digests(capture / "1")
+    (capture / "manifest.json").write_text(json.dumps(document))
+    with pytest.raises(ImageError, match="damaged capture"):
+        read_layouts(capture)
+
+
+def test_captures_identify_the_metadata(capture, result, tmp_path):
+    """The hash of the metadata is kept, also by the capture of a capture."""
+    manifest = json.loads((capture / "manifest.json").read_text())
+    assert len(manifest["image"]["metadata_sha256"]) == 64
+    assert manifest["image"]["metadata_sha256"] == result.image.metadata_sha256
+    save(scan(capture, drives=(), identify=True), tmp_path / "b.lscope")
+    assert json.loads((tmp_path / "b.lscope" / "manifest.json").read_text())["image"] == manifest["image"]
+
+
+@pytest.mark.parametrize("private", [without_names, lambda layout: with_hashed_names(layout, b"salt")])
+def test_names_are_nowhere_once_they_are_gone(result, private):
+    """No name of a file, an attribute or the volume occurs in any cell or fact of what is left."""
+    layout = result.volumes[1].layout
+    names = {layout.facts.name, *layout.entries["name"]} | set(layout.extents["fork"].cast(pl.String))
+    secrets = {name for name in names if len(name) > 3} - {"data", "resource"}
+    assert secrets
+    hidden = private(layout)
+    cells = {hidden.facts.name, hidden.facts.view, *map(str, hidden.facts.details.values())}
+    for table in ("entries", "extents", "findings", "node_views", "regions"):
+        for column in hidden.table(table).iter_columns():
+            if column.dtype in (pl.String, pl.Categorical, pl.Binary):
+                kept = column.cast(pl.String).drop_nulls().unique()
+                cells |= set(kept)
+    assert secrets.isdisjoint(cells)
+
+
+def test_equal_names_have_equal_hashes_within_a_salt(result):
+    """As many different names as before, and other hashes with another salt."""
+    layout = result.volumes[1].layout
+    one, other = (with_hashed_names(layout, salt).entries["name"] for salt in (b"1", b"2"))
+    assert one.n_unique() == other.n_unique() == layout.entries["name"].n_unique()
+    assert set(one).isdisjoint(other)

@@ -126,15 +126,25 @@ def _unshared_twice(
     later = np.flatnonzero(start[rows][1:] < furthest[:-1]) + 1
     twice[rows[later]] = True
     twice[rows[later - 1]] = True
-    shared = [_shared_runs(tree.records.get("extent")) for tree in (parts.extentref, *parts.snapshot_extents)]
-    return twice & ~overlap(intervals.union(shared), start, length)
+    return twice & ~overlap(_shared_runs(parts), start, length)
 
 
-def _shared_runs(physical: dict[str, Any]) -> NDArray[np.int64]:
-    if "refcnt" not in physical:
-        return np.empty((0, 2), np.int64)
-    rows = physical["refcnt"] > 1
-    return intervals.runs_of(physical["obj_id"][rows], physical["num_blocks"][rows])
+def _shared_runs(parts: VolumeParts) -> NDArray[np.int64]:
+    """Blocks that count more than one reference, be it in one record or in those of several states."""
+    shared = np.empty((0, 2), np.int64)
+    known = shared
+    for tree in (parts.extentref, *parts.snapshot_extents):
+        physical = tree.records.get("extent")
+        if "refcnt" not in physical:
+            continue
+        several = physical["refcnt"] > 1
+        runs = intervals.runs_of(physical["obj_id"], physical["num_blocks"])
+        again = intervals.intersect(known, runs)
+        shared = intervals.union(
+            [shared, again, intervals.runs_of(physical["obj_id"][several], physical["num_blocks"][several])]
+        )
+        known = intervals.union([known, runs])
+    return shared
 
 
 def check_bitmaps(subject: Subject) -> None:

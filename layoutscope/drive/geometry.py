@@ -13,6 +13,7 @@ import numpy as np
 import zstandard
 
 from layoutscope.drive import surface
+from layoutscope.drive.limits import check_cylinders
 from layoutscope.drive.seek import seek_curve
 
 if TYPE_CHECKING:
@@ -129,6 +130,7 @@ def build_runs(profile: DriveProfile, first_lbn: int, last_lbn: int) -> tuple[ND
         runs = map_runs((profile.folder / profile.text("map_file", "")).read_bytes())
         return runs, int(runs[:-1, surface.CYLINDER].max()) + 1
     zones = listed_zones(profile) if profile.geometry == "zones" else datasheet_zones(profile)
+    check_cylinders(profile.name, num_cylinders(zones))
     margin = 2 * int(zones.sectors.max()) + segment_sectors(profile)
     runs = zone_runs(zones, max(first_lbn, 0), min(last_lbn + margin, zones.num_sectors))
     return runs, num_cylinders(zones)

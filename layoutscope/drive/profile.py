@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.drive.extracted import extracted_values, is_extracted
+from layoutscope.drive.limits import check_figures
 from layoutscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -198,28 +199,59 @@ def load_profile(name: str | Path) -> DriveProfile:
     if path.suffix == ".toml":
         if not path.is_file():
             raise UsageError(f"no drive profile at {path}")
-        return parse_profile(path.read_text("utf-8"), name=path.stem, folder=path.parent)
+        return parse_profile(read_text(path), name=path.stem, folder=path.parent)
     entry = profile_folder() / f"{name}.toml"
     if str(name) not in list_profiles():
         raise UsageError(f"unknown drive profile {str(name)!r}; there are {', '.join(list_profiles())}, or FILE.toml")
     return parse_profile(entry.read_text("utf-8"), name=str(name), folder=profile_folder())
 
 
+def read_text(path: Traversable) -> str:
+    """Read a profile's text.
+
+    Raises
+    ------
+    UsageError
+        If it cannot be read, or is no text.
+    """
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read as a drive profile") from error
+
+
 def parse_profile(text: str, *, name: str, folder: Traversable) -> DriveProfile:
     """Read a profile from its TOML text."""
     try:
         table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UsageError(f"drive profile {name}: {error}") from error
+    check_tables(name, table)
     if is_extracted(table):
         return extracted_profile(table, name, folder)
     sources = table.get("sources", {})
     figures = {key: _figure(name, key, entry, sources) for key, entry in table.get("figures", {}).items()}
+    check_figures(name, {key: figure.value for key, figure in figures.items()})
     kind = table.get("kind", "hdd")
     if kind not in ("hdd", "ssd", "stripe", "concat", "fusion"):
         raise UsageError(f"drive profile {name}: unknown kind {kind!r}")
     members = tuple(_member(member, folder) for member in table.get("members", []))
     return DriveProfile(name, table.get("name", name), kind, figures, folder, members, table.get("note", ""))
+
+
+def check_tables(name: str, table: Mapping[str, Any]) -> None:
+    """Check that what must be a table or a text is one.
+
+    Raises
+    ------
+    UsageError
+        If something else stands there.
+    """
+    for key, kind in (("sources", dict), ("figures", dict), ("members", list), ("name", str), ("note", str)):
+        if not isinstance(table.get(key, kind()), kind):
+            raise UsageError(f"drive profile {name}: {key} is no {kind.__name__}")
+    if not all(isinstance(member, str) for member in table.get("members", [])):
+        raise UsageError(f"drive profile {name}: members are named by text")
 
 
 def extracted_profile(table: Mapping[str, Any], name: str, folder: Traversable) -> DriveProfile:
@@ -228,6 +260,9 @@ def extracted_profile(table: Mapping[str, Any], name: str, folder: Traversable) 
         values = extracted_values(table)
     except KeyError as error:
         raise UsageError(f"drive profile {name} lacks {error}") from error
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise UsageError(f"drive profile {name}: {error}") from error
+    check_figures(name, values)
     figures = {key: Figure(value, "measured", "extracted from the drive") for key, value in values.items()}
     return DriveProfile(name, table.get("name", name), "hdd", figures, folder)
 
@@ -235,7 +270,7 @@ def extracted_profile(table: Mapping[str, Any], name: str, folder: Traversable) 
 def _member(name: str, folder: Traversable) -> DriveProfile:
     beside = folder / name
     if name.endswith(".toml") and beside.is_file():
-        return parse_profile(beside.read_text("utf-8"), name=name.removesuffix(".toml"), folder=folder)
+        return parse_profile(read_text(beside), name=name.removesuffix(".toml"), folder=folder)
     return load_profile(name)
 
 
@@ -246,7 +281,9 @@ def _figure(profile: str, key: str, entry: object, sources: Mapping[str, str]) -
         raise UsageError(f"drive profile {profile}: {key} needs value, kind and source")
     if entry["kind"] not in KINDS:
         raise UsageError(f"drive profile {profile}: {key} is {entry['kind']!r}, not one of {', '.join(KINDS)}")
-    return Figure(entry["value"], entry["kind"], sources.get(entry["source"], entry["source"]))
+    if not isinstance(entry["source"], str):
+        raise UsageError(f"drive profile {profile}: the source of {key} is no text")
+    return Figure(entry["value"], entry["kind"], str(sources.get(entry["source"], entry["source"])))
 
 
 def missing_figures(profile: DriveProfile) -> list[str]:

@@ -68,21 +68,76 @@ def read_trace(
     name = form or guess_form(Path(path).name, data)
     if name not in READERS and name != "fs_usage":
         raise UsageError(f"unknown trace format {name!r}; there are {', '.join((*READERS, 'fs_usage'))}")
-    trace = read_fs_usage(data, block_bytes) if name == "fs_usage" else READERS[name](data)
+    trace = _parsed(path, name, data, block_bytes)
     if len(trace) == 0:
         raise ImageError(f"{path} holds no reads in the format {name}")
+    check_reads(path, trace)
     if think_us is not None:
         trace.think_us[:] = think_us
         trace.think_us[0] = 0
     return trace
 
 
+def _parsed(path: str | Path, name: str, data: bytes, block_bytes: int) -> AccessTrace:
+    """Read a trace; whatever its numbers and words are, what cannot be understood is an error of the file."""
+    try:
+        with np.errstate(invalid="raise", over="raise"):
+            return read_fs_usage(data, block_bytes) if name == "fs_usage" else READERS[name](data)
+    except (ValueError, ArithmeticError, IndexError, TypeError, pl.exceptions.PolarsError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ImageError(f"{path}: is no trace in the format {name}: {reason}") from error
+
+
+def check_reads(path: str | Path, trace: AccessTrace) -> None:
+    """Refuse reads that no drive could serve.
+
+    Raises
+    ------
+    ImageError
+        If a read starts before the drive, is longer than a terabyte, or ends beyond every drive.
+    """
+    start, length = trace.image_offset, trace.length_bytes
+    bad = (start < 0) | (length <= 0) | (length > MAX_READ_BYTES) | (start > MAX_DRIVE_BYTES)
+    bad |= ~np.isfinite(trace.think_us) | (trace.think_us < 0) | (trace.think_us > MAX_THINK_US)
+    bad |= (trace.device < 0) | (trace.device >= MAX_DEVICES)
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        what = f"{length[row]} bytes at {start[row]} after {trace.think_us[row]:g} us"
+        raise ImageError(f"{path}: read {row + 1} is none that a drive could serve: {what}")
+
+
+MAX_READ_BYTES: Final = 1 << 40
+MAX_DRIVE_BYTES: Final = 10**16
+MAX_THINK_US: Final = 1e15
+MAX_DEVICES: Final = 256
+"""What is beyond them is no trace of a drive."""
+
+
 def _unpacked(path: Path) -> bytes:
     try:
         data = path.read_bytes()
-        return zstandard.ZstdDecompressor().decompressobj().decompress(data) if path.suffix == ".zst" else data
+        return unpacked(data) if path.suffix == ".zst" else data
     except (OSError, zstandard.ZstdError) as error:
         raise ImageError(f"cannot read the trace {path}: {error}") from error
+
+
+def unpacked(data: bytes) -> bytes:
+    """Decompress a small file that goes with drives.
+
+    Raises
+    ------
+    ImageError
+        If more comes out than any trace or map of a drive has.
+    """
+    with zstandard.ZstdDecompressor().stream_reader(data) as reader:
+        found: bytes = reader.read(MAX_UNPACKED_BYTES + 1)
+    if len(found) > MAX_UNPACKED_BYTES:
+        raise ImageError(f"a compressed file holds more than {MAX_UNPACKED_BYTES:,} bytes")
+    return found
+
+
+MAX_UNPACKED_BYTES: Final = 1 << 30
+"""A trace of 60 million reads; a map of all tracks of a large disk is a tenth of it."""
 
 
 def guess_form(name: str, data: bytes) -> str:

@@ -172,6 +172,14 @@ def read_header(source: Source, volume_offset: int, structure: str) -> HfsplusVo
             expected=f"a power of two of at least {smallest}",
             found=str(header.block_size),
         )
+    if not header.total_blocks:
+        raise FormatError(
+            "a volume without blocks",
+            structure=structure,
+            image_offset=volume_offset + bulk.offset("hfsplus_volume.volume_header", "total_blocks"),
+            expected="at least 1",
+            found="0",
+        )
     return header
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import codecs
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import numpy as np
+
 from layoutscope.errors import ImageError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -128,4 +130,5 @@ def is_text(head: bytes) -> bool:
 def has_udif_trailer(source: Source) -> bool:
     """Whether the file ends as an Apple disk image does, which :mod:`layoutscope.containers` reads."""
     at = source.size_bytes - TRAILER_BYTES
-    return at >= 0 and source.read(at, 4) == b"koly"
+    ends = np.array([at], np.int64), np.array([TRAILER_BYTES], np.int64)
+    return at >= 0 and not source.touches_unread(*ends).any() and source.read(at, 4) == b"koly"

@@ -88,7 +88,8 @@ def trace_metrics(trace: AccessTrace, layout: VolumeLayout) -> Iterator[Metric]:
     yield _distances(SEEK_EDGE, seek_from_edge(start, stop))
     travel = float(from_end.sum())
     yield Metric(TRAVEL, travel, "walk")
-    yield Metric(STROKES, travel / layout.facts.size_bytes, "walk")
+    size = layout.facts.size_bytes
+    yield Metric(STROKES, travel / size if size > 0 else None, "walk")
 
 
 def _distances(definition: Definition, distance: NDArray[np.int64]) -> Metric:

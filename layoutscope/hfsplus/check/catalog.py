@@ -178,12 +178,14 @@ def read_catalog(volume: Volume, tree: Tree) -> CatalogRecords:
             ("files", FILE, FILE_FIELDS), ("folders", FOLDER, FOLDER_FIELDS), ("threads", THREAD, THREAD_FIELDS),
         )
     }  # fmt: skip
-    counts = np.maximum(parts["threads"]["name_length"].astype(np.int64), 0)
+    threads = parts["threads"]
+    threads["name_length"] = threads["name_length"].astype(np.int64)
+    counts = np.maximum(threads["name_length"], 0)
     no_units = np.empty(0, np.uint16)
     return CatalogRecords(
         survey, rows["kind"], rows["excess"], rows["parent_id"],
         np.concatenate([no_units, *collector.names]), np.cumsum(rows["count"]) - rows["count"], rows["count"],
-        parts["files"], parts["folders"], parts["threads"],
+        parts["files"], parts["folders"], threads,
         np.concatenate([no_units, *collector.thread_names]), np.cumsum(counts) - counts,
     )  # fmt: skip
 

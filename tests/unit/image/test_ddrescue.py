@@ -90,3 +90,14 @@ def test_a_missing_map_is_an_error(tmp_path):
     (tmp_path / "disk.img").write_bytes(b"\xd5" * 512)
     with pytest.raises(ImageError, match="no such file"):
         open_image(tmp_path / "disk.img", map_file=tmp_path / "disk.map")
+
+
+def test_unread_end_of_an_image_hides_nothing_else(tmp_path):
+    """Whether a disk image's trailer stands there cannot be told, but the rest of the disk can be read."""
+    from layoutscope.containers import open_image
+
+    image, rescue = tmp_path / "disk.img", tmp_path / "disk.map"
+    image.write_bytes(b"\1" * 4096)
+    rescue.write_text("0 + 1\n0x0 0xE00 +\n0xE00 0x200 -\n")
+    with open_image(image, map_file=rescue) as source:
+        assert source.read(0, 0xE00) == b"\1" * 0xE00

@@ -1,0 +1,126 @@
+"""Files that mutation starts from, and where in them it pays to change something."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.fuzz.recipe import Change, Recipe
+
+PAGE_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A sound file.
+
+    Parameters
+    ----------
+    name : str
+        For recipes.
+    size_bytes : int
+        Its length.
+    pages : dict of int to bytes
+        Pages of 4096 bytes that are not all zeros, by their numbers.
+    spots : tuple of (int, int)
+        Fields that steer a reader: where they start, and their width in bytes.
+    ranges : tuple of (int, int)
+        Structures: where they start, and their length in bytes.
+    is_text : bool
+        Whether bytes may be inserted and left out.
+    orders : tuple of str
+        Orders of bytes in numbers, the usual one more often.
+    repair : callable or None
+        Given changes, returns those that make checksums match again.
+    """
+
+    name: str
+    size_bytes: int
+    pages: dict[int, bytes]
+    spots: tuple[tuple[int, int], ...] = ()
+    ranges: tuple[tuple[int, int], ...] = ()
+    is_text: bool = False
+    orders: tuple[Literal["big", "little"], ...] = ("big", "big", "big", "little")
+    repair: Callable[[Base, tuple[Change, ...]], list[Change]] | None = None
+
+    def read(self, at: int, length: int) -> bytes:
+        """Read bytes; zeros where there is nothing."""
+        first, last = at // PAGE_BYTES, (at + max(length, 1) - 1) // PAGE_BYTES
+        empty = bytes(PAGE_BYTES)
+        data = b"".join(self.pages.get(page, empty) for page in range(first, last + 1))
+        return data[at - first * PAGE_BYTES :][:length]
+
+    def whole(self) -> bytes:
+        """Return all of a small file."""
+        return self.read(0, self.size_bytes)
+
+
+def base_of(name: str, data: bytes, **parts: object) -> Base:
+    """Make a base of a file's contents."""
+    empty = bytes(PAGE_BYTES)
+    pages = {}
+    for at in range(0, len(data), PAGE_BYTES):
+        page = data[at : at + PAGE_BYTES]
+        if page != empty[: len(page)]:
+            pages[at // PAGE_BYTES] = page.ljust(PAGE_BYTES, b"\0")
+    return Base(name, len(data), pages, **parts)  # type: ignore[arg-type]
+
+
+def changed_pages(base: Base, changes: tuple[Change, ...]) -> dict[int, bytearray]:
+    """Return the pages that changes touch, as they are afterwards."""
+    pages: dict[int, bytearray] = {}
+    for change in changes:
+        for place, byte in enumerate(change.data, change.at):
+            page = place // PAGE_BYTES
+            if page not in pages:
+                pages[page] = bytearray(base.read(page * PAGE_BYTES, PAGE_BYTES))
+            pages[page][place % PAGE_BYTES] = byte
+    return pages
+
+
+class WorkFile:
+    """One file on disk that becomes each case in turn; only what a case changes is written."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._base: Base | None = None
+
+    def become(self, base: Base, recipe: Recipe) -> None:
+        """Write a case."""
+        if base.is_text:
+            data = base.whole()
+            for change in recipe.changes:
+                data = data[: change.at] + change.data + data[change.at + change.removed :]
+            self.path.write_bytes(data if recipe.length_bytes is None else data[: recipe.length_bytes])
+            self._base = None
+            return
+        if self._base is not base:
+            self._write(base)
+        with self.path.open("r+b") as file:
+            for change in recipe.changes:
+                os.pwrite(file.fileno(), change.data, change.at)
+            file.truncate(base.size_bytes if recipe.length_bytes is None else recipe.length_bytes)
+
+    def restore(self, base: Base, recipe: Recipe) -> None:
+        """Take back a case."""
+        if base.is_text:
+            return
+        if recipe.length_bytes is not None:
+            self._base = None
+            return
+        with self.path.open("r+b") as file:
+            for change in recipe.changes:
+                os.pwrite(file.fileno(), base.read(change.at, len(change.data)), change.at)
+            file.truncate(base.size_bytes)
+
+    def _write(self, base: Base) -> None:
+        with self.path.open("wb") as file:
+            for page, data in base.pages.items():
+                os.pwrite(file.fileno(), data, page * PAGE_BYTES)
+            file.truncate(base.size_bytes)
+        self._base = base

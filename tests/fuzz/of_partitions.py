@@ -1,0 +1,67 @@
+"""Partition maps: GPT, MBR, APM and the HFS wrapper, with the checksums of GPT repaired."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+from fixtures.hfsplus.plan import Partitioning, Tree, VolumePlan, Wrapper
+from fixtures.hfsplus.scenarios import folders
+from fixtures.hfsplus.writer import render
+from tests.fuzz.base import Base, base_of, changed_pages
+from tests.fuzz.recipe import Change
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_MAP_BYTES = 40 * 512
+_SMALL = {
+    "block_size": 512, "total_blocks": 300, "root": folders(1, 3, 100), "attributes": None,
+    "catalog": Tree(512), "extents_overflow": Tree(512),
+}  # fmt: skip
+PLANS = {
+    "gpt": VolumePlan(partitioning=Partitioning("gpt"), **_SMALL),
+    "mbr": VolumePlan(partitioning=Partitioning("mbr", start_bytes=63 * 512), **_SMALL),
+    "apm": VolumePlan(partitioning=Partitioning("apm"), **_SMALL),
+    "apm-2048": VolumePlan(partitioning=Partitioning("apm", sector_size=2048), **_SMALL),
+    "wrapped": VolumePlan(wrapper=Wrapper(512, 20, 10, 3), **_SMALL),
+}
+
+
+def bases() -> tuple[Base, ...]:
+    """Write the sound images."""
+    return tuple(_base(name, bytes(render(plan)[0].to_bytearray())) for name, plan in PLANS.items())
+
+
+def _base(name: str, data: bytes) -> Base:
+    head, tail = min(_MAP_BYTES, len(data)), max(0, len(data) - _MAP_BYTES)
+    used = [at for at in (*range(0, head, 4), *range(tail, len(data) - 4, 4)) if any(data[at - at % 128 :][:128])]
+    ranges = tuple((at, 512) for at in range(0, head, 512)) + tuple((at, 512) for at in range(tail, len(data), 512))
+    repair = _repaired if name == "gpt" else None
+    return base_of(name, data, spots=tuple((at, 4) for at in used), ranges=ranges, repair=repair)
+
+
+def _repaired(base: Base, changes: tuple[Change, ...]) -> list[Change]:
+    """Make the checksums of both GPT headers match (UEFI: of the entries at byte 88, of the header at 16)."""
+    data = bytearray(base.whole())
+    for page, content in changed_pages(base, changes).items():
+        data[page * 4096 : (page + 1) * 4096] = content[: len(data) - page * 4096]
+    repaired = []
+    for at in (512, base.size_bytes - 512):
+        header = data[at : at + 92]
+        if header[:8] != b"EFI PART":
+            continue
+        first = 512 * int.from_bytes(header[72:80], "little")
+        length = int.from_bytes(header[80:84], "little") * int.from_bytes(header[84:88], "little")
+        header[88:92] = zlib.crc32(data[first : first + min(length, 1 << 20)]).to_bytes(4, "little")
+        header[16:20] = bytes(4)
+        header[16:20] = zlib.crc32(header).to_bytes(4, "little")
+        repaired += [Change(at + 16, 4, bytes(header[16:20])), Change(at + 88, 4, bytes(header[88:92]))]
+    return repaired
+
+
+def run(path: Path, base: Base) -> int:  # noqa: ARG001
+    """Find and choose volumes, and scan what is found."""
+    from layoutscope.api import scan
+
+    return scan(path, drives=()).exit_code

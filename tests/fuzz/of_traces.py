@@ -1,0 +1,43 @@
+"""Trace files in every format, through the drive that serves them."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from tests.fuzz.base import Base, base_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_CSV = b"device,image_offset,length_bytes,cause,think_us\n" + b"".join(
+    b"0,%d,4096,node,%d\n" % (at * 8192 % 999_424, at) for at in range(40)
+)
+_FIO = b"fio version 2 iolog\n/dev/sda add\n/dev/sda open\n" + b"".join(
+    b"/dev/sda read %d 4096\n" % (at * 12288) for at in range(20)
+)
+_BLKPARSE = b"".join(
+    b"  8,0    3 %8d     0.%09d   697  D   R %d + 8 [kjournald]\n" % (at, at * 1000, at * 64) for at in range(20)
+)
+_FS_USAGE = b"".join(
+    b"09:00:%02d.%06d    RdMeta   D=0x%08x  B=0x1000   /dev/disk1  0.000123 W  find.1\n" % (at, at, at * 16)
+    for at in range(20)
+)
+
+
+def bases() -> tuple[Base, ...]:
+    """Give a trace in each format."""
+    texts = {"csv": _CSV, "fio": _FIO, "blkparse": _BLKPARSE, "fs_usage": _FS_USAGE}
+    pairs = b"".join(struct.pack("<QQ", at * 8192, 4096) for at in range(40))
+    return (
+        *(base_of(name, text, is_text=True) for name, text in texts.items()),
+        base_of("pairs", pairs, spots=tuple((at, 8) for at in range(0, len(pairs), 8))),
+    )
+
+
+def run(path: Path, base: Base) -> int:
+    """Read and serve a trace."""
+    from layoutscope.api import replay
+
+    replay(path, drives=("generic-7200", "sata-ssd"), form=base.name)
+    return 0

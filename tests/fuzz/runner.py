@@ -1,0 +1,116 @@
+"""Running cases: each must end as a result or as an error that the package raises on purpose."""
+
+from __future__ import annotations
+
+import os
+import random
+import tempfile
+import traceback
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from layoutscope.errors import LayoutscopeError
+from tests.fuzz.base import Base, WorkFile
+from tests.fuzz.bounds import CASE_SECONDS, limited_time, strict_warnings
+from tests.fuzz.mutate import mutate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.fuzz.recipe import Change, Recipe
+    from tests.fuzz.targets import Target
+
+CORPUS = Path(__file__).parent / "corpus"
+FEWEST_SHRINKS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a case ended: ``exit`` 0, 1 or 3, or what failed and where, in ``failure`` and ``signature``."""
+
+    exit: int
+    failure: str = ""
+    signature: str = ""
+
+
+class Runner:
+    """Runs cases of one target in a folder of its own."""
+
+    def __init__(self, target: Target, folder: Path, *, seconds: float = CASE_SECONDS) -> None:
+        self.target = target
+        self.bases = {base.name: base for base in target.bases()}
+        self.seconds = seconds
+        self._file = WorkFile(folder / f"case{target.suffix}")
+
+    def case(self, seed: int, number: int) -> Recipe:
+        """Make a case by its number."""
+        rng = random.Random(f"{self.target.name} {seed} {number}")  # noqa: S311
+        base = list(self.bases.values())[number % len(self.bases)]
+        return mutate(self.target.name, base, rng)
+
+    def run(self, recipe: Recipe) -> Outcome:
+        """Run a case within its bounds."""
+        base = self.bases[recipe.base]
+        self._file.become(base, recipe)
+        try:
+            with strict_warnings(), limited_time(self.seconds):
+                return Outcome(self.target.run(self._file.path, base))
+        except LayoutscopeError:
+            return Outcome(1)
+        except Exception as error:  # noqa: BLE001  (whatever else escapes is what is looked for)
+            return Outcome(-1, f"{type(error).__name__}: {error}"[:300], signature(error))
+        finally:
+            self._file.restore(base, recipe)
+
+    def shrink(self, recipe: Recipe, failed: Outcome) -> Recipe:
+        """Leave out changes as long as the same thing fails."""
+        for candidate in self._smaller(recipe):
+            if self.run(candidate).signature == failed.signature:
+                return self.shrink(candidate, failed)
+        return replace(recipe, why=f"{failed.signature}: {failed.failure}"[:300])
+
+    def _smaller(self, recipe: Recipe) -> Iterator[Recipe]:
+        if recipe.length_bytes is not None:
+            yield replace(recipe, length_bytes=None)
+        if len(recipe.changes) > 1:
+            for place in range(len(recipe.changes)):
+                yield replace(recipe, changes=(*recipe.changes[:place], *recipe.changes[place + 1 :]))
+        for place, change in enumerate(recipe.changes):
+            for half in _halves(change, is_text=self.bases[recipe.base].is_text):
+                yield replace(recipe, changes=(*recipe.changes[:place], half, *recipe.changes[place + 1 :]))
+
+
+def _halves(change: Change, *, is_text: bool) -> Iterator[Change]:
+    middle = len(change.data) // 2
+    if len(change.data) <= 8 or is_text:
+        return
+    yield replace(change, removed=middle, data=change.data[:middle])
+    yield replace(change, at=change.at + middle, removed=len(change.data) - middle, data=change.data[middle:])
+
+
+def signature(error: BaseException) -> str:
+    """Tell failures apart: the kind of error, and the last line of the package that it went through."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "layoutscope" in frame.filename]
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfTimeError":
+        frames = [frame for frame in frames if "fuzz" not in frame.filename][:6]
+    last = frames[-1] if frames else None
+    return f"{type(error).__name__} in {Path(last.filename).name}:{last.name}" if last else type(error).__name__
+
+
+def keep(recipe: Recipe, folder: Path = CORPUS) -> Path:
+    """Write a case into the corpus."""
+    target = folder / recipe.target
+    target.mkdir(parents=True, exist_ok=True)
+    path = target / recipe.name
+    path.write_text(recipe.to_json())
+    return path
+
+
+def work_folder() -> tempfile.TemporaryDirectory[str]:
+    """Make a folder for cases, in memory where that is possible."""
+    memory = Path("/dev/shm")  # noqa: S108
+    return tempfile.TemporaryDirectory(prefix="fuzz-", dir=memory if os.access(memory, os.W_OK) else None)
+
+
+__all__ = ["CORPUS", "Base", "Outcome", "Runner", "keep", "signature", "work_folder"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 
 class ReadOptions(TypedDict, total=False):
@@ -66,6 +66,9 @@ class Workload(TypedDict, total=False):
         One of :data:`layoutscope.walk.ORDERS`; ``fts`` by default.
     host : {'linux', 'macos'}
         Whose drivers and libraries do it.
+    host_properties : mapping of str to value
+        Properties in which the host differs from its profile (:class:`layoutscope.walk.HostProfile`), such as
+        ``read_ahead_bytes`` or ``apfs_looks_up_dstream``; costs as ``apfs.node_us``.
     start : str
         Path of the directory to start at.
     stat : bool
@@ -94,6 +97,7 @@ class Workload(TypedDict, total=False):
 
     order: str
     host: str
+    host_properties: Mapping[str, object]
     start: str | None
     stat: bool
     paths: Sequence[str] | None

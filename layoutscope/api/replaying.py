@@ -69,6 +69,7 @@ def replay(  # noqa: PLR0913  (a keyword for each option of the command)
     LayoutscopeError
         If the image cannot be read.
     """
+    work = checked(workload or {})
     real = read_trace(trace, form=form, think_us=think_us)
     profiles = [load_profile(name) for name in (DEFAULT_DRIVES if drives is None else drives)]
 
@@ -86,7 +87,7 @@ def replay(  # noqa: PLR0913  (a keyword for each option of the command)
         return ReplayResult(str(trace), len(real), int(real.length_bytes.sum()), times)
     with opened(against, **options) as image:
         layout = only_volume(image.layouts)
-    predicted = walk(layout, checked(workload or {}))
+    predicted = walk(layout, work)
     expected = serve(predicted)
     agreement = score(real, predicted, layout)
     return ReplayResult(str(trace), len(real), int(real.length_bytes.sum()), times, expected, agreement)

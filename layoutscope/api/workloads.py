@@ -13,6 +13,7 @@ from layoutscope.errors import UsageError
 from layoutscope.walk.host import HOSTS, HostProfile, host_profile
 from layoutscope.walk.hosttime import HostTime, host_time
 from layoutscope.walk.orders import ORDERS, trace
+from layoutscope.walk.properties import with_properties
 from layoutscope.walk.records import random_records
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def checked(workload: Workload) -> Workload:
     Raises
     ------
     UsageError
-        If order or host is unknown, or the order misses its paths or its file.
+        If order, host or a property is unknown, or the order misses its paths or its file.
     """
     order, host = workload.get("order", "fts"), workload.get("host", "linux")
     if order not in ORDERS:
@@ -43,13 +44,24 @@ def checked(workload: Workload) -> Workload:
     for name, needed in (("paths", "paths"), ("read", "file")):
         if order == name and not workload.get(needed):
             raise UsageError(f"the order {order} needs its {needed}")
+    host_of(workload)
     return workload
 
 
 def host_of(workload: Workload) -> HostProfile:
-    """Return the host of a workload."""
+    """Return the host of a workload.
+
+    Raises
+    ------
+    UsageError
+        If it has no such property.
+    """
     threads = workload.get("threads") or 1
-    return host_profile(workload.get("host", "linux"), cache_bytes=workload.get("cache_bytes"), threads=threads)
+    usual = host_profile(workload.get("host", "linux"), cache_bytes=workload.get("cache_bytes"), threads=threads)
+    try:
+        return with_properties(usual, workload.get("host_properties") or {})
+    except ValueError as error:
+        raise UsageError(str(error)) from error
 
 
 def walk(layout: VolumeLayout, workload: Workload, host: HostProfile | None = None) -> AccessTrace:

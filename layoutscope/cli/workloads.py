@@ -20,6 +20,15 @@ ORDER_HELP: Final = "fts, readdir-stat, bulk, names, catalog, searchfs, paths, c
 WORKLOAD: Final[dict[str, tuple[Any, Any]]] = {
     "order": (option(str, "--order", ORDER_HELP, "NAME"), "fts"),
     "host": (option(str, "--host", "Whose drivers and libraries do it.", "linux|macos"), "linux"),
+    "host_property": (
+        option(
+            list[str] | None,
+            "--host-property",
+            "Where the host differs, such as read_ahead_bytes=256KiB; repeatable.",
+            "NAME=VALUE",
+        ),
+        None,
+    ),
     "start": (option(str | None, "--from", "Directory to start at.", "PATH"), None),
     "no_stat": (option(bool, "--no-stat", "fts with FTS_NOSTAT: only directories are stat'ed."), False),
     "paths": (option(Path | None, "--list", "For paths: a list of paths, one a line.", "FILE"), None),
@@ -57,6 +66,7 @@ def workload(given: dict[str, Any]) -> Iterator[Workload]:
     paths, offsets = given.pop("paths"), given.pop("offsets")
     chosen: Workload = {
         **given,  # type: ignore[typeddict-item]
+        "host_properties": named_values(given.pop("host_property")),
         "stat": not given.pop("no_stat"),
         "paths": None if paths is None else read_lines(paths),
         "record_bytes": byte_count(given.pop("record_size")) or 0,
@@ -64,6 +74,21 @@ def workload(given: dict[str, Any]) -> Iterator[Workload]:
         "cache_bytes": byte_count(given.pop("cache", None)),
     }
     yield chosen
+
+
+def named_values(given: list[str] | None) -> dict[str, str]:
+    """Split properties at their equals sign.
+
+    Raises
+    ------
+    UsageError
+        If one has none.
+    """
+    pairs = [item.partition("=") for item in given or ()]
+    for name, sign, _ in pairs:
+        if not sign:
+            raise UsageError(f"{name!r} is no NAME=VALUE")
+    return {name.strip(): value for name, _, value in pairs}
 
 
 def read_lines(path: Path) -> list[str]:

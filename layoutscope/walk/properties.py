@@ -1,0 +1,116 @@
+"""Properties of a host given by name: how a user says that a driver differs from the one that was modelled.
+
+Names are those of :class:`~layoutscope.walk.host.HostProfile`; those of its costs begin with the file system, such
+as ``apfs.node_us``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from layoutscope.units import parse_size
+from layoutscope.walk.host import Costs, HostProfile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TRUTH: Final = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+
+
+def with_properties(profile: HostProfile, given: Mapping[str, object]) -> HostProfile:
+    """Return a host with some properties changed.
+
+    Parameters
+    ----------
+    profile : HostProfile
+        The host.
+    given : mapping of str to value
+        Property to its value; text is read as the kind of value that the property has: ``yes`` or ``no``, a number,
+        a size such as ``128KiB``, or names separated by commas.
+
+    Raises
+    ------
+    ValueError
+        If there is no such property, or it does not have such values.
+
+    Examples
+    --------
+    >>> from layoutscope.walk.host import LINUX
+    >>> other = with_properties(LINUX, {"read_ahead_bytes": "1MiB", "apfs_looks_up_dstream": "no"})
+    >>> other.read_ahead_bytes, other.apfs_looks_up_dstream
+    (1048576, False)
+    """
+    values = property_values(profile)
+    for name, value in given.items():
+        if name not in values:
+            raise ValueError(f"no host property {name!r}; there are {', '.join(values)}")
+        profile = _changed(profile, name, read_value(name, value, values[name]))
+    return profile
+
+
+def property_values(profile: HostProfile) -> dict[str, object]:
+    """Return the properties of a host by name, those of its costs with the file system before the name."""
+    found: dict[str, object] = {}
+    for field in dataclasses.fields(profile):
+        value = getattr(profile, field.name)
+        if isinstance(value, Costs):
+            found |= {f"{field.name}.{part.name}": getattr(value, part.name) for part in dataclasses.fields(value)}
+        elif field.name != "name":
+            found[field.name] = value
+    return found
+
+
+def read_value(name: str, value: object, usual: object) -> object:
+    """Read the value of a property.
+
+    Parameters
+    ----------
+    name : str
+        The property.
+    value : object
+        What was given; anything but text is taken as it is.
+    usual : object
+        A value that it has, which tells the kind; None stands for a size.
+
+    Raises
+    ------
+    ValueError
+        If the property does not have such values.
+    """
+    if not isinstance(value, str):
+        return value
+    try:
+        return _read(value, usual)
+    except (KeyError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name}: {value!r} is no {_kind(usual)}") from error
+
+
+def _read(text: str, usual: object) -> object:
+    if isinstance(usual, bool):
+        return TRUTH[text.strip().lower()]
+    if isinstance(usual, float):
+        return _positive(float(text))
+    if isinstance(usual, tuple):
+        return tuple(filter(None, text.split(",")))
+    return int(_positive(parse_size(text)))
+
+
+def _positive(number: float) -> float:
+    if not 0 <= number < float("inf"):
+        raise ValueError(number)
+    return number
+
+
+def _kind(usual: object) -> str:
+    if isinstance(usual, bool):
+        return "yes or no"
+    return "number" if isinstance(usual, float) else "number or size"
+
+
+def _changed(profile: HostProfile, name: str, value: object) -> HostProfile:
+    group, _, part = name.partition(".")
+    if part:
+        value = replace(getattr(profile, group), **{part: value})
+    return replace(profile, **{group: value})  # type: ignore[arg-type]

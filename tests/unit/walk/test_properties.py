@@ -1,0 +1,53 @@
+"""Properties of hosts given by name and as text."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from layoutscope.walk.host import LINUX, SOURCES
+from layoutscope.walk.properties import property_values, with_properties
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("apfs_looks_up_dstream", "False", False),
+        ("apfs_looks_up_dstream", "no", False),
+        ("elevator", "1", True),
+        ("read_ahead_bytes", "256KiB", 262144),
+        ("cache_bytes", "1GiB", 1 << 30),
+        ("threads", "8", 8),
+        ("hidden_names", "a,b", ("a", "b")),
+        ("apfs.node_us", "2.5", 2.5),
+    ],
+)
+def test_text_is_read_as_the_kind_of_the_property(name, text, value):
+    """Truth, sizes, numbers and names are told apart by what the property is, and nothing else changes."""
+    changed = property_values(with_properties(LINUX, {name: text}))
+    assert changed.pop(name) == value
+    assert changed.items() <= property_values(LINUX).items()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("read_ahead", "1", "no host property 'read_ahead'; there are node_read_bytes, "),
+        ("name", "x", "no host property 'name'"),
+        ("elevator", "maybe", "elevator: 'maybe' is no yes or no"),
+        ("threads", "-1", "threads: '-1' is no number or size"),
+        ("apfs.node_us", "nan", "apfs.node_us: 'nan' is no number"),
+        ("read_ahead_bytes", "inf kB", "read_ahead_bytes: 'inf kB' is no number or size"),
+    ],
+)
+def test_what_a_property_cannot_be_is_refused(name, text, reason):
+    """Unknown names are answered with those that there are, wrong values with what was expected."""
+    with pytest.raises(ValueError, match=reason):
+        with_properties(LINUX, {name: text})
+
+
+def test_every_property_has_its_source():
+    """What a user can set is what the sources explain."""
+    assert {name.partition(".")[0] for name in property_values(LINUX)} == set(SOURCES)
+    assert {field.name for field in dataclasses.fields(LINUX)} - {"name"} == set(SOURCES)

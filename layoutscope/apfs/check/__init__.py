@@ -8,18 +8,21 @@ the message says.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.apfs import consistency, consistency_container, consistency_extents
 from layoutscope.apfs.check import claims, keys, names, objectmap, pointers, records, snapshots, space
 from layoutscope.apfs.check.live import report_changes
-from layoutscope.apfs.check.subject import Subject, open_subject
+from layoutscope.apfs.check.subject import of_volume, open_subject
+from layoutscope.apfs.fusion import second_half
 from layoutscope.apfs.options import Options
 from layoutscope.apfs.reader import open_contents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    from layoutscope.apfs.check.subject import Subject
     from layoutscope.findings import Finding
     from layoutscope.image import Source
 
@@ -75,18 +78,32 @@ def _snapshots(subject: Subject) -> None:
         consistency_extents.check_snapshots(subject.container.blocks, parts)
 
 
-CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
+def _container_trees(subject: Subject) -> None:
+    pointers.check_container_trees(subject)
+    objectmap.check_container_map(subject)
+    keys.check_container_keys(subject)
+
+
+CONTAINER_CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
     "numbers": lambda subject: consistency_container.check_numbers(subject.container, subject.findings),
     "checkpoint-maps": lambda subject: consistency_container.check_maps(subject.container, subject.findings),
     "newer-superblocks": lambda subject: consistency_container.check_newer(subject.container, subject.findings),
     "chunk-checksums": lambda subject: consistency_container.check_space_blocks(subject.container, subject.parts),
     "checkpoints": pointers.check_checkpoints,
-    "roots": pointers.check_roots,
     "volumes": pointers.check_lost_volumes,
     "sizes": space.check_sizes,
     "internal-pool": space.check_pool,
     "chunks": space.check_chunks,
     "free-queues": space.check_queues,
+    "double-claims": claims.check_double_claims,
+    "file-claims": claims.check_file_claims,
+    "bitmaps": claims.check_bitmaps,
+    "container-trees": _container_trees,
+}
+"""Every check of a container as a whole, in the order in which they run."""
+
+VOLUME_CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
+    "roots": pointers.check_roots,
     "object-maps": objectmap.check_object_maps,
     "keys": keys.check_keys,
     "volume-identity": _identity,
@@ -106,16 +123,33 @@ CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
     "snapshots": _snapshots,
     "snapshot-records": snapshots.check_snapshot_records,
     "seals": snapshots.check_seals,
-    "double-claims": claims.check_double_claims,
-    "file-claims": claims.check_file_claims,
-    "bitmaps": claims.check_bitmaps,
 }
-"""Every check by its name, in the order in which they run; what is found while reading comes before all of them."""
+"""Every check of one volume; what is found while reading comes before all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was found.
+
+    Attributes
+    ----------
+    outside : list of Finding
+        Outside of volumes.
+    volumes : dict
+        Of each volume, by its number on the image.
+    """
+
+    outside: list[Finding]
+    volumes: dict[int, list[Finding]]
+
+    def findings(self) -> list[Finding]:
+        """Everything that was found."""
+        return [*self.outside, *(item for found in self.volumes.values() for item in found)]
 
 
 def check_container(
     source: Source, *, image_offset: int = 0, options: Options | None = None, without: Collection[str] = ()
-) -> list[Finding]:
+) -> Checked:
     """Check the structure of an APFS container.
 
     Parameters
@@ -131,24 +165,39 @@ def check_container(
 
     Returns
     -------
-    list of Finding
-        What is found while reading first, then in the order of the checks.
+    Checked
+        Of each part what is found while reading first, then in the order of the checks.
 
     Raises
     ------
     FormatError
         If there is no usable superblock or checkpoint.
     """
-    contents = open_contents(source, image_offset, options or Options())
-    lists = [contents.parts.findings, *(parts.findings for parts in contents.volumes)]
-    coarse = [item for findings in lists for item in findings]
+    options = options or Options()
+    if options.second is None:
+        alone: list[Finding] = []
+        if second_half(source, image_offset, options.stack, alone) is not None:
+            return Checked(alone, {})
+    contents = open_contents(source, image_offset, options)
     subject = open_subject(contents)
-    for name, check in CHECKS.items():
+    outside = _run(subject, contents.parts.findings, CONTAINER_CHECKS, without)
+    volumes = {
+        parts.state.number: _run(of_volume(subject, parts), parts.findings, VOLUME_CHECKS, without)
+        for parts in contents.volumes
+    }
+    report_changes(contents.container, outside)
+    return Checked(outside, volumes)
+
+
+def _run(
+    subject: Subject, read: list[Finding], checks: dict[str, Callable[[Subject], None]], without: Collection[str]
+) -> list[Finding]:
+    """Run checks; `read` is what reading found, and some checks add to it."""
+    coarse = list(read)
+    for name, check in checks.items():
         if name not in without:
             check(subject)
-    report_changes(contents.container, subject.findings)
-    fine = [item for findings in lists for item in findings if item not in coarse]
-    return refined(coarse, [*fine, *subject.findings])
+    return refined(coarse, [*read[len(coarse) :], *subject.findings])
 
 
 def refined(coarse: list[Finding], fine: list[Finding]) -> list[Finding]:
@@ -163,4 +212,4 @@ def refined(coarse: list[Finding], fine: list[Finding]) -> list[Finding]:
     return list(dict.fromkeys([*kept, *fine]))
 
 
-__all__ = ["CHECKS", "Subject", "check_container", "refined"]
+__all__ = ["CONTAINER_CHECKS", "VOLUME_CHECKS", "Checked", "check_container", "refined"]

@@ -26,19 +26,24 @@ VALUE: Final = "apfs_container.omap_val"
 FIELDS: Final = ("paddr", "size_bytes", "is_deleted", "is_encrypted", "is_noheader")
 
 
+def check_container_map(subject: Subject) -> None:
+    """Compare every entry of the container's object map with its object."""
+    _check_map(subject, "container-omap", subject.container.omap_header.tree_oid, may_encrypt=False)
+
+
 def check_object_maps(subject: Subject) -> None:
-    """Compare every entry of every object map with its object."""
+    """Compare every entry of volumes' object maps with its object."""
+    for parts in subject.volumes:
+        may_encrypt = not parts.state.superblock.is_unencrypted
+        _check_map(subject, "omap", parts.state.omap_header.tree_oid, may_encrypt=may_encrypt)
+
+
+def _check_map(subject: Subject, tree: str, root: int, *, may_encrypt: bool) -> None:
     container = subject.container
-    maps = [("container-omap", container.omap_header.tree_oid, False)]
-    maps += [
-        ("omap", parts.state.omap_header.tree_oid, not parts.state.superblock.is_unencrypted)
-        for parts in subject.volumes
-    ]
-    for tree, root, may_encrypt in maps:
-        source = TreeSource(tree, container.blocks, container.decoder, root, None, *lead_type(tree), container.xid)
-        for batch in read_levels(source, []):
-            if not batch.level and len(batch.slots):
-                _check_entries(subject, source, batch, may_encrypt=may_encrypt)
+    source = TreeSource(tree, container.blocks, container.decoder, root, None, *lead_type(tree), container.xid)
+    for batch in read_levels(source, []):
+        if not batch.level and len(batch.slots):
+            _check_entries(subject, source, batch, may_encrypt=may_encrypt)
 
 
 def _check_entries(subject: Subject, source: TreeSource, batch: NodeBatch, *, may_encrypt: bool) -> None:

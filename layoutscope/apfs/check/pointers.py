@@ -30,9 +30,7 @@ FIELDS: Final = ("type", "subtype", "size_bytes", "oid", "paddr")
 
 
 def check_roots(subject: Subject) -> None:
-    """Every tree can be reached from the field that names its root, and every node from its parent."""
-    for source in container_sources(subject):
-        report_losses(source, None, subject.findings)
+    """Every tree of a volume can be reached from the field that names its root, and every node from its parent."""
     for parts in subject.volumes:
         for source, structure, where in volume_roots(subject, parts):
             if not find_losses(source)[1]:
@@ -40,6 +38,12 @@ def check_roots(subject: Subject) -> None:
                 subject.report("tree-unreadable", structure, where, message, level="error")
             records = parts.fs.records if source.tree == "fs" else None
             report_losses(source, records, subject.findings)
+
+
+def check_container_trees(subject: Subject) -> None:
+    """Every node of the container's own trees can be reached from its parent."""
+    for source in container_sources(subject):
+        report_losses(source, None, subject.findings)
 
 
 def check_lost_volumes(subject: Subject) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.apfs.btree import TreeSource, lead_type
@@ -92,6 +92,12 @@ def open_subject(contents: Contents) -> Subject:
     is_half = container.superblock.is_fusion and len(container.blocks.sources) < 2
     is_whole = _is_sound(contents.parts.findings) and not is_half and len(whole) == contents.num_volumes
     return Subject(container, contents.parts, volumes, contents.slots, whole, is_whole, [])
+
+
+def of_volume(subject: Subject, parts: VolumeParts) -> Subject:
+    """Look at one volume alone."""
+    whole = [item for item in subject.whole if item is parts]
+    return replace(subject, volumes=[parts], whole=whole, findings=[])
 
 
 def _is_sound(findings: list[Finding]) -> bool:

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from layoutscope.report.map import encode
+from layoutscope.report.map.pictures import density
+from layoutscope.units import MIB
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.report.map.model import MapDisk
 
-LEAVES: Final = 30_000
-"""Leaves drawn in key order; of a larger tree every n-th."""
+TREES: Final = 3
+"""So many trees are drawn in key order."""
 
 
 def distances(item: MapDisk) -> dict[str, Any]:
@@ -47,27 +48,19 @@ def _histogram(values: NDArray[np.int64]) -> dict[str, Any]:
 
 
 def _key_order(item: MapDisk) -> list[dict[str, Any]]:
-    """Place on disk of each leaf over its place in key order, by tree."""
+    """Place on disk of each leaf over its place in key order, by tree, the largest trees first."""
     nodes = pl.concat([layout.nodes for layout in item.layouts], how="vertical_relaxed")
-    leaves = nodes.filter(
-        (pl.col("kind").cast(pl.String) == "leaf")
-        & pl.col("key_rank").is_not_null()
-        & pl.col("image_offset").is_not_null()
-    )
-    pictures = []
-    for tree in sorted(leaves["tree"].cast(pl.String).unique().to_list()):
-        own = leaves.filter(pl.col("tree").cast(pl.String) == tree).sort("volume", "key_rank")
-        shown = own.gather_every(max(1, -(-own.height // LEAVES)))
-        pictures.append(
-            {
-                "tree": tree,
-                "rank": encode.array(shown["key_rank"].to_numpy(), delta=True),
-                "offset": encode.array(shown["image_offset"].to_numpy(), delta=True),
-                "xid": encode.array(shown["xid"].fill_null(0).to_numpy()),
-                "total": own.height,
-            }
-        )
-    return pictures
+    known = pl.col("key_rank").is_not_null() & pl.col("image_offset").is_not_null()
+    leaves = nodes.filter((pl.col("kind").cast(pl.String) == "leaf") & known)
+    sizes = leaves.group_by(tree=pl.col("tree").cast(pl.String)).len().filter(pl.col("len") > 1)
+    trees = sizes.sort("len", "tree", descending=[True, False]).head(TREES)["tree"].to_list()
+    return [_tree_order(tree, leaves.filter(pl.col("tree").cast(pl.String) == tree), item) for tree in trees]
+
+
+def _tree_order(tree: str, leaves: pl.DataFrame, item: MapDisk) -> dict[str, Any]:
+    place = (leaves["image_offset"].to_numpy() - item.image_offset) / MIB
+    picture = density(leaves["key_rank"].to_numpy(), place)
+    return {"tree": tree, "total": leaves.height, "picture": picture}
 
 
 def _to_data(item: MapDisk) -> NDArray[np.int64]:

@@ -75,6 +75,8 @@ class MapDisk:
         One sentence that says what the disk shows.
     coverage : float
         Share of the known metadata that was read.
+    states : list of (str, int)
+        Checkpoints and snapshots with their transactions, where the file system has them.
     """
 
     title: str
@@ -87,3 +89,4 @@ class MapDisk:
     facts: list[MapFact] = field(default_factory=list)
     headline: str = ""
     coverage: float = 1.0
+    states: list[tuple[str, int]] = field(default_factory=list)

@@ -9,31 +9,30 @@ import polars as pl
 
 from layoutscope.report.map import encode
 from layoutscope.report.map.distances import distances
-from layoutscope.report.map.segments import Segments, coalesce, from_layouts, merge_touching
+from layoutscope.report.map.history import history
+from layoutscope.report.map.segments import Segments, categories, coalesce, from_layouts, merge_touching, used_span
 from layoutscope.report.map.tiles import tiles
 from layoutscope.report.map.walks import costs, directories, walk
-from layoutscope.tables import NULL_ROW
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.report.map.model import MapDisk
 
-OVERVIEW_BUDGET: Final = 150_000
+OVERVIEW_BUDGET: Final = 120_000
 """Segments of the overview; the whole of a smaller disk."""
 
-DETAIL_BUDGET: Final = 1_500_000
+DETAIL_BUDGET: Final = 800_000
 """Segments kept one by one for the deepest zoom, in tiles that are unpacked when they are needed."""
 
-NODE_BUDGET: Final = 400_000
+NODE_BUDGET: Final = 250_000
 """Nodes whose records, keys and xid the page can tell."""
 
 
 def disk(item: MapDisk, *, names: bool) -> dict[str, Any]:
     """Return everything that the page needs of one disk, ready for JSON."""
-    nodes = pl.concat([layout.nodes for layout in item.layouts], how="vertical_relaxed")
-    segments = _with_node_index(merge_touching(from_layouts(item.layouts)), nodes)
-    overview = segments if len(segments) <= OVERVIEW_BUDGET else coalesce(segments, OVERVIEW_BUDGET)
+    segments = merge_touching(from_layouts(item.layouts))
+    small = len(segments) <= OVERVIEW_BUDGET
     return {
         "title": item.title if names else "volume",
         "subtitle": item.subtitle,
@@ -41,34 +40,23 @@ def disk(item: MapDisk, *, names: bool) -> dict[str, Any]:
         "coverage": item.coverage,
         "start": item.image_offset,
         "size": item.size_bytes,
+        "used": used_span(segments, item.image_offset),
         "block": item.block_size_bytes,
         "classes": [
             {"key": c.key, "label": c.label, "group": c.group, "light": c.light, "dark": c.dark}
             for c in segments.classes
         ],
-        "overview": _segments(overview),
-        "tiles": [] if overview is segments else tiles(segments, DETAIL_BUDGET, _segments),
-        "exact": overview is segments or len(segments) <= DETAIL_BUDGET,
-        "nodes": _nodes(nodes),
+        "overview": _segments(segments if small else coalesce(segments, OVERVIEW_BUDGET)),
+        "tiles": [] if small else tiles(segments, DETAIL_BUDGET, _segments),
+        "exact": len(segments) <= DETAIL_BUDGET,
+        "nodes": _nodes(pl.concat([layout.nodes for layout in item.layouts], how="vertical_relaxed")),
         "walks": [walk(one) for one in item.walks],
         "costs": [costs(one) for one in item.walks],
         "directories": directories(item, names=names),
         "distances": distances(item),
+        "history": history(item),
         "facts": [{"title": f.title, "columns": f.columns, "rows": f.rows} for f in item.facts],
     }
-
-
-def _with_node_index(segments: Segments, nodes: pl.DataFrame) -> Segments:
-    """Replace rows by places in the node arrays of the page."""
-    if not nodes.height:
-        return segments
-    rows = nodes["row"].to_numpy()
-    place = np.full(int(rows.max()) + 1, NULL_ROW, np.uint32)
-    place[rows] = np.arange(len(rows), dtype=np.uint32)
-    known = segments.node_row != NULL_ROW
-    index = segments.node_row.copy()
-    index[known] = place[segments.node_row[known]]
-    return Segments(segments.start, segments.length, segments.filled, segments.class_id, index, segments.classes)
 
 
 def _segments(segments: Segments) -> dict[str, Any]:
@@ -78,24 +66,17 @@ def _segments(segments: Segments) -> dict[str, Any]:
         "length": encode.array(segments.length),
         "filled": encode.array(segments.filled) if merged else None,
         "class": encode.array(segments.class_id),
-        "node": encode.array(_plus_one(segments.node_row), delta=True),
+        "owner": encode.array(segments.owner, delta=True),
     }
-
-
-def _plus_one(rows: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """0 for no node, else its place plus one."""
-    return np.where(rows == NULL_ROW, 0, rows.astype(np.int64) + 1)
 
 
 def _nodes(nodes: pl.DataFrame) -> dict[str, Any]:
     kept = nodes.head(NODE_BUDGET)
-    trees = kept["tree"].cast(pl.String)
-    names = sorted(trees.unique().drop_nulls().to_list())
-    codes = {name: number for number, name in enumerate(names)}
+    codes, names = categories(kept["tree"])
     return {
-        "trees": names,
+        "trees": [names.get(code, "") for code in range(max(names, default=-1) + 1)],
         "kinds": ["leaf", "index", "header", "map", "free"],
-        "tree": encode.array(trees.replace_strict(codes, return_dtype=pl.UInt8).to_numpy()),
+        "tree": encode.array(codes),
         "kind": encode.array(_kinds(kept["kind"])),
         "level": encode.array(kept["level"].fill_null(255).to_numpy()),
         "offset": encode.array(kept["image_offset"].fill_null(-1).to_numpy(), delta=True),

@@ -102,7 +102,9 @@ def _trees(label: str, volume: VolumeScan) -> MapFact:
         )
         for tree in volume.trees
     )
-    return MapFact(f"{label}: metadata by tree", ("tree", "nodes, root to leaves", "bytes", "pieces", "largest clump"), rows)
+    return MapFact(
+        f"{label}: metadata by tree", ("tree", "nodes, root to leaves", "bytes", "pieces", "largest clump"), rows
+    )
 
 
 def _metrics(label: str, volume: VolumeScan) -> MapFact:

@@ -7,19 +7,24 @@ owner unknown" by the page, never as empty.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
 
 from layoutscope.report.map import classes
-from layoutscope.tables import NULL_ROW
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.report.map.classes import MapClass
     from layoutscope.tables import VolumeLayout
+
+USED_SHARE: Final = 0.998
+"""Share of the used bytes that the first view shows; copies of headers at the far end of a disk are left out."""
+
+LONG_STRETCH: Final = 16
+"""A stretch so many times as long as the gap in question is not merged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +39,8 @@ class Segments:
         Bytes of the stretch that really are of the class; less than `length` where stretches were merged.
     class_id : uint8 array
         Index into `classes`.
-    node_row : uint32 array
-        Row of the node, or of the first one, or NULL_ROW.
+    owner : int64 array
+        1 + place of the node in the page's node arrays, or minus the file's id, or 0.
     classes : tuple of MapClass
         What the ids mean.
     """
@@ -44,111 +49,138 @@ class Segments:
     length: NDArray[np.int64]
     filled: NDArray[np.int64]
     class_id: NDArray[np.uint8]
-    node_row: NDArray[np.uint32]
+    owner: NDArray[np.int64]
     classes: tuple[MapClass, ...]
 
     def __len__(self) -> int:
         return len(self.start)
 
-    def take(self, index: NDArray[np.int64]) -> Segments:
+    def take(self, index: NDArray[Any]) -> Segments:
         """Return chosen segments, in the order given."""
         return Segments(
             self.start[index],
             self.length[index],
             self.filled[index],
             self.class_id[index],
-            self.node_row[index],
+            self.owner[index],
             self.classes,
         )
 
 
+class _Collector:
+    """Columns of segments as they are found, with one code a class."""
+
+    def __init__(self, known: tuple[MapClass, ...]) -> None:
+        self.known = known
+        self.codes = {item.key: number for number, item in enumerate(known)}
+        self.columns: list[tuple[NDArray[Any], ...]] = []
+
+    def add(self, start: pl.Series, length: pl.Series, code: Any, owner: Any) -> None:
+        """Add stretches; those without an address or length are left out."""
+        held = (start.is_not_null() & (length > 0)).to_numpy()
+        columns = (start.fill_null(0).to_numpy(), length.to_numpy(), code, owner)
+        wide = [np.broadcast_to(np.asarray(column), len(held))[held] for column in columns]
+        kinds = (np.int64, np.int64, np.uint8, np.int64)
+        self.columns.append(tuple(column.astype(kind, copy=False) for column, kind in zip(wide, kinds, strict=True)))
+
+    def segments(self) -> Segments:
+        """Sort what was collected; the same stretch of the same class stands once."""
+        start, length, code, owner = (np.concatenate(parts) for parts in zip(*self.columns, strict=True))
+        order = np.lexsort((code, start))
+        start, length, code, owner = start[order], length[order], code[order], owner[order]
+        again = (np.diff(start) == 0) & (np.diff(length) == 0) & (np.diff(code.astype(np.int16)) == 0)
+        first = np.concatenate([[True], ~again])[: len(start)]
+        return Segments(start, length, length, code, owner, self.known).take(np.flatnonzero(first))
+
+
 def from_layouts(layouts: list[VolumeLayout], device: int = 0) -> Segments:
-    """Collect the segments of all layouts that share a disk."""
-    frames = [frame for layout in layouts for frame in _layout_frames(layout, device)]
-    table = pl.concat(frames) if frames else _frame(pl.DataFrame({"image_offset": [], "length_bytes": []}), "data")
-    table = table.filter(pl.col("start").is_not_null() & (pl.col("length") > 0)).sort("start", "key")
-    table = table.unique(["start", "length", "key"], keep="first", maintain_order=True)
-    known = _known_classes(table["key"].unique().to_list())
-    codes = {item.key: number for number, item in enumerate(known)}
-    length = table["length"].to_numpy()
-    return Segments(
-        table["start"].to_numpy(),
-        length,
-        length.copy(),
-        table["key"].replace_strict(codes, return_dtype=pl.UInt8).to_numpy() if len(table) else np.empty(0, np.uint8),
-        table["node_row"].to_numpy(),
-        known,
-    )
+    """Collect the segments of all layouts that share a disk; nodes are numbered through, layout by layout."""
+    collector = _Collector(_known_classes(layouts))
+    base = 0
+    for layout in layouts:
+        _collect(layout, device, base, collector)
+        base += layout.nodes.height
+    return collector.segments()
 
 
-def _known_classes(keys: list[str]) -> tuple[MapClass, ...]:
+def _known_classes(layouts: list[VolumeLayout]) -> tuple[MapClass, ...]:
     """Order classes: trees, other metadata, data, unknown, free, as the legend shows them."""
-    fixed = [
+    trees = {tree for layout in layouts for tree in layout.nodes["tree"].unique().cast(pl.String).to_list()}
+    kinds = {kind for layout in layouts for kind in layout.regions["type"].unique().cast(pl.String).to_list()}
+    damaged = any((layout.nodes["valid"].cast(pl.String) == "no").any() for layout in layouts)
+    optional = [item for item in (classes.PENDING, classes.UNREAD) if item.key in kinds]
+    return (
+        *(classes.tree_class(tree) for tree in sorted(trees)),
         classes.REGION,
-        classes.DAMAGED,
+        *([classes.DAMAGED] if damaged else []),
         classes.FILE_DATA,
-        classes.PENDING,
+        *optional,
         classes.UNCLAIMED,
-        classes.UNREAD,
         classes.FREE_SPACE,
-    ]
-    names = {item.key for item in fixed}
-    trees = [classes.tree_class(key) for key in sorted(set(keys) - names)]
-    return (*trees, *(item for item in fixed if item.key in keys or item is classes.UNCLAIMED))
+    )
 
 
-def _layout_frames(layout: VolumeLayout, device: int) -> list[pl.DataFrame]:
+def _collect(layout: VolumeLayout, device: int, base: int, collector: _Collector) -> None:
     here = pl.col("device") == device
-    nodes = layout.nodes.filter(here)
-    fragmented = layout.node_fragments["node_row"].implode()
-    whole = nodes.filter(~pl.col("row").is_in(fragmented))
-    pieces = layout.node_fragments.filter(here).join(
-        nodes.select("row", "tree", "valid"), left_on="node_row", right_on="row"
+    _collect_nodes(layout, device, base, collector)
+    regions = layout.regions.filter(here)
+    collector.add(regions["image_offset"], regions["length_bytes"], _region_codes(regions, collector), 0)
+    extents = layout.extents.filter(here)
+    owner = -(extents["file_id"].fill_null(0).to_numpy() & np.uint64(2**62 - 1)).astype(np.int64)
+    collector.add(extents["image_offset"], extents["length_bytes"], collector.codes[classes.FILE_DATA.key], owner)
+    free = layout.free.filter(here)
+    collector.add(free["image_offset"], free["length_bytes"], collector.codes[classes.FREE_SPACE.key], 0)
+
+
+def _collect_nodes(layout: VolumeLayout, device: int, base: int, collector: _Collector) -> None:
+    nodes = layout.nodes.with_columns(place=pl.int_range(base + 1, base + 1 + layout.nodes.height, dtype=pl.Int64))
+    own = nodes.filter(pl.col("device") == device)
+    pieces = layout.node_fragments.filter(pl.col("device") == device)
+    whole = own.join(pieces.select(row="node_row").unique(), on="row", how="anti")
+    parts = pieces.join(nodes.select("tree", "valid", "place", node_row="row"), on="node_row")
+    collector.add(whole["image_offset"], whole["size_bytes"], _node_codes(whole, collector), whole["place"].to_numpy())
+    collector.add(
+        parts["image_offset"], parts["length_bytes"], _node_codes(parts, collector), parts["place"].to_numpy()
     )
-    parts = [
-        _nodes(whole.select("image_offset", "tree", "valid", length_bytes="size_bytes", node_row="row")),
-        _nodes(pieces.select("image_offset", "tree", "valid", "length_bytes", "node_row")),
-        _regions(layout.regions.filter(here)),
-        _frame(layout.extents.filter(here), classes.FILE_DATA.key),
-        _frame(layout.free.filter(here), classes.FREE_SPACE.key),
-    ]
-    return [part for part in parts if part.height]
 
 
-def _nodes(table: pl.DataFrame) -> pl.DataFrame:
-    damaged = pl.col("valid").cast(pl.String) == "no"
-    key = pl.when(damaged).then(pl.lit(classes.DAMAGED.key)).otherwise(pl.col("tree").cast(pl.String))
-    return _columns(table, key, pl.col("node_row").cast(pl.UInt32))
+def _node_codes(nodes: pl.DataFrame, collector: _Collector) -> NDArray[Any]:
+    codes = _codes(nodes["tree"], collector.codes, 0)
+    if classes.DAMAGED.key in collector.codes:
+        bad = _codes(nodes["valid"], {"no": 1}, 0).astype(bool)
+        codes = np.where(bad, collector.codes[classes.DAMAGED.key], codes)
+    return codes
 
 
-def _regions(table: pl.DataFrame) -> pl.DataFrame:
-    kind = pl.col("type").cast(pl.String)
-    key = pl.when(kind.is_in(classes.NOT_METADATA_REGIONS)).then(kind).otherwise(pl.lit(classes.REGION.key))
-    return _columns(table, key, pl.lit(int(NULL_ROW), pl.UInt32))
+def _region_codes(regions: pl.DataFrame, collector: _Collector) -> NDArray[Any]:
+    fixed = {key: collector.codes[key] for key in classes.NOT_METADATA_REGIONS if key in collector.codes}
+    return _codes(regions["type"], fixed, collector.codes[classes.REGION.key])
 
 
-def _frame(table: pl.DataFrame, key: str) -> pl.DataFrame:
-    return _columns(table, pl.lit(key), pl.lit(int(NULL_ROW), pl.UInt32))
+def _codes(column: pl.Series, codes: dict[str, int], default: int) -> NDArray[Any]:
+    """Translate categories through their own small table, not value by value."""
+    physical, names = categories(column)
+    table = np.full(max(names, default=0) + 1, default, np.uint8)
+    for number, name in names.items():
+        table[number] = codes.get(name, default)
+    return np.asarray(table[physical])
 
 
-def _columns(table: pl.DataFrame, key: pl.Expr, node_row: pl.Expr) -> pl.DataFrame:
-    return table.select(
-        start=pl.col("image_offset").cast(pl.Int64),
-        length=pl.col("length_bytes").cast(pl.Int64),
-        key=key.cast(pl.String),
-        node_row=node_row,
-    )
+def categories(column: pl.Series) -> tuple[NDArray[np.uint32], dict[int, str]]:
+    """Return the codes of a column of categories, and the names of those that occur."""
+    present = column.unique().drop_nulls()
+    names = dict(zip(present.to_physical().to_list(), present.cast(pl.String).to_list(), strict=True))
+    return column.to_physical().fill_null(0).to_numpy(), names
 
 
 def merge_touching(segments: Segments) -> Segments:
-    """Join neighbours of one class that touch, except tree nodes, which stay apart."""
+    """Join neighbours of one class and owner that touch."""
     if not len(segments):
         return segments
     joined = (
         (segments.class_id[1:] == segments.class_id[:-1])
+        & (segments.owner[1:] == segments.owner[:-1])
         & (segments.start[1:] == segments.start[:-1] + segments.length[:-1])
-        & (segments.node_row[1:] == NULL_ROW)
-        & (segments.node_row[:-1] == NULL_ROW)
     )
     return _merge(segments, np.concatenate([[True], ~joined]))
 
@@ -158,18 +190,16 @@ def coalesce(segments: Segments, budget: int) -> Segments:
 
     Merged stretches keep how many of their bytes are filled, so that shares stay right.
     """
+    apart = segments.take(np.argsort(segments.class_id, kind="stable"))
     gap = 0
-    apart = _by_class(merge_touching(segments))
     while len(apart) > budget:
-        gap = max(4096, gap * 4)
         distance = apart.start[1:] - (apart.start[:-1] + apart.length[:-1])
-        near = (apart.class_id[1:] == apart.class_id[:-1]) & (distance <= gap)
+        # A long stretch keeps its own edges: spread over a merged one, its bytes would show where they are not.
+        short = apart.length <= LONG_STRETCH * max(gap, 4096)
+        near = (apart.class_id[1:] == apart.class_id[:-1]) & (distance <= gap) & short[1:] & short[:-1]
         apart = _merge(apart, np.concatenate([[True], ~near]))
+        gap = max(4096, gap * 2)
     return apart.take(np.argsort(apart.start, kind="stable"))
-
-
-def _by_class(segments: Segments) -> Segments:
-    return segments.take(np.lexsort((segments.start, segments.class_id)))
 
 
 def _merge(segments: Segments, is_first: NDArray[np.bool_]) -> Segments:
@@ -181,6 +211,17 @@ def _merge(segments: Segments, is_first: NDArray[np.bool_]) -> Segments:
         ends - segments.start[first],
         np.add.reduceat(segments.filled, first),
         segments.class_id[first],
-        segments.node_row[first],
+        segments.owner[first],
         segments.classes,
     )
+
+
+def used_span(segments: Segments, image_offset: int) -> int:
+    """Return how many bytes from the start of the range hold nearly all that is in use."""
+    free = [number for number, item in enumerate(segments.classes) if item.group == classes.FREE]
+    used = ~np.isin(segments.class_id, free)
+    if not used.any():
+        return 0
+    held = np.cumsum(segments.filled[used])
+    last = int(np.searchsorted(held, held[-1] * USED_SHARE))
+    return int((segments.start + segments.length)[used][last]) - image_offset

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from layoutscope.report.map.segments import Segments
 
-TILE_SEGMENTS: Final = 32_768
+TILE_SEGMENTS: Final = 16_384
 
 
 def tiles(segments: Segments, budget: int, pack: Callable[[Segments], dict[str, Any]]) -> list[dict[str, Any]]:
@@ -28,14 +28,13 @@ def tiles(segments: Segments, budget: int, pack: Callable[[Segments], dict[str, 
     """
     count = -(-len(segments) // TILE_SEGMENTS)
     step = max(1, -(-len(segments) // budget))
-    kept = range(0, count, step)
-    return [_tile(segments, number, pack) for number in kept]
+    return [_tile(segments, number, pack) for number in range(0, count, step)]
 
 
 def _tile(segments: Segments, number: int, pack: Callable[[Segments], dict[str, Any]]) -> dict[str, Any]:
-    index = np.arange(number * TILE_SEGMENTS, min((number + 1) * TILE_SEGMENTS, len(segments)))
-    part = segments.take(index)
+    following = min((number + 1) * TILE_SEGMENTS, len(segments))
+    part = segments.take(np.arange(number * TILE_SEGMENTS, following))
     stop = int((part.start + part.length).max())
-    following = (number + 1) * TILE_SEGMENTS
+    # What lies between two tiles belongs to the first; the last one of a run ends where its segments end.
     end = int(segments.start[following]) if following < len(segments) else stop
-    return {"from": int(part.start[0]), "to": max(end, stop), **pack(part)}
+    return {"from": int(part.start[0]), "to": end, **pack(part)}

@@ -33,9 +33,10 @@ function mix(a, b, share) {
 }
 
 class AddressMap {
-  constructor(disk, holder, span) {
-    this.disk = disk; this.holder = holder; this.full = span; // the same span for every disk: one scale
-    this.from = disk.start; this.to = disk.start + span;
+  constructor(disk, holder, scale) {
+    // The same spans for every disk: one scale. The first view is the part in use, where there is something to see.
+    this.disk = disk; this.holder = holder; this.full = scale.span; this.used = scale.used;
+    this.from = disk.start; this.to = disk.start + scale.used;
     this.hidden = new Set(); this.order = "linear"; this.tileCache = new Map(); this.marks = []; this.head = null;
     this.maxXid = Infinity;
   }
@@ -63,6 +64,7 @@ class AddressMap {
       ...["linear", "snake", "hilbert"].map((name) => element("option", { value: name }, name)));
     return element("div", { class: "bar" }, button("+", "zoom in on the middle", () => this.zoom(1 / 4)),
       button("−", "zoom out", () => this.zoom(4)), button("whole disk", "zoom out fully", () => this.show(this.disk.start, this.full)),
+      button("part in use", "what is in use, nearly all of it", () => this.show(this.disk.start, this.used)),
       button("metadata", "zoom to the span of the metadata", () => this.showMetadata()), orders, this.caption);
   }
 
@@ -82,7 +84,7 @@ class AddressMap {
     let low = Infinity, high = -Infinity;
     const s = this.overview;
     for (let i = 0; i < s.start.length; i++)
-      if (s.node[i]) { low = Math.min(low, s.start[i]); high = Math.max(high, s.start[i] + s.length[i]); }
+      if (s.owner[i] > 0) { low = Math.min(low, s.start[i]); high = Math.max(high, s.start[i] + s.length[i]); }
     if (low < high) this.show(low, high - low);
   }
 
@@ -142,9 +144,10 @@ class AddressMap {
       if (cell < 0 || cell >= this.places.cell.length) return;
       x.push(this.places.column[cell]); y.push(this.places.row[cell]); size.push(width); colour.push(hue);
     };
-    for (const offset of this.marks) put(offset, 5, isDark() ? "#ffffff" : "#000000");
+    const cells = new Set(this.marks.map((offset) => Math.floor((offset - this.from) / this.cellSize)));
+    for (const cell of [...cells].slice(0, 1500)) put(this.from + cell * this.cellSize, 5, isDark() ? "#ffffff" : "#000000");
     if (this.head !== null) put(this.head, 14, "#E4002B");
-    return { type: "scattergl", mode: "markers", x, y, hoverinfo: "skip", marker: { size, color: colour, symbol: "circle-open", line: { width: 1.5 } } };
+    return { type: "scatter", mode: "markers", x, y, hoverinfo: "skip", marker: { size, color: colour, symbol: "circle-open", line: { width: 1.5 } } };
   }
 
   mark(offsets, head) {
@@ -164,7 +167,7 @@ class AddressMap {
     for (let i = 0; i < s.start.length; i++) {
       const start = s.start[i], end = start + s.length[i];
       if (end <= from || start >= to || this.hidden.has(s.class[i])) continue;
-      if (this.maxXid !== Infinity && s.node[i] && this.nodes.xid[s.node[i] - 1] > this.maxXid) continue;
+      if (this.maxXid !== Infinity && s.owner[i] > 0 && this.nodes.xid[s.owner[i] - 1] > this.maxXid) continue;
       const density = s.filled[i] / s.length[i] / cellSize;
       const of = (shares[s.class[i]] = shares[s.class[i]] || new Float32Array(cells));
       const first = Math.max(0, Math.floor((start - from) / cellSize));
@@ -238,18 +241,25 @@ class AddressMap {
     for (const [, share] of held) known += share;
     held.sort((a, b) => b[1] - a[1]);
     lines.push(held.map(([label, share]) => `${label} ${(100 * Math.min(1, share)).toPrecision(3)} %`).join(" · ") + (known < 0.995 && !this.hidden.size ? ` · owner unknown or unread ${(100 * (1 - known)).toPrecision(3)} %` : ""));
-    const inside = this.nodesIn(low, high);
-    for (const i of inside.slice(0, 3)) lines.push(this.nodeText(i));
-    if (inside.length > 3) lines.push(`and ${inside.length - 3} more nodes`);
+    const { nodes, files } = this.ownersIn(low, high);
+    for (const i of nodes.slice(0, 3)) lines.push(this.nodeText(i));
+    if (nodes.length > 3) lines.push(`and ${(nodes.length - 3).toLocaleString()} more nodes`);
+    if (files.length) lines.push(`data of ${files.slice(0, 4).map((id) => this.fileText(id)).join(", ")}` + (files.length > 4 ? ` and ${(files.length - 4).toLocaleString()} more files` : ""));
     this.info.textContent = lines.join("\n");
   }
 
-  nodesIn(low, high) {
-    const found = new Set();
+  ownersIn(low, high) {
+    const nodes = new Set(), files = new Set();
     for (const s of this.parts)
       for (let i = 0; i < s.start.length; i++)
-        if (s.node[i] && s.start[i] < high && s.start[i] + s.length[i] > low) found.add(s.node[i] - 1);
-    return [...found];
+        if (s.owner[i] && s.start[i] < high && s.start[i] + s.length[i] > low && s.filled[i] === s.length[i])
+          s.owner[i] > 0 ? nodes.add(s.owner[i] - 1) : files.add(-s.owner[i]);
+    return { nodes: [...nodes], files: [...files] };
+  }
+
+  fileText(id) {
+    const name = this.disk.names && this.disk.names[id];
+    return name === undefined ? `file ${id}` : `file ${id} “${name}”`;
   }
 
   nodeText(i) {

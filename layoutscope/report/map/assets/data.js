@@ -31,7 +31,7 @@ async function unpackAll(object, keys) {
 }
 
 async function segmentsOf(packed) {
-  const s = await unpackAll(packed, ["start", "length", "filled", "class", "node"]);
+  const s = await unpackAll(packed, ["start", "length", "filled", "class", "owner"]);
   s.filled = s.filled || s.length;
   return s;
 }
@@ -90,10 +90,22 @@ function plotLayout(extra) {
   const axis = { gridcolor: line, zerolinecolor: line, linecolor: line };
   const layout = {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: fg, size: 12 },
-    margin: { l: 60, r: 12, t: 26, b: 42 }, hovermode: "closest", ...extra,
+    margin: { l: 60, r: 12, t: 26, b: 42 }, hovermode: "closest",
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: style.getPropertyValue("--muted").trim(), activecolor: fg }, ...extra,
   };
   for (const key of Object.keys(layout)) if (/^[xy]axis/.test(key)) layout[key] = { ...axis, ...layout[key] };
   return layout;
+}
+
+// A density picture: how many points fall into each cell, faint to strong, nothing where there is none.
+async function pictureTrace(picture, unit) {
+  const counts = await unpack(picture.counts);
+  const middles = ([low, high], n) => Array.from({ length: n }, (_, i) => low + ((i + 0.5) * (high - low)) / n);
+  const z = [];
+  for (let r = 0; r < picture.rows; r++)
+    z.push(Array.from(counts.subarray(r * picture.columns, (r + 1) * picture.columns), (n) => (n ? Math.log10(n) : null)));
+  const scale = isDark() ? [[0, "#2f6b99"], [1, "#cfe8ff"]] : [[0, "#8fbfe0"], [1, "#003a5c"]];
+  return { type: "heatmap", x: middles(picture.x, picture.columns), y: middles(picture.y, picture.rows), z, zmin: 0, showscale: false, colorscale: scale, hoverongaps: false, hovertemplate: unit + "<extra></extra>" };
 }
 
 const PLOT = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["lasso2d", "toImage"] };

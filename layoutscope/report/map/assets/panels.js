@@ -56,51 +56,49 @@ function walkTraces(disk, w, data) {
     return { type: "scattergl", mode: "markers", name: plain(name), x, y, marker: { size: 3, color: colour }, hovertemplate: "%{x:.3f} s<br>%{y:,.1f} MiB<extra>" + plain(name) + "</extra>" };
   }).filter((t) => t.x.length);
   const r = w.rates;
-  traces.push({ type: "scattergl", mode: "lines", name: "seeks per second", x: r.time, y: r.seeks, yaxis: "y2", line: { color: HUES[1], width: 1 }, showlegend: false });
-  traces.push({ type: "scattergl", mode: "lines", name: "MB per second", x: r.time, y: r.bytes.map((b) => b / 1e6), yaxis: "y3", line: { color: HUES[2], width: 1 }, showlegend: false });
+  traces.push({ type: "scatter", mode: "lines", name: "seeks per second", x: r.time, y: r.seeks, yaxis: "y2", line: { color: HUES[1], width: 1 }, showlegend: false });
+  traces.push({ type: "scatter", mode: "lines", name: "MB per second", x: r.time, y: r.bytes.map((b) => b / 1e6), yaxis: "y3", line: { color: HUES[2], width: 1 }, showlegend: false });
   return traces;
 }
 
 function walkLayout(disk, w, scale) {
   return plotLayout({
     xaxis: { title: { text: "seconds since the start of the walk" }, range: [0, scale.seconds || w.total_s], anchor: "y3" },
-    yaxis: { title: { text: "place on disk, MiB" }, domain: [0.42, 1], range: [0, scale.span / 2 ** 20] },
+    yaxis: { title: { text: "place on disk, MiB" }, domain: [0.42, 1], range: [-0.02 * scale.used / 2 ** 20, (1.02 * scale.used) / 2 ** 20] },
     yaxis2: { title: { text: "seeks/s" }, domain: [0.22, 0.38], rangemode: "tozero", fixedrange: true },
     yaxis3: { title: { text: "MB/s" }, domain: [0, 0.16], rangemode: "tozero", fixedrange: true },
     legend: { orientation: "h", y: 1.08 }, margin: { l: 70, r: 12, t: 26, b: 42 }, dragmode: "zoom",
   });
 }
 
-function histogramTrace(h, name, colour) {
+function histogramTrace(h, colour) {
   const x = ["0"], y = [h.touching];
   h.counts.forEach((n, i) => { x.push(bytesText(2 ** (h.first_power + i))); y.push(n); });
-  return { type: "bar", name, x, y, marker: { color: colour } };
+  return { type: "bar", x, y, marker: { color: colour }, hovertemplate: "from %{x}: %{y:,}<extra></extra>" };
+}
+
+function addPlot(holder, title, height, traces, layout) {
+  const plot = element("div", { class: "plot" });
+  plot.style.height = `${height}px`;
+  holder.append(element("h3", {}, title), plot);
+  return Plotly.newPlot(plot, traces, plotLayout(layout), PLOT);
 }
 
 async function distancePanel(disk, holder) {
   const d = disk.distances;
-  const bars = (h, title) => {
-    if (!h || !h.total) return;
-    const plot = element("div", { class: "plot" });
-    plot.style.height = "230px";
-    holder.append(element("h3", {}, title), plot);
-    Plotly.newPlot(plot, [histogramTrace(h, title, HUES[0])], plotLayout({ xaxis: { title: { text: "distance, from the value up to its double" }, type: "category" }, yaxis: { title: { text: "count" } } }), PLOT);
-  };
-  bars(d.seek, "From the end of one read to the start of the next");
-  for (const k of d.key_order.filter((k) => k.total > 1).slice(0, 4)) {
-    const a = await unpackAll(k, ["rank", "offset", "xid"]);
-    const plot = element("div", { class: "plot" });
-    plot.style.height = "260px";
-    holder.append(element("h3", {}, `${k.tree}: leaves in key order against their place on disk`), plot);
-    const y = Array.from(a.offset, (o) => (o - disk.start) / 2 ** 20);
-    Plotly.newPlot(plot, [{ type: "scattergl", mode: "markers", x: a.rank, y, marker: { size: 2.5, color: HUES[0] }, hovertemplate: "leaf %{x} in key order<br>%{y:,.1f} MiB<extra></extra>" }],
-      plotLayout({ xaxis: { title: { text: "place in key order" } }, yaxis: { title: { text: "place on disk, MiB" } } }), PLOT);
-  }
-  bars(d.to_data, "From a file's inode to its first data");
+  const bars = (h, title) => h && h.total && addPlot(holder, title, 250, [histogramTrace(h, HUES[0])], {
+    xaxis: { title: { text: "distance: this up to twice as much", standoff: 8 }, type: "category", nticks: 9, tickangle: 0, automargin: true }, yaxis: { title: { text: "count" } },
+  });
+  await bars(d.seek, "From the end of one read to the start of the next");
+  for (const k of d.key_order)
+    await addPlot(holder, `${k.tree}: ${k.total.toLocaleString()} leaves in key order against their place on disk`, 260, [await pictureTrace(k.picture, "leaf %{x:,.0f} in key order<br>%{y:,.1f} MiB")], {
+      xaxis: { title: { text: "place in key order" } }, yaxis: { title: { text: "place on disk, MiB" } },
+    });
+  await bars(d.to_data, "From a file's inode to its first data");
 }
 
 function costPanel(disks, holder) {
-  const rows = disks.flatMap((d) => d.costs.map((c) => ({ ...c, title: disks.length > 1 ? `${d.title}: ${c.drive}` : c.drive })));
+  const rows = disks.flatMap((d, i) => d.costs.map((c) => ({ ...c, title: disks.length > 1 ? `${i + 1}. ${d.title.split(":")[0]}: ${c.drive}` : c.drive })));
   if (!rows.length) return;
   const y = rows.map((r) => plain(r.title));
   const causes = [...new Set(rows.flatMap((r) => Object.keys(r.causes)))];
@@ -123,30 +121,31 @@ function treemapPanel(disk, holder) {
   const draw = () => {
     const unit = { seconds: secondsText, entries: (n) => n.toLocaleString(), bytes: bytesText }[choose.value];
     const own = d[choose.value];
-    Plotly.react(plot, [{ type: "treemap", ids: d.id, labels: d.name.map(plain), parents: d.parent.map((p) => p || ""), values: own, branchvalues: "remainder", text: own.map(unit), textinfo: "label+text", hovertemplate: "%{label}<br>%{text} in itself<extra></extra>", maxdepth: 3, marker: { colorscale: "Blues" } }],
-      plotLayout({ margin: { l: 4, r: 4, t: 24, b: 4 } }), PLOT);
+    Plotly.react(plot, [{ type: "treemap", ids: d.id, labels: d.name.map(plain), parents: d.parent.map((p) => p || ""), values: own, branchvalues: "remainder", text: own.map(unit), textinfo: "label+text", hovertemplate: "%{label}<br>%{text} in itself<extra></extra>", maxdepth: 3, tiling: { pad: 2 }, root: { color: "rgba(0,0,0,0)" },
+      marker: { colors: own, colorscale: isDark() ? [[0, "#24384a"], [1, "#3f86bd"]] : [[0, "#eaf3fa"], [1, "#7fb8de"]], line: { width: 1, color: isDark() ? "#14171b" : "#ffffff" } }, textfont: { color: isDark() ? "#e6e9ed" : "#1b1f24" } }],
+      plotLayout({ margin: { l: 4, r: 4, t: 4, b: 4 } }), { ...PLOT, displayModeBar: false });
   };
   choose.addEventListener("change", draw);
   draw();
 }
 
-function historyPanel(disk, holder, map) {
-  const n = map.nodes;
-  let low = Infinity, high = 0;
-  for (const x of n.xid) if (x) { low = Math.min(low, x); high = Math.max(high, x); }
-  if (!high || low >= high) return false;
+async function historyPanel(disk, holder, map) {
+  const h = disk.history;
+  if (!h) { holder.append(element("p", { class: "muted" }, "This file system does not number its transactions.")); return false; }
   const label = element("span", { class: "muted" });
-  const slider = element("input", { type: "range", min: low, max: high, value: high, title: "show nodes written up to this transaction" });
-  const plot = element("div", { class: "plot" });
-  plot.style.height = "280px";
-  const tell = () => (label.textContent = +slider.value >= high ? `all transactions, ${low.toLocaleString()} to ${high.toLocaleString()}` : `nodes written up to transaction ${(+slider.value).toLocaleString()}`);
-  slider.addEventListener("input", () => { map.maxXid = +slider.value >= high ? Infinity : +slider.value; tell(); map.draw(); });
+  const slider = element("input", { type: "range", min: h.low, max: h.high, value: h.high, title: "show nodes written up to this transaction" });
+  const tell = () => (label.textContent = +slider.value >= h.high ? `all transactions, ${h.low.toLocaleString()} to ${h.high.toLocaleString()}` : `nodes written up to transaction ${(+slider.value).toLocaleString()}`);
+  const go = () => { map.maxXid = +slider.value >= h.high ? Infinity : +slider.value; tell(); return map.draw(); };
+  slider.addEventListener("input", go);
   tell();
-  holder.append(element("div", { class: "bar" }, slider, label), plot);
-  const x = [], y = [], step = Math.max(1, Math.ceil(n.xid.length / 40000));
-  for (let i = 0; i < n.xid.length; i += step) if (n.xid[i] && n.offset[i] >= 0) { x.push((n.offset[i] - disk.start) / 2 ** 20); y.push(n.xid[i]); }
-  Plotly.newPlot(plot, [{ type: "scattergl", mode: "markers", x, y, marker: { size: 3, color: y, colorscale: "Viridis" }, hovertemplate: "%{x:,.1f} MiB<br>transaction %{y}<extra></extra>" }],
-    plotLayout({ xaxis: { title: { text: "place on disk, MiB" } }, yaxis: { title: { text: "transaction that wrote the node" } } }), PLOT);
+  const bar = element("div", { class: "bar" }, slider, label);
+  const choose = element("select", { title: "a checkpoint or snapshot" }, element("option", { value: h.high }, "live"), ...h.states.map((s) => element("option", { value: Math.min(s.xid, h.high) }, s.label)));
+  choose.addEventListener("change", () => { slider.value = choose.value; go(); });
+  if (h.states.length) bar.prepend(choose);
+  holder.append(bar);
+  await addPlot(holder, "Transaction that wrote each node, over the address space", 280, [await pictureTrace(h.picture, "%{x:,.1f} MiB<br>transaction %{y:,.0f}")], {
+    xaxis: { title: { text: "place on disk, MiB" } }, yaxis: { title: { text: "transaction" } },
+  });
   return true;
 }
 

@@ -101,7 +101,7 @@ def read_space(blocks: Blocks, decoder: Decoder, checkpoint: Checkpoint, finding
     regions, free = [], []
     for number, device in enumerate(header.devices):
         if device.num_blocks:
-            found, runs = _read_device(blocks, decoder, array, device, number, findings)
+            found, runs = _read_device(blocks, decoder, array, device, number, blocks.at(item.paddr), findings)
             regions += found
             free.append(runs)
     regions = inside(regions, blocks, findings)
@@ -110,24 +110,40 @@ def read_space(blocks: Blocks, decoder: Decoder, checkpoint: Checkpoint, finding
     return Space(header, intervals.union(free), regions, inside(pending, blocks, findings), queues, queued)
 
 
-def _addresses(decoder: Decoder, data: NDArray[np.uint8], start: int, count: int) -> NDArray[np.uint64]:
-    """Decode an array of block addresses."""
+def _addresses(
+    decoder: Decoder, data: NDArray[np.uint8], start: int, count: int, image_offset: int
+) -> NDArray[np.uint64]:
+    """Decode an array of block addresses in an object at an image offset.
+
+    Raises
+    ------
+    FormatError
+        If it leaves its object.
+    """
     size = bulk.size("apfs_spaceman.block_address")
+    if start + count * size > len(data):
+        raise FormatError("more addresses than fit", structure="space manager", image_offset=image_offset)
     starts = start + np.arange(count, dtype=np.int64) * size
     return decoder.columns("apfs_spaceman.block_address", data, starts, ("paddr",))["paddr"]
 
 
 def _read_device(
-    blocks: Blocks, decoder: Decoder, spaceman: NDArray[np.uint8], device: Any, number: int, findings: list[Finding]
+    blocks: Blocks,
+    decoder: Decoder,
+    spaceman: NDArray[np.uint8],
+    device: Any,
+    number: int,
+    where: int,
+    findings: list[Finding],
 ) -> tuple[list[Region], NDArray[np.int64]]:
     """Read the chunk information and bitmaps of one device: its regions and free runs."""
     owner = QUEUE_NAMES[number + 1]
     cabs = np.empty(0, np.uint64)
     if device.num_cabs:
-        cabs = _addresses(decoder, spaceman, device.addresses_start, device.num_cabs)
+        cabs = _addresses(decoder, spaceman, device.addresses_start, device.num_cabs, where)
         cibs = _cab_addresses(blocks, decoder, cabs)
     else:
-        cibs = _addresses(decoder, spaceman, device.addresses_start, device.num_cibs)
+        cibs = _addresses(decoder, spaceman, device.addresses_start, device.num_cibs, where)
     chunks = _read_chunks(blocks, decoder, cibs)
     free = _free(blocks, chunks, owner, findings)
     if intervals.total(free) != device.free_count:
@@ -157,7 +173,7 @@ def _cab_addresses(blocks: Blocks, decoder: Decoder, cabs: NDArray[np.uint64]) -
         count = int(
             decoder.columns("apfs_spaceman.cab_head", data, np.zeros(1, np.int64), ("num_cibs",))["num_cibs"][0]
         )
-        parts.append(_addresses(decoder, data, head, count))
+        parts.append(_addresses(decoder, data, head, count, blocks.at(paddr)))
     return np.concatenate(parts)
 
 

@@ -98,7 +98,12 @@ def _check_maps(subject: Subject, superblock: Any) -> None:
             continue
         block = area.blocks[row]
         count = bulk.records("apfs_container.checkpoint_map_head", block, np.zeros(1, np.int64))["num_mappings"][0]
-        starts = head + np.arange(min(int(count), (blocks.block_size - head) // size), dtype=np.int64) * size
+        if count > (blocks.block_size - head) // size:
+            where = blocks.at(int(area.paddr[row])) + bulk.offset("apfs_container.checkpoint_map_head", "num_mappings")
+            name = f"checkpoint map of xid {superblock.hdr.xid}"
+            subject.report("checkpoint-invalid", name, where, "it counts more mappings than fit", "", int(count))
+            continue
+        starts = head + np.arange(int(count), dtype=np.int64) * size
         found = container.decoder.columns(MAPPING, block, starts, FIELDS)
         for number, start in enumerate(starts.tolist()):
             mapping = {name: int(values[number]) for name, values in found.items()}

@@ -123,7 +123,8 @@ def _volume_keys(
     kinds = source.decoder.columns(source.key_type, batch.buffer, slots.key_start, ("record_type",))["record_type"]
     forms = dict(NUMBERED)
     if hashed_names:
-        forms["dir_rec"] = ("drec_hashed_key", "name_len_and_hash")
+        # The length in the lower bits does not count: linux-apfs-rw sorts names of one hash by name alone.
+        forms["dir_rec"] = ("drec_hashed_key", "name_hash")
     for record, (type_name, column) in forms.items():
         rows = _of_kind(kinds, slots.key_len, record, f"apfs_fsrecords.{type_name}")
         starts = slots.key_start[rows]

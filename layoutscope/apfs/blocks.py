@@ -60,6 +60,11 @@ class Blocks:
         """Return the byte address of one block in its image."""
         return int(self.image_offset(np.array([paddr], np.uint64))[0])
 
+    def place(self, paddr: int) -> tuple[int, int]:
+        """Return the byte address of one block in its image, and which device's image that is."""
+        where = np.array([paddr], np.uint64)
+        return int(self.image_offset(where)[0]), int(self.split(where)[0][0])
+
     def present(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.bool_]:
         """Tell which objects lie wholly inside an image that is there."""
         device, position = self.split(paddrs)

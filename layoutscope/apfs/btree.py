@@ -117,6 +117,8 @@ class NodeBatch:
         Records of the sound ones; ``node`` counts within this batch.
     size_bytes : int
         Size of each.
+    shape : TreeShape
+        What the root says of the tree.
     """
 
     level: int
@@ -127,6 +129,7 @@ class NodeBatch:
     buffer: NDArray[np.uint8]
     slots: toc.Slots
     size_bytes: int
+    shape: TreeShape
 
     @property
     def node(self) -> NDArray[np.int64]:
@@ -157,17 +160,17 @@ def read_levels(source: TreeSource, findings: list[Finding]) -> Iterator[NodeBat
     except FormatError as error:
         findings.append(from_error(error, code="tree-unreadable"))
         return
-    places, first, level = _with_root_hash(source, root, shape), 0, shape.level
+    places, first, level = with_root_hash(source, root, shape), 0, shape.level
     tally = Tally(num_findings=len(findings))
     while len(places):
         children: list[Places] = []
         for start in range(0, len(places), BATCH_NODES):
-            batch = _read_batch(source, places.take(slice(start, start + BATCH_NODES)), first, level, shape, findings)
+            batch = read_batch(source, places.take(slice(start, start + BATCH_NODES)), first, level, shape, findings)
             first += len(batch.places)
             tally.add(source, batch, findings)
             yield batch
             if level:
-                children.append(_children(source, batch, shape, findings))
+                children.append(_children(source, batch, findings))
         if not level:
             tally.compare(source, shape, first, findings)
             return
@@ -232,7 +235,7 @@ def read_shape(source: TreeSource, root: Places) -> TreeShape:
     )
 
 
-def _with_root_hash(source: TreeSource, root: Places, shape: TreeShape) -> Places:
+def with_root_hash(source: TreeSource, root: Places, shape: TreeShape) -> Places:
     """Give the root the hash that the volume's seal holds of it."""
     if not shape.hash_type or not source.root_hash:
         return root
@@ -247,7 +250,7 @@ def _fetch(source: TreeSource, places: Places, size_bytes: int) -> NDArray[np.ui
     return data.reshape(-1)
 
 
-def _read_batch(
+def read_batch(
     source: TreeSource,
     places: Places,
     first: int,
@@ -255,6 +258,7 @@ def _read_batch(
     shape: TreeShape,
     findings: list[Finding],
 ) -> NodeBatch:
+    """Read, verify and take apart nodes of one level; `first` is the position of the first of them."""
     size_bytes = shape.node_size
     buffer = _fetch(source, places, size_bytes)
     starts = np.arange(len(places), dtype=np.int64) * size_bytes
@@ -267,7 +271,7 @@ def _read_batch(
     slots, torn = toc.slots(source.decoder, buffer, starts, head | usable, size_bytes, shape.sizes)
     findings.extend(_torn_node(source, places, number) for number in np.flatnonzero(torn & check.is_sound).tolist())
     check = replace(check, is_sound=check.is_sound & ~torn)
-    return NodeBatch(level, first, places, head, check, buffer, slots, size_bytes)
+    return NodeBatch(level, first, places, head, check, buffer, slots, size_bytes, shape)
 
 
 def _storage(source: TreeSource) -> int:
@@ -284,17 +288,25 @@ def _torn_node(source: TreeSource, places: Places, number: int) -> Finding:
     return Finding("node-invalid", "error", f"{source.tree} tree, node {places.node_id[number]}", where, message)
 
 
-def _children(source: TreeSource, batch: NodeBatch, shape: TreeShape, findings: list[Finding]) -> Places:
-    """Locate the children of a batch of index nodes, in key order."""
-    slots, sizes = batch.slots, shape.sizes
+def children_of(
+    source: TreeSource, batch: NodeBatch
+) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint8]]:
+    """Decode the records of a batch of index nodes: the node's position in it, the child, its low key and its hash."""
+    slots, sizes = batch.slots, batch.shape.sizes
     slots = slots.take(slots.val_len >= sizes.child)
     oids = source.decoder.columns("apfs_btree.child_val", batch.buffer, slots.val_start, ("oid",))["oid"]
     low = low_keys(source, batch.buffer, slots.key_start)
     hashes = _child_hashes(batch.buffer, slots.val_start, sizes.child - bulk.size("apfs_btree.child_val"))
-    if shape.hash_type:
+    if batch.shape.hash_type:
         # Sealed volumes: children are counted from the root's identifier.
         oids = oids + np.uint64(source.root_oid)
-    return locate(source, oids, (slots.node + batch.first, low, hashes), findings)
+    return slots.node, oids, low, hashes
+
+
+def _children(source: TreeSource, batch: NodeBatch, findings: list[Finding]) -> Places:
+    """Locate the children of a batch of index nodes, in key order."""
+    node, oids, low, hashes = children_of(source, batch)
+    return locate(source, oids, (node + batch.first, low, hashes), findings)
 
 
 def _child_hashes(buffer: NDArray[np.uint8], val_start: NDArray[np.int64], hash_size: int) -> NDArray[np.uint8]:
@@ -319,5 +331,6 @@ def lead_type(tree: str) -> tuple[str, str, int]:
         "spaceman": ("apfs_spaceman.free_queue_key", "xid", int(kind.spaceman_free_queue)),
         "fusion-middle": ("apfs_fusion.fusion_mt_key", "paddr", int(kind.fusion_middle_tree)),
         "checkpoint-area": ("apfs_container.omap_snapshot_key", "xid", int(kind.invalid)),
+        "gbitmap": ("apfs_encryption.gbitmap_key", "index", int(kind.gbitmap_tree)),
         "evict-mapping": ("apfs_container.evict_mapping_key", "paddr", int(kind.invalid)),
     }[tree]

@@ -9,10 +9,12 @@ import numpy as np
 
 from layoutscope.apfs import intervals
 from layoutscope.apfs.accounting import MAX_LISTED, Account, balance, node_runs
-from layoutscope.apfs.container import read_object
 from layoutscope.apfs.facts import container_facts
-from layoutscope.apfs.fusion import middle_tree, second_regions
+from layoutscope.apfs.fusion import second_regions
+from layoutscope.apfs.fusioncache import middle_tree, write_cache
+from layoutscope.apfs.jumpstart import read_jumpstart
 from layoutscope.apfs.nodetable import nodes_table, place
+from layoutscope.apfs.reaper import read_reaper, report_unknown
 from layoutscope.apfs.regions import (
     MAX_BLOCKS,
     Region,
@@ -24,6 +26,7 @@ from layoutscope.apfs.regions import (
     rest,
     type_name,
 )
+from layoutscope.apfs.shrinking import read_evictions
 from layoutscope.apfs.spaceman import Space, read_space
 from layoutscope.errors import FormatError
 from layoutscope.findings import Finding, from_error
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from layoutscope.apfs.nodes import TreeNodes
     from layoutscope.apfs.volumeparts import VolumeParts
 
+Details = dict[str, "str | int | float | bool"]
 NO_RUNS = np.empty((0, 2), np.int64)
 
 
@@ -48,6 +52,7 @@ class ContainerParts:
     trees: list[TreeNodes]
     regions: list[Region]
     findings: list[Finding] = field(default_factory=list)
+    details: Details = field(default_factory=dict)
 
 
 def read_container_parts(container: Container, findings: list[Finding]) -> ContainerParts:
@@ -65,13 +70,24 @@ def read_container_parts(container: Container, findings: list[Finding]) -> Conta
         space = read_space(container.blocks, container.decoder, container.checkpoint, findings)
     except FormatError as error:
         findings.append(from_error(error, code="spaceman-invalid"))
-    trees = [container.omap.nodes, *container.area_trees]
-    trees += [*(space.queues if space else []), *middle_tree(container, findings)]
-    regions = [*_superblock_regions(container, findings), *(space.regions if space else []), *second_regions(container)]
+    trees, regions, details = _rare_structures(container, findings)
+    trees = [container.omap.nodes, *container.area_trees, *(space.queues if space else []), *trees]
+    regions = [*_superblock_regions(container), *(space.regions if space else []), *regions]
     regions = inside([*regions, *_checkpoint_regions(container, trees)], container.blocks, findings)
     if space:
         regions = _without_pending(regions, space) + _pending(space, regions)
-    return ContainerParts(space, trees, regions, findings)
+    return ContainerParts(space, trees, regions, findings, details)
+
+
+def _rare_structures(container: Container, findings: list[Finding]) -> tuple[list[TreeNodes], list[Region], Details]:
+    """Read what most containers do not have: trees, regions, and numbers for a report."""
+    details = read_reaper(container, findings)
+    report_unknown(container, findings)
+    evicted, moves = read_evictions(container, findings)
+    middle, cached = middle_tree(container, findings)
+    cache, held = write_cache(container, findings)
+    regions = [*read_jumpstart(container, findings), *cache, *second_regions(container)]
+    return [*evicted, *middle], regions, details | moves | cached | held
 
 
 def _without_pending(regions: list[Region], space: Space) -> list[Region]:
@@ -92,7 +108,7 @@ def _pending(space: Space, regions: list[Region]) -> list[Region]:
     return waiting
 
 
-def _superblock_regions(container: Container, findings: list[Finding]) -> list[Region]:
+def _superblock_regions(container: Container) -> list[Region]:
     """Copies of the superblock, the object map's head, and single structures that the superblock names."""
     superblock = container.superblock
     regions = [
@@ -106,20 +122,7 @@ def _superblock_regions(container: Container, findings: list[Finding]) -> list[R
     ):
         if run.num_blocks:
             regions.append(Region(kind, "container superblock", run.start_paddr, run.num_blocks))
-    if superblock.efi_jumpstart:
-        regions += _jumpstart(container, superblock.efi_jumpstart, findings)
     return regions
-
-
-def _jumpstart(container: Container, paddr: int, findings: list[Finding]) -> list[Region]:
-    """Boot record and the driver that it points to."""
-    regions = [Region("efi-jumpstart", "container superblock", paddr)]
-    try:
-        record = read_object(container.blocks, grammar.ApfsContainer.EfiJumpstart, paddr, "EFI jumpstart")
-    except FormatError as error:
-        findings.append(from_error(error))
-        return regions
-    return regions + [Region("efi-driver", "EFI jumpstart", run.start_paddr, run.num_blocks) for run in record.extents]
 
 
 def _checkpoint_regions(container: Container, trees: list[TreeNodes]) -> list[Region]:
@@ -193,9 +196,8 @@ def build_container_layout(
     unclaimed = from_runs("unclaimed", "space manager", balance_of.unclaimed) if parts.space else []
     nodes = nodes_table(placed, blocks, None, [np.zeros(len(tree), np.int64) for tree in parts.trees])
     known = int(nodes["size_bytes"].sum())
-    details = balance_of.details() | {
-        "pending-free blocks": intervals.total(as_runs(parts.space.pending)) if parts.space else 0
-    }
+    waiting = intervals.total(as_runs(parts.space.pending)) if parts.space else 0
+    details = parts.details | balance_of.details() | {"pending-free blocks": waiting}
     return VolumeLayout(
         facts=container_facts(container, stack, parts.trees, details, (known, known)),
         nodes=nodes,

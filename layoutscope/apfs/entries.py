@@ -43,7 +43,7 @@ def match(sorted_keys: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> tuple[
 def _match_dense(
     sorted_keys: NDArray[np.uint64], wanted: NDArray[np.uint64], base: int, span: int
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Find keys through a table of all numbers between the least and the greatest: numbers of files hardly have gaps."""
+    """Find keys through a table of all numbers between the least and the greatest: inode numbers hardly have gaps."""
     table = np.full(span + 2, -1, np.int32)
     is_first = np.ones(len(sorted_keys), bool)
     is_first[1:] = sorted_keys[1:] != sorted_keys[:-1]

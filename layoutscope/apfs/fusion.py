@@ -12,13 +12,11 @@ from layoutscope.apfs.blocks import Blocks
 from layoutscope.apfs.container import Container, find_superblock, uuid_text
 from layoutscope.apfs.facts import container_features
 from layoutscope.apfs.regions import Region, regions_table
-from layoutscope.apfs.volume import read_physical_nodes
 from layoutscope.errors import FormatError
 from layoutscope.findings import Finding
 from layoutscope.tables import VolumeFacts, VolumeLayout, build_table, findings_table
 
 if TYPE_CHECKING:
-    from layoutscope.apfs.nodes import TreeNodes
     from layoutscope.image.source import Source
 
 Place = tuple["Source", int]
@@ -62,14 +60,6 @@ def report_missing(container: Container, findings: list[Finding]) -> None:
     if container.superblock.is_fusion and len(container.blocks.sources) < 2:
         message = "the second device's image was not given; what lies on it is not read"
         findings.append(Finding("fusion-half", "warning", "container superblock", container.blocks.at(0), message))
-
-
-def middle_tree(container: Container, findings: list[Finding]) -> list[TreeNodes]:
-    """Read the tree that maps cached blocks of the second device."""
-    oid = container.superblock.fusion_mt_oid
-    if not oid:
-        return []
-    return [read_physical_nodes(container.blocks, container.decoder, "fusion-middle", oid, container.xid, findings)]
 
 
 def second_regions(container: Container) -> list[Region]:

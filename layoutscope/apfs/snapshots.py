@@ -116,11 +116,6 @@ class View:
     nodes: TreeNodes
 
 
-def new_nodes(known: NDArray[np.uint64], nodes: TreeNodes) -> NDArray[np.int64]:
-    """Positions of nodes whose address is not yet known."""
-    return np.flatnonzero(~np.isin(nodes.paddr, known))
-
-
 def views_table(views: list[View], paddr: NDArray[np.uint64], rows: NDArray[np.uint32]) -> pl.DataFrame:
     """Make the table of memberships.
 

@@ -9,9 +9,11 @@ from layoutscope.apfs import fsrecords
 from layoutscope.apfs.btree import read_levels
 from layoutscope.apfs.fsrecords import RecordTables
 from layoutscope.apfs.nodes import TreeNodes, batch_columns, join
+from layoutscope.apfs.sharing import index_records
 
 if TYPE_CHECKING:
     from layoutscope.apfs.btree import TreeSource
+    from layoutscope.apfs.sharing import Pool
     from layoutscope.findings import Finding
 
 
@@ -23,7 +25,9 @@ class Tree:
     records: RecordTables = field(default_factory=RecordTables)
 
 
-def read_record_tree(source: TreeSource, findings: list[Finding], *, hashed_names: bool = False) -> Tree:
+def read_record_tree(
+    source: TreeSource, findings: list[Finding], *, hashed_names: bool = False, pool: Pool | None = None
+) -> Tree:
     """Read a tree of file-system records, batch by batch: nothing but columns is kept.
 
     Parameters
@@ -34,15 +38,20 @@ def read_record_tree(source: TreeSource, findings: list[Finding], *, hashed_name
         Collects what is wrong.
     hashed_names : bool
         Whether directory keys carry a hash of the name.
+    pool : Pool, optional
+        Keeps what other states of the volume share with this one.
     """
-    parts, tables, records = [], [], RecordTables()
+    parts, children, tables, records = [], [], [], RecordTables()
     for batch in read_levels(source, findings):
         parts.append(batch_columns(source, batch))
         if batch.level:
+            children += [index_records(source, batch, batch.first)] if pool is not None else []
             continue
         found, num_decoded = fsrecords.decode_batch(source, batch, findings, hashed_names=hashed_names)
         tables.append(found)
         records.num_records += len(batch.slots)
         records.num_decoded += num_decoded
     records.tables = fsrecords.join_tables(tables)
+    if pool is not None:
+        pool.add(parts, children)
     return Tree(join(source.tree, parts), records)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from layoutscope.apfs import omap as omaps
-from layoutscope.apfs.btree import TreeSource, lead_type, read_levels
+from layoutscope.apfs.btree import TreeSource, lead_type
 from layoutscope.apfs.container import read_object
-from layoutscope.apfs.nodes import TreeNodes, batch_columns, join, read_nodes
+from layoutscope.apfs.nodes import TreeNodes, join, read_nodes
 from layoutscope.apfs.sealed import Seal, read_seal
+from layoutscope.apfs.sharing import Pool, read_shared
 from layoutscope.apfs.trees import Tree, read_record_tree
 from layoutscope.errors import FormatError
 from layoutscope.ondisk import grammar
@@ -149,19 +150,19 @@ def fs_source(blocks: Blocks, decoder: Decoder, volume: Volume, cipher: Cipher |
 
 
 def read_fs_tree(
-    blocks: Blocks, decoder: Decoder, volume: Volume, findings: list[Finding], cipher: Cipher | None = None
+    container: Container, volume: Volume, findings: list[Finding], cipher: Cipher | None, pool: Pool | None = None
 ) -> Tree:
-    """Read the file-system tree of a state of a volume, with its records."""
-    source = fs_source(blocks, decoder, volume, cipher)
-    return read_record_tree(source, findings, hashed_names=bool(volume.superblock.has_hashed_names))
+    """Read the file-system tree of a state of a volume, with its records; a pool keeps its nodes for other states."""
+    source = fs_source(container.blocks, container.decoder, volume, cipher)
+    hashed = bool(volume.superblock.has_hashed_names)
+    return read_record_tree(source, findings, hashed_names=hashed, pool=pool)
 
 
 def read_fs_nodes(
-    blocks: Blocks, decoder: Decoder, volume: Volume, findings: list[Finding], cipher: Cipher | None = None
+    container: Container, volume: Volume, findings: list[Finding], cipher: Cipher | None, pool: Pool
 ) -> TreeNodes:
-    """Read the nodes of the file-system tree of a state of a volume."""
-    source = fs_source(blocks, decoder, volume, cipher)
-    return join("fs", [batch_columns(source, batch) for batch in read_levels(source, findings)])
+    """Read the nodes of the file-system tree of a state of a volume, but those that other states have shown."""
+    return read_shared(fs_source(container.blocks, container.decoder, volume, cipher), pool, findings)
 
 
 def read_physical_tree(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 FS: Final = 1
 PHYSICAL: Final = -1
-VIRTUAL_TREES: Final = ("fs", "fext")
+VIRTUAL_TREES: Final = ("fs", "fext", "gbitmap")
 
 
 def build_layout(container: Container, parts: VolumeParts, stack: tuple[str, ...]) -> VolumeLayout:
@@ -80,12 +80,13 @@ def _held_type(parts: VolumeParts) -> str:
 
 def _exclusive_trees(parts: VolumeParts, own: list[TreeNodes]) -> list[TreeNodes]:
     """Nodes that only other states hold, each physical node once."""
-    known = np.concatenate([nodes.paddr for nodes in own])
-    extra: list[TreeNodes] = []
-    for view in parts.views:
-        fresh = snapshots.new_nodes(known, view.nodes)
-        extra.append(take_nodes(view.nodes, fresh))
-        known = np.concatenate([known, view.nodes.paddr[fresh]])
+    known = np.concatenate([np.empty(0, np.uint64), *(nodes.paddr for nodes in own)])
+    views = [view.nodes for view in parts.views]
+    shown = np.concatenate([known, *(nodes.paddr for nodes in views)])
+    first = np.sort(np.unique(shown, return_index=True)[1])
+    stops = np.cumsum([len(known), *(len(nodes) for nodes in views)])
+    fresh = np.split(first, np.searchsorted(first, stops))[1:-1]
+    extra = [take_nodes(nodes, rows - start) for nodes, rows, start in zip(views, fresh, stops[:-1], strict=True)]
     return extra + [tree.nodes for tree in parts.snapshot_extents]
 
 
@@ -129,18 +130,29 @@ def _details(parts: VolumeParts) -> dict[str, str | int | float | bool]:
     }
     for name in sorted(parts.fs.records.tables):
         details[f"{name} records"] = parts.fs.records.count(name)
-    for view in parts.views if parts.snapshots else []:
-        details |= _shares(parts, view)
+    details |= _shares(parts)
     if parts.state.seal:
         details["seal"] = "broken" if parts.state.seal.is_broken else "intact"
     return details
 
 
-def _shares(parts: VolumeParts, view: snapshots.View) -> dict[str, str | int | float | bool]:
-    """Count the nodes of a view, and those that no other view holds."""
-    others = [item.nodes.paddr for item in parts.views if item is not view]
-    exclusive = ~np.isin(view.nodes.paddr, np.concatenate(others))
-    return {f"{view.name} nodes": len(view.nodes), f"{view.name} nodes held by it alone": int(exclusive.sum())}
+def _shares(parts: VolumeParts) -> dict[str, str | int | float | bool]:
+    """Count the nodes of each view and those that no other view holds, and what views share."""
+    if len(parts.views) < 2:
+        return {}
+    paddr = np.concatenate([view.nodes.paddr for view in parts.views])
+    _, first, place, counts = np.unique(paddr, return_index=True, return_inverse=True, return_counts=True)
+    size = np.concatenate([view.nodes.size_bytes for view in parts.views])[first]
+    details: dict[str, str | int | float | bool] = {
+        "shared metadata bytes": int(size[counts > 1].sum()),
+        "exclusive metadata bytes": int(size[counts == 1].sum()),
+    }
+    start = 0
+    for view in parts.views:
+        alone = counts[place[start : start + len(view.nodes)]] == 1
+        details |= {f"{view.name} nodes": len(alone), f"{view.name} nodes held by it alone": int(alone.sum())}
+        start += len(view.nodes)
+    return details
 
 
 def _coverage(parts: VolumeParts, nodes: pl.DataFrame) -> tuple[int, int]:

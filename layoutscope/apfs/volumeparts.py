@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -11,9 +11,12 @@ from layoutscope.apfs import intervals, snapshots
 from layoutscope.apfs.accounting import node_runs
 from layoutscope.apfs.keybag import container_keybag, volume_keybag_run
 from layoutscope.apfs.locked import locked_nodes
-from layoutscope.apfs.regions import Region, as_runs, inside, type_name
+from layoutscope.apfs.regions import Region, as_runs, inside
+from layoutscope.apfs.rolling import Rolling, read_rolling
 from layoutscope.apfs.sealed import read_fext_tree
+from layoutscope.apfs.sharing import Pool
 from layoutscope.apfs.trees import Tree
+from layoutscope.apfs.virtual import virtual_regions
 from layoutscope.apfs.volume import read_fs_nodes, read_fs_tree, read_physical_tree
 from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.findings import Finding, from_error
@@ -55,6 +58,8 @@ class VolumeParts:
         What is wrong with this volume.
     cipher : Cipher or None
         Of an encrypted volume that was unlocked.
+    rolling : Rolling
+        Of an encryption under way.
     """
 
     state: Volume
@@ -70,6 +75,7 @@ class VolumeParts:
     is_locked: bool
     findings: list[Finding]
     cipher: Cipher | None = None
+    rolling: Rolling = field(default_factory=Rolling)
 
     def claims(self, block_size: int) -> list[NDArray[np.int64]]:
         """Sets of blocks that the volume uses."""
@@ -81,7 +87,7 @@ class VolumeParts:
         """Nodes of the trees of this state; the object map comes first, the file-system tree second."""
         state = self.state
         trees = [self.fs, self.extentref, self.snapmeta, self.fext]
-        return [state.omap.nodes, *(tree.nodes for tree in trees), state.omap_snapshots]
+        return [state.omap.nodes, *(tree.nodes for tree in trees), state.omap_snapshots, *self.rolling.trees]
 
     def file_extents(self) -> Columns:
         """Extents of files: from the file-system tree, or from the fext tree of a sealed volume."""
@@ -131,31 +137,77 @@ def read_parts(
     KeyError
         If there is no such view.
     """
-    blocks, decoder, superblock = container.blocks, container.decoder, volume.superblock
-    newest = container.xid
-    extentref = read_physical_tree(blocks, decoder, "extentref", superblock.extentref_tree_oid, newest, findings)
-    snapmeta = read_physical_tree(blocks, decoder, "snapmeta", superblock.snap_meta_tree_oid, newest, findings)
-    listed = snapshots.list_snapshots(snapmeta.records)
-    opened = snapshots.open_all(blocks, volume, listed, findings)
+    opened, physical = _read_physical(container, volume, findings)
     states = {"live": volume} | {snapshot.view: state for snapshot, state in opened}
-    shown = states[chosen]
-    is_locked = is_encrypted(volume) and cipher is None
-    fs = Tree(locked_nodes(shown)) if is_locked else read_fs_tree(blocks, decoder, shown, findings, cipher)
-    views = [snapshots.View(chosen, fs.nodes)]
-    for name, state in states.items():
-        if name != chosen:
-            nodes = locked_nodes(state) if is_locked else read_fs_nodes(blocks, decoder, state, findings, cipher)
-            views.append(snapshots.View(name, nodes))
-    views.sort(key=lambda view: list(states).index(view.name))
+    fs, views = _read_states(container, states, chosen, findings, cipher)
+    blocks, decoder, shown = container.blocks, container.decoder, states[chosen]
     references = [
-        snapshots.read_extent_references(blocks, decoder, snapshot, newest, findings) for snapshot, _ in opened
+        snapshots.read_extent_references(blocks, decoder, snapshot, container.xid, findings) for snapshot, _ in opened
     ]
     fext = read_fext_tree(blocks, decoder, shown, findings)
-    regions = volume_regions(
-        container, volume, list(states.values()), [*(view.nodes for view in views), fext.nodes], findings
+    rolling = read_rolling(container, volume, findings)
+    claimed = [*(view.nodes for view in views), fext.nodes, *rolling.trees]
+    regions = volume_regions(container, volume, list(states.values()), claimed, rolling.regions, findings)
+    return VolumeParts(
+        state=shown,
+        view=chosen,
+        fs=fs,
+        extentref=physical.extentref,
+        snapmeta=physical.snapmeta,
+        fext=fext,
+        snapshots=physical.snapshots,
+        views=views,
+        snapshot_extents=references,
+        regions=regions,
+        is_locked=_is_locked(volume, cipher),
+        findings=findings,
+        cipher=cipher,
+        rolling=rolling,
     )
-    trees = (fs, extentref, snapmeta, fext)
-    return VolumeParts(shown, chosen, *trees, listed, views, references, regions, is_locked, findings, cipher)
+
+
+class _Physical(NamedTuple):
+    """Trees of a volume that need no object map, and the snapshots that they list."""
+
+    extentref: Tree
+    snapmeta: Tree
+    snapshots: list[Snapshot]
+
+
+def _read_physical(
+    container: Container, volume: Volume, findings: list[Finding]
+) -> tuple[list[tuple[Snapshot, Volume]], _Physical]:
+    """Read extent references and snapshot metadata, and open the snapshots."""
+    superblock, trees = volume.superblock, []
+    for tree, root in (("extentref", superblock.extentref_tree_oid), ("snapmeta", superblock.snap_meta_tree_oid)):
+        found = read_physical_tree(container.blocks, container.decoder, tree, root, container.xid, findings)
+        trees.append(found)
+    listed = snapshots.list_snapshots(trees[1].records)
+    opened = snapshots.open_all(container.blocks, volume, listed, findings)
+    return opened, _Physical(trees[0], trees[1], listed)
+
+
+def _read_states(
+    container: Container, states: dict[str, Volume], chosen: str, findings: list[Finding], cipher: Cipher | None
+) -> tuple[Tree, list[View]]:
+    """Read the file-system tree of the chosen state, and the nodes that only others have."""
+    if _is_locked(states["live"], cipher):
+        nodes = {name: locked_nodes(state) for name, state in states.items()}
+        return Tree(nodes[chosen]), [snapshots.View(name, nodes[name]) for name in states]
+    pool = Pool() if len(states) > 1 else None
+    fs = read_fs_tree(container, states[chosen], findings, cipher, pool)
+    views = []
+    for name, state in states.items():
+        own = fs.nodes
+        if pool is not None and name != chosen:
+            own = read_fs_nodes(container, state, findings, cipher, pool)
+        views.append(snapshots.View(name, own))
+    return fs, views
+
+
+def _is_locked(volume: Volume, cipher: Cipher | None) -> bool:
+    """Tell whether the file-system tree cannot be read for want of a key."""
+    return is_encrypted(volume) and cipher is None
 
 
 def is_encrypted(volume: Volume) -> bool:
@@ -165,14 +217,19 @@ def is_encrypted(volume: Volume) -> bool:
 
 
 def volume_regions(
-    container: Container, volume: Volume, states: list[Volume], claimed: list[TreeNodes], findings: list[Finding]
+    container: Container,
+    volume: Volume,
+    states: list[Volume],
+    claimed: list[TreeNodes],
+    others: list[Region],
+    findings: list[Finding],
 ) -> list[Region]:
-    """Metadata of a volume and its snapshots outside their trees, each block once."""
-    regions = [Region("object-map", "volume object map", volume.superblock.omap_oid)]
+    """Metadata of a volume and its snapshots outside their trees, each block once; `others` are already known."""
+    regions = [*others, Region("object-map", "volume object map", volume.superblock.omap_oid)]
     for state in states:
         owner = "live" if state is volume else f"snapshot of xid {state.xid}"
         regions.append(Region("volume-superblock", owner, state.paddr))
-    regions += virtual_regions(container, volume, claimed)
+    regions += virtual_regions(container, volume, claimed, findings)
     regions += keybag_regions(container, volume, findings) if is_encrypted(volume) else []
     first = {region.paddr: region for region in reversed(regions)}
     return inside(list(first.values()), container.blocks, findings)
@@ -190,26 +247,3 @@ def keybag_regions(container: Container, volume: Volume, findings: list[Finding]
         findings.append(Finding("volume-locked", "info", "volume key bag", None, message))
         return []
     return [Region("volume-keybag", "container key bag", *run)] if run else []
-
-
-def virtual_regions(container: Container, volume: Volume, claimed: list[TreeNodes]) -> list[Region]:
-    """Objects of the object map that are no nodes of a tree that was read, by the type in their header.
-
-    Such are the state of an encryption, facts about a snapshot, the seal.
-    """
-    blocks, omap = container.blocks, volume.omap
-    known = np.concatenate([nodes.paddr for nodes in claimed])
-    rows = np.flatnonzero(~omap.is_deleted & ~np.isin(omap.paddr, known))
-    rows = rows[blocks.readable(omap.paddr[rows], blocks.block_size)]
-    if not len(rows):
-        return []
-    heads = blocks.read(omap.paddr[rows], blocks.block_size)
-    starts = np.arange(len(rows), dtype=np.int64) * blocks.block_size
-    kinds = container.decoder.columns("apfs_object.obj_phys", heads.reshape(-1), starts, ("type",))["type"]
-    names = [
-        "locked" if encrypted else type_name(kind)
-        for kind, encrypted in zip(kinds.tolist(), omap.is_encrypted[rows].tolist(), strict=True)
-    ]
-    columns = (omap.oid[rows], omap.xid[rows], omap.paddr[rows], omap.size_bytes[rows] // blocks.block_size)
-    items = zip(names, *(column.tolist() for column in columns), strict=True)
-    return [Region(name, f"object {oid}, xid {xid}", paddr, count) for name, oid, xid, paddr, count in items]

@@ -1,0 +1,219 @@
+"""The structure check of APFS containers: every planted fault is found, and nothing in what is clean."""
+
+from __future__ import annotations
+
+import mmap
+from contextlib import contextmanager
+
+import pytest
+
+from fixtures.apfs.scenarios import PASSWORD, SCENARIOS
+from fixtures.apfs.victims import VICTIMS
+from fixtures.apfs.writer import write
+from fixtures.faults_apfs import FAULTS
+from layoutscope.apfs.check import CONTAINER_CHECKS, VOLUME_CHECKS, check_container
+from layoutscope.apfs.options import Options
+from layoutscope.image import open_image
+from layoutscope.partition import find_volumes
+
+BLOCK_BYTES = 4096
+BY_NAME = {fault.name: fault for fault in FAULTS}
+
+# What each kind of fault is called when it is found.
+CODES = {
+    "checksum": {"checksum-mismatch", "checkpoint-invalid", "volume-unreadable"},
+    "object-header": {"node-invalid", "node-header-differs", "superblock-differs", "volume-unreadable"},
+    "node-header": {"node-header-differs", "node-invalid", "record-invalid"},
+    "record-table": {"node-invalid", "record-invalid"},
+    "key-order": {"keys-unordered", "record-differs"},
+    "tree-link": {"subtree-missing"},
+    "tree-count": {"count-differs", "tree-unreadable"},
+    "omap": {"object-map-differs", "keys-unordered", "tree-unreadable", "volume-unreadable"},
+    "superblock": {
+        *("superblock-differs", "checkpoint-invalid", "spaceman-invalid", "tree-unreadable", "volume-unreadable"),
+        "count-differs",
+    },
+    "checkpoint": {"checkpoint-invalid"},
+    "volume-count": {"count-differs"},
+    "record": {"record-invalid", "record-differs"},
+    "cross-reference": {"inode-missing", "record-differs", "name-hash-differs"},
+    "link-count": {"count-differs"},
+    "extent": {"extent-invalid", "count-differs"},
+    "double-claim": {"block-claimed-twice"},
+    "extent-reference": {"reference-differs"},
+    "bitmap": {"block-claimed-free", "block-unclaimed"},
+    "free-count": {"spaceman-invalid"},
+    "free-queue": {"spaceman-invalid"},
+    "spaceman": {"spaceman-invalid", "checksum-mismatch", "checkpoint-invalid"},
+    "snapshot": {"snapshot-differs", "tree-unreadable", "structure-invalid"},
+    "seal": {"seal-broken", "checksum-mismatch", "structure-invalid"},
+    "encryption": {"structure-invalid", "checksum-mismatch"},
+}
+
+# Kinds whose faults are found at the very byte of the field; the others name the object that holds it: damage under a
+# checksum may be anywhere in it.
+EXACT = {"volume-count", "cross-reference", "link-count", "bitmap", "free-count", "free-queue", "tree-link"} | {
+    "double-claim"
+}
+
+# One fault for each check that only this check finds.
+NEEDED = {
+    "numbers": "nx-next-oid",
+    "checkpoint-maps": "map-not-last",
+    "newer-superblocks": "checkpoint-checksum",
+    "chunk-checksums": "chunk-checksum",
+    "checkpoints": "map-address",
+    "volumes": "volume-omap",
+    "sizes": "nx-block-count",
+    "internal-pool": "spaceman-pool-size",
+    "chunks": "chunk-address",
+    "free-queues": "queue-live-block",
+    "file-claims": "extent-metadata",
+    "bitmaps": "bitmap-leaked",
+    "container-trees": "omap-volume-missing",
+    "roots": "child-unknown",
+    "object-maps": "omap-deleted",
+    "keys": "index-key-order",
+    "volume-identity": "volume-index",
+    "volume-counts": "num-files",
+    "entries": "entry-inode",
+    "links": "directory-children",
+    "name-hashes": "entry-hash",
+    "streams": "stream-references",
+    "stream-sizes": "extent-long",
+    "attributes": "xattr-flags",
+    "lost-records": "leaf-key-across",
+    "extents": "extent-empty",
+    "references": "reference-count",
+    "reference-owners": "reference-owner",
+    "snapshots": "snapshot-newest",
+    "snapshot-records": "snapshot-name",
+    "seals": "sealed-root-hash",
+}
+# The faults of the writers do not reach these; each has a test of its own.
+OTHERWISE_TESTED = {"double-claims", "sibling-links", "directories"}
+
+
+class Patched:
+    """A memory map that can be put back as it was."""
+
+    def __init__(self, memory):
+        self.memory = memory
+        self.before = []
+
+    def __getitem__(self, key):
+        return self.memory[key]
+
+    def __setitem__(self, key, value):
+        part = key if isinstance(key, slice) else slice(key, key + 1)
+        self.before.append((part.start, bytes(self.memory[part])))
+        self.memory[part] = bytes(value) if isinstance(key, slice) else bytes([value])
+
+
+@pytest.fixture(scope="module")
+def victims(tmp_path_factory):
+    """Write each victim once; return their images and layouts."""
+    folder = tmp_path_factory.mktemp("victims")
+    return {name: (folder / name, write(plan, folder / name)) for name, plan in VICTIMS.items()}
+
+
+@contextmanager
+def planted(victims, fault):
+    """Plant a fault and take it out again; gives the image and the address of the changed field."""
+    path, expected = victims[fault.scenario]
+    with path.open("r+b") as stream, mmap.mmap(stream.fileno(), 0) as memory:
+        patched = Patched(memory)
+        try:
+            where = fault.apply(patched, expected)
+            memory.flush()
+            yield path, where
+        finally:
+            for start, data in reversed(patched.before):
+                memory[start : start + len(data)] = data
+            memory.flush()
+
+
+def findings(path, scenario="", *, decoder="bulk", image_offset=0, without=()):
+    """Check an image."""
+    password = PASSWORD if scenario.startswith("encrypted") else None
+    with open_image(path) as source:
+        options = Options(decoder=decoder, password=password)
+        found = check_container(source, image_offset=image_offset, options=options, without=without)
+    return found.findings()
+
+
+@pytest.mark.parametrize("name", VICTIMS)
+def test_what_faults_are_planted_in_is_clean(name, victims, decoder):
+    """Without a fault there is nothing to find."""
+    assert findings(victims[name][0], name, decoder=decoder) == []
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
+def test_every_fault_is_found_where_it_is(fault, victims):
+    """A fault is found under a code of its kind, at the object that holds it, or at the very byte."""
+    with planted(victims, fault) as (path, where):
+        found = [item for item in findings(path, fault.scenario) if item.code in CODES[fault.kind]]
+    places = {item.image_offset for item in found if item.image_offset is not None}
+    assert where // BLOCK_BYTES in {place // BLOCK_BYTES for place in places}
+    assert where in places or fault.kind not in EXACT
+
+
+@pytest.mark.parametrize("name", [name for name in (*CONTAINER_CHECKS, *VOLUME_CHECKS) if name not in OTHERWISE_TESTED])
+def test_fault_is_not_found_where_its_check_is_left_out(name, victims):
+    """Each check is what finds the fault that stands for it."""
+    fault = BY_NAME[NEEDED[name]]
+    with planted(victims, fault) as (path, where):
+        block = where // BLOCK_BYTES
+        whole, rest = findings(path, fault.scenario), findings(path, fault.scenario, without={name})
+    lost = {
+        (item.code, item.image_offset)
+        for item in whole
+        if item.image_offset and item.image_offset // BLOCK_BYTES == block
+    } - {(item.code, item.image_offset) for item in rest}
+    assert {code for code, _ in lost} & CODES[fault.kind]
+
+
+@pytest.mark.parametrize("name", [name for name, plan in SCENARIOS.items() if name != "fusion"])
+def test_written_scenarios_are_clean(name, tmp_path):
+    """Whatever the writer shows of the format contradicts nothing."""
+    path = tmp_path / "disk.img"
+    write(SCENARIOS[name], path)
+    assert findings(path, name) == []
+
+
+CLEAN = (
+    *("driver/apfs-ci.img", "driver/apfs-empty.img", "driver/apfs-frag.img", "driver/apfs-normsens.img"),
+    *("driver/apfs-snap.img", "aged/apfs-20000-c00.img", "aged/apfs-20000-c20.img"),
+    *("apple/hdimac_apfs-c.raw", "apple/offsite_source_2snaps.raw", "apple/sparkle_apfs_lzma_aux.raw"),
+)
+
+
+@pytest.mark.parametrize("name", CLEAN)
+def test_images_that_apfsck_calls_clean_are_clean(name, reference_image):
+    """Verdict of the images' README; those that macOS unmounted cleanly are too."""
+    path = reference_image(name)
+    with open_image(path) as source:
+        places = [item.image_offset for item in find_volumes(source).readable if item.kind == "apfs"]
+    assert places
+    assert [findings(path, image_offset=where) for where in places] == [[]] * len(places)
+
+
+def test_large_aged_image_is_clean(reference_image):
+    """Two hundred thousand files on a volume of 1 TiB, twenty times changed: apfsck 0.2.1 calls it clean."""
+    assert findings(reference_image("aged/apfs-200000-c20.img")) == []
+
+
+def test_quirks_of_other_macos_versions_are_information(reference_image):
+    """A pre-release wrote hard links without sibling maps, hfs_convert wrong numbers of entries: no damage."""
+    quirks = {
+        "apple/dissect_case_sensitive_beta.raw": "record-differs",
+        "apple/dissect_jhfs_converted.raw": "count-differs",
+    }
+    for name, code in quirks.items():
+        assert {(item.code, item.level) for item in findings(reference_image(name))} == {(code, "info")}
+
+
+def test_locked_volume_is_no_damage(reference_image):
+    """Without the password a check says that the volume is locked, and nothing else."""
+    found = findings(reference_image("apple/dissect_encrypted.raw"))
+    assert [item.code for item in found] == ["volume-locked"]

@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from layoutscope.api.owners import volume_name
-from layoutscope.api.reading import layout_findings, opened
+from layoutscope.api.reading import layout_findings, opened, second_half
 from layoutscope.report.check import CheckedVolume, CheckResult
 
 if TYPE_CHECKING:
     import os
     from typing import Unpack
 
+    from layoutscope.apfs.check import Checked
     from layoutscope.api.options import ReadOptions
     from layoutscope.api.reading import Opened
     from layoutscope.findings import Finding
+    from layoutscope.image import Source
     from layoutscope.tables import VolumeLayout
 
 
@@ -39,17 +41,22 @@ def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Check
         If the image cannot be opened, or nothing on it can be read.
     """
     with opened(path, **options) as image:
+        containers: dict[int, Checked] = {}
         volumes = tuple(
-            CheckedVolume(volume_name(layout), _findings(image, layout, options), layout.facts.coverage)
+            CheckedVolume(volume_name(layout), _findings(image, layout, options, containers), layout.facts.coverage)
             for layout in image.layouts
         )
         return CheckResult(image.about.name, volumes, image.findings)
 
 
-def _findings(image: Opened, layout: VolumeLayout, options: ReadOptions) -> tuple[Finding, ...]:
+def _findings(
+    image: Opened, layout: VolumeLayout, options: ReadOptions, containers: dict[int, Checked]
+) -> tuple[Finding, ...]:
     """Check a volume record by record; of a capture there is only what its scan found."""
-    if image.source is None or layout.facts.filesystem != "hfsplus":
+    if image.source is None:
         return layout_findings(layout)
+    if layout.facts.filesystem == "apfs":
+        return _apfs_findings(image.source, layout, options, containers)
     from layoutscope.hfsplus.check import check_volume
 
     found = check_volume(
@@ -59,3 +66,24 @@ def _findings(image: Opened, layout: VolumeLayout, options: ReadOptions) -> tupl
         replay_journal=not options.get("no_journal", False),
     )
     return tuple(found)
+
+
+def _apfs_findings(
+    source: Source, layout: VolumeLayout, options: ReadOptions, containers: dict[int, Checked]
+) -> tuple[Finding, ...]:
+    """Check a container when the first of its layouts comes; give each layout what concerns it."""
+    from layoutscope.apfs.check import check_container
+    from layoutscope.apfs.reader import Options
+
+    where = layout.facts.image_offset
+    if where not in containers:
+        chosen = Options(
+            decoder=options.get("decoder", "bulk"),
+            second=second_half(source),
+            xid=options.get("xid"),
+            snapshot=options.get("snapshot"),
+            password=options.get("password"),
+        )
+        containers[where] = check_container(source, image_offset=where, options=chosen)
+    found = containers[where]
+    return tuple(found.outside if layout.facts.volume is None else found.volumes.get(layout.facts.uuid, ()))

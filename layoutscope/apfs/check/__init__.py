@@ -15,6 +15,7 @@ from layoutscope.apfs import consistency, consistency_container, consistency_ext
 from layoutscope.apfs.check import claims, keys, names, objectmap, pointers, records, snapshots, space
 from layoutscope.apfs.check.live import report_changes
 from layoutscope.apfs.check.subject import of_volume, open_subject
+from layoutscope.apfs.container import uuid_text
 from layoutscope.apfs.fusion import second_half
 from layoutscope.apfs.options import Options
 from layoutscope.apfs.reader import open_contents
@@ -136,11 +137,11 @@ class Checked:
     outside : list of Finding
         Outside of volumes.
     volumes : dict
-        Of each volume, by its number on the image.
+        Of each volume, by its UUID as people write it.
     """
 
     outside: list[Finding]
-    volumes: dict[int, list[Finding]]
+    volumes: dict[str, list[Finding]]
 
     def findings(self) -> list[Finding]:
         """Everything that was found."""
@@ -181,10 +182,10 @@ def check_container(
     contents = open_contents(source, image_offset, options)
     subject = open_subject(contents)
     outside = _run(subject, contents.parts.findings, CONTAINER_CHECKS, without)
-    volumes = {
-        parts.state.number: _run(of_volume(subject, parts), parts.findings, VOLUME_CHECKS, without)
-        for parts in contents.volumes
-    }
+    volumes: dict[str, list[Finding]] = {}
+    for parts in contents.volumes:
+        found = _run(of_volume(subject, parts), parts.findings, VOLUME_CHECKS, without)
+        volumes.setdefault(uuid_text(bytes(parts.state.superblock.vol_uuid)), []).extend(found)
     report_changes(contents.container, outside)
     return Checked(outside, volumes)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import layoutscope
 from layoutscope.api.outputs import check_output, output
 from layoutscope.api.scanning import scan
 from layoutscope.report.map import render
-from layoutscope.report.map.scans import disks
+from layoutscope.report.map.scans import disks, made
 
 if TYPE_CHECKING:
     import os
@@ -30,7 +29,7 @@ def map_page(results: Sequence[ScanResult], *, names: bool = True) -> str:
     names : bool
         Whether names from the images may appear.
     """
-    return render(disks(results), made=f"Made by layoutscope {layoutscope.__version__}.", names=names)
+    return render(disks(results, names=names), made=made(results, names=names), names=names)
 
 
 def write_map(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -28,6 +29,9 @@ DETAIL_BUDGET: Final = 800_000
 NODE_BUDGET: Final = 250_000
 """Nodes whose records, keys and xid the page can tell."""
 
+NAME_BUDGET: Final = 250_000
+"""Directory entries up to which the page can name the file that an extent belongs to."""
+
 
 def disk(item: MapDisk, *, names: bool) -> dict[str, Any]:
     """Return everything that the page needs of one disk, ready for JSON."""
@@ -50,6 +54,7 @@ def disk(item: MapDisk, *, names: bool) -> dict[str, Any]:
         "tiles": [] if small else tiles(segments, DETAIL_BUDGET, _segments),
         "exact": len(segments) <= DETAIL_BUDGET,
         "nodes": _nodes(pl.concat([layout.nodes for layout in item.layouts], how="vertical_relaxed")),
+        "names": _names(item) if names else None,
         "walks": [walk(one) for one in item.walks],
         "costs": [costs(one) for one in item.walks],
         "directories": directories(item, names=names),
@@ -57,6 +62,16 @@ def disk(item: MapDisk, *, names: bool) -> dict[str, Any]:
         "history": history(item),
         "facts": [{"title": f.title, "columns": f.columns, "rows": f.rows} for f in item.facts],
     }
+
+
+def _names(item: MapDisk) -> str | None:
+    """Names of files by their ids, packed; None for too many."""
+    entries = pl.concat([layout.entries for layout in item.layouts], how="vertical_relaxed")
+    if not 0 < entries.height <= NAME_BUDGET:
+        return None
+    first = entries.select("file_id", "name").drop_nulls().unique("file_id", keep="first", maintain_order=True)
+    ids = first["file_id"].cast(pl.String).to_list()
+    return encode.text(json.dumps(dict(zip(ids, first["name"].to_list(), strict=True)), separators=(",", ":")))
 
 
 def _segments(segments: Segments) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from itertools import groupby
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+import layoutscope
 from layoutscope.report.escape import escape_text
 from layoutscope.report.figures import format_metric, format_share
 from layoutscope.report.map.model import MapDisk, MapFact, MapWalk
@@ -18,9 +19,27 @@ if TYPE_CHECKING:
     from layoutscope.report.result import Prediction, ScanResult, VolumeScan, WalkFacts
 
 
-def disks(results: Sequence[ScanResult]) -> list[MapDisk]:
-    """Make a disk of each range of addresses that volumes share."""
-    return [_disk(result, list(volumes)) for result in results for _, volumes in groupby(result.volumes, _range)]
+def disks(results: Sequence[ScanResult], *, names: bool = True) -> list[MapDisk]:
+    """Make a disk of each range of addresses that volumes share, with or without the volumes' names."""
+    ranges = ((result, list(volumes)) for result in results for _, volumes in groupby(result.volumes, _range))
+    return [_disk(result, volumes, names=names) for result, volumes in ranges]
+
+
+def made(results: Sequence[ScanResult], *, names: bool = True) -> str:
+    """Say how a page was made: version, identity of the images, and what was done."""
+    parts = [f"Made by layoutscope {layoutscope.__version__}."]
+    for result in results:
+        name = f"{escape_text(PurePath(result.image.name).name)}: " if names else ""
+        volumes = "; ".join(_identity(volume) for volume in result.volumes)
+        parts.append(f"{name}{result.image.size_bytes:,} bytes; {volumes}.")
+    walks = {f"{v.walk.order} as on {v.walk.host}" for result in results for v in result.volumes if v.walk is not None}
+    return " ".join([*parts, *(f"Walk: {walk}, cold." for walk in sorted(walks))])
+
+
+def _identity(volume: VolumeScan) -> str:
+    facts = volume.layout.facts
+    stamp = f"{'xid' if facts.filesystem == 'apfs' else 'write count'} {facts.stamp}"
+    return f"{facts.variant} {facts.uuid or 'without UUID'}, {stamp}, {facts.view}"
 
 
 def _range(volume: VolumeScan) -> tuple[int, int]:
@@ -28,20 +47,20 @@ def _range(volume: VolumeScan) -> tuple[int, int]:
     return facts.image_offset, facts.size_bytes
 
 
-def _disk(result: ScanResult, volumes: list[VolumeScan]) -> MapDisk:
+def _disk(result: ScanResult, volumes: list[VolumeScan], *, names: bool) -> MapDisk:
     named = [volume for volume in volumes if volume.layout.facts.volume is not None] or volumes
     facts = named[0].layout.facts
     known = sum(volume.layout.facts.metadata_known_bytes for volume in volumes)
     read = sum(volume.layout.facts.metadata_read_bytes for volume in volumes)
     return MapDisk(
-        title=_title(result, named),
+        title=_title(result, named) if names else "volume",
         subtitle=f"{' > '.join((*facts.stack, facts.variant))}, {format_bytes(facts.size_bytes)}",
         layouts=[volume.layout for volume in volumes],
         image_offset=facts.image_offset,
         size_bytes=facts.size_bytes,
         block_size_bytes=facts.block_size_bytes,
         walks=[walk for volume in named for walk in _walks(volume)],
-        facts=[fact for volume in volumes for fact in _facts(volume)],
+        facts=[fact for volume in volumes for fact in _facts(volume, names=names)],
         headline=" ".join(sentence for volume in named for sentence in story(volume)),
         coverage=read / known if known else 1.0,
     )
@@ -71,9 +90,9 @@ def _walk(walk: WalkFacts, prediction: Prediction) -> MapWalk:
     )
 
 
-def _facts(volume: VolumeScan) -> Iterator[MapFact]:
+def _facts(volume: VolumeScan, *, names: bool) -> Iterator[MapFact]:
     facts = volume.layout.facts
-    label = escape_text(facts.name) or facts.variant
+    label = (escape_text(facts.name) if names else "") or facts.variant
     shown = [
         ("UUID", facts.uuid),
         ("block", format_bytes(facts.block_size_bytes)),

@@ -44,6 +44,7 @@ class AddressMap {
   async build() {
     this.overview = await segmentsOf(this.disk.overview);
     this.nodes = await nodesOf(this.disk.nodes);
+    this.names = this.disk.names ? JSON.parse(new TextDecoder().decode(await inflate(this.disk.names))) : {};
     this.plot = element("div", { class: "plot map" });
     this.strip = element("canvas", { class: "strip", title: "the whole disk; click to go there", width: 1024, height: 32 });
     this.info = element("div", { class: "hover", role: "status" }, "Point at a cell to see what it holds; click to zoom in.");
@@ -258,7 +259,7 @@ class AddressMap {
   }
 
   fileText(id) {
-    const name = this.disk.names && this.disk.names[id];
+    const name = this.names[id];
     return name === undefined ? `file ${id}` : `file ${id} “${name}”`;
   }
 

@@ -24,7 +24,8 @@ async function walkPanel(disk, holder, map, scale) {
   choose.addEventListener("change", draw);
   plot.on("plotly_relayout", (e) => {
     const from = e["xaxis.range[0]"], to = e["xaxis.range[1]"];
-    map.mark(from === undefined ? [] : placesBetween(data, +from, +to), null);
+    if (from !== undefined) map.mark(placesBetween(data, +from, +to), null);
+    else if (e["xaxis.autorange"]) map.mark([], null);
   });
   play.addEventListener("click", () => {
     if (timer) { clearInterval(timer); timer = null; play.textContent = "▶ play"; map.mark([], null); return; }

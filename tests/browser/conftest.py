@@ -1,0 +1,62 @@
+"""A browser that meets no network, and pages made from real scans."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+ARGUMENTS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--use-gl=angle", "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Return headless Chromium, driven by Playwright; skips where either is absent."""
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="Playwright is not installed (pip install -e '.[dev]')"
+    )
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("Chromium is not installed")
+    with (
+        playwright.sync_playwright() as driver,
+        driver.chromium.launch(executable_path=chromium, args=ARGUMENTS) as running,
+    ):
+        yield running
+
+
+class Visit:
+    """An open page, with what it asked of the network and what it complained about."""
+
+    def __init__(self, browser, path, *, dark: bool = False) -> None:
+        context = browser.new_context(viewport={"width": 1400, "height": 900}, color_scheme="dark" if dark else "light")
+        self.page = context.new_page()
+        self.requests: list[str] = []
+        self.complaints: list[str] = []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("console", lambda message: message.type == "error" and self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.goto(path.as_uri())
+        self.page.wait_for_selector("html[data-ready=yes]", timeout=60_000)
+
+    def run(self, script: str):
+        """Evaluate JavaScript in the page."""
+        return self.page.evaluate(script)
+
+
+@pytest.fixture
+def visit(browser):
+    """Return a function that opens a page and waits until everything is drawn."""
+    opened = []
+
+    def open_page(path, **options) -> Visit:
+        opened.append(Visit(browser, path, **options))
+        return opened[-1]
+
+    yield open_page
+    for each in opened:
+        each.page.context.close()

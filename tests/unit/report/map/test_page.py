@@ -1,0 +1,59 @@
+"""The page as text: the same for the same input, and nothing in it can act."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from layoutscope.api.mapping import map_page
+from layoutscope.api.scanning import scan
+from layoutscope.report.map import encode
+
+IMAGE = Path(__file__).resolve().parents[4] / "fixtures" / "images" / "hfsplus-scattered.img.zst"
+
+
+@pytest.fixture(scope="module")
+def result():
+    return scan(IMAGE)
+
+
+def test_same_input_gives_the_same_bytes(result):
+    """Two scans of one image make the same page, byte for byte."""
+    assert map_page([result]) == map_page([scan(IMAGE)])
+
+
+def test_page_fetches_nothing(result):
+    """Its policy forbids every origin, and no element names one."""
+    page = map_page([result])
+    assert "default-src 'none'" in page
+    assert re.findall(r"<(?:script|link|img|iframe)[^>]+(?:src|href)=", page) == []
+
+
+def test_names_can_be_left_out(result):
+    """Without names neither the volume's nor a file's name is on the page."""
+    page = map_page([result], names=False)
+    name = result.volumes[0].layout.facts.name
+    assert name not in page.split('id="plotly"')[0]
+
+
+def test_json_cannot_end_its_element():
+    """Angle brackets and ampersands are escaped within the data."""
+    assert set("<>&") & set(encode.script_json({"name": "</script><!--&"})) == set()
+
+
+@pytest.mark.parametrize("values", [[0, 255], [0, 65535], [-5, 70000], [0, 2**40], []])
+@pytest.mark.parametrize("delta", [False, True])
+def test_arrays_survive_packing(values, delta):
+    """Unpacking as the page does gives the numbers back."""
+    import base64
+    import zlib
+
+    packed = encode.array(np.array(values, np.int64), delta=delta)
+    kinds = {"u1": np.uint8, "u2": np.uint16, "u4": np.uint32, "i4": np.int32, "f8": np.float64}
+    kind = np.dtype(kinds[packed["type"]])
+    planes = np.frombuffer(zlib.decompress(base64.b64decode(packed["data"])), np.uint8)
+    numbers = np.ascontiguousarray(planes.reshape(kind.itemsize, -1).T).view(kind).ravel()
+    assert (np.cumsum(numbers) if packed["delta"] else numbers).tolist() == values

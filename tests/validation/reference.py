@@ -46,6 +46,7 @@ GIT_THREADS: Final = 20
 """Threads of git's preload-index: one for each 500 files, at most 20 (preload-index.c)."""
 GIT_FILES: Final = 400_000
 """Files of all repositories of that report: "over 400,000"."""
+GIT_REMARK: Final = "processor time of the host set from this report"
 BUILD_FILES: Final = 100_000
 """Paths that a null build looks at. Assumed: the report has 29,471 build steps and 40,000 built files; sources and
 headers beside them."""
@@ -102,7 +103,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Point:
-    """One state of an aging volume, enumerated: cycle, seconds with interval over both halves, and what the walk read."""
+    """One state of an aging volume, enumerated: seconds with their interval over both halves, and what was read."""
 
     cycle: int
     seconds: float
@@ -201,11 +202,9 @@ def git_rows() -> list[Row]:
             ("git status, untracked cache, cold", cold_cached, cold_s),
             ("git status, untracked cache, warm", warm_cached, warm_s),
         ):
-            remark = "no cache of names and vnodes in the model" if "warm" in work else ""
+            remark = "no cache of names and vnodes in the model" if "warm" in work else GIT_REMARK
             made_on = "plan, SM0512L"
-            rows.append(
-                Row(work, label, f"{text}", text, text, predicted, predicted, predicted, "s", made_on, remark)
-            )
+            rows.append(Row(work, label, f"{text}", text, text, predicted, predicted, predicted, "s", made_on, remark))
     return rows
 
 

@@ -1,0 +1,47 @@
+"""All evidence anew: ``python -m tests.validation.evidence`` writes ``results/*.json``, the README's tables follow.
+
+``python -m tests.validation.evidence witnesses`` (or ``reference``, ``ager``) does one part; ``--figure FILE.html``
+draws the cumulative service time of the walks, ours and DiskSim's. Afterwards ``python -m cogapp -P -r README.md``.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from tests.conftest import cache_dir, shared_dir
+from tests.validation import ager, reference, witnesses
+from tests.validation.disksim import Witness, cumulative_figure
+from tests.validation.traces import Traces
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PARTS = ("ager", "witnesses", "reference")
+
+
+def part(name: str, folder: Path) -> dict[str, Any]:
+    """Make the results of one part."""
+    images = Traces(folder, lambda image: cache_dir() / image)
+    if name == "ager":
+        return {"rows": ager.comparison(images)}
+    if name == "witnesses":
+        return witnesses.collect(images, Witness(folder))
+    return reference.collect(images)
+
+
+def main(arguments: list[str]) -> None:
+    """Write what is asked for."""
+    folder = shared_dir()
+    if folder is None:
+        sys.exit("the reference images (../shared) are absent")
+    if "--figure" in arguments:
+        target = arguments[arguments.index("--figure") + 1]
+        cumulative_figure(Witness(folder)).write_html(target, include_plotlyjs=True)
+        return
+    for name in arguments or PARTS:
+        reference.save(name, part(name, folder))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

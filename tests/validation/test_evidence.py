@@ -1,0 +1,103 @@
+"""The saved results that the README prints are those of the code and the witnesses as they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from fixtures.ager.fileset import FileSet, populate
+from tests.validation import reference
+from tests.validation.disksim import CHEETAHS, Witness
+from tests.validation.traces import Traces
+from tests.validation.witnesses import SETTINGS
+
+WITNESSES = reference.load("witnesses")
+REFERENCE = reference.load("reference")
+DIGITS = 2e-3
+"""Results are saved with four digits."""
+
+
+def test_every_trace_has_its_row(shared, reference_image):
+    """No recorded trace is left out, and what is saved meets the bar: 99.9 % of blocks and pairs, data orders 99 %."""
+    rows = WITNESSES["traces"]
+    assert {(row["image"], row["kind"]) for row in rows} == set(Traces(shared, reference_image))
+    for row in rows:
+        data = row["kind"] in ("copy", "read-seq", "read-seq-rewritten", "read-random")
+        assert row["block_share"] >= (0.995 if data else 0.999), row
+        assert row["extra_share"] <= (0.005 if data else 0.001), row
+        assert row["pair_share"] >= (0.99 if data else 0.999), row
+
+
+def test_saved_simulator_figures_are_the_published_ones(shared):
+    """Every workload of both drives, and DiskSim's own seconds in it."""
+    published = {
+        (row["drive"], SETTINGS[row["setting"]], row["workload"]): float(row["service_s"])
+        for row in Witness(shared).results
+        if row["drive"] in CHEETAHS and row["setting"] in SETTINGS and row["think_us"] == "100"
+    }
+    saved = {(row["drive"], row["buffer"], row["workload"]): row for row in WITNESSES["disksim"]}
+    assert set(saved) == set(published)
+    for place, row in saved.items():
+        assert row["disksim"]["service_s"] == pytest.approx(published[place], rel=DIGITS)
+        assert row["ratio"] == pytest.approx(1, abs=0.01)
+
+
+def test_saved_figures_of_a_walk_are_ours(shared):
+    """Run again, the aged walks on one drive give the seconds that are saved."""
+    saved = {(row["drive"], row["buffer"], row["workload"]): row for row in WITNESSES["disksim"]}
+    for row in Witness(shared).rows("cheetah15k5", "join"):
+        if row.workload.endswith("200000-c20-stat"):
+            ours = saved["cheetah15k5", "on", row.workload]["ours"]
+            assert ours["service_s"] == pytest.approx(row.ours["service_s"], rel=DIGITS)
+
+
+def test_the_claim_follows_from_the_rows():
+    """Its ratios are quotients of saved totals, and by both witnesses an aged APFS walk takes over ten times as long."""
+    saved = {(row["drive"], row["buffer"], row["workload"]): row for row in WITNESSES["disksim"]}
+    assert len(WITNESSES["claim"]) == len(CHEETAHS) * len(SETTINGS) * 2
+    for row in WITNESSES["claim"]:
+        apfs, hfs = (saved[row["drive"], row["buffer"], f"{name}-{row['files']}-stat"] for name in ("apfs", "hfsplus"))
+        for who in ("disksim", "ours"):
+            assert row[who] == pytest.approx(apfs[who]["total_s"] / hfs[who]["total_s"], rel=DIGITS)
+        if row["buffer"] == "on" and row["files"].endswith("c20"):
+            assert min(row["disksim"], row["ours"]) > 10
+
+
+@pytest.mark.parametrize("system", ["hfsplus", "apfs"])
+def test_the_saved_curve_is_what_the_ager_gives(system):
+    """A million files, fresh and after one cycle, predicted anew."""
+    points = reference.curve(reference.POLICIES[system], "macos", cycles=1)
+    for point, saved in zip(points, REFERENCE["curves"]["macos"][system], strict=False):
+        assert point.reads == saved["reads"]
+        assert point.seconds == pytest.approx(saved["seconds"], rel=DIGITS)
+
+
+def test_the_curve_has_the_shape_of_the_experiment():
+    """21 points; HFS+ stays within a tenth of its mean, APFS rises with every cycle, from above 3 to above 10 times."""
+    hfs, apfs = (REFERENCE["curves"]["macos"][system] for system in ("hfsplus", "apfs"))
+    assert [point["cycle"] for point in hfs] == [point["cycle"] for point in apfs] == list(range(21))
+    seconds = [point["seconds"] for point in hfs]
+    assert max(abs(value * len(seconds) / sum(seconds) - 1) for value in seconds) < 0.1
+    rising = [point["seconds"] for point in apfs]
+    assert rising == sorted(rising)
+    assert rising[0] / seconds[0] > 3
+    assert rising[-1] / seconds[-1] > 10
+
+
+def test_misses_are_told():
+    """A prediction whose interval does not touch the measured range carries the factor by which it is off."""
+    for row in REFERENCE["rows"]:
+        touches = row["predicted_high"] >= row["low"] and row["predicted_low"] <= row["high"]
+        nearest = row["low"] if row["predicted"] < row["low"] else row["high"]
+        assert row["verdict"] == ("met" if touches else f"{row['predicted'] / nearest:.2f} x"), row
+
+
+def test_index_paths_are_sorted_and_complete():
+    """Every file once, in the order of bytes, and as deep as its directory."""
+    population = populate(FileSet(files=200))
+    paths = reference.index_paths(population)
+    assert paths == sorted(paths)
+    assert len(set(paths)) == 200
+    depth = {0: 0}
+    for number in range(1, len(population)):
+        depth[number] = depth[int(population.parent[number])] + 1
+    assert sum(path.count("/") for path in paths) == sum(depth[number] - 1 for number in population.files.tolist())

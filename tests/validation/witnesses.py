@@ -1,0 +1,137 @@
+"""What the witnesses say: recorded reads of real drivers, times of a published simulator, and the claim by both.
+
+Collected as plain rows for ``results/witnesses.json``, from which the README's tables are made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.drive import load_profile, service
+from layoutscope.walk import trace
+from layoutscope.walk.whatif import what_if
+from tests.validation.disksim import CHEETAHS, THINK_US, Witness
+
+if TYPE_CHECKING:
+    from tests.validation.disksim import Row
+    from tests.validation.traces import Traces
+
+SETTINGS: Final = {"off": "off", "join": "on"}
+"""DiskSim's settings that are shown, and what the buffer does in them."""
+
+GEOMETRIES: Final = {
+    "map": "every sector",
+    "zones": "zones, skews, seek table, overheads",
+    "datasheet": "rotation, three seek times, two rates, buffer size",
+}
+FILES: Final = ("200000-c00", "200000-c20")
+WHAT_IFS: Final = ("clumped-like-hfs", "packed")
+CLAIM_DRIVE: Final = "cheetah15k5"
+
+
+def trace_rows(images: Traces) -> list[dict[str, Any]]:
+    """Compare every recorded trace with its prediction."""
+    return [
+        {
+            "image": row.image,
+            "kind": row.kind,
+            "requests": row.requests,
+            "same_requests": row.same_requests,
+            "block_share": row.score.block_share,
+            "extra_share": row.score.extra_share,
+            "pair_share": row.score.pair_share,
+        }
+        for row in images.rows()
+    ]
+
+
+def disksim_rows(witness: Witness) -> list[dict[str, Any]]:
+    """Compare every workload on both Cheetahs, buffer off and on."""
+    return [
+        _plain(row, buffer)
+        for drive in CHEETAHS
+        for setting, buffer in SETTINGS.items()
+        for row in witness.rows(drive, setting)
+    ]
+
+
+KEYS: Final = ("service_s", "total_s", "seek_ms", "latency_ms", "xfer_ms", "whole_hit", "part_hit", "miss")
+
+
+def _plain(row: Row, buffer: str) -> dict[str, Any]:
+    return {
+        "drive": row.drive,
+        "buffer": buffer,
+        "workload": row.workload,
+        "ratio": row.ratio,
+        "disksim": {key: row.theirs[key] for key in KEYS},
+        "ours": {key: row.ours[key] for key in KEYS},
+    }
+
+
+def knowledge_rows(witness: Witness) -> list[dict[str, Any]]:
+    """Measure what knowing less of a drive costs, over all walks."""
+    rows = []
+    for geometry, words in GEOMETRIES.items():
+        errors = np.array(witness.walk_errors(geometry))
+        rows.append(
+            {
+                "known": words,
+                "runs": len(errors),
+                "largest": float(errors.max()),
+                "rms": float(np.sqrt((errors**2).mean())),
+            }
+        )
+    return rows
+
+
+def claim_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Set APFS over HFS+ for the same files, think times included, by DiskSim and by us."""
+    by_place = {(row["drive"], row["buffer"], row["workload"]): row for row in rows}
+    claims = []
+    for drive in CHEETAHS:
+        for buffer in SETTINGS.values():
+            for files in FILES:
+                apfs, hfs = (by_place[drive, buffer, f"{system}-{files}-stat"] for system in ("apfs", "hfsplus"))
+                claims.append(
+                    {
+                        "drive": drive,
+                        "buffer": buffer,
+                        "files": files,
+                        "disksim": apfs["disksim"]["total_s"] / hfs["disksim"]["total_s"],
+                        "ours": apfs["ours"]["total_s"] / hfs["ours"]["total_s"],
+                        "hfsplus_s": hfs["disksim"]["total_s"],
+                        "apfs_s": apfs["disksim"]["total_s"],
+                    }
+                )
+    return claims
+
+
+def why_rows(images: Traces) -> list[dict[str, Any]]:
+    """Serve the same APFS nodes as they lie, and laid out otherwise, beside HFS+."""
+    profile, rows = load_profile(CLAIM_DRIVE), []
+    for files in FILES:
+        layouts = {system: images.layout(f"{system}-{files}") for system in ("hfsplus", "apfs")}
+        cases = {"hfsplus": layouts["hfsplus"], "apfs": layouts["apfs"]}
+        cases |= {name: what_if(name, layouts["apfs"]).layout for name in WHAT_IFS}
+        for name, layout in cases.items():
+            reads = trace(layout, order="fts", host="linux")
+            reads = replace(reads, think_us=np.full(len(reads), float(THINK_US)))
+            result = service(reads, profile, phases=1)
+            rows.append({"files": files, "case": name, "seconds": result.seconds, "reads": result.reads})
+    return rows
+
+
+def collect(images: Traces, witness: Witness) -> dict[str, Any]:
+    """Ask all witnesses."""
+    rows = disksim_rows(witness)
+    return {
+        "traces": trace_rows(images),
+        "disksim": rows,
+        "knowledge": knowledge_rows(witness),
+        "claim": claim_rows(rows),
+        "why": why_rows(images),
+    }

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from layoutscope.api import compare as compare
     from layoutscope.api import drives as drives
     from layoutscope.api import export as export
+    from layoutscope.api import extract as extract
     from layoutscope.api import fit as fit
     from layoutscope.api import inspect as inspect
+    from layoutscope.api import layout_map as layout_map
     from layoutscope.api import predict as predict
     from layoutscope.api import read_layouts as read_layouts
     from layoutscope.api import replay as replay

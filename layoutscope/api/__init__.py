@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from layoutscope.api.drive_profiles import drives as drives
     from layoutscope.api.drive_profiles import fit as fit
     from layoutscope.api.exporting import export as export
+    from layoutscope.api.extracting import extract as extract
     from layoutscope.api.inspecting import inspect as inspect
+    from layoutscope.api.mapping import layout_map as layout_map
     from layoutscope.api.mapping import write_map as write_map
     from layoutscope.api.predicting import predict as predict
     from layoutscope.api.reading import read_layouts as read_layouts
@@ -34,8 +36,10 @@ VERBS: Final = {
     "compare": "layoutscope.api.comparing",
     "drives": "layoutscope.api.drive_profiles",
     "export": "layoutscope.api.exporting",
+    "extract": "layoutscope.api.extracting",
     "fit": "layoutscope.api.drive_profiles",
     "inspect": "layoutscope.api.inspecting",
+    "layout_map": "layoutscope.api.mapping",
     "map": "layoutscope.api.mapping:map_images",
     "predict": "layoutscope.api.predicting",
     "read_layouts": "layoutscope.api.reading",

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from layoutscope.api.outputs import check_output, output
 from layoutscope.api.scanning import scan
+from layoutscope.errors import UnsupportedError, UsageError
 from layoutscope.report.map import render
 from layoutscope.report.map.scans import disks, made
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
     from typing import Unpack
 
+    from plotly.graph_objects import Figure
+
     from layoutscope.api.options import ReadOptions
     from layoutscope.report.result import ScanResult
+
+BROWSERS: Final = ("chromium", "google-chrome", "google-chrome-stable", "chrome")
 
 
 def map_page(results: Sequence[ScanResult], *, names: bool = True) -> str:
@@ -30,6 +37,65 @@ def map_page(results: Sequence[ScanResult], *, names: bool = True) -> str:
         Whether names from the images may appear.
     """
     return render(disks(results, names=names), made=made(results, names=names), names=names)
+
+
+def layout_map(result: ScanResult | Sequence[ScanResult], *, names: bool = True) -> dict[str, Figure]:
+    """Draw scans as Plotly figures, for a notebook.
+
+    Parameters
+    ----------
+    result : ScanResult or sequence of ScanResult
+        What is shown, side by side.
+    names : bool
+        Whether names from the images may appear.
+
+    Returns
+    -------
+    dict of str to plotly.graph_objects.Figure
+        ``address`` (what lies where), ``walk`` (place on disk over time), ``costs`` (causes by drive), and
+        ``overview`` (the first two together).
+    """
+    from layoutscope.report.map.figures import figures
+
+    return figures(disks(_several(result), names=names))
+
+
+def write_picture(
+    result: ScanResult | Sequence[ScanResult], path: str | os.PathLike[str], *, names: bool = True, force: bool = False
+) -> None:
+    """Write the overview as PNG or SVG, by the ending of the path, through Plotly's own export.
+
+    Raises
+    ------
+    UnsupportedError
+        If kaleido or a browser for it is missing; says what to install.
+    UsageError
+        If the file exists and `force` is not given, or it ends otherwise.
+    """
+    form = Path(path).suffix.lower().removeprefix(".")
+    if form not in ("png", "svg"):
+        raise UsageError(f"{path}: a picture ends with .png or .svg")
+    check_output(Path(path), force=force)
+    picture = _exported(layout_map(result, names=names)["overview"], form)
+    with output(path, force=force) as file:
+        file.write(picture)
+
+
+def _exported(figure: Figure, form: str) -> bytes:
+    """Let kaleido draw; it needs Chromium, under whatever name it is installed."""
+    browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    if browser is None or find_spec("kaleido") is None:
+        raise UnsupportedError(
+            "pictures are drawn by kaleido in Chromium, and one of them is missing",
+            code="picture-export",
+            advice="pip install 'layoutscope[png]' and install Chromium (Debian: apt install chromium)",
+        )
+    os.environ.setdefault("BROWSER_PATH", browser)
+    return bytes(figure.to_image(format=form, scale=2 if form == "png" else 1))
+
+
+def _several(result: ScanResult | Sequence[ScanResult]) -> Sequence[ScanResult]:
+    return result if isinstance(result, list | tuple) else (result,)
 
 
 def write_map(
@@ -55,8 +121,7 @@ def write_map(
     OutputError
         If it cannot be written.
     """
-    results = result if isinstance(result, list | tuple) else (result,)
-    page = map_page(results, names=names)
+    page = map_page(_several(result), names=names)
     with output(path, force=force) as file:
         file.write(page.encode("utf-8", "replace"))
 
@@ -67,6 +132,7 @@ def map_images(
     *,
     drives: Sequence[str] | None = None,
     host: str = "linux",
+    picture: str | os.PathLike[str] | None = None,
     force: bool = False,
     **options: Unpack[ReadOptions],
 ) -> tuple[ScanResult, ...]:
@@ -82,8 +148,10 @@ def map_images(
         Profiles or TOML files.
     host : {'linux', 'macos'}
         Whose drivers enumerate.
+    picture : path, optional
+        Where an overview goes as PNG or SVG.
     force : bool
-        Whether an existing file is overwritten.
+        Whether existing files are overwritten.
     **options
         See :class:`~layoutscope.api.options.ReadOptions`.
 
@@ -97,4 +165,6 @@ def map_images(
     check_output(Path(target), force=force)
     results = tuple(scan(path, drives=drives, host=host, **options) for path in paths)
     write_map(results, target, names=options.get("names", True), force=force)
+    if picture is not None:
+        write_picture(results, picture, names=options.get("names", True), force=force)
     return results

@@ -22,10 +22,11 @@ def map_images(
     output: Page,
     drive: Drives = None,
     host: Host = "linux",
+    png: Annotated[Path | None, typer.Option(metavar="FILE", help="Write an overview too, as PNG or SVG.")] = None,
     force: Force = False,
 ) -> int:
     """Write an interactive map of images, side by side on one scale: one page that needs no network."""
     from layoutscope.api.mapping import map_images as run
 
-    results = run(images, output, drives=drive, host=host, force=force, **options)
+    results = run(images, output, drives=drive, host=host, picture=png, force=force, **options)
     return max(result.exit_code for result in results)

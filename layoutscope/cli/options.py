@@ -43,6 +43,7 @@ READING: Final[dict[str, tuple[Any, Any]]] = {
     "password": (option(str | None, "--password", "APFS: password or recovery key.", "TEXT"), None),
     "password_file": (option(Path | None, "--password-file", "APFS: a file with the password.", "FILE"), None),
     "no_journal": (option(bool, "--no-journal", "HFS+: the bytes as they lie, journal not replayed."), False),
+    "sweep": (option(bool, "--sweep", "Find nodes by scanning the whole volume, rebuild broken trees."), False),
     "no_names": (option(bool, "--no-names", "Leave names out."), False),
     "map_file": (option(Path | None, "--map-file", "ddrescue's map: bad areas are unread, not zero.", "FILE"), None),
     "cache_dir": (option(Path | None, "--cache-dir", "Keep decompressed images here.", "DIR"), None),

@@ -1,0 +1,159 @@
+"""The map's panels as Plotly figures, for a notebook or a picture file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from layoutscope.report.map import classes
+from layoutscope.report.map.segments import from_layouts, merge_touching, used_span
+from layoutscope.units import MIB
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from layoutscope.report.map.model import MapDisk, MapWalk
+    from layoutscope.report.map.segments import Segments
+
+COLUMNS: Final = 256
+ROWS: Final = 64
+MOST_POINTS: Final = 20_000
+CAUSE_COLOURS: Final = {
+    "seek": "#0072B2",
+    "rotation": "#D55E00",
+    "transfer": "#009E73",
+    "overhead": "#E69F00",
+    "host": "#8C8C8C",
+}
+
+
+def figures(disks: Sequence[MapDisk]) -> dict[str, go.Figure]:
+    """Draw the panels of one or more disks.
+
+    Returns
+    -------
+    dict
+        ``address``, ``walk``, ``costs`` and ``overview``, which puts the first two together.
+    """
+    return {
+        "address": _side_by_side(disks, [_address(disk) for disk in disks], "row"),
+        "walk": _side_by_side(disks, [_walk(disk) for disk in disks], "place on disk, MiB"),
+        "costs": _costs(disks),
+        "overview": _overview(disks),
+    }
+
+
+def shares(segments: Segments, image_offset: int, span: int, cells: int = COLUMNS * ROWS) -> NDArray[np.float64]:
+    """Share of each class in each of so many equal cells, shape (n_classes, cells)."""
+    edges = np.linspace(image_offset, image_offset + span, cells + 1)
+    out = np.zeros((len(segments.classes), cells))
+    for code in range(len(segments.classes)):
+        own = segments.class_id == code
+        start, length, filled = segments.start[own], segments.length[own], segments.filled[own]
+        # The filled bytes below an address grow linearly within a stretch and stand still between two.
+        order = np.argsort(start, kind="stable")
+        points = np.stack([start[order], start[order] + length[order]], axis=1).ravel()
+        held = np.cumsum(np.stack([np.zeros(len(order)), filled[order]], axis=1).ravel())
+        if len(points):
+            out[code] = np.diff(np.interp(edges, np.maximum.accumulate(points), held)) / np.diff(edges)
+    return out
+
+
+def _address(disk: MapDisk) -> list[Any]:
+    segments = merge_touching(from_layouts(disk.layouts))
+    span = max(used_span(segments, disk.image_offset), COLUMNS * ROWS * disk.block_size_bytes)
+    held = shares(segments, disk.image_offset, span)
+    metadata = np.array([item.group == classes.METADATA for item in segments.classes])
+    # Metadata shows through whatever shares its cell.
+    weight = np.where(metadata[:, None], held * 1e6, held)
+    best = np.where(weight.max(axis=0) > 0, weight.argmax(axis=0), -1).reshape(ROWS, COLUMNS)
+    return [_legend(segments, code) for code in np.unique(best[best >= 0]).tolist()] + [_cells(best, segments)]
+
+
+def _cells(best: NDArray[np.int64], segments: Segments) -> go.Heatmap:
+    count = len(segments.classes)
+    steps = [(number / count, item.light) for number, item in enumerate(segments.classes)]
+    scale = [pair for at, colour in steps for pair in ((at, colour), (at + 1 / count, colour))]
+    shown = np.where(best < 0, np.nan, best + 0.5)
+    return go.Heatmap(z=shown, zmin=0, zmax=count, colorscale=scale, showscale=False, hoverinfo="skip")
+
+
+def _legend(segments: Segments, code: int) -> go.Scatter:
+    item = segments.classes[code]
+    marker = {"symbol": "square", "size": 10, "color": item.light}
+    return go.Scatter(x=[None], y=[None], mode="markers", name=item.label, legendgroup=item.key, marker=marker)
+
+
+def _walk(disk: MapDisk) -> list[Any]:
+    return _walk_points(disk.walks[0], disk.image_offset) if disk.walks else []
+
+
+def _walk_points(walk: MapWalk, image_offset: int) -> list[Any]:
+    begin = np.cumsum(walk.service_s + walk.trace.think_us * 1e-6) - walk.service_s
+    step = max(1, -(-len(begin) // MOST_POINTS))
+    place = (walk.trace.image_offset - image_offset) / MIB
+    points = []
+    for code, tree in enumerate(walk.trace.trees):
+        own = np.flatnonzero(walk.trace.tree == code)[::step]
+        if len(own):
+            colour = classes.tree_class(tree).light
+            marker = {"size": 3, "color": colour}
+            points.append(go.Scatter(x=begin[own], y=place[own], mode="markers", name=tree, marker=marker))
+    return points
+
+
+def _side_by_side(disks: Sequence[MapDisk], parts: list[list[Any]], title: str) -> go.Figure:
+    figure = make_subplots(1, len(disks), subplot_titles=[disk.title for disk in disks], shared_yaxes=True)
+    for column, traces in enumerate(parts, 1):
+        _add(figure, traces, 1, column)
+    figure.update_yaxes(title_text=title, col=1)
+    if title == "row":
+        figure.update_yaxes(visible=False, autorange="reversed").update_xaxes(visible=False)
+    else:
+        figure.update_xaxes(title_text="seconds since the start of the walk")
+    return figure.update_layout(template="plotly_white", legend={"orientation": "h", "y": -0.15})
+
+
+def _add(figure: go.Figure, traces: list[Any], row: int, column: int) -> None:
+    """Add traces; a class that another disk has shown already is not named again."""
+    known = {trace.name for trace in figure.data}
+    for trace in traces:
+        if isinstance(trace, go.Scatter):
+            trace.showlegend = trace.name not in known
+        figure.add_trace(trace, row=row, col=column)
+
+
+def _costs(disks: Sequence[MapDisk]) -> go.Figure:
+    rows = [(f"{disk.title}: {walk.drive}", walk) for disk in disks for walk in disk.walks]
+    causes = list(dict.fromkeys(cause for _, walk in rows for cause in walk.causes_s))
+    names = [name for name, _ in rows]
+    bars = [
+        go.Bar(
+            y=names,
+            x=[walk.causes_s.get(cause, 0.0) for _, walk in rows],
+            name=cause,
+            orientation="h",
+            marker_color=CAUSE_COLOURS.get(cause),
+        )
+        for cause in causes
+    ]
+    layout = {"barmode": "stack", "template": "plotly_white", "yaxis": {"autorange": "reversed", "automargin": True}}
+    return go.Figure(bars, {**layout, "xaxis": {"title": {"text": "seconds of the predicted walk, by cause"}}})
+
+
+def _overview(disks: Sequence[MapDisk]) -> go.Figure:
+    figure = make_subplots(2, len(disks), subplot_titles=[disk.title for disk in disks], vertical_spacing=0.08)
+    for column, disk in enumerate(disks, 1):
+        _add(figure, _address(disk), 1, column)
+        _add(figure, _walk(disk), 2, column)
+    figure.update_yaxes(visible=False, autorange="reversed", row=1).update_xaxes(visible=False, row=1)
+    figure.update_xaxes(title_text="seconds since the start of the walk", row=2)
+    figure.update_yaxes(title_text="place on disk, MiB", row=2, col=1)
+    legend = {"orientation": "h", "y": -0.12}
+    return figure.update_layout(template="plotly_white", legend=legend, width=700 * len(disks), height=900)

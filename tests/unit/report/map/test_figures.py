@@ -1,0 +1,67 @@
+"""Figures for notebooks, and pictures."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import layoutscope
+from layoutscope.api import mapping
+from layoutscope.api.scanning import scan
+from layoutscope.errors import UnsupportedError, UsageError
+from layoutscope.report.map.classes import FILE_DATA, FREE_SPACE, tree_class
+from layoutscope.report.map.figures import shares
+from layoutscope.report.map.segments import Segments
+
+IMAGE = Path(__file__).resolve().parents[4] / "fixtures" / "images" / "hfsplus-scattered.img.zst"
+
+
+@pytest.fixture(scope="module")
+def result():
+    return scan(IMAGE)
+
+
+def test_shares_of_cells_are_arithmetic():
+    """Four cells of 100 bytes: 50 of tree in the first, data over the middle of the rest, 25 free at the end."""
+    columns = [np.array(column) for column in ([0, 150, 375], [50, 150, 25], [50, 150, 25])]
+    held = Segments(
+        *columns, np.array([0, 1, 2], np.uint8), np.zeros(3, np.int64), (tree_class("fs"), FILE_DATA, FREE_SPACE)
+    )
+    expected = [[0.5, 0, 0, 0], [0, 0.5, 1, 0], [0, 0, 0, 0.25]]
+    assert shares(held, 0, 400, 4) == pytest.approx(np.array(expected))
+
+
+def test_notebook_gets_every_panel(result):
+    """One call gives the figures, each with something drawn; several scans stand side by side."""
+    drawn = layoutscope.layout_map([result, result])
+    assert list(drawn) == ["address", "walk", "costs", "overview"]
+    assert all(figure.data for figure in drawn.values())
+    walked = sum(len(trace.x) for trace in drawn["walk"].data)
+    assert walked == 2 * len(result.volumes[0].walk.trace)
+
+
+def test_picture_needs_a_known_ending(result, tmp_path):
+    """A picture is PNG or SVG."""
+    with pytest.raises(UsageError):
+        mapping.write_picture(result, tmp_path / "map.gif")
+
+
+def test_missing_browser_is_one_clear_line(result, tmp_path, monkeypatch):
+    """Without a browser the message says what to install, and nothing is written."""
+    monkeypatch.setattr(mapping, "BROWSERS", ("no-such-browser",))
+    with pytest.raises(UnsupportedError, match="install Chromium"):
+        mapping.write_picture(result, tmp_path / "map.png")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.filterwarnings("ignore")  # kaleido's own
+def test_picture_is_written(result, tmp_path):
+    """An SVG of the overview is drawn by Chromium."""
+    pytest.importorskip("kaleido", reason="the extra 'png' is not installed")
+    if not any(shutil.which(name) for name in mapping.BROWSERS):
+        pytest.skip("Chromium is not installed")
+    mapping.write_picture(result, tmp_path / "map.svg")
+    assert (tmp_path / "map.svg").read_bytes().startswith(b"<svg")

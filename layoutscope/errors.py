@@ -50,7 +50,14 @@ class FormatError(LayoutscopeError):
         Where it lies, in bytes from the start of the image.
     expected, found : str, optional
         What the format asks for, and what is there.
+
+    Attributes
+    ----------
+    device : int
+        Which image of a set the address is on; 0 unless a reader of sets says otherwise.
     """
+
+    device: int = 0
 
     def __init__(self, message: str, *, structure: str, image_offset: int, expected: str = "", found: str = "") -> None:
         detail = f" (expected {expected}, found {found})" if expected else ""

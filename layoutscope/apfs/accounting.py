@@ -92,7 +92,8 @@ def balance(
     disputed = intervals.intersect(claimed, free)
     for start, length in disputed[:MAX_LISTED].tolist():
         message = f"{length} blocks from block {start} are used, but free in the bitmaps"
-        findings.append(Finding("block-claimed-free", "warning", "space manager", blocks.at(start), message))
+        where, device = blocks.place(start)
+        findings.append(Finding("block-claimed-free", "warning", "space manager", where, message, device=device))
     if len(disputed) > MAX_LISTED:
         message = f"{len(disputed) - MAX_LISTED} further runs of blocks are used, but free in the bitmaps"
         findings.append(Finding("block-claimed-free", "warning", "space manager", None, message))

@@ -5,6 +5,7 @@ Apple File System Reference, Fusion: addresses of the second device carry a mark
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ from layoutscope.image.source import overlaps
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from layoutscope.image.source import Source
@@ -58,12 +61,21 @@ class Blocks:
 
     def at(self, paddr: int) -> int:
         """Return the byte address of one block in its image."""
-        return int(self.image_offset(np.array([paddr], np.uint64))[0])
+        return self.place(paddr)[0]
 
     def place(self, paddr: int) -> tuple[int, int]:
         """Return the byte address of one block in its image, and which device's image that is."""
-        where = np.array([paddr], np.uint64)
+        where = np.array([min(max(paddr, 0), 2**64 - 1)], np.uint64)
         return int(self.image_offset(where)[0]), int(self.split(where)[0][0])
+
+    @contextmanager
+    def concerning(self, paddr: int) -> Iterator[None]:
+        """Let errors say on which device the object lies that they are about."""
+        try:
+            yield
+        except FormatError as error:
+            error.device = self.place(paddr)[1]
+            raise
 
     def present(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.bool_]:
         """Tell which objects lie wholly inside an image that is there."""
@@ -124,11 +136,13 @@ class Blocks:
         size = size_bytes or self.block_size
         where = np.array([paddr], np.uint64)
         if paddr < 0 or not self.readable(where, size)[0]:
-            raise FormatError(
-                "address outside the container",
-                structure=f"block {paddr}",
-                image_offset=self.at(max(paddr, 0)),
-            )
+            at, device = self.place(max(paddr, 0))
+            reason = "address outside the container"
+            if device and len(self.sources) <= device:
+                reason = "it lies on the device whose image was not given"
+            error = FormatError(reason, structure=f"block {paddr}", image_offset=at)
+            error.device = device
+            raise error
         return self.read(where, size).tobytes()
 
 

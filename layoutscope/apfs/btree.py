@@ -209,7 +209,8 @@ def read_shape(source: TreeSource, root: Places) -> TreeShape:
         for name, values in source.decoder.columns("apfs_btree.btree_info", data, start, INFO_FIELDS).items()
     }
     head = toc.heads(source.decoder, data, np.zeros(1, np.int64))
-    level, address, node_size = int(head["level"][0]), source.blocks.at(int(root.paddr[0])), int(info["node_size"][0])
+    level, node_size = int(head["level"][0]), int(info["node_size"][0])
+    address, device = source.blocks.place(int(root.paddr[0]))
     problem = ""
     if not bool(head["is_root"][0]):
         problem = "node is no root"
@@ -218,7 +219,9 @@ def read_shape(source: TreeSource, root: Places) -> TreeShape:
     elif node_size != size:
         problem = f"node size {node_size} differs from the object's {size}"
     if problem:
-        raise FormatError(problem, structure=f"{source.tree} tree, root", image_offset=address)
+        error = FormatError(problem, structure=f"{source.tree} tree, root", image_offset=address)
+        error.device = device
+        raise error
     hash_type = source.hash_type if bool(info["is_hashed"][0]) else 0
     child = bulk.size("apfs_btree.child_val") + hash_size(hash_type)
     sizes = toc.FixedSizes(int(info["key_size"][0]), int(info["val_size"][0]), child)
@@ -283,9 +286,10 @@ def _storage(source: TreeSource) -> int:
 
 
 def _torn_node(source: TreeSource, places: Places, number: int) -> Finding:
-    where = source.blocks.at(int(places.paddr[number]))
+    where, device = source.blocks.place(int(places.paddr[number]))
     message = "a record's table entry, key or value leaves the node; its records were left out"
-    return Finding("node-invalid", "error", f"{source.tree} tree, node {places.node_id[number]}", where, message)
+    name = f"{source.tree} tree, node {places.node_id[number]}"
+    return Finding("node-invalid", "error", name, where, message, device=device)
 
 
 def children_of(

@@ -169,6 +169,6 @@ def damaged_objects(blocks: Blocks, paddrs: NDArray[np.uint64], structure: str) 
     starts = np.arange(len(paddrs), dtype=np.int64) * blocks.block_size
     stored = bulk.records("apfs_object.obj_phys", data.reshape(-1), starts)["cksum"]
     return [
-        Finding("checksum-mismatch", "warning", structure, blocks.at(paddr), "checksum differs")
-        for paddr in paddrs[fletcher64(data) != stored].tolist()
+        Finding("checksum-mismatch", "warning", structure, where, "checksum differs", device=device)
+        for where, device in map(blocks.place, paddrs[fletcher64(data) != stored].tolist())
     ]

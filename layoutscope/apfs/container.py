@@ -15,7 +15,7 @@ import numpy as np
 from layoutscope.apfs import checkpoint as checkpoints
 from layoutscope.apfs import omap as omaps
 from layoutscope.apfs.blocks import Blocks
-from layoutscope.errors import FormatError
+from layoutscope.errors import ChecksumError, FormatError
 from layoutscope.findings import Finding
 from layoutscope.image.source import Window
 from layoutscope.ondisk import bulk, grammar
@@ -331,23 +331,20 @@ def read_object(blocks: Blocks, cls: Any, paddr: int, structure: str, *, oid: in
     FormatError
         If it is another object, or contradicts its grammar.
     """
-    from layoutscope.errors import ChecksumError
-
-    data = blocks.read_object(paddr)
-    where = blocks.at(paddr)
-    array = np.frombuffer(data, np.uint8)
-    head = bulk.records("apfs_object.obj_phys", array, np.zeros(1, np.int64))
-    computed, stored = int(fletcher64(array[None, :])[0]), int(head["cksum"][0])
-    if computed != stored:
-        raise ChecksumError(
-            "checksum differs", structure=structure, image_offset=where, expected=f"{computed:#x}", found=f"{stored:#x}"
-        )
-    wanted, found = paddr if oid is None else oid, int(head["oid"][0])
-    if wanted != found:
-        raise FormatError(
-            "another object", structure=structure, image_offset=where, expected=str(wanted), found=str(found)
-        )
-    return grammar.parse(cls, data, structure=structure, image_offset=where)
+    with blocks.concerning(paddr):
+        data = blocks.read_object(paddr)
+        where = blocks.at(paddr)
+        array = np.frombuffer(data, np.uint8)
+        head = bulk.records("apfs_object.obj_phys", array, np.zeros(1, np.int64))
+        computed, stored = int(fletcher64(array[None, :])[0]), int(head["cksum"][0])
+        if computed != stored:
+            sides = {"expected": f"{computed:#x}", "found": f"{stored:#x}"}
+            raise ChecksumError("checksum differs", structure=structure, image_offset=where, **sides)
+        wanted, found = paddr if oid is None else oid, int(head["oid"][0])
+        if wanted != found:
+            sides = {"expected": str(wanted), "found": str(found)}
+            raise FormatError("another object", structure=structure, image_offset=where, **sides)
+        return grammar.parse(cls, data, structure=structure, image_offset=where)
 
 
 def uuid_text(raw: bytes) -> str:

@@ -175,8 +175,9 @@ def _report_data_in_metadata(container: Container, parts: ContainerParts, volume
         data += claims[2:]
     for start, length in intervals.intersect(intervals.union(metadata), intervals.union(data))[:MAX_LISTED].tolist():
         message = f"{length} blocks from block {start} are claimed by metadata and by data"
-        where = container.blocks.at(start)
-        parts.findings.append(Finding("block-claimed-twice", "warning", "space manager", where, message))
+        where, device = container.blocks.place(start)
+        finding = Finding("block-claimed-twice", "warning", "space manager", where, message, device=device)
+        parts.findings.append(finding)
 
 
 def _all_devices(container: Container, parts: ContainerParts) -> NDArray[np.int64]:

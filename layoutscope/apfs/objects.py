@@ -76,6 +76,12 @@ def read_kind(
         If it lies outside, its checksum differs, it is another object, or it contradicts its grammar.
     """
     place = find_object(container, oid, view)
+    with container.blocks.concerning(place.paddr):
+        return _parse(container, cls, (oid, kind), place, structure), place
+
+
+def _parse(container: Container, cls: Any, identity: tuple[int, int], place: Place, structure: str) -> Any:
+    """Verify and parse an object of a number and type."""
     where = container.blocks.at(place.paddr)
     if place.size_bytes <= 0 or place.size_bytes % container.blocks.block_size:
         raise FormatError("impossible size", structure=structure, image_offset=where, found=str(place.size_bytes))
@@ -84,14 +90,13 @@ def read_kind(
     computed = int(fletcher64(np.frombuffer(data, np.uint8)[None, :])[0])
     for what, expected, found in (
         ("checksum differs", computed, head.cksum),
-        ("another object", oid, head.oid),
-        ("object of another type", kind, head.type),
+        ("another object", identity[0], head.oid),
+        ("object of another type", identity[1], head.type),
     ):
         if expected != found:
-            raise FormatError(
-                what, structure=structure, image_offset=where, expected=f"{expected:#x}", found=f"{found:#x}"
-            )
-    return grammar.parse(cls, data, structure=structure, image_offset=where), place
+            sides = {"expected": f"{expected:#x}", "found": f"{found:#x}"}
+            raise FormatError(what, structure=structure, image_offset=where, **sides)
+    return grammar.parse(cls, data, structure=structure, image_offset=where)
 
 
 def try_kind(

@@ -107,11 +107,13 @@ def _report_unlocated(
     present = source.blocks.present(places.paddr, int(places.size_bytes.max(initial=0)))
     for number in np.flatnonzero(outside & ~missing).tolist():
         name = f"{source.tree} tree, node {places.node_id[number]}"
-        where = source.blocks.at(int(places.paddr[number]))
+        where, device = source.blocks.place(int(places.paddr[number]))
         code, message = ("node-missing", "the node's address lies outside the image")
         if present[number]:
             code, message = ("unread-area", "the node lies in an area that was never read; its records are missing")
-        findings.append(Finding(code, "error", name, where, message))
+        elif device >= len(source.blocks.sources):
+            message = "the node lies on the device whose image was not given"
+        findings.append(Finding(code, "error", name, where, message, device=device))
 
 
 def joined(parts: list[Places]) -> Places:
@@ -127,7 +129,7 @@ def distinct(source: TreeSource, places: Places, findings: list[Finding]) -> Pla
     keep = np.zeros(len(places), bool)
     keep[firsts] = True
     for number in np.flatnonzero(~keep).tolist():
-        where = source.blocks.at(int(places.paddr[number]))
-        name = f"{source.tree} tree, node {places.node_id[number]}"
-        findings.append(Finding("node-invalid", "error", name, where, "two index entries lead to this node"))
+        where, device = source.blocks.place(int(places.paddr[number]))
+        name, message = f"{source.tree} tree, node {places.node_id[number]}", "two index entries lead to this node"
+        findings.append(Finding("node-invalid", "error", name, where, message, device=device))
     return places.take(keep)

@@ -50,9 +50,13 @@ def _moved(container: Container, batch: NodeBatch, findings: list[Finding]) -> i
     outside |= (found["dst_paddr"] < 0) | (found["dst_paddr"].astype(np.uint64) + length > limit)
     for row in np.flatnonzero(outside).tolist():
         node = int(slots.node[row])
-        where = blocks.at(int(batch.places.paddr[node])) + int(slots.val_start[row]) - node * batch.size_bytes
-        where += bulk.offset("apfs_container.evict_mapping_val", "dst_paddr")
+        where, device = blocks.place(int(batch.places.paddr[node]))
+        where += (
+            int(slots.val_start[row])
+            - node * batch.size_bytes
+            + bulk.offset("apfs_container.evict_mapping_val", "dst_paddr")
+        )
         message = f"blocks from {keys['paddr'][row]} move to where no blocks are"
         name = f"evict-mapping tree, node {batch.places.node_id[node]}"
-        findings.append(Finding("record-invalid", "warning", name, where, message))
+        findings.append(Finding("record-invalid", "warning", name, where, message, device=device))
     return int(length[~outside].sum())

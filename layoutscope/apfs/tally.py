@@ -54,21 +54,23 @@ class Tally:
         bound = batch.places.low_key[batch.slots.node]
         wrong = np.unique(batch.slots.node[(keys < before) | (keys < bound)])
         for number in wrong.tolist():
-            paddr = batch.places.paddr[number : number + 1]
+            paddr = batch.places.paddr[number]
             name = f"{source.tree} tree, node {batch.places.node_id[number]}"
-            where, device = int(source.blocks.image_offset(paddr)[0]), int(source.blocks.split(paddr)[0][0])
+            where, device = source.blocks.place(int(paddr))
             findings.append(Finding("keys-unordered", "warning", name, where, "keys do not ascend", device=device))
 
     def compare(self, source: TreeSource, shape: TreeShape, num_nodes: int, findings: list[Finding]) -> None:
         """Compare with the tree information; not where something of the tree is missing."""
         if len(findings) > self.num_findings:
             return
-        where, name = source.blocks.at(shape.paddr), f"{source.tree} tree, root"
+        (where, device), name = source.blocks.place(shape.paddr), f"{source.tree} tree, root"
         for what, found, declared in (("keys", self.num_keys, shape.num_keys), ("nodes", num_nodes, shape.num_nodes)):
             if found != declared:
                 message = f"the tree information counts other {what} than the tree holds"
-                findings.append(Finding("count-differs", "warning", name, where, message, str(found), str(declared)))
+                findings.append(
+                    Finding("count-differs", "warning", name, where, message, str(found), str(declared), device)
+                )
         if self.longest_key > shape.longest_key:
             message = "a key is longer than the tree information says"
             sides = str(self.longest_key), str(shape.longest_key)
-            findings.append(Finding("count-differs", "warning", name, where, message, *sides))
+            findings.append(Finding("count-differs", "warning", name, where, message, *sides, device))

@@ -11,6 +11,7 @@ import numpy as np
 
 from layoutscope.apfs.btree import read_levels
 from layoutscope.apfs.check.subject import MOST_CASES, queue_sources
+from layoutscope.apfs.regions import MAX_BLOCKS
 from layoutscope.apfs.spaceman import QUEUE_NAMES
 from layoutscope.ondisk import bulk
 
@@ -153,12 +154,13 @@ def _check_geometry(subject: Subject, table: ChunkTable, number: int) -> None:
     if space is None:
         return
     header, columns = space.header, table.columns
-    per_chunk, total = int(header.blocks_per_chunk), int(header.devices[number].num_blocks)
+    per_chunk, total = int(header.blocks_per_chunk), min(int(header.devices[number].num_blocks), MAX_BLOCKS)
     start = np.arange(len(table.image_offset), dtype=np.int64) * per_chunk
     length = np.clip(total - start, 0, per_chunk)
     mark = subject.container.blocks.tier2_mark if number else 0
     bitmap = columns["bitmap_paddr"].astype(np.int64)
-    pool = (bitmap >= header.ip_base) & (bitmap < header.ip_base + header.ip_block_count)
+    base = min(max(int(header.ip_base), 0), MAX_BLOCKS)
+    pool = (bitmap >= base) & (bitmap < base + min(int(header.ip_block_count), MAX_BLOCKS))
     _cases(subject, table, "paddr", columns["paddr"].astype(np.int64) != start + mark, "starts elsewhere", start + mark)
     _cases(subject, table, "block_count_field", columns["num_blocks"] != length, "is of another size", length)
     _cases(subject, table, "bitmap_paddr", (bitmap != 0) & ~pool, "has a bitmap outside of the internal pool", None)

@@ -98,6 +98,10 @@ CODES: Final[dict[str, str]] = {
     "attribute-invalid": "An attribute contradicts its record or its extents (HFS+).",
     "attribute-orphaned": "An attribute belongs to no file or folder (HFS+).",
     "attribute-flag-differs": "A file or folder denies the attributes that it has (HFS+).",
+    "subtree-missing": "Part of a B-tree cannot be reached; which keys are missing is told (HFS+).",
+    "tree-rebuilt": "A broken B-tree was put together again from its leaves; their order is inferred (HFS+).",
+    "stale-nodes": "Nodes lie outside of the trees, as old copies do (HFS+).",
+    "changed-while-read": "The volume was written to while it was read.",
     "block-unclaimed": "Blocks are in use in the bitmap or allocation file, but belong to nothing.",
     "journal-replayed": "The journal held transactions; they were applied in memory, as a mount would (HFS+).",
     "journal-pending": "The journal holds transactions that were not applied (HFS+).",
@@ -145,4 +149,5 @@ class Finding:
 
 def from_error(error: FormatError, *, code: str = "structure-invalid", level: Level = "error") -> Finding:
     """Turn an error that was survived into a finding at the same address."""
-    return Finding(code, level, error.structure, error.image_offset, error.reason, error.expected, error.found)
+    sides = error.expected, error.found
+    return Finding(code, level, error.structure, error.image_offset, error.reason, *sides, device=error.device)

@@ -91,11 +91,21 @@ def opened(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Iter
         yield _chosen(load_capture(Path(path), options), options)
         return
     with opened_source(path, **options) as source:
-        search = find_volumes(source)
-        wanted = choose(source, search, partition=options.get("partition"), volume_at=options.get("volume_at"))
-        layouts, damage = _read_all(source, wanted, options)
-        found = (*search.findings, *damage)
-        yield _chosen(Opened(image_facts(source, search), tuple(layouts), found, source), options)
+        yield _chosen(read_source(source, options), options)
+
+
+def read_source(source: Source, options: ReadOptions) -> Opened:
+    """Find the volumes of an open image and read them.
+
+    Raises
+    ------
+    LayoutscopeError
+        If nothing on it can be read.
+    """
+    search = find_volumes(source)
+    wanted = choose(source, search, partition=options.get("partition"), volume_at=options.get("volume_at"))
+    layouts, damage = _read_all(source, wanted, options)
+    return Opened(image_facts(source, search), tuple(layouts), (*search.findings, *damage), source)
 
 
 def _chosen(image: Opened, options: ReadOptions) -> Opened:
@@ -197,7 +207,15 @@ def _read_one(source: Source, candidate: VolumeCandidate, number: int, options: 
         replay = not options.get("no_journal", False)
         at = candidate.image_offset
         return [
-            read_layout(source, image_offset=at, stack=stack, volume=number, decoder=decoder, replay_journal=replay)
+            read_layout(
+                source,
+                image_offset=at,
+                stack=stack,
+                volume=number,
+                decoder=decoder,
+                replay_journal=replay,
+                sweep=options.get("sweep", False),
+            )
         ]
     from layoutscope.apfs.reader import Options
     from layoutscope.apfs.reader import read_layouts as read_container

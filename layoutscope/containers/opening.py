@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope import image
-from layoutscope.containers import udif
+from layoutscope.containers import bundle, foreign, udif
 from layoutscope.errors import LayoutscopeError, UnsupportedError
-from layoutscope.image.containers import has_udif_trailer
+from layoutscope.image.containers import has_udif_trailer, head_of, identify, refuse_containers, trailer_of
 
 if TYPE_CHECKING:
     import os
@@ -34,15 +35,29 @@ def open_image(
     ImageError, UnsupportedError, FormatError
         If it cannot be opened.
     """
-    source = image.open_image(path, map_file=map_file, cache_dir=cache_dir, second=second, progress=progress)
+    source = _opened(Path(path), map_file=map_file, cache_dir=cache_dir, progress=progress)
     try:
-        unwrapped = unwrap(source)
-        if source.second is not None:
-            unwrapped.second = unwrap(source.second)
+        if second is not None:
+            source.second = _opened(Path(second), cache_dir=cache_dir, progress=progress)
     except LayoutscopeError:
         source.close()
         raise
-    return unwrapped
+    return source
+
+
+def _opened(path: Path, **options: Any) -> Source:
+    if bundle.is_bundle(path):
+        source: Source = bundle.SparseBundle(path)
+    else:
+        source = image.open_image(path, refuse=False, **options)
+    try:
+        inside = unwrap(source)
+        if not has_udif_trailer(inside):
+            refuse_containers(inside)
+    except LayoutscopeError:
+        source.close()
+        raise
+    return inside
 
 
 def unwrap(source: Source) -> Source:
@@ -51,10 +66,14 @@ def unwrap(source: Source) -> Source:
     Raises
     ------
     UnsupportedError
-        If containers are nested too deeply.
+        If containers are nested too deeply, or what reads one of them is not installed.
     """
     for _ in range(MAX_DEPTH):
-        if not has_udif_trailer(source):
+        if has_udif_trailer(source):
+            source = udif.open_udif(source)
+            continue
+        found = identify(head_of(source), trailer_of(source))
+        if found is None or not found.reader:
             return source
-        source = udif.open_udif(source)
+        source = foreign.open_foreign(source, found)
     raise UnsupportedError(f"{source.name}: holds disk images within disk images", code="nested-containers")

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 MAX_GAP_BYTES: Final = 64 * 1024
 """Gaps up to this are read over where the budget allows: reading on is cheaper than asking again."""
 
-GAP_BUDGET: Final = 0.04
-"""Share of the wanted bytes that may be spent on gaps, so that a scan reads little beyond its metadata."""
-
 MAX_REQUEST_BYTES: Final = 8 * 1024**2
 
 
@@ -46,7 +43,7 @@ def read_extents(
     if not len(out):
         return out
     extents = _in_address_order(starts, lengths)
-    bounds = _request_bounds(extents)
+    bounds = _request_bounds(extents, source.gap_budget)
     shared = np.flatnonzero(np.diff(bounds) > 1)
     done = 0
     for first, last in zip(bounds[shared].tolist(), bounds[shared + 1].tolist(), strict=True):
@@ -91,20 +88,20 @@ def _in_address_order(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> 
     return _Extents(starts[heads], ends[tails] - starts[heads], targets[heads])
 
 
-def _request_bounds(extents: _Extents) -> NDArray[np.int64]:
+def _request_bounds(extents: _Extents, gap_budget: float) -> NDArray[np.int64]:
     """Where each request's extents begin in address order, and the end, shape (n_requests + 1,)."""
     starts, lengths = extents.starts, extents.lengths
     ends = np.maximum.accumulate(starts + lengths)
     gaps = np.maximum(starts[1:] - ends[:-1], 0)
-    is_break = ~_bridged(gaps, int(lengths.sum())) | (np.diff(starts // MAX_REQUEST_BYTES) > 0)
+    is_break = ~_bridged(gaps, gap_budget * int(lengths.sum())) | (np.diff(starts // MAX_REQUEST_BYTES) > 0)
     return np.concatenate([[0], np.flatnonzero(is_break) + 1, [len(starts)]])
 
 
-def _bridged(gaps: NDArray[np.int64], wanted_bytes: int) -> NDArray[np.bool_]:
+def _bridged(gaps: NDArray[np.int64], budget_bytes: float) -> NDArray[np.bool_]:
     """Mark the gaps that are read over: the small ones first, as far as the budget goes."""
     order = np.argsort(gaps, kind="stable")
     ascending = gaps[order]
-    is_cheap = (np.cumsum(ascending) <= GAP_BUDGET * wanted_bytes) & (ascending <= MAX_GAP_BYTES)
+    is_cheap = (np.cumsum(ascending) <= budget_bytes) & (ascending <= MAX_GAP_BYTES)
     bridged = np.zeros(len(gaps), bool)
     bridged[order[is_cheap]] = True
     return bridged

@@ -22,13 +22,17 @@ TRAILER_BYTES: Final = 512
 
 
 class Signature(NamedTuple):
-    """A container format, and the bytes that tell it at an offset of the head or of the last 512 bytes."""
+    """A container format, and the bytes that tell it at an offset of the head or of the last 512 bytes.
+
+    `reader` names what :mod:`layoutscope.containers` reads it with.
+    """
 
     name: str
     magic: bytes
     head_offset: int | None = 0
     trailer_offset: int | None = None
     advice: str = "convert it to a raw image first"
+    reader: str = ""
 
 
 _HDIUTIL: Final = "convert it on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW"
@@ -43,19 +47,22 @@ SIGNATURES: Final = (
         advice="decrypt it on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW",
     ),
     Signature("encrypted Apple disk image", b"cdsaencr", None, 504, advice="decrypt it on a Mac with: hdiutil convert"),
-    Signature("Apple sparse image (.sparseimage)", b"sprs", advice=_HDIUTIL),
-    Signature("QEMU image (qcow2)", b"QFI\xfb", advice=_QEMU),
-    Signature("VMware disk (vmdk)", b"KDMV", advice=_QEMU),
+    Signature("Apple sparse image (.sparseimage)", b"sprs", advice=_HDIUTIL, reader="pymodi"),
+    Signature("QEMU image (qcow2)", b"QFI\xfb", advice=_QEMU, reader="pyqcow"),
+    Signature("VMware disk (vmdk)", b"KDMV", advice=_QEMU, reader="pyvmdk"),
     Signature("VMware disk (vmdk)", b"COWD", advice=_QEMU),
     Signature(
-        "VMware disk description (vmdk)", b"# Disk DescriptorFile", advice="open the -flat.vmdk file that it names"
+        "VMware disk description (vmdk)",
+        b"# Disk DescriptorFile",
+        advice="open the -flat.vmdk file that it names",
+        reader="pyvmdk",
     ),
-    Signature("Hyper-V disk (vhdx)", b"vhdxfile", advice=_QEMU),
-    Signature("dynamic Virtual PC disk (vhd)", b"conectix", advice=_QEMU),
+    Signature("Hyper-V disk (vhdx)", b"vhdxfile", advice=_QEMU, reader="pyvhdi"),
+    Signature("dynamic Virtual PC disk (vhd)", b"conectix", advice=_QEMU, reader="pyvhdi"),
     Signature("VirtualBox disk (vdi)", b"\x7f\x10\xda\xbe", 64, advice=_QEMU),
-    Signature("Expert Witness image (E01)", b"EVF\x09\x0d\x0a\xff\x00", advice=_EWF),
+    Signature("Expert Witness image (E01)", b"EVF\x09\x0d\x0a\xff\x00", advice=_EWF, reader="pyewf"),
     Signature("Expert Witness image (L01)", b"LVF\x09\x0d\x0a\xff\x00", advice=_EWF),
-    Signature("Expert Witness image (Ex01)", b"EVF2\x0d\x0a\x81\x00", advice=_EWF),
+    Signature("Expert Witness image (Ex01)", b"EVF2\x0d\x0a\x81\x00", advice=_EWF, reader="pyewf"),
     Signature(
         "Advanced Forensic Format image (AFF)", b"AFF10\x0d\x0a\x00", advice="convert it with: affconvert -r IMAGE"
     ),
@@ -88,12 +95,12 @@ def refuse_containers(source: Source) -> None:
     ImageError
         If it is a text.
     """
-    head = source.read(0, min(HEAD_BYTES, source.size_bytes))
+    head = head_of(source)
     if head.startswith(LFS_POINTER):
         raise UnsupportedError(
             f"{source.name}: is a git LFS pointer", code="lfs-pointer", advice="fetch the file with: git lfs pull"
         )
-    found = identify(head, _trailer(source))
+    found = identify(head, trailer_of(source))
     if found is not None:
         raise UnsupportedError(
             f"{source.name}: is no raw image but: {found.name}", code="container", advice=found.advice
@@ -102,9 +109,21 @@ def refuse_containers(source: Source) -> None:
         raise ImageError(f"{source.name}: is a text file, not a disk image")
 
 
-def _trailer(source: Source) -> bytes:
+def head_of(source: Source) -> bytes:
+    """Return the start of a file; zeros where it was never read."""
+    return _peek(source, 0, min(HEAD_BYTES, source.size_bytes))
+
+
+def trailer_of(source: Source) -> bytes:
+    """Return the last 512 bytes, with zeros before them where there are fewer; zeros where they were never read."""
     length = min(TRAILER_BYTES, source.size_bytes)
-    return source.read(source.size_bytes - length, length).rjust(TRAILER_BYTES, b"\0")
+    return _peek(source, source.size_bytes - length, length).rjust(TRAILER_BYTES, b"\0")
+
+
+def _peek(source: Source, image_offset: int, length_bytes: int) -> bytes:
+    data = bytearray(length_bytes)
+    source.read_into(image_offset, memoryview(data))
+    return bytes(data)
 
 
 def identify(head: bytes, trailer: bytes) -> Signature | None:

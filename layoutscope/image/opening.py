@@ -26,6 +26,7 @@ def open_image(
     cache_dir: str | os.PathLike[str] | None = None,
     second: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
+    refuse: bool = True,
 ) -> Source:
     """Open an image, whatever holds it.
 
@@ -41,6 +42,8 @@ def open_image(
         The image of the other device of a Fusion set; becomes the ``second`` of the source.
     progress : callable, optional
         Called while an image is decompressed, with compressed bytes done and in all.
+    refuse : bool
+        Whether files that are no raw images are an error; otherwise the caller looks what they are.
 
     Returns
     -------
@@ -55,12 +58,12 @@ def open_image(
         If it is a container that is not read; says which, and what to do.
     """
     kept = Path(cache_dir) if cache_dir is not None else None
-    source = _open_one(Path(path), kept, progress)
+    source = _open_one(Path(path), kept, progress, refuse=refuse)
     try:
         if map_file is not None:
             source = _with_map(source, Path(map_file))
         if second is not None:
-            source.second = _open_one(Path(second), kept, progress)
+            source.second = _open_one(Path(second), kept, progress, refuse=refuse)
     except LayoutscopeError:
         source.close()
         raise
@@ -73,7 +76,7 @@ def _with_map(source: Source, map_file: Path) -> Source:
     return RescuedSource(source, read_map(map_file, source.size_bytes))
 
 
-def _open_one(path: Path, cache_dir: Path | None, progress: Progress | None) -> Source:
+def _open_one(path: Path, cache_dir: Path | None, progress: Progress | None, *, refuse: bool) -> Source:
     mode = _mode(path)
     if stat.S_ISDIR(mode):
         raise _directory(path)
@@ -83,7 +86,7 @@ def _open_one(path: Path, cache_dir: Path | None, progress: Progress | None) -> 
         return Device(path)
     if not stat.S_ISREG(mode):
         raise ImageError(f"{path}: is neither a file nor a disk")
-    return _open_file(path, cache_dir, progress)
+    return _open_file(path, cache_dir, progress, refuse=refuse)
 
 
 def _mode(path: Path) -> int:
@@ -105,13 +108,14 @@ def _directory(path: Path) -> ImageError | UnsupportedError:
     return ImageError(f"{path}: is a directory, not an image")
 
 
-def _open_file(path: Path, cache_dir: Path | None, progress: Progress | None) -> Source:
+def _open_file(path: Path, cache_dir: Path | None, progress: Progress | None, *, refuse: bool) -> Source:
     parts = find_parts(path)
     source: Source = SplitFile(parts) if parts else RawFile(path)
     try:
         _refuse_empty(source)
         source = _decompressed(source, cache_dir, progress)
-        refuse_containers(source)
+        if refuse:
+            refuse_containers(source)
     except LayoutscopeError:
         source.close()
         raise

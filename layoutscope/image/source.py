@@ -47,6 +47,9 @@ class Source(ABC):
         Where address 0 lies in the image, in bytes; not 0 in a window only.
     second : Source or None
         The other device of a Fusion set.
+    gap_budget : float
+        Share of the wanted bytes that may be spent on gaps between them, so that a scan reads little beyond its
+        metadata.
     """
 
     name: str
@@ -55,6 +58,7 @@ class Source(ABC):
     counter: ReadCounter
     origin: int = 0
     second: Source | None = None
+    gap_budget: float = 0.04
 
     @abstractmethod
     def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
@@ -210,6 +214,7 @@ class Window(Source):
         self.counter = source.counter
         self.origin = source.origin + image_offset
         self.second = source.second
+        self.gap_budget = source.gap_budget
 
     def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
         return self.source.read(self.image_offset + image_offset, length_bytes)

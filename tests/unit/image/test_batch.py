@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from layoutscope.errors import TruncatedError
 from layoutscope.image import MemorySource
-from layoutscope.image.batch import GAP_BUDGET, MAX_GAP_BYTES, MAX_REQUEST_BYTES
+from layoutscope.image.batch import MAX_GAP_BYTES, MAX_REQUEST_BYTES
 
 DATA = np.random.default_rng(7).integers(0, 256, 200_000, np.uint8).tobytes()
 EXTENTS = st.lists(st.tuples(st.integers(0, 199_000), st.integers(0, 1_000)), max_size=60)
@@ -27,7 +27,7 @@ def test_gaps_stay_within_their_budget(extents):
     starts, lengths = (np.array(column, np.int64) for column in (zip(*extents, strict=True) if extents else ([], [])))
     source = MemorySource(DATA)
     source.read_extents(starts, lengths)
-    assert source.counter.bytes <= lengths.sum() * (1 + GAP_BUDGET)
+    assert source.counter.bytes <= lengths.sum() * (1 + source.gap_budget)
 
 
 def test_adjacent_extents_are_one_request():

@@ -1,0 +1,130 @@
+"""Apple sparse bundles: folders in which each file holds one band of the disk.
+
+``Info.plist`` tells the sizes of disk and bands; the band N is the file ``bands/N``, in hexadecimal. A band that is
+absent, or the part of one that is not there, reads as zeros.
+"""
+
+from __future__ import annotations
+
+import plistlib
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final
+from xml.parsers.expat import ExpatError
+
+import numpy as np
+
+from layoutscope.errors import ImageError, UnsupportedError
+from layoutscope.image import RawFile, Source
+from layoutscope.image.source import ReadCounter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+MAX_PLIST_BYTES: Final = 1024**2
+MAX_DISK_BYTES: Final = 2**60
+KEPT_BANDS: Final = 64
+ENCRYPTED: Final = b"encrcdsa"
+
+
+def is_bundle(path: Path) -> bool:
+    """Whether a path is a sparse bundle, whatever its name."""
+    return (path / "bands").is_dir() and (path / "Info.plist").is_file()
+
+
+class SparseBundle(Source):
+    """The disk in a sparse bundle.
+
+    Parameters
+    ----------
+    path : Path
+        The folder.
+
+    Raises
+    ------
+    ImageError
+        If its property list cannot be used.
+    UnsupportedError
+        If it is encrypted.
+    """
+
+    def __init__(self, path: Path) -> None:
+        sizes = _sizes(path)
+        self.name = str(path)
+        self.size_bytes, self._band_bytes = sizes
+        self.counter = ReadCounter()
+        self._bands = path / "bands"
+        self._stored = frozenset(item.name for item in self._bands.iterdir())
+        self._open: OrderedDict[int, RawFile] = OrderedDict()
+        if (path / "token").is_file() and (path / "token").read_bytes()[: len(ENCRYPTED)] == ENCRYPTED:
+            raise UnsupportedError(
+                f"{path}: is an encrypted sparse bundle", code="container",
+                advice="decrypt it on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW",
+            )  # fmt: skip
+
+    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
+        buffer = bytearray(length_bytes)
+        self._fetch_into(image_offset, memoryview(buffer))
+        return bytes(buffer)
+
+    def _fetch_into(self, image_offset: int, target: memoryview) -> int:
+        done = 0
+        while done < len(target):
+            number, start = divmod(image_offset + done, self._band_bytes)
+            length = min(len(target) - done, self._band_bytes - start)
+            self._read_band(number, start, target[done : done + length])
+            done += length
+        return done
+
+    def _read_band(self, number: int, start: int, target: memoryview) -> None:
+        band = self._band(number)
+        stored = 0 if band is None else max(0, min(len(target), band.size_bytes - start))
+        if band is not None and stored:
+            band.read_into(start, target[:stored])
+        target[stored:] = bytes(len(target) - stored)
+        self.counter.hole_bytes += len(target) - stored
+
+    def _band(self, number: int) -> RawFile | None:
+        """Open a band; the last ones stay open."""
+        if f"{number:x}" not in self._stored:
+            return None
+        if number not in self._open:
+            if len(self._open) >= KEPT_BANDS:
+                self._open.popitem(last=False)[1].close()
+            self._open[number] = RawFile(self._bands / f"{number:x}")
+            self._open[number].counter = self.counter
+        self._open.move_to_end(number)
+        return self._open[number]
+
+    @property
+    def holes(self) -> NDArray[np.int64]:
+        """Bands that are absent, shape (n, 2): offset and length in bytes."""
+        numbers = np.array(sorted(int(name, 16) for name in self._stored if _is_band(name)), np.int64)
+        starts = np.concatenate([[0], (numbers + 1) * self._band_bytes])
+        stops = np.append(numbers * self._band_bytes, self.size_bytes)
+        found: NDArray[np.int64] = np.stack([starts, stops - starts], axis=1)[stops > starts]
+        return found
+
+    def close(self) -> None:
+        """Close the bands that are open."""
+        for band in self._open.values():
+            band.close()
+        self._open.clear()
+
+
+def _is_band(name: str) -> bool:
+    return bool(name) and set(name) <= set("0123456789abcdef") and len(name) <= 14
+
+
+def _sizes(path: Path) -> tuple[int, int]:
+    """Size of the disk and of its bands, in bytes."""
+    try:
+        with (path / "Info.plist").open("rb") as file:
+            facts: Any = plistlib.loads(file.read(MAX_PLIST_BYTES))
+        size, band = facts["size"], facts["band-size"]
+    except (OSError, KeyError, TypeError, ValueError, ExpatError, plistlib.InvalidFileException) as error:
+        raise ImageError(f"{path}: its Info.plist is not that of a sparse bundle") from error
+    if not isinstance(size, int) or not isinstance(band, int) or not (0 < band <= size + band <= MAX_DISK_BYTES):
+        raise ImageError(f"{path}: its Info.plist tells impossible sizes")
+    return size, band

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+
+import pytest
+
+from fixtures.apfs.scenarios import SCENARIOS
+from fixtures.apfs.writer import write
+from layoutscope.api import extract, read_layouts, scan
+from layoutscope.image import open_image
+from layoutscope.report.json_scan import scan_document
+
+COUNTERS = ("name", "reads", "read_bytes", "hole_bytes")
+
+
+def document(path):
+    """Return the document of a scan without the image's name and what reading it took."""
+    found = scan_document(scan(path, drives=["generic-7200"]))
+    found["image"] = {name: value for name, value in found["image"].items() if name not in COUNTERS}
+    return json.loads(json.dumps(found))
+
+
+def unpacked(path, target):
+    """Decompress an extract with the program of that name."""
+    subprocess.run(["zstd", "-q", "-d", "-f", path, "-o", target], check=True)
+    return target
+
+
+@pytest.fixture(params=["hfsplus", "apfs", "driver/gpt-both.img", "driver/apm-hfsplus.img", "driver/apfs-snap.img"])
+def original(request):
+    """Return an image: the committed ones, and real ones with partition maps and snapshots."""
+    if "/" in request.param:
+        return request.getfixturevalue("reference_image")(request.param)
+    return request.getfixturevalue({"hfsplus": "image", "apfs": "apfs_image"}[request.param])
+
+
+@pytest.mark.parametrize("name", ["meta.img", "meta.img.zst"])
+def test_an_extract_scans_the_same(original, tmp_path, name):
+    """Sparse or compressed, it gives the same document but for the name and the reads."""
+    found = extract(original, tmp_path / name)
+    assert found.metadata_bytes < found.size_bytes == original.stat().st_size
+    assert document(tmp_path / name) == document(original)
+
+
+def test_data_of_files_are_left_out(image, tmp_path):
+    """Where the tables say file data lie, and no metadata, there are zeros."""
+    extract(image, tmp_path / "meta.img")
+    layout = read_layouts(image)[0]
+    extents = layout.extents.filter(fork="data").drop_nulls("image_offset")
+    # The journal is a file, too.
+    data = extents.join(layout.regions, on="image_offset", how="anti")
+    with open_image(tmp_path / "meta.img") as part:
+        pieces = data.filter(data["file_id"] >= 16).select("image_offset", "length_bytes")
+        assert pieces.height > 10
+        assert all(part.read(*piece) == bytes(piece[1]) for piece in pieces.iter_rows())
+
+
+def test_zstd_unpacks_what_was_compressed(apfs_image, tmp_path, peer):
+    """The program zstd makes of the compressed extract what the sparse one is."""
+    peer("zstd")
+    extract(apfs_image, tmp_path / "a.img")
+    extract(apfs_image, tmp_path / "b.img.zst")
+    assert unpacked(tmp_path / "b.img.zst", tmp_path / "b.img").read_bytes() == (tmp_path / "a.img").read_bytes()
+
+
+def test_sleuthkit_lists_an_extract_of_hfsplus(reference_image, tmp_path, peer):
+    """Fls prints the same of the extract as of the image, whose catalog is in pieces."""
+    image = reference_image("aged/hfsplus-20000-c20.img")
+    extract(image, tmp_path / "a.img")
+    listings = [
+        subprocess.run([peer("fls"), "-r", "-p", path], capture_output=True, check=True).stdout
+        for path in (image, tmp_path / "a.img")
+    ]
+    assert listings[0] == listings[1]
+    assert listings[0].count(b"\n") > 10
+
+
+def test_sleuthkit_lists_an_extract_of_apfs(apfs_image, tmp_path, peer):
+    """Pstat and fls print the same of the extract as of the image."""
+    extract(apfs_image, tmp_path / "a.img")
+    pool = subprocess.run([peer("pstat"), apfs_image], capture_output=True, check=True).stdout.decode("utf-8")
+    block = re.findall(r"APSB Block Number: (\d+)", pool)[0]
+    listings = [
+        subprocess.run([peer("fls"), "-P", "apfs", "-B", block, "-r", path], capture_output=True, check=True).stdout
+        for path in (apfs_image, tmp_path / "a.img")
+    ]
+    assert listings[0] == listings[1]
+    assert listings[0].count(b"\n") > 10
+
+
+@pytest.mark.parametrize("name", ["basic", "rich", "aged"])
+def test_apfsck_calls_an_extract_clean(name, tmp_path, peer):
+    """Apfsck has no more complaint about the extract than about the container."""
+    write(SCENARIOS[name], tmp_path / "a.img")
+    extract(tmp_path / "a.img", tmp_path / "b.img")
+    done = subprocess.run([peer("apfsck"), "-cuw", tmp_path / "b.img"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+def test_it_says_that_names_are_in_it(run, image, tmp_path):
+    """The command tells what it kept and that names are part of it, and refuses to leave them out."""
+    done = run("extract", image, "-o", tmp_path / "a.img.zst")
+    assert (done.exit_code, "names of files" in done.stdout) == (0, True)
+    assert run("extract", image, "-o", tmp_path / "a.img.zst").exit_code == 2
+    refused = run("extract", image, "-o", tmp_path / "b.img.zst", "--no-names")
+    assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1)

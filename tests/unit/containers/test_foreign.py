@@ -1,0 +1,167 @@
+"""Containers of other makers, made by the programs of their makers, give the disk that was put into them."""
+
+from __future__ import annotations
+
+import plistlib
+import struct
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import zstandard
+
+from layoutscope.api import read_layouts
+from layoutscope.containers import open_image
+from layoutscope.errors import ImageError, UnsupportedError
+from layoutscope.tables import TABLES
+
+MIB = 1024**2
+
+READERS = {"qcow2": "pyqcow", "vhdx": "pyvhdi", "vpc": "pyvhdi", "vmdk": "pyvmdk"}
+
+
+def needed(module: str) -> None:
+    pytest.importorskip(module, reason="the extra 'containers' is not installed")
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory):
+    """Return 24 MiB: noise in the first and the last two, zeros between."""
+    path = tmp_path_factory.mktemp("disk") / "disk.img"
+    noise = np.random.default_rng(3).integers(0, 256, 4 * MIB, np.uint8).tobytes()
+    path.write_bytes(b"\x01\x02" + noise[2 : 2 * MIB] + bytes(20 * MIB) + noise[2 * MIB :])
+    return path
+
+
+def assert_same(path, disk):
+    """Compare both ends and the middle with the disk, whose length may have been rounded up."""
+    data = disk.read_bytes()
+    with open_image(path) as source:
+        assert len(data) <= source.size_bytes < len(data) + MIB
+        for place in (0, 12_345, 2 * MIB - 777, 11 * MIB, 22 * MIB - 1, 24 * MIB - 5000):
+            assert source.read(place, 5000) == data[place : place + 5000]
+        starts, lengths = np.array([23 * MIB, 4096, 0]), np.array([512, 70_000, 9])
+        wanted = b"".join(data[a : a + b] for a, b in zip(starts, lengths, strict=True))
+        assert source.read_extents(starts, lengths).tobytes() == wanted
+
+
+@pytest.mark.parametrize("form", READERS)
+def test_disks_of_qemu(disk, tmp_path, peer, form):
+    """Whatever the name, the content tells what it is."""
+    needed(READERS[form])
+    target = tmp_path / "renamed.img"
+    subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", form, disk, target], check=True)
+    assert_same(target, disk)
+
+
+@pytest.mark.parametrize("subformat", ["monolithicFlat", "twoGbMaxExtentSparse", "streamOptimized"])
+def test_vmware_disks_in_several_files(disk, tmp_path, peer, subformat):
+    """A description is opened with the extents that lie beside it."""
+    needed("pyvmdk")
+    command = [peer("qemu-img"), "convert", "-f", "raw", "-O", "vmdk", "-o", f"subformat={subformat}"]
+    subprocess.run([*command, disk, tmp_path / "a.vmdk"], check=True)
+    assert_same(tmp_path / "a.vmdk", disk)
+
+
+def test_an_image_compressed_and_in_a_container(disk, tmp_path, peer):
+    """A qcow2 in a zstd file is read as the disk in it."""
+    needed("pyqcow")
+    subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", "qcow2", disk, tmp_path / "a.qcow2"], check=True)
+    packed = zstandard.ZstdCompressor().compress((tmp_path / "a.qcow2").read_bytes())
+    (tmp_path / "a.qcow2.zst").write_bytes(packed)
+    assert_same(tmp_path / "a.qcow2.zst", disk)
+
+
+def test_expert_witness_images_in_segments(disk, tmp_path, peer):
+    """E01 and E02 are one disk; the size of a segment is the smallest that the program makes."""
+    needed("pyewf")
+    command = [peer("ewfacquire"), "-u", "-q", "-c", "none", "-S", str(2 * MIB), "-t", tmp_path / "a", disk]
+    subprocess.run(command, check=True, capture_output=True)
+    assert (tmp_path / "a.E02").exists()
+    assert_same(tmp_path / "a.E01", disk)
+
+
+def test_the_disk_in_a_container_scans_the_same(reference_image, tmp_path, peer):
+    """GPT with both file systems in a qcow2: every table is that of the raw image."""
+    needed("pyqcow")
+    raw = reference_image("driver/gpt-both.img")
+    subprocess.run([peer("qemu-img"), "convert", "-f", "raw", "-O", "qcow2", raw, tmp_path / "a"], check=True)
+    for one, other in zip(read_layouts(raw), read_layouts(tmp_path / "a"), strict=True):
+        assert all(one.table(name).equals(other.table(name)) for name in TABLES)
+
+
+def test_differences_alone_are_refused(disk, tmp_path, peer):
+    """A qcow2 that rests on another file is named, with what joins them."""
+    needed("pyqcow")
+    command = [peer("qemu-img"), "create", "-q", "-f", "qcow2", "-F", "raw", "-b", disk, tmp_path / "a.qcow2"]
+    subprocess.run(command, check=True)
+    with pytest.raises(UnsupportedError, match="qemu-img convert"):
+        open_image(tmp_path / "a.qcow2")
+
+
+def test_a_damaged_container_is_an_error(tmp_path):
+    """A magic and nothing behind it: one line."""
+    needed("pyqcow")
+    (tmp_path / "a").write_bytes(b"QFI\xfb" + bytes(8192))
+    with pytest.raises(ImageError, match="cannot be read"):
+        open_image(tmp_path / "a")
+
+
+def test_without_the_extra_one_line_says_what_to_install(tmp_path, monkeypatch):
+    """The advice names the extra and the way without it."""
+    monkeypatch.setitem(sys.modules, "pyqcow", None)
+    (tmp_path / "a").write_bytes(b"QFI\xfb" + bytes(8192))
+    with pytest.raises(UnsupportedError, match=r"pip install 'layoutscope\[containers\]'.*qemu-img"):
+        open_image(tmp_path / "a")
+
+
+@pytest.fixture
+def bundle(disk, tmp_path):
+    """Return a sparse bundle of the disk in bands of 1 MiB, those of zeros absent, the last one cut short."""
+    folder = tmp_path / "disk.sparsebundle"
+    (folder / "bands").mkdir(parents=True)
+    facts = {"band-size": MIB, "size": 24 * MIB, "diskimage-bundle-type": "com.apple.diskimage.sparsebundle"}
+    (folder / "Info.plist").write_bytes(plistlib.dumps(facts))
+    (folder / "token").touch()
+    data = disk.read_bytes()
+    for number in range(24):
+        band = data[number * MIB : (number + 1) * MIB].rstrip(b"\0")
+        if band:
+            (folder / "bands" / f"{number:x}").write_bytes(band)
+    return folder
+
+
+def test_a_sparse_bundle(bundle, disk):
+    """Bands are found by their numbers in hexadecimal; absent ones are zeros and holes."""
+    assert not (bundle / "bands" / "a").exists()
+    assert_same(bundle, disk)
+    with open_image(bundle) as source:
+        assert source.holes.tolist() == [[2 * MIB, 20 * MIB]]
+
+
+def test_an_encrypted_bundle_is_named(bundle):
+    """The token tells that the bands are encrypted."""
+    (bundle / "token").write_bytes(b"encrcdsa" + bytes(100))
+    with pytest.raises(UnsupportedError, match="encrypted"):
+        open_image(bundle)
+
+
+@pytest.mark.parametrize("facts", [{}, {"size": 5, "band-size": 0}, {"size": -1, "band-size": 512}, {"size": "1"}])
+def test_a_bundle_with_impossible_sizes_is_an_error(bundle, facts):
+    """A property list without sizes, or with sizes that no disk has, is an error in one line."""
+    (bundle / "Info.plist").write_bytes(plistlib.dumps(facts))
+    with pytest.raises(ImageError, match=r"Info\.plist"):
+        open_image(bundle)
+
+
+def test_a_sparse_image(disk, tmp_path):
+    """Bands of 1 MiB in the order in which they were first written: the last one, then the first four."""
+    needed("pymodi")
+    data = disk.read_bytes()
+    order = [24, 1, 2, 3, 4, 23]
+    head = struct.pack(">4sIIIIQ", b"sprs", 3, MIB // 512, 1, 24 * MIB // 512, 0).ljust(64, b"\0")
+    head += struct.pack(f">{len(order)}I", *order)
+    bands = b"".join(data[(number - 1) * MIB : number * MIB] for number in order)
+    (tmp_path / "a").write_bytes(head.ljust(4096, b"\0") + bands)
+    assert_same(tmp_path / "a", disk)

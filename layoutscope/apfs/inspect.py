@@ -24,6 +24,7 @@ _FIXED: Final = {
     "fext": ("apfs_fsrecords.fext_key", "apfs_fsrecords.fext_val"),
     "omap-snapshots": ("apfs_container.omap_snapshot_key", "apfs_container.omap_snapshot"),
     "fusion-middle": ("apfs_fusion.fusion_mt_key", "apfs_fusion.fusion_mt_val"),
+    "gbitmap": ("apfs_encryption.gbitmap_key", "apfs_encryption.gbitmap_val"),
     "evict-mapping": ("apfs_container.evict_mapping_key", "apfs_container.evict_mapping_val"),
     "checkpoint-area": ("apfs_container.omap_snapshot_key", "apfs_object.prange"),
 }
@@ -42,6 +43,10 @@ _OBJECTS: Final = {
     "nx_reap_list": ("ApfsReaper", "ReapListPhys"),
     "integrity_meta": ("ApfsSealed", "IntegrityMeta"),
     "nx_fusion_wbc": ("ApfsFusion", "FusionWbc"),
+    "nx_fusion_wbc_list": ("ApfsFusion", "FusionWbcListHead"),
+    "er_state": ("ApfsEncryption", "ErState"),
+    "gbitmap": ("ApfsEncryption", "Gbitmap"),
+    "er_recovery_block": ("ApfsEncryption", "ErRecoveryBlock"),
 }
 """Grammar and type of an object, by the name of its type."""
 

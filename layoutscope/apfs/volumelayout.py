@@ -130,7 +130,7 @@ def _details(parts: VolumeParts) -> dict[str, str | int | float | bool]:
     }
     for name in sorted(parts.fs.records.tables):
         details[f"{name} records"] = parts.fs.records.count(name)
-    details |= _shares(parts)
+    details |= parts.rolling.details | _shares(parts)
     if parts.state.seal:
         details["seal"] = "broken" if parts.state.seal.is_broken else "intact"
     return details

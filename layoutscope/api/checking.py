@@ -64,6 +64,7 @@ def _findings(
         image_offset=layout.facts.image_offset,
         decoder=options.get("decoder", "bulk"),
         replay_journal=not options.get("no_journal", False),
+        sweep=options.get("sweep", False),
     )
     return tuple(found)
 

@@ -24,6 +24,8 @@ class ReadOptions(TypedDict, total=False):
         How structures are decoded; both give the same tables.
     no_journal : bool
         Show an HFS+ volume as its bytes lie, without the transactions that its journal still holds.
+    sweep : bool
+        Look at the whole volume for nodes: broken trees are rebuilt, old copies counted.
     names : bool
         False leaves names out of all results.
     map_file : path
@@ -47,6 +49,7 @@ class ReadOptions(TypedDict, total=False):
     volume_at: int | None
     decoder: Literal["bulk", "grammar"]
     no_journal: bool
+    sweep: bool
     names: bool
     map_file: str | os.PathLike[str] | None
     cache_dir: str | os.PathLike[str] | None

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.hfsplus.files import EPOCH_SECONDS
+from layoutscope.hfsplus.records import INDEX, LEAF
 from layoutscope.hfsplus.regions import find_regions
 from layoutscope.hfsplus.volume import attribute_names, volume_uuid
 from layoutscope.ondisk import grammar
 from layoutscope.tables.layout import TreeFacts, VolumeFacts
 
 if TYPE_CHECKING:
+    from layoutscope.hfsplus.arrays import Mask
     from layoutscope.hfsplus.catalog import Catalog
     from layoutscope.hfsplus.journal import Journal
     from layoutscope.hfsplus.reader import Contents
@@ -69,6 +71,8 @@ def _details(volume: Volume, contents: Contents) -> dict[str, str | int | float 
         "catalog clump bytes": int(header.catalog_file.clump_size),
         "attributes clump bytes": int(header.attributes_file.clump_size),
     }
+    for name, count in (contents.stale or {}).items():
+        details[f"stale {name} nodes"] = count
     if contents.journal is not None:
         details["journal"] = _journal(contents.journal)
     return details
@@ -96,8 +100,15 @@ def _coverage(volume: Volume, contents: Contents) -> tuple[int, int]:
     known, read = int(lengths.sum()), int(lengths[volume.is_readable(starts, lengths)].sum())
     for tree in contents.trees.values():
         known += int(tree.file.used.sum()) * tree.file.node_size_bytes
-        read += int((tree.file.used & tree.file.readable).sum()) * tree.file.node_size_bytes
+        read += int((tree.file.used & tree.file.readable & ~_is_lost(tree)).sum()) * tree.file.node_size_bytes
     return known + _lost_trees(volume, contents), read
+
+
+def _is_lost(tree: Tree) -> Mask:
+    """Leaves and index nodes that nothing leads to: their bytes were read, but nothing of what they say is known."""
+    table = tree.table
+    lost: Mask = (tree.shape.key_rank < 0) & ((table.kind == LEAF) | (table.kind == INDEX))
+    return lost & (len(tree.shape.misled) + len(tree.shape.missing) > 0 or not len(tree.shape.leaves))
 
 
 def _lost_trees(volume: Volume, contents: Contents) -> int:

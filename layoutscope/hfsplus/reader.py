@@ -7,7 +7,7 @@ completes the others; then the catalog, the attributes and the hot files. The or
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -24,21 +24,26 @@ from layoutscope.hfsplus.fork import Fork, inline_fork, read_fork
 from layoutscope.hfsplus.hotfiles import read_hot_files
 from layoutscope.hfsplus.journal import find_journal, replay, report_pending
 from layoutscope.hfsplus.layout import first_rows, free_table, nodes_tables, regions_table
+from layoutscope.hfsplus.lost import report_losses
 from layoutscope.hfsplus.overflow import OverflowLeaves, extend_fork
+from layoutscope.hfsplus.rebuild import is_broken, rebuild, report_stale
 from layoutscope.hfsplus.regions import find_regions
+from layoutscope.hfsplus.sweep import sweep as find_nodes
 from layoutscope.hfsplus.tree import Tree, read_tree
 from layoutscope.hfsplus.volume import Volume, open_volume, reread
 from layoutscope.ondisk import grammar
 from layoutscope.tables.layout import VolumeLayout, findings_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from layoutscope.hfsplus.arrays import I64
     from layoutscope.hfsplus.attributes import Attributes
+    from layoutscope.hfsplus.btree import LeafDecoder
     from layoutscope.hfsplus.catalog import Catalog
     from layoutscope.hfsplus.decoding import Decoder, DecoderName
     from layoutscope.hfsplus.journal import Journal
+    from layoutscope.hfsplus.sweep import Swept
     from layoutscope.image import Source
 
 CNID = grammar.HfsplusVolume.Cnid
@@ -60,6 +65,8 @@ class Contents:
         What these trees hold.
     free_starts, free_counts : (n,) int64 arrays
         Runs of free blocks.
+    stale : dict of str to int or None
+        Nodes outside of the trees, by tree; None where nobody looked for them.
     """
 
     journal: Journal | None
@@ -69,6 +76,7 @@ class Contents:
     attributes: Attributes
     free_starts: I64
     free_counts: I64
+    stale: dict[str, int] | None = None
 
 
 def read_layout(
@@ -79,6 +87,7 @@ def read_layout(
     volume: int | None = 0,
     decoder: DecoderName = "bulk",
     replay_journal: bool = True,
+    sweep: bool = False,
 ) -> VolumeLayout:
     """Read the layout of an HFS+ or HFSX volume.
 
@@ -96,6 +105,8 @@ def read_layout(
         How structures are decoded; both give the same tables.
     replay_journal : bool
         Whether transactions that the journal still holds are applied, in memory, as a mount would.
+    sweep : bool
+        Whether the whole volume is looked at for nodes, to rebuild broken trees and to count old copies.
 
     Returns
     -------
@@ -107,20 +118,22 @@ def read_layout(
     FormatError
         If neither the volume header nor its copy can be read.
     """
-    opened, contents = open_contents(source, image_offset, decoding.choose(decoder), replay_journal=replay_journal)
+    opened, contents = open_contents(
+        source, image_offset, decoding.choose(decoder), replay_journal=replay_journal, sweep=sweep
+    )
     check_contents(opened, contents)
     return build_layout(opened, contents, tuple(stack), volume)
 
 
 def open_contents(
-    source: Source, image_offset: int, decoder: Decoder, *, replay_journal: bool
+    source: Source, image_offset: int, decoder: Decoder, *, replay_journal: bool, sweep: bool = False
 ) -> tuple[Volume, Contents]:
     """Open a volume, apply its journal in memory if wanted, and read all of its metadata."""
     opened = open_volume(source, image_offset, decoder)
     journal = find_journal(opened)
     if journal is not None:
         opened = _with_journal(opened, journal, replay_journal=replay_journal)
-    return opened, read_contents(opened, journal)
+    return opened, read_contents(opened, journal, sweep=sweep)
 
 
 def _with_journal(volume: Volume, journal: Journal, *, replay_journal: bool) -> Volume:
@@ -131,39 +144,67 @@ def _with_journal(volume: Volume, journal: Journal, *, replay_journal: bool) -> 
     return volume if overlay is None else reread(volume, overlay)
 
 
-def read_contents(volume: Volume, journal: Journal | None = None) -> Contents:
-    """Read all metadata of a volume, each block once."""
-    header = volume.header
-    special = {
-        int(CNID.allocation_file): inline_fork(header.allocation_file),
-        int(CNID.extents_file): inline_fork(header.extents_file),
-        int(CNID.catalog_file): inline_fork(header.catalog_file),
-        int(CNID.attributes_file): inline_fork(header.attributes_file),
-        int(CNID.startup_file): inline_fork(header.startup_file),
-    }
-    overflow = read_tree(volume, "extents-overflow", CNID.extents_file, special[CNID.extents_file], OverflowLeaves())
+def read_contents(volume: Volume, journal: Journal | None = None, *, sweep: bool = False) -> Contents:
+    """Read all metadata of a volume, each block once; twice where nodes are looked for everywhere."""
+    special = special_forks(volume)
+    found = find_nodes(volume) if sweep else None
+    overflow, _ = _read(volume, "extents-overflow", CNID.extents_file, special[CNID.extents_file], found)
     for file_id, fork in special.items():
         special[file_id] = extend_fork(fork, overflow, file_id, catalog_file.DATA_FORK)
-    catalog_leaves, attribute_leaves = catalog_file.CatalogLeaves(), attributes_file.AttributeLeaves()
-    found = {
-        "extents-overflow": overflow,
-        "catalog": read_tree(volume, "catalog", CNID.catalog_file, special[CNID.catalog_file], catalog_leaves),
-        "attributes": read_tree(
-            volume, "attributes", CNID.attributes_file, special[CNID.attributes_file], attribute_leaves
-        ),
-    }
-    catalog = catalog_file.collect(found["catalog"], catalog_leaves)
-    found["hot-files"] = read_hot_files(volume, catalog, overflow)
-    trees = {name: tree for name, tree in found.items() if tree is not None}
+    catalog_tree, catalog_leaves = _read(volume, "catalog", CNID.catalog_file, special[CNID.catalog_file], found)
+    attribute_tree, attribute_leaves = _read(
+        volume, "attributes", CNID.attributes_file, special[CNID.attributes_file], found
+    )
+    assert isinstance(catalog_leaves, catalog_file.CatalogLeaves)  # noqa: S101  (for the type checker)
+    assert isinstance(attribute_leaves, attributes_file.AttributeLeaves)  # noqa: S101  (for the type checker)
+    catalog = catalog_file.collect(catalog_tree, catalog_leaves)
+    read = {"extents-overflow": overflow, "catalog": catalog_tree, "attributes": attribute_tree}
+    read["hot-files"] = read_hot_files(volume, catalog, overflow)
+    trees = {name: tree for name, tree in read.items() if tree is not None}
+    for tree in trees.values():
+        report_losses(volume, tree, catalog)
     rows = first_rows(list(trees.values()))
     return Contents(
         journal,
         special,
         trees,
         catalog,
-        attributes_file.collect(found["attributes"], attribute_leaves, rows.get("attributes", 0)),
+        attributes_file.collect(attribute_tree, attribute_leaves, rows.get("attributes", 0)),
         *_free_space(volume, special[CNID.allocation_file]),
+        None if found is None else report_stale(volume, trees, found),
     )
+
+
+LEAVES: Final[dict[str, Callable[[], LeafDecoder]]] = {
+    "extents-overflow": OverflowLeaves,
+    "catalog": catalog_file.CatalogLeaves,
+    "attributes": attributes_file.AttributeLeaves,
+}
+"""What decodes the leaves of each tree."""
+
+
+def special_forks(volume: Volume) -> dict[int, Fork]:
+    """Forks of the special files as the volume header has them."""
+    header = volume.header
+    return {
+        int(CNID.allocation_file): inline_fork(header.allocation_file),
+        int(CNID.extents_file): inline_fork(header.extents_file),
+        int(CNID.catalog_file): inline_fork(header.catalog_file),
+        int(CNID.attributes_file): inline_fork(header.attributes_file),
+        int(CNID.startup_file): inline_fork(header.startup_file),
+    }
+
+
+def _read(volume: Volume, name: str, file_id: int, fork: Fork, found: Swept | None) -> tuple[Tree | None, LeafDecoder]:
+    """Read a tree; where the whole volume was looked at, rebuild it if it is broken."""
+    leaves = LEAVES[name]()
+    tree = read_tree(volume, name, file_id, fork, leaves)
+    if found is not None and is_broken(tree, fork, name, found):
+        fresh = LEAVES[name]()
+        rebuilt = rebuild(volume, tree, name, file_id, fork, fresh, found)
+        if rebuilt is not None:
+            return rebuilt, fresh
+    return tree, leaves
 
 
 def _free_space(volume: Volume, fork: Fork) -> tuple[I64, I64]:

@@ -77,7 +77,7 @@ def read_tree(volume: Volume, tree: str, file_id: int, fork: Fork, leaves: LeafD
     _report_unreadable(volume, file)
     shape = follow_chain(file, table, shape)
     _report_unreached(volume, file, table, shape)
-    return Tree(file, table, shape, _in_key_order(file, decoded, shape, leaves, volume))
+    return Tree(file, table, shape, in_key_order(file, decoded, shape, leaves, volume))
 
 
 def _shape(file: TreeFile, decoded: Decoded) -> tuple[NodeTable, Shape]:
@@ -85,7 +85,7 @@ def _shape(file: TreeFile, decoded: Decoded) -> tuple[NodeTable, Shape]:
     return table, find_shape(file, table, decoded)
 
 
-def _in_key_order(file: TreeFile, decoded: Decoded, shape: Shape, leaves: LeafDecoder, volume: Volume) -> Columns:
+def in_key_order(file: TreeFile, decoded: Decoded, shape: Shape, leaves: LeafDecoder, volume: Volume) -> Columns:
     """Join leaf records and bring them into the order of the leaves; leaves that were not reached drop out."""
     empty = leaves.decode(volume, _no_records(file), np.empty(0, np.bool_))
     records = concatenate(decoded.leaves, empty)

@@ -102,9 +102,9 @@ _HEADER_RECORD = (
 
 
 def run(path: Path, base: Base) -> int:  # noqa: ARG001
-    """Scan and check an image; the exit code is the worse of both."""
+    """Scan an image and check it with a sweep; the exit code is the worse of both."""
     from layoutscope.api import check, scan
 
     scanned = scan(path, drives=())
-    checked = check(path)
+    checked = check(path, sweep=True)
     return max(scanned.exit_code, checked.exit_code)

@@ -68,6 +68,7 @@ def check_volume(
     image_offset: int = 0,
     decoder: DecoderName = "bulk",
     replay_journal: bool = True,
+    sweep: bool = False,
     without: Container[str] = (),
 ) -> list[Finding]:
     """Check the structure of an HFS+ or HFSX volume.
@@ -82,6 +83,8 @@ def check_volume(
         How structures are decoded; both find the same.
     replay_journal : bool
         Whether the volume is checked as it is after its journal was applied, in memory.
+    sweep : bool
+        Whether the whole volume is looked at for nodes; what is rebuilt is checked too.
     without : container of str
         Names of checks that are left out.
 
@@ -95,7 +98,9 @@ def check_volume(
     FormatError
         If neither the volume header nor its copy can be read.
     """
-    volume, contents = open_contents(source, image_offset, decoding.choose(decoder), replay_journal=replay_journal)
+    volume, contents = open_contents(
+        source, image_offset, decoding.choose(decoder), replay_journal=replay_journal, sweep=sweep
+    )
     seen = len(volume.findings)
     subject = survey_volume(volume, contents)
     for name, check in CHECKS.items():

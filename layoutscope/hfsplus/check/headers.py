@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.hfsplus.check.keys import FORMS
 from layoutscope.hfsplus.checks import check_counts, check_leaf_count, check_tree_header
+from layoutscope.hfsplus.keys import FORMS
 from layoutscope.ondisk import bulk, grammar
 
 if TYPE_CHECKING:

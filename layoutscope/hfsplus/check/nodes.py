@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.hfsplus.check.keys import FORMS
 from layoutscope.hfsplus.check.survey import COUNT_FLAW, KEY_FLAW, NAME_FLAW, OFFSET_FLAW
+from layoutscope.hfsplus.keys import FORMS
 from layoutscope.hfsplus.records import DESCRIPTOR, HEADER, INDEX, LEAF, MAP
 from layoutscope.hfsplus.shape import UNKNOWN_KIND
 from layoutscope.ondisk import bulk

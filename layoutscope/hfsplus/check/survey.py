@@ -13,9 +13,9 @@ import numpy as np
 
 from layoutscope.hfsplus.arrays import I64, U8, Columns, Mask, concatenate
 from layoutscope.hfsplus.btree import BATCH_BYTES, node_pieces
-from layoutscope.hfsplus.check.keys import FORMS, KeyForm, Keys, joined, read_keys, without_case
 from layoutscope.hfsplus.facts import is_case_sensitive
 from layoutscope.hfsplus.fork import locate, read_parts
+from layoutscope.hfsplus.keys import FORMS, KeyForm, Keys, joined, read_keys, without_case
 from layoutscope.hfsplus.records import (
     DESCRIPTOR,
     DESCRIPTOR_BYTES,

@@ -1,0 +1,190 @@
+"""Broken trees of HFS+: what is missing is bounded, and what can be found without the index is put together again."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from fixtures.hfsplus.scenarios import SCENARIOS
+from fixtures.hfsplus.writer import render
+from layoutscope.hfsplus.check import check_volume
+from layoutscope.hfsplus.reader import read_layout
+from layoutscope.image import MemorySource
+
+
+@cache
+def written(name):
+    canvas, expected = render(SCENARIOS[name])
+    return bytes(canvas.to_bytearray()), expected
+
+
+@cache
+def whole(name):
+    return read_layout(MemorySource(written(name)[0]))
+
+
+def zeroed(data, *places):
+    data = bytearray(data)
+    for start, length in places:
+        data[start : start + length] = bytes(length)
+    return bytes(data)
+
+
+def broken(name, *kinds, tree="catalog"):
+    """Zero all nodes of some kinds of a tree."""
+    data, expected = written(name)
+    places = [
+        (node.image_offset, node.size_bytes) for node in expected.nodes if node.tree == tree and node.kind in kinds
+    ]
+    assert places
+    return zeroed(data, *places)
+
+
+def codes(layout):
+    return set(layout.findings["code"])
+
+
+def test_a_lost_leaf_is_bounded_by_its_neighbours(decoder):
+    """With the third leaf zeroed and the chain cut, the keys from its pointer to the next one are named as missing."""
+    data, expected = written("victim")
+    leaf = expected.tree_nodes("catalog", "leaf")[2]
+    layout = read_layout(MemorySource(zeroed(data, (leaf.image_offset, leaf.size_bytes))), decoder=decoder)
+    keys = expected.keys["catalog"]
+    first, after = keys[leaf.first_record][0], keys[leaf.first_record + leaf.num_records][0]
+    lost = [row for row in layout.findings.iter_rows(named=True) if row["code"] == "subtree-missing"]
+    assert len(lost) == 1
+    assert (
+        f"node {leaf.node_number} cannot be reached: records from folder {first} up to folder {after}"
+        in lost[0]["message"]
+    )
+    assert layout.facts.coverage < 1
+
+
+def test_a_lost_index_node_is_bounded_and_its_leaves_are_found_by_the_chain(decoder):
+    """Nothing is missing where the chain of leaves goes on, whatever the index says: the pointer is named, no loss."""
+    data, expected = written("victim")
+    index = next(
+        n for n in expected.tree_nodes("catalog", "index") if n.node_number != expected.trees["catalog"]["root_node"]
+    )
+    layout = read_layout(MemorySource(zeroed(data, (index.image_offset, index.size_bytes))), decoder=decoder)
+    assert layout.entries.height == whole("victim").entries.height
+    assert "pointer-invalid" in codes(layout)
+
+
+@pytest.mark.parametrize("name", ["victim", "strewn-catalog", "straddling-nodes", "odd-names", "long-names"])
+def test_tree_without_any_index_is_rebuilt_from_its_own_file(name, decoder):
+    """With root, index nodes and the first leaf's place lost, the same entries are found in the same order."""
+    data, expected = written(name)
+    header = expected.node("catalog", 0)
+    # TN1150, BTHeaderRec: the root is at byte 2, first and last leaf at 10 and 14; the descriptor takes 14.
+    data = zeroed(broken(name, "index"), (header.image_offset + 14 + 10, 8))
+    without = read_layout(MemorySource(data), decoder=decoder)
+    assert without.entries.height == 0
+    assert without.facts.coverage < 1
+    layout = read_layout(MemorySource(data), decoder=decoder, sweep=True)
+    sound = whole(name)
+    assert layout.entries["file_id", "parent_id", "name_raw"].equals(sound.entries["file_id", "parent_id", "name_raw"])
+    assert layout.extents.select("file_id", "image_offset", "length_bytes").equals(
+        sound.extents.select("file_id", "image_offset", "length_bytes")
+    )
+    assert {"tree-rebuilt", "tree-unreachable"} <= codes(layout)
+
+
+@pytest.mark.parametrize("name", ["victim", "strewn-catalog", "straddling-nodes", "hard-links"])
+def test_tree_without_a_header_node_is_rebuilt(name):
+    """Without its header node not even the size of a node is known: the nodes that are found tell."""
+    layout = read_layout(MemorySource(broken(name, "header")), sweep=True)
+    sound = whole(name)
+    assert layout.entries["file_id", "parent_id", "name_raw"].equals(sound.entries["file_id", "parent_id", "name_raw"])
+    assert {"tree-header-invalid", "tree-rebuilt"} <= codes(layout)
+
+
+@pytest.mark.parametrize("name", ["victim", "strewn-catalog", "half-full-nodes"])
+def test_tree_without_extents_is_found_on_the_volume(name):
+    """Both headers with no extents of the catalog: its leaves are found wherever they lie."""
+    data, expected = written(name)
+    # TN1150: the catalog's fork data start at byte 272 of the volume header, its extents 16 bytes later.
+    places = [(at + 272, 80) for at in (1024, expected.region("alternate-volume-header").image_offset)]
+    layout = read_layout(MemorySource(zeroed(data, *places)), sweep=True)
+    assert layout.entries["file_id", "name_raw"].equals(whole(name).entries["file_id", "name_raw"])
+    assert "tree-rebuilt" in codes(layout)
+
+
+def test_attributes_and_overflow_trees_are_rebuilt_too():
+    """Their extents are the same as before."""
+    for name, tree in (("attributes", "attributes"), ("overflow", "extents-overflow")):
+        layout = read_layout(MemorySource(broken(name, "header", tree=tree)), sweep=True)
+        assert layout.extents.select("file_id", "image_offset").equals(
+            whole(name).extents.select("file_id", "image_offset")
+        )
+
+
+def test_of_two_leaves_with_the_same_keys_the_linked_one_is_taken():
+    """An old copy of a leaf, in a free block and with other links, is left out and counted."""
+    data, expected = written("strewn-catalog")
+    leaf = expected.tree_nodes("catalog", "leaf")[3]
+    free = next(at for at, length in expected.free if length >= leaf.size_bytes)
+    copy = bytearray(data[leaf.image_offset : leaf.image_offset + leaf.size_bytes])
+    copy[:8] = bytes(8)
+    image = bytearray(data)
+    image[free : free + len(copy)] = copy
+    for places in ([(1024 + 272, 80), (expected.region("alternate-volume-header").image_offset + 272, 80)], []):
+        layout = read_layout(MemorySource(zeroed(bytes(image), *places)), sweep=True)
+        assert layout.entries["file_id", "name_raw"].equals(whole("strewn-catalog").entries["file_id", "name_raw"])
+        assert layout.facts.details["stale catalog nodes"] == (1 if not places else 2)
+
+
+def test_sound_volume_is_the_same_with_a_sweep():
+    """A sweep of a volume without old copies adds nothing but three zeros."""
+    sound, layout = whole("victim"), read_layout(MemorySource(written("victim")[0]), sweep=True)
+    assert layout.nodes.equals(sound.nodes)
+    assert layout.entries.equals(sound.entries)
+    assert [layout.facts.details[f"stale {tree} nodes"] for tree in ("catalog", "attributes", "extents-overflow")] == [
+        0
+    ] * 3
+
+
+def test_copies_in_the_journal_are_stale():
+    """Nodes that a journal holds are copies: as many as its transactions, less those that do not start a sector."""
+    layout = read_layout(MemorySource(written("journal-pending")[0]), sweep=True)
+    assert layout.facts.details["stale catalog nodes"] >= 1
+    assert layout.findings.filter(code="stale-nodes")["level"].to_list() == ["info"]
+
+
+def test_check_looks_at_what_was_rebuilt():
+    """With a sweep the records of a tree without a header are checked: a wrong valence in it is found at its byte."""
+    from fixtures.faults_hfsplus import FAULTS
+
+    fault = next(fault for fault in FAULTS if fault.name == "valence")
+    image = bytearray(broken("victim", "header"))
+    at = fault.apply(image, written("victim")[1])
+    assert ("valence-differs", at) in {
+        (item.code, item.image_offset) for item in check_volume(MemorySource(bytes(image)), sweep=True)
+    }
+    assert "valence-differs" not in {item.code for item in check_volume(MemorySource(bytes(image)))}
+
+
+def test_command_line_sweeps(tmp_path):
+    """``scan --sweep`` and ``check --sweep`` say what is inferred, and end with 3."""
+    from typer.testing import CliRunner
+
+    from layoutscope.cli import app
+
+    path = tmp_path / "broken.img"
+    path.write_bytes(broken("victim", "header"))
+    for command in ("scan", "check"):
+        result = CliRunner().invoke(app, [command, str(path), "--sweep"])
+        assert result.exit_code == 3
+        assert "tree-rebuilt" in result.stdout
+
+
+def test_real_volume_with_old_nodes(reference_image):
+    """An aged volume of macOS holds old copies; none of the live tree is among them, and the sweep finds every leaf."""
+    from layoutscope.containers import open_image
+
+    with open_image(reference_image("apple/hfsinspect_hfsj.raw")) as source:
+        layout = read_layout(source, sweep=True)
+        before = read_layout(source)
+    assert layout.entries.equals(before.entries)
+    assert layout.facts.details["stale catalog nodes"] > 0

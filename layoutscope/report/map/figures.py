@@ -42,7 +42,7 @@ def figures(disks: Sequence[MapDisk]) -> dict[str, go.Figure]:
         ``address``, ``walk``, ``costs`` and ``overview``, which puts the first two together.
     """
     return {
-        "address": _side_by_side(disks, [_address(disk) for disk in disks], "row"),
+        "address": _side_by_side(disks, _addresses(disks), "row"),
         "walk": _side_by_side(disks, [_walk(disk) for disk in disks], "place on disk, MiB"),
         "costs": _costs(disks),
         "overview": _overview(disks),
@@ -65,9 +65,15 @@ def shares(segments: Segments, image_offset: int, span: int, cells: int = COLUMN
     return out
 
 
-def _address(disk: MapDisk) -> list[Any]:
-    segments = merge_touching(from_layouts(disk.layouts))
-    span = max(used_span(segments, disk.image_offset), COLUMNS * ROWS * disk.block_size_bytes)
+def _addresses(disks: Sequence[MapDisk]) -> list[list[Any]]:
+    """Draw the part in use of each disk, on the scale of the largest."""
+    held = [merge_touching(from_layouts(disk.layouts)) for disk in disks]
+    used = [used_span(segments, disk.image_offset) for disk, segments in zip(disks, held, strict=True)]
+    span = max(*used, *(COLUMNS * ROWS * disk.block_size_bytes for disk in disks))
+    return [_address(disk, segments, span) for disk, segments in zip(disks, held, strict=True)]
+
+
+def _address(disk: MapDisk, segments: Segments, span: int) -> list[Any]:
     held = shares(segments, disk.image_offset, span)
     metadata = np.array([item.group == classes.METADATA for item in segments.classes])
     # Metadata shows through whatever shares its cell.
@@ -78,8 +84,11 @@ def _address(disk: MapDisk) -> list[Any]:
 
 def _cells(best: NDArray[np.int64], segments: Segments) -> go.Heatmap:
     count = len(segments.classes)
-    steps = [(number / count, item.light) for number, item in enumerate(segments.classes)]
-    scale = [pair for at, colour in steps for pair in ((at, colour), (at + 1 / count, colour))]
+    steps = [
+        ((number / count, item.light), ((number + 1) / count, item.light))
+        for number, item in enumerate(segments.classes)
+    ]
+    scale = [pair for step in steps for pair in step]
     shown = np.where(best < 0, np.nan, best + 0.5)
     return go.Heatmap(z=shown, zmin=0, zmax=count, colorscale=scale, showscale=False, hoverinfo="skip")
 
@@ -149,11 +158,13 @@ def _costs(disks: Sequence[MapDisk]) -> go.Figure:
 
 def _overview(disks: Sequence[MapDisk]) -> go.Figure:
     figure = make_subplots(2, len(disks), subplot_titles=[disk.title for disk in disks], vertical_spacing=0.08)
-    for column, disk in enumerate(disks, 1):
-        _add(figure, _address(disk), 1, column)
+    for column, (disk, address) in enumerate(zip(disks, _addresses(disks), strict=True), 1):
+        _add(figure, address, 1, column)
         _add(figure, _walk(disk), 2, column)
     figure.update_yaxes(visible=False, autorange="reversed", row=1).update_xaxes(visible=False, row=1)
     figure.update_xaxes(title_text="seconds since the start of the walk", row=2)
     figure.update_yaxes(title_text="place on disk, MiB", row=2, col=1)
+    first = len(disks) + 1  # the axes of the second row, all on the scale of its first
+    figure.update_xaxes(matches=f"x{first}", row=2).update_yaxes(matches=f"y{first}", row=2)
     legend = {"orientation": "h", "y": -0.12}
     return figure.update_layout(template="plotly_white", legend=legend, width=700 * len(disks), height=900)

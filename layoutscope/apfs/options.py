@@ -30,6 +30,8 @@ class Options:
         Read the snapshot of this name.
     password : str or None
         Password or recovery key of encrypted volumes.
+    sweep : bool
+        Look at the whole container for nodes, to rebuild broken trees and to count old copies.
     """
 
     decoder: DecoderName = "bulk"
@@ -39,3 +41,4 @@ class Options:
     xid: int | None = None
     snapshot: str | None = None
     password: str | None = None
+    sweep: bool = False

@@ -6,8 +6,10 @@ first layout, whose ``facts.volume`` is None; free space is shared by all volume
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from layoutscope.apfs import decoding
 from layoutscope.apfs.consistency import check_volume
@@ -18,7 +20,10 @@ from layoutscope.apfs.containerlayout import account, build_container_layout, re
 from layoutscope.apfs.fusion import main_first, report_missing, second_half
 from layoutscope.apfs.keybag import unlock
 from layoutscope.apfs.options import Options
+from layoutscope.apfs.rebuild import mended, rebuild_tree, reopen_volume
+from layoutscope.apfs.stale import with_stale
 from layoutscope.apfs.states import ReadableState, read_snapshots, states_of
+from layoutscope.apfs.sweep import sweep
 from layoutscope.apfs.volume import list_volumes, open_volume
 from layoutscope.apfs.volumelayout import build_layout
 from layoutscope.apfs.volumeparts import is_encrypted, read_parts
@@ -29,6 +34,7 @@ if TYPE_CHECKING:
     from layoutscope.apfs.container import Container
     from layoutscope.apfs.containerlayout import ContainerParts
     from layoutscope.apfs.crypto import Cipher
+    from layoutscope.apfs.sweep import Swept
     from layoutscope.apfs.volume import Volume
     from layoutscope.apfs.volumeparts import VolumeParts
     from layoutscope.image.source import Source
@@ -74,7 +80,10 @@ def read_layouts(source: Source, *, image_offset: int = 0, options: Options | No
         check_extents(container.blocks, volume)
     layouts = [build_layout(container, volume, options.stack) for volume in found.volumes]
     balance = account(container, parts, found.volumes)
-    return [build_container_layout(container, parts, balance, options.stack), *layouts]
+    own = build_container_layout(container, parts, balance, options.stack)
+    if found.swept is None:
+        return [own, *layouts]
+    return with_stale(container.blocks, found.swept, own, list(zip(found.volumes, layouts, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +102,8 @@ class Contents:
         Each volume's place in the container's list, by its number.
     num_volumes : int
         How many the container names.
+    swept : Swept or None
+        What a sweep found, if it was asked for.
     """
 
     container: Container
@@ -100,6 +111,7 @@ class Contents:
     volumes: list[VolumeParts]
     slots: dict[int, int]
     num_volumes: int
+    swept: Swept | None = None
 
 
 def open_contents(source: Source, image_offset: int, options: Options) -> Contents:
@@ -115,12 +127,13 @@ def open_contents(source: Source, image_offset: int, options: Options) -> Conten
     findings: list[Finding] = []
     container = _open(source, image_offset, options, findings)
     parts = read_container_parts(container, findings)
-    volumes = _read_volumes(container, options, findings)
+    swept = sweep(container.blocks) if options.sweep else None
+    volumes = _read_volumes(container, options, findings, swept)
     if not volumes and (options.snapshot is not None or _wants_snapshot(container, options)):
         raise UsageError(_no_such_state(container, options))
     listed = list_volumes(container)
     slots = {options.first_volume + number: slot for number, (slot, _) in enumerate(listed)}
-    return Contents(container, parts, volumes, slots, len(listed))
+    return Contents(container, parts, volumes, slots, len(listed), swept)
 
 
 def _open(source: Source, image_offset: int, options: Options, findings: list[Finding]) -> Container:
@@ -137,20 +150,44 @@ def _wants_snapshot(container: Container, options: Options) -> bool:
     return options.xid is not None and options.xid != container.xid
 
 
-def _read_volumes(container: Container, options: Options, findings: list[Finding]) -> list[VolumeParts]:
+def _read_volumes(
+    container: Container, options: Options, findings: list[Finding], swept: Swept | None
+) -> list[VolumeParts]:
     """Read every volume that can be opened, in the state that was asked for."""
     volumes = []
     for number, (_, oid) in enumerate(list_volumes(container)):
         own: list[Finding] = []
         try:
-            volume = open_volume(container, oid, options.first_volume + number, own)
+            volume = _open_volume(container, oid, options.first_volume + number, own, swept)
             view = _chosen_view(container, volume, options)
             if view is not None:
                 cipher = _unlock(container, volume, options, own)
                 volumes.append(read_parts(container, volume, own, cipher=cipher, chosen=view))
         except FormatError as error:
             findings += [*own, from_error(error, code="volume-unreadable")]
-    return volumes
+    return volumes if swept is None else [_rebuilt(container, parts, swept, volumes) for parts in volumes]
+
+
+def _open_volume(container: Container, oid: int, number: int, findings: list[Finding], swept: Swept | None) -> Volume:
+    """Open a volume; after a sweep, from old copies if need be."""
+    try:
+        return open_volume(container, oid, number, findings)
+    except FormatError as error:
+        if swept is None:
+            raise
+        findings.append(from_error(error, code="volume-unreadable"))
+        return reopen_volume(container, oid, number, swept, findings)
+
+
+def _rebuilt(container: Container, parts: VolumeParts, swept: Swept, volumes: list[VolumeParts]) -> VolumeParts:
+    """Rebuild the live tree of a volume where part of it is missing."""
+    is_damaged = any(item.level == "error" for item in parts.findings)
+    if not is_damaged or parts.is_locked or parts.view != "live" or parts.state.superblock.is_sealed:
+        return parts
+    others = [item.state.omap.oid for item in volumes if item is not parts]
+    state = mended(parts.state, swept)
+    foreign = np.setdiff1d(np.concatenate([np.empty(0, np.uint64), *others]), parts.state.view.oid)
+    return rebuild_tree(container, replace(parts, state=state), swept, foreign)
 
 
 def _chosen_view(container: Container, volume: Volume, options: Options) -> str | None:

@@ -96,6 +96,8 @@ def _slots(data: bytes, tree: str, head: Described, end: int) -> Iterator[_Slot]
     )
     for number in range(min(int(str(named["num_keys"])), len(data) // width)):
         entry = describe(cls, data, table + number * width, table + (number + 1) * width, "table entry")
+        if entry.error:
+            return
         found = {field.path: int(str(field.value)) for field in entry.fields}
         if kind == "kvoff":
             key_len, val_len = _fixed_sizes(tree, is_leaf=bool(named["is_leaf"]))

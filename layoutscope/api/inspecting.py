@@ -15,13 +15,16 @@ from layoutscope.report.inspection import Inspection
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Unpack
 
     from layoutscope.api.options import ReadOptions
     from layoutscope.api.reading import Opened
+    from layoutscope.api.structures import View
     from layoutscope.report.inspection import Owner, StructureLines
     from layoutscope.tables import VolumeLayout
+
+    ViewOf = Callable[[VolumeLayout], View]
 
 Found = tuple["list[Owner]", "list[StructureLines]"]
 
@@ -66,22 +69,37 @@ def inspect(
     given = [f"{name} {value}" for name, value in chosen.items() if value is not None]
     if len(given) != 1:
         raise UsageError("say one place: --node TREE:NUMBER, --at BYTES, --lba N, --cnid N or --path P")
-    replay = not options.get("no_journal", False)
     with opened(path, **options) as image:
+        view = _views(image, options)
         if lba is not None:
             at = lba * image.bytes().sector_size_bytes
         if at is not None:
-            owners, structures = _place(image, at, replay=replay)
+            owners, structures = _place(image, at, view=view)
         elif node is not None:
-            owners, structures = _node(image, node, replay=replay)
+            owners, structures = _node(image, node, view=view)
         elif file_path is not None:
-            owners, structures = _files(image, needed_id(image.layouts, file_path), replay=replay)
+            owners, structures = _files(needed_id(image.layouts, file_path), view=view)
         else:
-            owners, structures = _files(image, _with_id(image.layouts, cnid or 0), replay=replay)
+            owners, structures = _files(_with_id(image.layouts, cnid or 0), view=view)
         return Inspection(image.about.name, given[0], tuple(owners), tuple(structures))
 
 
-def _place(image: Opened, at: int, *, replay: bool) -> Found:
+def _views(image: Opened, options: ReadOptions) -> ViewOf:
+    """Return what gives the bytes of a volume; each volume is unlocked once."""
+    known: dict[tuple[int, int | None], View] = {}
+
+    def view(layout: VolumeLayout) -> View:
+        key = (layout.facts.image_offset, layout.facts.volume)
+        if key not in known:
+            replay = not options.get("no_journal", False)
+            password = options.get("password")
+            known[key] = view_of(image.bytes(), layout, replay_journal=replay, password=password)
+        return known[key]
+
+    return view
+
+
+def _place(image: Opened, at: int, *, view: ViewOf) -> Found:
     """Show whatever lies at a byte: of a node its head and the record there."""
     if not 0 <= at < image.bytes().size_bytes:
         raise UsageError(f"byte {at:,} lies outside the image of {image.bytes().size_bytes:,} bytes")
@@ -90,13 +108,13 @@ def _place(image: Opened, at: int, *, replay: bool) -> Found:
         for table, row in owners_at(layout, at):
             owners.append(row_owner(layout, table, row, at))
             if table == "nodes":
-                structures += node_structures(view_of(image.bytes(), layout, replay_journal=replay), layout, row, at=at)
+                structures += node_structures(view(layout), layout, row, at=at)
             elif table == "regions":
-                structures += region_structures(view_of(image.bytes(), layout, replay_journal=replay), layout, row)
+                structures += region_structures(view(layout), layout, row)
     return owners, structures
 
 
-def _node(image: Opened, wanted: str, *, replay: bool) -> Found:
+def _node(image: Opened, wanted: str, *, view: ViewOf) -> Found:
     """Show whole nodes by tree and number."""
     tree, _, number = wanted.rpartition(":")
     if not tree or not number.isdecimal():
@@ -107,11 +125,7 @@ def _node(image: Opened, wanted: str, *, replay: bool) -> Found:
         trees = sorted({str(name) for layout in image.layouts for name in layout.nodes["tree"].unique()})
         raise UsageError(f"no node {wanted}; there are the trees {', '.join(trees)}")
     owners = [row_owner(layout, "nodes", row, None) for layout, row in found]
-    structures = [
-        part
-        for layout, row in found
-        for part in node_structures(view_of(image.bytes(), layout, replay_journal=replay), layout, row)
-    ]
+    structures = [part for layout, row in found for part in node_structures(view(layout), layout, row)]
     return owners, structures
 
 
@@ -126,15 +140,13 @@ def _with_id(layouts: Sequence[VolumeLayout], file_id: int) -> list[tuple[Volume
     return found
 
 
-def _files(image: Opened, found: Sequence[tuple[VolumeLayout, int]], *, replay: bool) -> Found:
+def _files(found: Sequence[tuple[VolumeLayout, int]], *, view: ViewOf) -> Found:
     """Show the records of files, wherever they stand."""
     owners, structures = [], []
     for layout, file_id in found:
         owners.append(file_owner(layout, file_id))
         for row in _leaves(layout, file_id):
-            structures += node_structures(
-                view_of(image.bytes(), layout, replay_journal=replay), layout, row, file_id=file_id
-            )
+            structures += node_structures(view(layout), layout, row, file_id=file_id)
     return owners, structures
 
 

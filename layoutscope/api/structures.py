@@ -13,6 +13,7 @@ from layoutscope.report.inspection import FieldLine, StructureLines
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from layoutscope.apfs.plaintext import Plaintext
     from layoutscope.image import Source
     from layoutscope.ondisk.described import Described
     from layoutscope.tables import VolumeLayout
@@ -35,24 +36,43 @@ class View:
         The image, or the volume alone.
     origin : int
         Where its address 0 lies on the image, in bytes.
+    plaintext : Plaintext or None
+        Decrypts nodes of an unlocked APFS volume.
     """
 
     source: Source
     origin: int
+    plaintext: Plaintext | None = None
 
     def read(self, row: Row, piece: Piece) -> bytes:
-        """Read a range of the image, from the device of a row."""
+        """Read a range of the image, from the device of a row; nodes of an unlocked tree are decrypted."""
         source = self.source.second if row["device"] and self.source.second is not None else self.source
-        return source.read(piece[0] - self.origin, piece[1])
+        data = source.read(piece[0] - self.origin, piece[1])
+        if self.plaintext is not None and row.get("tree") == "fs":
+            return self.plaintext.of_node(data, row["device"], piece[0])
+        return data
 
 
-def view_of(source: Source, layout: VolumeLayout, *, replay_journal: bool) -> View:
+def view_of(source: Source, layout: VolumeLayout, *, replay_journal: bool, password: str | None = None) -> View:
     """Return the bytes of a volume as its reader saw them."""
-    if layout.facts.filesystem != "hfsplus" or not replay_journal:
+    if layout.facts.filesystem == "apfs":
+        return View(source, 0, _plaintext(source, layout, password))
+    if not replay_journal:
         return View(source, 0)
     from layoutscope.hfsplus.inspect import mounted
 
     return View(mounted(source, layout.facts.image_offset), layout.facts.image_offset)
+
+
+def _plaintext(source: Source, layout: VolumeLayout, password: str | None) -> Plaintext | None:
+    facts = layout.facts
+    if password is None or facts.volume is None or facts.details.get("locked"):
+        return None
+    from layoutscope.apfs.plaintext import plaintext_of
+    from layoutscope.api.reading import second_half
+
+    second, start = second_half(source), facts.image_offset
+    return plaintext_of(source, image_offset=start, volume_uuid=facts.uuid, password=password, second=second)
 
 
 def node_structures(
@@ -76,7 +96,9 @@ def node_structures(
     from layoutscope.apfs import inspect as apfs
     from layoutscope.hfsplus import inspect as hfsplus
 
-    pieces = node_pieces(layout, row)
+    prefix, pieces = f"{row['tree']}:{row['node_id']} ", node_pieces(layout, row)
+    if row["kind"] == "locked":
+        return [StructureLines(prefix + "node", pieces[0][0], (), "it is encrypted; the password shows what it holds")]
     data = b"".join(view.read(row, piece) for piece in pieces)
     module = hfsplus if layout.facts.filesystem == "hfsplus" else apfs
     found = module.describe_node(data, str(row["tree"]))
@@ -85,7 +107,6 @@ def node_structures(
         found = [part for number, part in enumerate(found) if number == 0 or part.start <= place < part.stop]
     if file_id is not None:
         found = [part for part in found[1:] if module.is_about(part, file_id)]
-    prefix = f"{row['tree']}:{row['node_id']} "
     return [lines(part, pieces, prefix) for part in found]
 
 

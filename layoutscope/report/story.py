@@ -47,7 +47,7 @@ def _sentences(volume: VolumeScan) -> Iterator[str]:
     if adjacent is not None:
         yield key_order(adjacent, values.get(("key-order-inversions", main)))
     if volume.predictions:
-        yield cost(volume.predictions[0])
+        yield cost(volume.predictions[0], None if volume.walk is None else volume.walk.reads)
 
 
 def placement(tree: TreeSummary) -> str:
@@ -79,9 +79,14 @@ def key_order(adjacent: float, inversions: float | None) -> str:
     return f"Its order on disk follows its keys in part ({share})."
 
 
-def cost(prediction: Prediction) -> str:
+def cost(prediction: Prediction, reads: int | None = None) -> str:
     """Say what an enumeration costs and what the time is spent on."""
+    if not prediction.seconds:
+        return "A cold enumeration reads nothing that the mount has not read."
     shown = sorted(prediction.causes_s, key=lambda cause: -cause[1])
-    total = sum(seconds for _, seconds in shown) or 1.0
-    causes = ", ".join(f"{format_share(seconds / total)} {name}" for name, seconds in shown[:2] if seconds > 0)
-    return f"A cold enumeration on {prediction.drive} takes about {format_seconds(prediction.seconds)}: {causes}."
+    causes = ", ".join(
+        f"{format_share(seconds / prediction.seconds)} {name}" for name, seconds in shown[:2] if seconds > 0
+    )
+    made = "" if reads is None else f" makes {reads:,} read{'s' if reads != 1 else ''}, and"
+    time = format_seconds(prediction.seconds)
+    return f"A cold enumeration{made} takes about {time} on {prediction.drive}: {causes}."

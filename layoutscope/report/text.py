@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from layoutscope.report.blocks import ROWS as BLOCK_ROWS
+from layoutscope.report.blocks import block_table
 from layoutscope.report.escape import escape_text
 from layoutscope.report.figures import NOTHING, format_share
 from layoutscope.report.grid import bullets, plain_table
@@ -72,37 +74,60 @@ def scan_parts(result: ScanResult, *, explain: bool = False) -> Iterator[Rendera
         yield Text(f"not read: {escape_text(other)}", style="dim")
     if result.findings:
         yield findings_table(result.findings)
-    for volume in result.volumes:
+    for volume in volumes_first(result.volumes):
         yield from volume_parts(volume, explain=explain)
+
+
+def volumes_first(volumes: Sequence[VolumeScan]) -> Iterator[VolumeScan]:
+    """Put each container behind its volumes, which tell the story."""
+    container: VolumeScan | None = None
+    for volume in volumes:
+        facts = volume.layout.facts
+        if container is not None and (facts.volume is None or facts.filesystem == "hfsplus"):
+            yield container
+            container = None
+        if facts.volume is None:
+            container = volume
+        else:
+            yield volume
+    if container is not None:
+        yield container
 
 
 def image_line(image: ImageFacts) -> Text:
     """Show the image and what was read of it."""
-    read = f"{image.reads:,} reads, {format_bytes(image.read_bytes)} read"
-    holes = f", {format_bytes(image.hole_bytes)} in holes" if image.hole_bytes else ""
-    return Text.assemble((escape_text(image.name), "bold"), f"  {format_bytes(image.size_bytes)}; {read}{holes}")
+    read = f"{format_bytes(image.read_bytes)} of it read in {image.reads:,} requests"
+    holes = f", {format_bytes(image.hole_bytes)} more in holes" if image.hole_bytes else ""
+    return Text.assemble((escape_text(image.name), "bold"), f"\n{format_bytes(image.size_bytes)}, {read}{holes}")
 
 
 def volume_parts(volume: VolumeScan, *, explain: bool) -> Iterator[RenderableType]:
-    """Yield the parts of one volume's report: facts, story, trees, metrics, predictions, findings, coverage."""
+    """Yield the parts of one volume's report: what it means first, then what that follows from."""
     facts = volume.layout.facts
     yield Text()
     yield stack_line(facts)
-    yield Padding(Text("\n".join(fact_lines(facts))), (0, 0, 0, 2))
+    yield _indented(headline(facts))
     yield bullets(story(volume))
-    if volume.trees:
-        yield tree_table(volume.trees)
-    if volume.space:
-        yield space_line(volume)
-    yield explained_metrics(volume) if explain else main_metrics(volume)
     if volume.walk is not None:
         yield walk_line(volume.walk)
-    if volume.predictions:
+    if any(item.seconds for item in volume.predictions):
         yield prediction_table(volume.predictions)
         yield from prediction_notes(volume.predictions) if explain else ()
     if volume.findings:
         yield findings_table(volume.findings)
+    if volume.trees:
+        yield tree_table(volume.trees)
+    if volume.space:
+        yield space_line(volume)
+    yield from block_table(facts)
+    yield explained_metrics(volume) if explain else main_metrics(volume)
+    yield Text("As the volume describes itself" if facts.volume is not None else "As the container describes itself")
+    yield _indented(fact_lines(facts))
     yield coverage_line(facts)
+
+
+def _indented(lines: Sequence[str]) -> Padding:
+    return Padding(Text("\n".join(lines)), (0, 0, 0, 2))
 
 
 def stack_line(facts: VolumeFacts) -> Text:
@@ -113,23 +138,25 @@ def stack_line(facts: VolumeFacts) -> Text:
     return Text(f"{number}: {escape_text(' > '.join(facts.stack))}{name}{view}", style="bold cyan")
 
 
+def headline(facts: VolumeFacts) -> list[str]:
+    """Tell how large a volume is and how many files it has."""
+    size = f"{format_bytes(facts.size_bytes)} in blocks of {format_bytes(facts.block_size_bytes)}"
+    lines = [f"{facts.variant}, {size}, from byte {facts.image_offset:,} of the image"]
+    if facts.volume is not None:
+        lines.append(f"{facts.num_files:,} files, {facts.num_directories:,} directories")
+    return lines
+
+
 def fact_lines(facts: VolumeFacts) -> list[str]:
     """List what the volume says of itself, a few facts a line."""
-    size = f"{format_bytes(facts.size_bytes)} in blocks of {format_bytes(facts.block_size_bytes)}"
-    lines = [f"{facts.variant}, {size}, from byte {facts.image_offset:,}"]
     stamp = f"{'write count' if facts.filesystem == 'hfsplus' else 'xid'} {facts.stamp:,}"
-    identity = f"{stamp}, UUID {facts.uuid or NOTHING}"
-    if facts.volume is not None:
-        case = "case-sensitive" if facts.case_sensitive else "case-insensitive"
-        lines.append(f"{facts.num_files:,} files, {facts.num_directories:,} directories, names {case}")
-    lines.append(identity)
+    case = "" if facts.volume is None else f", names case-{'' if facts.case_sensitive else 'in'}sensitive"
+    lines = [f"{stamp}, UUID {facts.uuid or NOTHING}{case}"]
     if facts.features:
         lines.append("features: " + ", ".join(map(escape_text, facts.features)))
-    if facts.details:
-        lines.append(
-            "; ".join(f"{name.replace('_', ' ')} {_detail(name, value)}" for name, value in facts.details.items())
-        )
-    return lines
+    shown = {name: value for name, value in facts.details.items() if value != "" and name not in BLOCK_ROWS}
+    told = [f"{name.replace('_', ' ')} {_detail(name, value)}" for name, value in shown.items()]
+    return [*lines, "; ".join(told)] if told else lines
 
 
 def _detail(name: str, value: float | str) -> str:
@@ -173,9 +200,9 @@ def walk_line(walk: WalkFacts) -> Text:
     """Show what an enumeration reads, and how much of it in sequence."""
     values = {metric.name: metric.value for metric in walk.metrics}
     score = values.get("enumeration-layout-score")
-    shown = NOTHING if score is None else format_share(score)
+    shown = "" if score is None else f"; {format_share(score)} of its nodes in sequence"
     reads = f"{walk.reads:,} reads, {format_bytes(walk.read_bytes)}"
-    return Text(f"Enumeration ({walk.order} as on {walk.host}, cold): {reads}, layout score of its nodes {shown}")
+    return Text(f"Enumeration ({walk.order} as on {walk.host}, cold): {reads}{shown}")
 
 
 def prediction_table(

@@ -12,7 +12,7 @@ from layoutscope.metrics import measure, measure_trace, tree_summaries
 from layoutscope.metrics.space import space_use
 from layoutscope.report.result import ImageFacts, Prediction, ScanResult, VolumeScan, WalkFacts
 from layoutscope.report.story import cost, key_order, placement, story
-from layoutscope.report.text import make_console, print_scan
+from layoutscope.report.text import make_console, print_scan, volumes_first
 from layoutscope.walk.trace import AccessTrace
 from tests.layouts import NODE, data, entries, layout, leaves
 
@@ -133,8 +133,40 @@ def test_story_of_order():
 def test_story_of_cost_names_the_largest_causes():
     """Ten seconds, of which six are rotation: the two largest causes with their shares, largest first."""
     assert (
-        cost(prediction()) == "A cold enumeration on generic-7200 takes about 10.0 s: 60.0 % rotation, 15.0 % overhead."
+        cost(prediction()) == "A cold enumeration takes about 10.0 s on generic-7200: 60.0 % rotation, 15.0 % overhead."
     )
+    assert "enumeration makes 4,321 reads, and takes about 10.0 s on" in cost(prediction(), 4321)
+
+
+def test_an_enumeration_without_reads_is_said_to_have_none():
+    """A tree of one node is read by the mount: no time, no causes."""
+    nothing = prediction(seconds=0.0, seconds_low=0.0, seconds_high=0.0, causes_s=(("seek", 0.0),))
+    assert cost(nothing, 0) == "A cold enumeration reads nothing that the mount has not read."
+
+
+def test_the_story_comes_first():
+    """A reader finds story, reads and prediction before trees, metrics and what the volume says of itself."""
+    text = printed(full())
+    heads = (
+        "* ",
+        "Enumeration (",
+        "Predicted",
+        "Findings",
+        "Metadata by tree",
+        "Metrics",
+        "describes itself",
+        "Coverage",
+    )
+    found = [text.index(head) for head in heads]
+    assert found == sorted(found)
+
+
+def test_a_container_comes_behind_its_volumes():
+    """Containers describe what several volumes share: each follows the volumes after it, HFS+ ends the group."""
+    kinds = [(None, "apfs"), (0, "apfs"), (1, "apfs"), (None, "apfs"), (2, "apfs"), (3, "hfsplus")]
+    made = [volume(layout(nodes=leaves(1), volume=number, filesystem=kind)) for number, kind in kinds]
+    order = [next(place for place, one in enumerate(made) if one is item) for item in volumes_first(made)]
+    assert order == [1, 2, 0, 4, 3, 5]
 
 
 def test_a_volume_without_its_tree_has_no_story():

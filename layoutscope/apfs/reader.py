@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.apfs import decoding
+from layoutscope.apfs.btree import TreeSource, lead_type
 from layoutscope.apfs.consistency import check_volume
 from layoutscope.apfs.consistency_container import check_container
 from layoutscope.apfs.consistency_extents import check_extents
@@ -19,12 +20,14 @@ from layoutscope.apfs.container import open_container
 from layoutscope.apfs.containerlayout import account, build_container_layout, read_container_parts
 from layoutscope.apfs.fusion import main_first, report_missing, second_half
 from layoutscope.apfs.keybag import unlock
+from layoutscope.apfs.live import report_changes
+from layoutscope.apfs.lost import report_losses
 from layoutscope.apfs.options import Options
 from layoutscope.apfs.rebuild import mended, rebuild_tree, reopen_volume
 from layoutscope.apfs.stale import with_stale
 from layoutscope.apfs.states import ReadableState, read_snapshots, states_of
 from layoutscope.apfs.sweep import sweep
-from layoutscope.apfs.volume import list_volumes, open_volume
+from layoutscope.apfs.volume import fs_source, list_volumes, open_volume
 from layoutscope.apfs.volumelayout import build_layout
 from layoutscope.apfs.volumeparts import is_encrypted, read_parts
 from layoutscope.errors import FormatError, UsageError
@@ -78,9 +81,11 @@ def read_layouts(source: Source, *, image_offset: int = 0, options: Options | No
     for volume in found.volumes:
         check_volume(container.blocks, volume, found.slots[volume.state.number])
         check_extents(container.blocks, volume)
+        _bound_losses(container, volume)
+    report_changes(container, parts.findings)
     layouts = [build_layout(container, volume, options.stack) for volume in found.volumes]
     balance = account(container, parts, found.volumes)
-    own = build_container_layout(container, parts, balance, options.stack)
+    own = build_container_layout(container, parts, found.volumes, balance, options.stack)
     if found.swept is None:
         return [own, *layouts]
     return with_stale(container.blocks, found.swept, own, list(zip(found.volumes, layouts, strict=True)))
@@ -134,6 +139,19 @@ def open_contents(source: Source, image_offset: int, options: Options) -> Conten
     listed = list_volumes(container)
     slots = {options.first_volume + number: slot for number, (slot, _) in enumerate(listed)}
     return Contents(container, parts, volumes, slots, len(listed), swept)
+
+
+def _bound_losses(container: Container, parts: VolumeParts) -> None:
+    """Say which objects were in the parts of a damaged volume's trees that could not be read."""
+    codes = {item.code for item in parts.findings if item.level == "error"}
+    if not codes or parts.is_locked or any(item.code == "tree-rebuilt" for item in parts.findings):
+        return
+    blocks, decoder, root = container.blocks, container.decoder, parts.state.omap_header.tree_oid
+    maps = TreeSource("omap", blocks, decoder, root, None, *lead_type("omap"), container.xid)
+    report_losses(maps, None, parts.findings)
+        TreeSource("omap", blocks, decoder, root, None, *lead_type("omap"), container.xid), None, parts.findings
+    )
+    report_losses(fs_source(blocks, decoder, parts.state, parts.cipher), parts.fs.records, parts.findings)
 
 
 def _open(source: Source, image_offset: int, options: Options, findings: list[Finding]) -> Container:
@@ -204,6 +222,7 @@ def _unlock(container: Container, volume: Volume, options: Options, findings: li
     """Find the key of an encrypted volume; without one it stays locked, and a finding says why."""
     if not is_encrypted(volume):
         return None
+    code = "volume-locked"
     uuid = bytes(volume.superblock.vol_uuid)
     where = container.blocks.at(volume.paddr)
     if options.password is not None and container.superblock.is_crypto_sw:
@@ -218,8 +237,9 @@ def _unlock(container: Container, volume: Volume, options: Options, findings: li
     elif container.superblock.is_crypto_sw:
         message = "the volume is encrypted; a password or recovery key unlocks it"
     else:
+        code = "volume-hardware-locked"
         message = "the volume's keys are bound to the hardware that made them; no password unlocks an image"
-    findings.append(Finding("volume-locked", "warning", f"volume {volume.name}", where, message))
+    findings.append(Finding(code, "warning", f"volume {volume.name}", where, message))
     return None
 
 

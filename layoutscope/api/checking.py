@@ -84,7 +84,9 @@ def _apfs_findings(
             xid=options.get("xid"),
             snapshot=options.get("snapshot"),
             password=options.get("password"),
+            sweep=options.get("sweep", False),
         )
         containers[where] = check_container(source, image_offset=where, options=chosen)
     found = containers[where]
-    return tuple(found.outside if layout.facts.volume is None else found.volumes.get(layout.facts.uuid, ()))
+    own = found.outside if layout.facts.volume is None else found.volumes.get(layout.facts.uuid, [])
+    return (*own, *(item for item in layout_findings(layout) if item.code == "stale-nodes"))

@@ -228,6 +228,7 @@ def _read_one(source: Source, candidate: VolumeCandidate, number: int, options: 
         xid=options.get("xid"),
         snapshot=options.get("snapshot"),
         password=options.get("password"),
+        sweep=options.get("sweep", False),
     )
     return read_container(source, image_offset=candidate.image_offset, options=chosen)
 

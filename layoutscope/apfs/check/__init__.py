@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 from layoutscope.apfs import consistency, consistency_container, consistency_extents
 from layoutscope.apfs.check import claims, keys, names, objectmap, pointers, records, snapshots, space
-from layoutscope.apfs.check.live import report_changes
 from layoutscope.apfs.check.subject import of_volume, open_subject
 from layoutscope.apfs.container import uuid_text
 from layoutscope.apfs.fusion import second_half
+from layoutscope.apfs.live import report_changes
 from layoutscope.apfs.options import Options
 from layoutscope.apfs.reader import open_contents
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from layoutscope.apfs import intervals
 from layoutscope.apfs.accounting import MAX_LISTED, Account, balance, node_runs
-from layoutscope.apfs.facts import container_facts
+from layoutscope.apfs.facts import container_facts, volume_groups
 from layoutscope.apfs.fusion import second_regions
 from layoutscope.apfs.fusioncache import middle_tree, write_cache
 from layoutscope.apfs.jumpstart import read_jumpstart
@@ -189,7 +189,11 @@ def _all_devices(container: Container, parts: ContainerParts) -> NDArray[np.int6
 
 
 def build_container_layout(
-    container: Container, parts: ContainerParts, balance_of: Account, stack: tuple[str, ...]
+    container: Container,
+    parts: ContainerParts,
+    volumes: list[VolumeParts],
+    balance_of: Account,
+    stack: tuple[str, ...],
 ) -> VolumeLayout:
     """Put what belongs to the container into tables; ``volume`` is null in them."""
     blocks = container.blocks
@@ -198,7 +202,12 @@ def build_container_layout(
     nodes = nodes_table(placed, blocks, None, [np.zeros(len(tree), np.int64) for tree in parts.trees])
     known = int(nodes["size_bytes"].sum())
     waiting = intervals.total(as_runs(parts.space.pending)) if parts.space else 0
-    details = parts.details | balance_of.details() | {"pending-free blocks": waiting}
+    details = (
+        volume_groups([item.state for item in volumes])
+        | parts.details
+        | balance_of.details()
+        | {"pending-free blocks": waiting}
+    )
     return VolumeLayout(
         facts=container_facts(container, stack, parts.trees, details, (known, known)),
         nodes=nodes,

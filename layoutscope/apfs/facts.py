@@ -75,6 +75,16 @@ def encryption_name(container: Container, superblock: Any) -> str:
     return f"{where}, {keys}"
 
 
+def volume_groups(volumes: Sequence[Volume]) -> Details:
+    """List the volumes of each group together, with their roles."""
+    groups: dict[bytes, list[str]] = {}
+    for volume in volumes:
+        group, role = bytes(volume.superblock.volume_group_id), role_name(volume.superblock.role)
+        if any(group):
+            groups.setdefault(group, []).append(f"volume {volume.number} ({role})")
+    return {f"volume group {uuid_text(group)}": " + ".join(members) for group, members in groups.items()}
+
+
 def volume_features(superblock: Any) -> tuple[str, ...]:
     """Name every feature and flag of a volume."""
     kinds = grammar.ApfsVolume

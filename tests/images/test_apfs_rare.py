@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import polars as pl
 import pytest
 
 from fixtures.apfs import locate, underway
-from fixtures.apfs.scenarios import SCENARIOS
+from fixtures.apfs.scenarios import GROUP, SCENARIOS
 from fixtures.apfs.structures import container as nx
 from fixtures.apfs.structures import objects as disk
 from fixtures.apfs.structures import space
@@ -84,6 +86,14 @@ def test_work_under_way_is_told(written, decoder):
     assert volume.facts.details["encryption progress"] == "40 of 100 blocks"
     assert found([container, volume]) == []
     assert volume.regions.filter(pl.col("type") == "er-recovery-block").height == underway.RECOVERY_BLOCKS
+
+
+def test_volumes_of_a_group_are_shown_together(written, decoder):
+    """The container names both members of the planned group with their roles, and each member names the group."""
+    container, *volumes = read(written("volumes")[0], decoder)
+    group = str(UUID(bytes=GROUP)).upper()
+    assert container.facts.details[f"volume group {group}"] == "volume 0 (system) + volume 1 (data)"
+    assert [item.facts.details.get("volume group") for item in volumes] == [group, group, None]
 
 
 def test_the_write_back_cache_is_counted(written, decoder):

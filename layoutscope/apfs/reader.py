@@ -149,8 +149,6 @@ def _bound_losses(container: Container, parts: VolumeParts) -> None:
     blocks, decoder, root = container.blocks, container.decoder, parts.state.omap_header.tree_oid
     maps = TreeSource("omap", blocks, decoder, root, None, *lead_type("omap"), container.xid)
     report_losses(maps, None, parts.findings)
-        TreeSource("omap", blocks, decoder, root, None, *lead_type("omap"), container.xid), None, parts.findings
-    )
     report_losses(fs_source(blocks, decoder, parts.state, parts.cipher), parts.fs.records, parts.findings)
 
 

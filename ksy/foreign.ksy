@@ -47,6 +47,13 @@ types:
         size: 16
       - id: signature
         contents: CS
+      - id: parameters
+        size: 214
+      - id: physical_volume_id
+        size: 16
+      - id: logical_volume_group_id
+        size: 16
+        doc: As the bytes of a UUID stand in its text.
   ext_superblock:
     -orig-id: ext4_super_block
     doc: ext2, ext3 and ext4.

@@ -5,6 +5,8 @@ Damage that can be read around is no error but a :class:`layoutscope.findings.Fi
 
 from __future__ import annotations
 
+from typing import Final
+
 
 class LayoutscopeError(Exception):
     """Base of every error this package raises on purpose."""
@@ -18,6 +20,23 @@ class UsageError(LayoutscopeError):
     """The caller asked for something that is not there: a partition, a volume, a node."""
 
 
+REFUSALS: Final[dict[str, str]] = {
+    "core-storage": "The partition belongs to CoreStorage (FileVault 2, Fusion drives of 10.8 to 10.12).",
+    "classic-hfs": "The volume is classic HFS without an HFS+ volume in it.",
+    "foreign-file-system": "The image holds other file systems only; they are named.",
+    "container": "The file is a container, an archive or an encrypted image that is not read; it is named.",
+    "nested-containers": "The file holds disk images within disk images, too deep for any that somebody made.",
+    "sparse-bundle": "The path is a part of a sparse bundle.",
+    "lfs-pointer": "The file is a pointer of git LFS; the image itself was never fetched.",
+    "dmg-segments": "The disk image is one of several segments.",
+    "dmg-resource-fork": "The disk image keeps its block maps in a resource fork, which the file lacks.",
+    "lzfse": "The disk image is compressed with LZFSE, for which a package is missing.",
+    "crypto-missing": "Unlocking an encrypted volume needs a package that is missing.",
+    "picture-export": "Pictures of maps need a package that is missing.",
+}
+"""Codes of everything that is refused on purpose; the README's table is made from this."""
+
+
 class UnsupportedError(LayoutscopeError):
     """Valid, but outside the scope of this package.
 
@@ -26,12 +45,14 @@ class UnsupportedError(LayoutscopeError):
     message : str
         What was found.
     code : str
-        Stable identifier, listed in the README.
+        Stable identifier, key of :data:`REFUSALS`.
     advice : str, optional
         What the user can do about it.
     """
 
     def __init__(self, message: str, *, code: str, advice: str = "") -> None:
+        if code not in REFUSALS:
+            raise ValueError(f"unknown code {code!r}: add it to layoutscope.errors.REFUSALS")
         super().__init__(f"{message}; {advice}" if advice else message)
         self.code = code
         self.advice = advice

@@ -122,7 +122,7 @@ DTYPES: dict[str, np.dtype[np.void]] = {
     'apm.driver_descriptor_map': np.dtype([('signature', 'V2'), ('block_size', '>u2'), ('num_blocks', '>u4'), ('device_type', '>u2'), ('device_id', '>u2'), ('driver_data', '>u4'), ('num_drivers', '>u2')]),
     'apm.partition_entry': np.dtype([('signature', 'V2'), ('reserved', '>u2'), ('num_map_entries', '>u4'), ('start_block', '>u4'), ('num_blocks', '>u4'), ('partition_name', 'V32'), ('partition_type', 'V32'), ('data_start_block', '>u4'), ('num_data_blocks', '>u4'), ('status', '>u4')]),
     'foreign.apfs_container': np.dtype([('object_header', 'V32'), ('magic', 'V4'), ('block_size', '<u4'), ('num_blocks', '<u8')]),
-    'foreign.core_storage_header': np.dtype([('checksum', '<u4'), ('checksum_seed', '<u4'), ('version', '<u2'), ('block_type', '<u2'), ('block_header', 'V52'), ('physical_volume_size_bytes', '<u8'), ('reserved', 'V16'), ('signature', 'V2')]),
+    'foreign.core_storage_header': np.dtype([('checksum', '<u4'), ('checksum_seed', '<u4'), ('version', '<u2'), ('block_type', '<u2'), ('block_header', 'V52'), ('physical_volume_size_bytes', '<u8'), ('reserved', 'V16'), ('signature', 'V2'), ('parameters', 'V214'), ('physical_volume_id', 'V16'), ('logical_volume_group_id', 'V16')]),
     'foreign.ext_superblock': np.dtype([('counts', 'V56'), ('magic', 'V2'), ('reserved', 'V34'), ('feature_compat', '<u4'), ('feature_incompat', '<u4')]),
     'foreign.boot_sector': np.dtype([('jump_boot', 'V3'), ('oem_name', 'V8'), ('parameters', 'V43'), ('fat_type', 'V8'), ('boot_code', 'V20'), ('fat32_type', 'V8'), ('more_boot_code', 'V420'), ('signature', 'V2')]),
     'foreign.xfs_superblock': np.dtype([('magic', 'V4')]),

@@ -172,7 +172,7 @@ class Foreign(KaitaiStruct):
         .. seealso::
            FileVault Drive Encryption (FVDE), Volume header - https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc
         """
-        SEQ_FIELDS = ["checksum", "checksum_seed", "version", "block_type", "block_header", "physical_volume_size_bytes", "reserved", "signature"]
+        SEQ_FIELDS = ["checksum", "checksum_seed", "version", "block_type", "block_header", "physical_volume_size_bytes", "reserved", "signature", "parameters", "physical_volume_id", "logical_volume_group_id"]
         def __init__(self, _io, _parent=None, _root=None):
             super(Foreign.CoreStorageHeader, self).__init__(_io)
             self._parent = _parent
@@ -210,6 +210,15 @@ class Foreign(KaitaiStruct):
             self._debug['signature']['end'] = self._io.pos()
             if not self.signature == b"\x43\x53":
                 raise kaitaistruct.ValidationNotEqualError(b"\x43\x53", self.signature, self._io, u"/types/core_storage_header/seq/7")
+            self._debug['parameters']['start'] = self._io.pos()
+            self.parameters = self._io.read_bytes(214)
+            self._debug['parameters']['end'] = self._io.pos()
+            self._debug['physical_volume_id']['start'] = self._io.pos()
+            self.physical_volume_id = self._io.read_bytes(16)
+            self._debug['physical_volume_id']['end'] = self._io.pos()
+            self._debug['logical_volume_group_id']['start'] = self._io.pos()
+            self.logical_volume_group_id = self._io.read_bytes(16)
+            self._debug['logical_volume_group_id']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):

@@ -19,6 +19,9 @@ class Foreign(Struct):
         physical_volume_size_bytes: int
         reserved: bytes
         signature: bytes
+        parameters: bytes
+        physical_volume_id: bytes
+        logical_volume_group_id: bytes
     class ExtSuperblock(Struct):
         counts: bytes
         magic: bytes

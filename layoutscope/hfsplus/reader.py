@@ -30,7 +30,7 @@ from layoutscope.hfsplus.rebuild import is_broken, rebuild, report_stale
 from layoutscope.hfsplus.regions import find_regions
 from layoutscope.hfsplus.sweep import sweep as find_nodes
 from layoutscope.hfsplus.tree import Tree, read_tree
-from layoutscope.hfsplus.volume import Volume, open_volume, reread
+from layoutscope.hfsplus.volume import Volume, open_volume, report_change, reread
 from layoutscope.ondisk import grammar
 from layoutscope.tables.layout import VolumeLayout, findings_table
 
@@ -130,10 +130,13 @@ def open_contents(
 ) -> tuple[Volume, Contents]:
     """Open a volume, apply its journal in memory if wanted, and read all of its metadata."""
     opened = open_volume(source, image_offset, decoder)
+    below = opened
     journal = find_journal(opened)
     if journal is not None:
         opened = _with_journal(opened, journal, replay_journal=replay_journal)
-    return opened, read_contents(opened, journal, sweep=sweep)
+    contents = read_contents(opened, journal, sweep=sweep)
+    report_change(below)
+    return opened, contents
 
 
 def _with_journal(volume: Volume, journal: Journal, *, replay_journal: bool) -> Volume:

@@ -183,6 +183,20 @@ def read_header(source: Source, volume_offset: int, structure: str) -> HfsplusVo
     return header
 
 
+def report_change(volume: Volume) -> None:
+    """Look at the volume header again: who mounts the volume while it is read raises its write count."""
+    try:
+        now = read_header(volume.source, HEADER_OFFSET, "volume header")
+    except FormatError:
+        return
+    if volume.header.write_count == now.write_count:
+        return
+    at = HEADER_OFFSET + bulk.offset("hfsplus_volume.volume_header", "write_count")
+    message = "the volume was written to while it was read; what was read is of no single state"
+    expected, found = int(volume.header.write_count), int(now.write_count)
+    volume.report("changed-while-read", "warning", "volume header", at, message, expected=expected, found=found)
+
+
 def read_at(source: Source, volume_offset: int, length_bytes: int, structure: str) -> bytes:
     """Read a structure; errors name it and carry its address in the source, as those of its grammar do."""
     try:

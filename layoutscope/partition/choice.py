@@ -15,14 +15,10 @@ if TYPE_CHECKING:
     from layoutscope.image.source import Source
     from layoutscope.partition.tables import VolumeSearch
 
-UNSUPPORTED: Final[dict[str, str]] = {
-    "core-storage": "The partition belongs to CoreStorage (FileVault 2, Fusion drives of 10.8 to 10.12).",
-    "classic-hfs": "The volume is classic HFS without an HFS+ volume in it.",
-    "foreign-file-system": "The volume has another file system; it is named.",
-}
-"""Codes of the refusals of this package, and what each means."""
-
 _CORE_STORAGE_ADVICE: Final = "unlock or revert it on a Mac, then read the logical volume's own device"
+
+
+_CLASSIC_ADVICE: Final = "mount it on Mac OS up to 10.14, or copy its files with hfsutils"
 
 
 def choose(
@@ -95,7 +91,7 @@ def refusal(name: str, found: Sequence[VolumeCandidate]) -> ImageError | Unsuppo
     if "corestorage" in kinds:
         return UnsupportedError(message, code="core-storage", advice=_CORE_STORAGE_ADVICE)
     if "hfs" in kinds:
-        return UnsupportedError(message, code="classic-hfs")
+        return UnsupportedError(message, code="classic-hfs", advice=_CLASSIC_ADVICE)
     return UnsupportedError(message, code="foreign-file-system", advice="only HFS+, HFSX and APFS are")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from layoutscope.errors import FormatError, UnreadError
@@ -172,10 +173,16 @@ def _foreign(stretch: Window) -> Content | None:
     return None
 
 
+def _core_storage(header: Any) -> tuple[str, str]:
+    """Name the group whose logical volumes the partition is part of; their names are encrypted with them."""
+    group = uuid.UUID(bytes=bytes(header.logical_volume_group_id))
+    return "corestorage", f"CoreStorage of group {str(group).upper()}" if group.int else "CoreStorage"
+
+
 def _foreign_types() -> tuple[_Foreign, ...]:
     foreign = grammar.Foreign
     return (
-        _Foreign(foreign.CoreStorageHeader, "core_storage_header", "", lambda _: ("corestorage", "CoreStorage")),
+        _Foreign(foreign.CoreStorageHeader, "core_storage_header", "", _core_storage),
         _Foreign(foreign.LuksHeader, "luks_header", "", lambda _: ("luks", "LUKS")),
         _Foreign(foreign.XfsSuperblock, "xfs_superblock", "", lambda _: ("xfs", "XFS")),
         _Foreign(foreign.SquashfsSuperblock, "squashfs_superblock", "", lambda _: ("squashfs", "squashfs")),

@@ -61,6 +61,13 @@ def findings() -> None:
     table(("code", "meaning"), [(f"`{code}`", text) for code, text in sorted(CODES.items())])
 
 
+def refusals() -> None:
+    """Print the code of everything that is refused."""
+    from layoutscope.errors import REFUSALS
+
+    table(("code", "what is refused"), [(f"`{code}`", text) for code, text in sorted(REFUSALS.items())])
+
+
 def schema() -> None:
     """Print the columns of every table."""
     from layoutscope.tables import TABLES

@@ -1,0 +1,248 @@
+"""Names that act on terminals, images that must not be touched, interruptions, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from fixtures.hfsplus.plan import File, Folder, Fork, VolumePlan
+from fixtures.hfsplus.scenarios import LONE_SURROGATES, ODD_NAMES, SCENARIOS
+from fixtures.hfsplus.writer import render
+from layoutscope.errors import REFUSALS, ImageError, UnsupportedError
+from layoutscope.image import MemorySource
+
+UNSAFE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+"""What a terminal acts on, but line ends."""
+
+NAMES = (*ODD_NAMES, *LONE_SURROGATES, "\x1b]0;owned\x07", "<script>alert(1)</script>", "@SUM(1)", "-1+1",
+         "\u2066isolate", "a\r\nb", "\x9b31m", "\ufeffmark", "'; DROP")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory):
+    """Return an image whose volume, folders and files have the worst names that the format allows."""
+    files = tuple(File(name, Fork(1)) for name in NAMES)
+    plan = VolumePlan(name="vol\x1b[31m\u202eume", total_blocks=4096, root=(*files, Folder("dir\x1b[2J", files[:3])))
+    target = tmp_path_factory.mktemp("odd") / "odd.img"
+    target.write_bytes(render(plan)[0].to_bytearray())
+    return target
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("scan",), ("check",), ("verify",), ("inspect", "--at", "1024"), ("scan", "--explain"), ("check", "--sweep")],
+)
+def test_no_name_acts_on_a_terminal(run, odd, words):
+    """Text of every verb holds no control characters, no bidirectional overrides, no halves of pairs."""
+    result = run(words[0], odd, *words[1:])
+    assert result.exit_code == 0
+    assert UNSAFE.search(result.stdout) is None
+
+
+def test_json_is_ascii_whatever_the_names(run, odd):
+    """Documents are ASCII and say the volume's name as it stands on the disk."""
+    text = run("scan", odd, "--json").stdout
+    assert text.isascii()
+    assert json.loads(text)["volumes"][0]["name"] == "vol\x1b[31m\u202eume"
+
+
+def test_csv_runs_no_formula_and_keeps_its_rows(run, odd, tmp_path):
+    """No cell starts as a formula does, and every entry is one row, whatever line ends its name has."""
+    target = tmp_path / "entries.csv"
+    assert run("export", odd, "--table", "entries", "-o", target).exit_code == 0
+    rows = list(csv.reader(io.StringIO(target.read_text("utf-8"), newline="")))
+    assert len(rows) == 1 + 1 + len(NAMES) + 1 + 3
+    place = rows[0].index("name")
+    assert not [row[place] for row in rows[1:] if row[place][:1] in "=+-@\t\r" and row[place]]
+
+
+def test_map_holds_names_as_text_only(run, odd, tmp_path):
+    """A page has no script of an image's making."""
+    target = tmp_path / "map.html"
+    assert run("map", odd, "-o", target).exit_code == 0
+    assert "<script>alert(1)</script>" not in target.read_text("utf-8")
+
+
+def test_longest_name_fits_a_narrow_terminal(shell, odd):
+    """Names of 255 units break no line."""
+    import os
+
+    result = shell("scan", odd, env={**os.environ, "COLUMNS": "80"})
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def state(path):
+    info = path.stat()
+    return info.st_mtime_ns, info.st_size, info.st_mode, hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("scan",), ("check", "--sweep"), ("verify",), ("checkpoints",), ("predict",), ("export", "--table", "nodes")],
+)
+def test_no_verb_touches_the_image(run, odd, tmp_path, words):
+    """A read-only file keeps its bytes and its time of change, and nothing appears beside it."""
+    folder = tmp_path / "images"
+    folder.mkdir()
+    image = folder / "disk.img"
+    shutil.copy(odd, image)
+    image.chmod(0o444)
+    folder.chmod(0o555)
+    before = state(image)
+    run(words[0], image, *words[1:])
+    assert state(image) == before
+    assert [path.name for path in folder.iterdir()] == ["disk.img"]
+    folder.chmod(0o755)
+
+
+def test_the_system_is_never_asked_to_write_to_the_image(odd, peer):
+    """The log of system calls has the image opened for reading only."""
+    command = [peer("strace"), "-f", "-e", "trace=openat,open,creat", sys.executable, "-m", "layoutscope", "check", odd]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    opened = [line for line in result.stderr.splitlines() if odd.name in line]
+    assert opened
+    assert all("O_RDONLY" in line and "O_CREAT" not in line for line in opened)
+
+
+class Changing(MemorySource):
+    """An image whose volume header is written to after a number of reads, as a mounted volume's is."""
+
+    def __init__(self, data: bytes, after: int) -> None:
+        super().__init__(data)
+        self._left = after
+
+    def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
+        self._left -= 1
+        data = bytearray(super()._fetch(image_offset, length_bytes))
+        place = 1024 + 68 - image_offset  # TN1150: the write count is at byte 68 of the volume header
+        if self._left < 0 and 0 <= place <= len(data) - 4:
+            data[place : place + 4] = (0xFFFF).to_bytes(4, "big")
+        return bytes(data)
+
+
+def test_a_volume_that_changes_underneath_is_noticed():
+    """A write count that rises while the trees are read is a warning at its field; one that stays is none."""
+    from layoutscope.hfsplus.reader import read_layout
+
+    data = bytes(render(SCENARIOS["populated"])[0].to_bytearray())
+    calm, live = (read_layout(Changing(data, after)).findings for after in (10**9, 5))
+    assert "changed-while-read" not in calm["code"]
+    assert ("changed-while-read", "warning", 1024 + 68) in live["code", "level", "image_offset"].rows()
+
+
+def interrupted(opened):
+    """Write half of an output, then be interrupted."""
+    with opened as file:
+        file.write(b"half")
+        raise KeyboardInterrupt
+
+
+def test_an_interrupted_output_leaves_nothing(tmp_path):
+    """Ctrl-C in the midst of writing leaves neither the file nor a part of it, and an older file as it was."""
+    from layoutscope.api.outputs import output
+
+    older = tmp_path / "older.csv"
+    older.write_text("older")
+    for target in (tmp_path / "new.csv", older):
+        with pytest.raises(KeyboardInterrupt):
+            interrupted(output(target, force=True))
+    assert [path.name for path in tmp_path.iterdir()] == ["older.csv"]
+    assert older.read_text() == "older"
+
+
+def test_an_interrupted_export_ends_with_130_and_leaves_nothing(run, odd, tmp_path, monkeypatch):
+    """The same through the command line."""
+
+    def interrupt(*_args, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("polars.DataFrame.write_csv", interrupt)
+    monkeypatch.setattr("polars.DataFrame.write_parquet", interrupt)
+    result = run("export", odd, "--table", "nodes", "-o", tmp_path / "nodes.parquet")
+    assert result.exit_code == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [("export", "--table", "nodes", "-o"), ("map", "-o")])
+def test_existing_outputs_are_kept(run, odd, tmp_path, words):
+    """Without --force an output that exists is an error of usage and stays as it is."""
+    target = tmp_path / "there.csv"
+    target.write_text("mine")
+    assert run(words[0], odd, *words[1:], target).exit_code == 2
+    assert target.read_text() == "mine"
+
+
+def core_storage(group: bytes) -> bytes:
+    """Write the header of a CoreStorage physical volume, from libyal's description, and a MiB in all."""
+    header = bytearray(1 << 20)
+    header[8:12] = b"\x01\0\x10\0"
+    header[88:90] = b"CS"
+    header[320:336] = group
+    return bytes(header)
+
+
+REFUSED = {
+    "core-storage": core_storage(bytes(range(16))),
+    "classic-hfs": bytes(1024) + b"BD" + bytes(1 << 16),
+    "foreign-file-system": bytes(1024 + 56) + b"\x53\xef" + bytes(1 << 16),
+    "lfs-pointer": b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 5\n",
+    "container": b"encrcdsa" + bytes(1 << 16),
+}
+
+
+@pytest.mark.parametrize("code", sorted(REFUSED))
+def test_what_is_refused_is_named_with_advice(run, tmp_path, code):
+    """Each ends with 1 and one line; the library's error has the code and, but for none, advice."""
+    from layoutscope.api import scan
+
+    path = tmp_path / "disk.img"
+    path.write_bytes(REFUSED[code])
+    with pytest.raises(UnsupportedError) as caught:
+        scan(path)
+    assert caught.value.code == code
+    assert caught.value.advice
+    result = run("scan", path)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.count("\n") == 1
+    assert caught.value.advice in result.stderr
+
+
+def test_core_storage_is_named_with_its_group_and_size(tmp_path):
+    """The group of logical volumes is told, since their own names are encrypted; so is the size."""
+    from layoutscope.api import scan
+
+    path = tmp_path / "disk.img"
+    path.write_bytes(REFUSED["core-storage"])
+    with pytest.raises(UnsupportedError, match=r"group 00010203-0405-0607-0809-0A0B0C0D0E0F \(1\.00 MiB\)"):
+        scan(path)
+
+
+def test_every_code_of_a_refusal_is_known():
+    """An unknown code is an error of programming; every code has a sentence."""
+    with pytest.raises(ValueError, match="unknown code"):
+        UnsupportedError("message", code="no-such-code")
+    assert all(text.endswith(".") for text in REFUSALS.values())
+
+
+def test_bombs_end_early(tmp_path):
+    """A file of a few kilobytes that would become gigabytes of zeros is refused."""
+    import zstandard
+
+    compressor = zstandard.ZstdCompressor(level=3).compressobj()
+    chunk = bytes(1 << 24)
+    packed = b"".join(compressor.compress(chunk) for _ in range(80)) + compressor.flush()
+    path = tmp_path / "bomb.img.zst"
+    path.write_bytes(packed)
+    from layoutscope.api import scan
+
+    assert len(packed) < 1 << 20
+    with pytest.raises(ImageError):
+        scan(path)

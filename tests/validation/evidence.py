@@ -39,6 +39,9 @@ def main(arguments: list[str]) -> None:
         target = arguments[arguments.index("--figure") + 1]
         cumulative_figure(Witness(folder)).write_html(target, include_plotlyjs=True)
         return
+    unknown = sorted(set(arguments) - set(PARTS))
+    if unknown:
+        sys.exit(f"no part {unknown[0]!r}; there are {', '.join(PARTS)}")
     for name in arguments or PARTS:
         reference.save(name, part(name, folder))
 

@@ -51,7 +51,7 @@ def test_saved_figures_of_a_walk_are_ours(shared):
 
 
 def test_the_claim_follows_from_the_rows():
-    """Its ratios are quotients of saved totals, and by both witnesses an aged APFS walk takes over ten times as long."""
+    """Its ratios are quotients of saved totals; by both witnesses an aged APFS walk takes over ten times as long."""
     saved = {(row["drive"], row["buffer"], row["workload"]): row for row in WITNESSES["disksim"]}
     assert len(WITNESSES["claim"]) == len(CHEETAHS) * len(SETTINGS) * 2
     for row in WITNESSES["claim"]:

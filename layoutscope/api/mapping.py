@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import layoutscope
 from layoutscope.api.outputs import check_output, output
 from layoutscope.api.scanning import scan
 from layoutscope.errors import UnsupportedError, UsageError
@@ -36,7 +37,9 @@ def map_page(results: Sequence[ScanResult], *, names: bool = True) -> str:
     names : bool
         Whether names from the images may appear.
     """
-    return render(disks(results, names=names), made=made(results, names=names), names=names)
+    return render(
+        disks(results, names=names), made=made(results, version=layoutscope.__version__, names=names), names=names
+    )
 
 
 def layout_map(result: ScanResult | Sequence[ScanResult], *, names: bool = True) -> dict[str, Figure]:
@@ -54,10 +57,18 @@ def layout_map(result: ScanResult | Sequence[ScanResult], *, names: bool = True)
     dict of str to plotly.graph_objects.Figure
         ``address`` (what lies where), ``walk`` (place on disk over time), ``costs`` (causes by drive), and
         ``overview`` (the first two together).
+
+    Raises
+    ------
+    UsageError
+        If there is nothing to draw.
     """
     from layoutscope.report.map.figures import figures
 
-    return figures(disks(_several(result), names=names))
+    drawn = disks(_several(result), names=names)
+    if not drawn:
+        raise UsageError("no volume to draw")
+    return figures(drawn)
 
 
 def write_picture(

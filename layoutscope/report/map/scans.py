@@ -6,7 +6,6 @@ from itertools import groupby
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-import layoutscope
 from layoutscope.report.escape import escape_text
 from layoutscope.report.figures import format_metric, format_share
 from layoutscope.report.map.model import MapDisk, MapFact, MapWalk
@@ -25,9 +24,9 @@ def disks(results: Sequence[ScanResult], *, names: bool = True) -> list[MapDisk]
     return [_disk(result, volumes, names=names) for result, volumes in ranges]
 
 
-def made(results: Sequence[ScanResult], *, names: bool = True) -> str:
+def made(results: Sequence[ScanResult], *, version: str, names: bool = True) -> str:
     """Say how a page was made: version, identity of the images, and what was done."""
-    parts = [f"Made by layoutscope {layoutscope.__version__}."]
+    parts = [f"Made by layoutscope {version}."]
     for result in results:
         name = f"{escape_text(PurePath(result.image.name).name)}: " if names else ""
         volumes = "; ".join(_identity(volume) for volume in result.volumes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -21,7 +22,8 @@ MOST_LEVELS: Final = 4096
 def resolve(layout: VolumeLayout, path: str) -> int | None:
     """Find the id of the file at a path from the root; None where there is none.
 
-    Names are compared as they are, without regard to case only where the volume does so and no name matches exactly.
+    Names are compared as they are; where none matches exactly, without regard to composition, as a terminal may compose
+    what the volume keeps decomposed, and to case where the volume does so.
     """
     file_id = ROOT_ID
     for name in [part for part in path.split("/") if part not in ("", ".")]:
@@ -34,10 +36,19 @@ def resolve(layout: VolumeLayout, path: str) -> int | None:
 
 def _child(layout: VolumeLayout, parent_id: int, name: str) -> int | None:
     inside = layout.entries.filter(pl.col("parent_id") == parent_id)
-    found = inside.filter(pl.col("name") == name)
-    if found.is_empty() and not layout.facts.case_sensitive:
-        found = inside.filter(pl.col("name").str.to_lowercase() == name.lower())
-    return None if found.is_empty() else int(found["file_id"][0])
+    found = inside.filter(pl.col("name") == name)["file_id"].to_list()
+    if not found:
+        names, ids = inside["name"].fill_null(""), inside["file_id"]
+        folds = not layout.facts.case_sensitive
+        wanted = _compared(name, folds=folds)
+        found = [number for own, number in zip(names, ids, strict=True) if _compared(own, folds=folds) == wanted]
+    return int(found[0]) if found else None
+
+
+def _compared(name: str, *, folds: bool) -> str:
+    """Name as it is compared when it is not spelled exactly: decomposed, of one case."""
+    plain = unicodedata.normalize("NFD", name)
+    return unicodedata.normalize("NFD", plain.casefold()) if folds else plain
 
 
 def paths_of(layout: VolumeLayout, file_id: int) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from layoutscope.walk.cache import read_once
 from layoutscope.walk.descent import descend, turns_of
 from layoutscope.walk.directories import grouped_walk, listed_entries, lookups, reached, way_to
 from layoutscope.walk.elevator import send
-from layoutscope.walk.filemap import PAGE_BYTES, file_map, pieces
+from layoutscope.walk.filemap import PAGE_BYTES, Pieces, file_map, pieces
 from layoutscope.walk.listing import buffers
 from layoutscope.walk.mount import mounted
 from layoutscope.walk.ranges import run_positions, starts_of
@@ -23,9 +23,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.walk.descent import Descent
-    from layoutscope.walk.filemap import Pieces
     from layoutscope.walk.model import Model
     from layoutscope.walk.touches import Touches
+
+
+NO_DATA: Final = Pieces(
+    np.array([-1]), np.array([-1]), np.array([0]), np.array([0], np.uint8), np.array([-1], np.int32)
+)
+"""One piece that is never read, where no file has data."""
 
 
 def copy(model: Model, start_id: int) -> AccessTrace:
@@ -121,6 +126,7 @@ def _trace(model: Model, needed: Touches, parts: Pieces) -> AccessTrace:
     n_nodes = len(model.nodes)
     known = mounted(model)
     reads, think_us, _ = read_once(needed, model.nodes, n_nodes + len(parts), known)
+    parts = parts if len(parts) else NO_DATA
     made = requests(model.layout, model.nodes, model.host)
     if made.are_shared:
         new = made.new(reads.node, known)

@@ -70,6 +70,11 @@ def test_copy_reads_a_file_in_its_turn(hfs_file):
     assert reads(result)[6:] == [(0x1000000, 128 * KIB), (0x1020000, 128 * KIB), (0x1040000, 44 * KIB)]
 
 
+def test_copy_of_empty_files_is_the_walk_alone(hfs_plan):
+    """Where no file has data, copy reads what fts reads, in its order or another."""
+    assert sorted(reads(trace(hfs_plan.layout(), order="copy"))) == sorted(reads(trace(hfs_plan.layout(), order="fts")))
+
+
 def test_second_link_to_a_file_is_not_read_again(hfs_file):
     """Another name of the same file finds its data in the cache."""
     once = len(trace(hfs_file.layout(), order="copy"))

@@ -194,6 +194,7 @@ def build_container_layout(
     volumes: list[VolumeParts],
     balance_of: Account,
     stack: tuple[str, ...],
+    view: str,
 ) -> VolumeLayout:
     """Put what belongs to the container into tables; ``volume`` is null in them."""
     blocks = container.blocks
@@ -209,7 +210,7 @@ def build_container_layout(
         | {"pending-free blocks": waiting}
     )
     return VolumeLayout(
-        facts=container_facts(container, stack, parts.trees, details, (known, known)),
+        facts=container_facts(container, stack, parts.trees, details, (known, known), view),
         nodes=nodes,
         node_fragments=build_table("node_fragments", {}),
         regions=regions_table([*parts.regions, *unclaimed], blocks, None),

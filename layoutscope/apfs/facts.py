@@ -168,6 +168,7 @@ def container_facts(
     trees: Sequence[TreeNodes],
     details: Mapping[str, str | int | float | bool],
     coverage: tuple[int, int],
+    view: str,
 ) -> VolumeFacts:
     """Describe a container."""
     superblock = container.superblock
@@ -196,6 +197,7 @@ def container_facts(
         features=container_features(superblock),
         details={**own, **details},
         trees=tree_facts(trees),
+        view=view,
         metadata_known_bytes=coverage[0],
         metadata_read_bytes=coverage[1],
     )

@@ -25,7 +25,7 @@ from layoutscope.apfs.lost import report_losses
 from layoutscope.apfs.options import Options
 from layoutscope.apfs.rebuild import mended, rebuild_tree, reopen_volume
 from layoutscope.apfs.stale import with_stale
-from layoutscope.apfs.states import ReadableState, read_snapshots, states_of
+from layoutscope.apfs.states import LIVE, ReadableState, given_up, read_snapshots, shown_as, states_of
 from layoutscope.apfs.sweep import sweep
 from layoutscope.apfs.volume import fs_source, list_volumes, open_volume
 from layoutscope.apfs.volumelayout import build_layout
@@ -83,9 +83,13 @@ def read_layouts(source: Source, *, image_offset: int = 0, options: Options | No
         check_extents(container.blocks, volume)
         _bound_losses(container, volume)
     report_changes(container, parts.findings)
-    layouts = [build_layout(container, volume, options.stack) for volume in found.volumes]
+    view = shown_as(container, options.xid)
+    newest = None if view == LIVE else _open(source, image_offset, replace(options, xid=None), [])
+    layouts = [
+        build_layout(container, volume, options.stack, view, given_up(newest, volume)) for volume in found.volumes
+    ]
     balance = account(container, parts, found.volumes)
-    own = build_container_layout(container, parts, found.volumes, balance, options.stack)
+    own = build_container_layout(container, parts, found.volumes, balance, options.stack, view)
     if found.swept is None:
         return [own, *layouts]
     return with_stale(container.blocks, found.swept, own, list(zip(found.volumes, layouts, strict=True)))

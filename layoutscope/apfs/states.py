@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from layoutscope.apfs.container import Container
     from layoutscope.apfs.snapshots import Snapshot
     from layoutscope.apfs.volume import Volume
+    from layoutscope.apfs.volumeparts import VolumeParts
+
+
+LIVE: Final = "live"
+"""Name of the view of the newest checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,33 @@ class ReadableState:
     is_complete: bool
     num_nodes: int
     num_sound_nodes: int
+
+
+def shown_as(container: Container, wanted_xid: int | None) -> str:
+    """Name the state that was opened: the live one, or an older one that was asked for."""
+    area = container.area
+    known = area.xid[area.kind == int(grammar.ApfsObject.ObjectType.nx_superblock)]
+    is_older = wanted_xid == container.xid and int(known.max(initial=0)) > container.xid
+    return f"xid {container.xid}" if is_older else LIVE
+
+
+def given_up(newest: Container | None, parts: VolumeParts) -> dict[str, str | int | float | bool]:
+    """Count the nodes of an older state's file-system tree that the newest state no longer has.
+
+    Parameters
+    ----------
+    newest : Container or None
+        The container in its newest state; None if that is the state that was read.
+    parts : VolumeParts
+        A volume of the older state.
+    """
+    if newest is None:
+        return {}
+    held = np.empty(0, np.uint64)
+    # Of a volume that is gone, all nodes are.
+    with suppress(FormatError):
+        held = open_volume(newest, parts.state.superblock.hdr.oid, parts.state.number, []).omap.paddr
+    return {"nodes given up since": int((~np.isin(parts.fs.nodes.paddr, held)).sum())}
 
 
 def read_snapshots(container: Container, volume: Volume) -> list[Snapshot]:

@@ -14,6 +14,7 @@ from layoutscope.apfs.extents import extents_table, streams
 from layoutscope.apfs.facts import volume_facts
 from layoutscope.apfs.nodetable import nodes_table, place
 from layoutscope.apfs.regions import regions_table, rest
+from layoutscope.apfs.states import LIVE
 from layoutscope.tables import VolumeLayout, build_table, findings_table
 
 if TYPE_CHECKING:
@@ -23,12 +24,15 @@ if TYPE_CHECKING:
     from layoutscope.apfs.nodes import TreeNodes
     from layoutscope.apfs.volumeparts import VolumeParts
 
+Details = dict[str, "str | int | float | bool"]
 FS: Final = 1
 PHYSICAL: Final = -1
 VIRTUAL_TREES: Final = ("fs", "fext", "gbitmap")
 
 
-def build_layout(container: Container, parts: VolumeParts, stack: tuple[str, ...]) -> VolumeLayout:
+def build_layout(
+    container: Container, parts: VolumeParts, stack: tuple[str, ...], live: str, details: Details
+) -> VolumeLayout:
     """Put what was read of a volume into tables.
 
     Parameters
@@ -39,8 +43,13 @@ def build_layout(container: Container, parts: VolumeParts, stack: tuple[str, ...
         The volume.
     stack : tuple of str
         Layers around the container.
+    live : str
+        What the state of the checkpoint is called: ``live``, or ``xid N`` where that is an older one.
+    details : dict
+        Further facts.
     """
     blocks, state = container.blocks, parts.state
+    view = live if parts.view == LIVE else parts.view
     own = parts.own_trees()
     trees = [*own, *_exclusive_trees(parts, own)]
     maps = [0 if nodes.tree in VIRTUAL_TREES else PHYSICAL for nodes in trees]
@@ -59,7 +68,7 @@ def build_layout(container: Container, parts: VolumeParts, stack: tuple[str, ...
     )
     held = rest(_held_type(parts), "extent references", parts.data_runs(), parts.file_runs(blocks.block_size))
     return VolumeLayout(
-        facts=volume_facts(container, state, stack, own, parts.view, _details(parts), _coverage(parts, nodes)),
+        facts=volume_facts(container, state, stack, own, view, _details(parts) | details, _coverage(parts, nodes)),
         nodes=nodes,
         node_fragments=build_table("node_fragments", {}),
         regions=regions_table([*parts.regions, *held], blocks, state.number),
@@ -67,7 +76,7 @@ def build_layout(container: Container, parts: VolumeParts, stack: tuple[str, ...
         entries=entries,
         free=build_table("free", {}),
         findings=findings_table(parts.findings),
-        node_views=_views(parts, placed, trees),
+        node_views=_views(parts, placed, trees, live),
     )
 
 
@@ -110,14 +119,15 @@ def take_nodes(nodes: TreeNodes, chosen: NDArray[np.int64]) -> TreeNodes:
     return replace(nodes, **columns)
 
 
-def _views(parts: VolumeParts, placed: list[Any], trees: list[TreeNodes]) -> pl.DataFrame:
+def _views(parts: VolumeParts, placed: list[Any], trees: list[TreeNodes], live: str) -> pl.DataFrame:
     """Membership of the file-system tree's nodes in each view; nothing where there is but one."""
     if len(parts.views) < 2:
         return build_table("node_views", {})
     chosen = [number for number, nodes in enumerate(trees) if nodes.tree == "fs"]
     paddr = np.concatenate([trees[number].paddr for number in chosen])
     rows = np.concatenate([placed[number].rows for number in chosen])
-    return snapshots.views_table(parts.views, paddr, rows.astype(np.uint32))
+    named = [replace(view, name=live) if view.name == LIVE else view for view in parts.views]
+    return snapshots.views_table(named, paddr, rows.astype(np.uint32))
 
 
 def _details(parts: VolumeParts) -> dict[str, str | int | float | bool]:

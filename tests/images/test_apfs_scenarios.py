@@ -208,6 +208,14 @@ def test_older_checkpoints_are_read(read, written, name):
     for xid in expected.readable_xids:
         container, volume = read(name, xid=xid)
         assert (container.facts.stamp, volume.facts.stamp) == (xid, xid)
+        is_newest = xid == max(expected.readable_xids)
+        assert {container.facts.view, volume.facts.view} == {"live" if is_newest else f"xid {xid}"}
+        now, then = (
+            {n.paddr for n in state.nodes if n.tree == "fs"} for state in (expected.live, expected.states[xid])
+        )
+        kept = {n.paddr for s in expected.snapshots for n in expected.states[s.xid].nodes if n.tree == "fs"}
+        given_up = None if is_newest else len(then - now - kept)
+        assert volume.facts.details.get("nodes given up since") == given_up
         names = volume.entries.filter((pl.col("parent_id") > ROOT_PARENT) & (pl.col("flags") & FLAG_PRIVATE == 0))[
             "name"
         ]

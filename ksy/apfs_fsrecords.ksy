@@ -842,7 +842,7 @@ enums:
       id: document_id
       -orig-id: INO_EXT_TYPE_DOCUMENT_ID
     4:
-      id: name
+      id: entry_name
       -orig-id: INO_EXT_TYPE_NAME
     5:
       id: prev_fsize

@@ -38,7 +38,7 @@ class ApfsFsrecords(KaitaiStruct):
         snap_xid = 1
         delta_tree_oid = 2
         document_id = 3
-        name = 4
+        entry_name = 4
         prev_fsize = 5
         reserved_6 = 6
         finder_info = 7

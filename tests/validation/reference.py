@@ -6,8 +6,9 @@ is made. Nobody kept images of the measured volumes, so the predictions are made
 Linux drivers, for the ratio alone. Every parameter stands in a drive profile, a host profile or a policy, with its
 reason, and was fixed before anything was compared. Misses are shown.
 
-Measurements: M. Bombich, "An analysis of APFS enumeration performance on rotational hard drives", 2019; M. Mentovai,
-rdar://32934061, 2017; T. Standing, "The Speed of APFS", 2017; "APFS and HFS+ benchmarks on 2017 MacBook Pro", 2017.
+Measurements: "An analysis of APFS enumeration performance on rotational hard drives" (2019); rdar://32934061, "APFS
+performance lags HFS+ for common development operations such as Chrome" (2017); "The Speed of APFS: Just How Fast Is
+It?" (2017); "APFS and HFS+ benchmarks on 2017 MacBook Pro with macOS High Sierra" (2017).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The ager's policies beside the images that the drivers which they claim to model made of such files.
 
-``python -m tests.validation.ager`` prints the table. Parameters come from the drivers' sources, from the fresh images (fill
-of the nodes) and from the transaction ids of the aged ones (files a commit); the rest follows.
+``python -m tests.validation.ager`` prints the table. Parameters come from the drivers' sources, from the fresh images
+(fill of the nodes) and from the transaction ids of the aged ones (files a commit); the rest follows.
 """
 
 from __future__ import annotations

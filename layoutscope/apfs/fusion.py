@@ -12,8 +12,11 @@ from layoutscope.apfs.blocks import Blocks
 from layoutscope.apfs.container import Container, find_superblock, uuid_text
 from layoutscope.apfs.facts import container_features
 from layoutscope.apfs.regions import Region, regions_table
+from layoutscope.apfs.stale import with_stale
+from layoutscope.apfs.sweep import sweep
 from layoutscope.errors import FormatError
 from layoutscope.findings import Finding
+from layoutscope.image.source import Window
 from layoutscope.tables import VolumeFacts, VolumeLayout, build_table, findings_table
 
 if TYPE_CHECKING:
@@ -70,9 +73,11 @@ def second_regions(container: Container) -> list[Region]:
 
 
 def second_half(
-    source: Source, image_offset: int, stack: tuple[str, ...], findings: list[Finding]
+    source: Source, image_offset: int, stack: tuple[str, ...], findings: list[Finding], *, sweeps: bool = False
 ) -> VolumeLayout | None:
     """Make a layout of what can be told from the second device alone; None if the image is no such device.
+
+    That is what its copy of the superblock says, and, if it is swept, the nodes that lie on it.
 
     Parameters
     ----------
@@ -84,14 +89,26 @@ def second_half(
         Layers around the container.
     findings : list of Finding
         What was already found.
+    sweeps : bool
+        Whether every block is looked at. Which of the nodes are current, only the main device knows.
     """
     superblock = find_superblock(source, image_offset, findings)
     if not superblock.is_fusion or superblock.is_fusion_main:
         return None
     message = "this is the second device of a Fusion set; its main device, which holds all checkpoints, was not given"
     findings.append(Finding("fusion-half", "error", "container superblock", image_offset, message))
-    blocks = Blocks((source,), (image_offset,), superblock.block_size)
-    facts = VolumeFacts(
+    size = source.size_bytes - image_offset
+    blocks = Blocks((Window(source, image_offset, size),), (image_offset,), superblock.block_size)
+    empty = {name: build_table(name, {}) for name in ("nodes", "node_fragments", "extents", "entries", "free")}
+    own = regions_table([Region("container-superblock", "copy in block 0", 0)], blocks, None)
+    facts = _half_facts(superblock, image_offset, size, stack)
+    layout = VolumeLayout(facts=facts, regions=own, findings=findings_table(findings), **empty)
+    return with_stale(blocks, sweep(blocks), layout, [])[0] if sweeps else layout
+
+
+def _half_facts(superblock: Any, image_offset: int, size_bytes: int, stack: tuple[str, ...]) -> VolumeFacts:
+    """Describe the second device by its copy of the superblock."""
+    return VolumeFacts(
         filesystem="apfs",
         variant="APFS container",
         volume=None,
@@ -99,15 +116,19 @@ def second_half(
         uuid=uuid_text(bytes(superblock.uuid)),
         stack=stack,
         image_offset=image_offset,
-        size_bytes=source.size_bytes - image_offset,
+        size_bytes=size_bytes,
         block_size_bytes=superblock.block_size,
         case_sensitive=False,
         stamp=superblock.hdr.xid,
         num_files=0,
         num_directories=0,
         features=container_features(superblock),
-        details={"fusion device": "second"},
+        details={
+            "fusion device": "second",
+            "fusion set": uuid_text(bytes(superblock.fusion_uuid)),
+            "volumes": sum(bool(oid) for oid in superblock.fs_oid),
+            "most volumes": superblock.max_file_systems,
+            "blocks of the main device": superblock.block_count,
+            "next oid": superblock.next_oid,
+        },
     )
-    empty = {name: build_table(name, {}) for name in ("nodes", "node_fragments", "extents", "entries", "free")}
-    own = regions_table([Region("container-superblock", "copy in block 0", 0)], blocks, None)
-    return VolumeLayout(facts=facts, regions=own, findings=findings_table(findings), **empty)

@@ -72,7 +72,7 @@ def read_layouts(source: Source, *, image_offset: int = 0, options: Options | No
     """
     options = options or Options()
     if options.second is None:
-        half = second_half(source, image_offset, options.stack, [])
+        half = second_half(source, image_offset, options.stack, [], sweeps=options.sweep)
         if half is not None:
             return [half]
     found = open_contents(source, image_offset, options)

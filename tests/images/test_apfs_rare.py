@@ -246,3 +246,19 @@ def test_nodes_on_a_missing_device_are_named_with_it(written):
     missing = [row for layout in layouts for row in layout.findings.rows(named=True) if row["level"] == "error"]
     assert missing
     assert {row["device"] for row in missing} == {1}
+
+
+@pytest.mark.parametrize("sweeps", [False, True])
+def test_the_second_device_alone_tells_what_lies_on_it(written, sweeps):
+    """Its superblock names the set and counts its volumes; a sweep finds every planned node there, and only there."""
+    paths, expected = written("fusion")
+    with RawFile(paths[1]) as source:
+        (layout,) = read_layouts(source, options=Options(sweep=sweeps))
+    details = layout.facts.details
+    assert details["volumes"] == len(SCENARIOS["fusion"].volumes)
+    assert details["blocks of the main device"] == expected.block_counts[0]
+    assert layout.facts.size_bytes == expected.block_counts[1] * expected.block_size
+    assert "fusion-half" in layout.findings["code"].to_list()
+    found = set(layout.nodes.select("image_offset", "node_id", "level").rows())
+    planned = {(n.paddr * expected.block_size, n.oid, n.level) for n in expected.live.nodes if n.device == 1}
+    assert planned <= found if sweeps else not found

@@ -296,3 +296,26 @@ def test_hybrid_image_counts_one_block_too_few(reference_image):
     worse = [item for item in check_image(reference_image("driver/hybrid-hfsplus.iso")) if item.level != "info"]
     assert [item.code for item in worse] == ["block-unclaimed"]
     assert "block 81," in worse[0].message
+
+
+def test_dirty_volume_of_macos_is_told_as_such(reference_image):
+    """A volume whose journal was never replayed is sound after the replay; both facts are information."""
+    findings = check_image(reference_image("apple/hfsinspect_hfsj.raw"))
+    assert {(item.code, item.level) for item in findings} == {("journal-replayed", "info"), ("not-unmounted", "info")}
+
+
+def test_truncated_volume_is_bounded_and_the_rest_is_read(reference_image, tmp_path):
+    """Cut in its catalog, a volume names what is missing; what is left is checked as far as it goes."""
+    from layoutscope.api import check, read_layouts
+
+    source = reference_image("driver/hfsplus-b512-n4096.img")
+    whole = read_layouts(source)[0]
+    leaves = whole.nodes.filter((whole.nodes["tree"] == "catalog") & (whole.nodes["kind"] == "leaf"))
+    cut = tmp_path / "cut.img"
+    cut.write_bytes(source.read_bytes()[: sorted(leaves["image_offset"])[len(leaves) // 2]])
+    result = check(cut)
+    codes = {item.code for volume in result.volumes for item in volume.findings} | {f.code for f in result.findings}
+    assert {"truncated", "node-unreadable", "subtree-missing"} <= codes
+    assert result.exit_code == 3
+    assert 0 < result.volumes[0].coverage < 1
+    assert 0 < read_layouts(cut)[0].entries.height < whole.entries.height

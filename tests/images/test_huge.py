@@ -1,0 +1,38 @@
+"""A small volume on a disk of many terabytes, nearly all of it holes."""
+
+from __future__ import annotations
+
+import shutil
+import time
+
+import pytest
+
+from layoutscope.api import scan
+
+TIB = 1024**4
+
+
+@pytest.fixture
+def huge(reference_image, tmp_path):
+    """Return 15 TiB with a volume in its last TiB; skips where the system allows no such file."""
+    path = tmp_path / "huge.img"
+    small = reference_image("driver/hfsplus-4k.img")
+    try:
+        with path.open("wb") as file, small.open("rb") as volume:
+            file.truncate(15 * TIB)
+            file.seek(14 * TIB)
+            shutil.copyfileobj(volume, file)
+    except OSError:
+        pytest.skip("the file system allows no file of 15 TiB")
+    return path, small
+
+
+def test_a_small_volume_on_a_huge_disk_takes_seconds(huge):
+    """Only the volume is read: as many bytes as of the image of the volume alone, and a few at the ends."""
+    path, small = huge
+    alone = scan(small, drives=())
+    started = time.process_time()
+    found = scan(path, volume_at=14 * TIB, drives=())
+    assert time.process_time() - started < 5
+    assert found.image.read_bytes < alone.image.read_bytes + 1024**2
+    assert found.volumes[0].layout.entries.height == alone.volumes[0].layout.entries.height

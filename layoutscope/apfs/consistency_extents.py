@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutscope.apfs import intervals
 from layoutscope.apfs.consistency import Report
 from layoutscope.apfs.entries import match
 from layoutscope.apfs.extents import streams
@@ -40,6 +41,8 @@ def check_extents(blocks: Blocks, parts: VolumeParts) -> None:
         check_owners(parts, physical, own)
         if not parts.snapshots:
             check_references(blocks, extents, physical, own)
+        elif len(parts.snapshots) == len(parts.snapshot_extents):
+            check_shared_references(blocks, parts, extents)
     check_snapshots(blocks, parts)
 
 
@@ -85,6 +88,58 @@ def check_references(blocks: Blocks, extents: Columns, physical: Columns, report
     report.cases(
         wrong, physical, code, what, message, field="val.phys_ext_val.refcnt", sides=(None, physical["refcnt"])
     )
+
+
+def check_shared_references(blocks: Blocks, parts: VolumeParts, extents: Columns) -> None:
+    """Each block is used by as many extents of the live state as the references of all states add up to.
+
+    A snapshot keeps the references of its time; later ones change them by what came and went since.
+    """
+    trees = [parts.extentref, *parts.snapshot_extents]
+    tables = [tree.records.get("extent") for tree in trees]
+    start = np.concatenate([table["obj_id"] for table in tables]).astype(np.int64)
+    counted = [table.get("refcnt", np.empty(0)).astype(np.int64) for table in tables]
+    length = np.concatenate([table.get("num_blocks", np.empty(0)).astype(np.int64) for table in tables])
+    real = extents["paddr"] != 0 if "paddr" in extents else np.empty(0, bool)
+    first = extents["paddr"][real].astype(np.int64) if len(real) else np.empty(0, np.int64)
+    size = -(-extents["length_bytes"][real].astype(np.int64) // blocks.block_size) if len(real) else first
+    wrong = _unbalanced((start, length, np.concatenate(counted)), (first, size, np.full(len(first), -1)))
+    begin = 0
+    for tree, table in zip(trees, tables, strict=True):
+        rows = slice(begin, begin + len(table["obj_id"]))
+        begin += len(table["obj_id"])
+        odd = touches(wrong, start[rows], length[rows])
+        message = "the references of all states add up to others than the files of the live state have"
+        report, field = Report(blocks, tree.nodes, parts.findings), "val.phys_ext_val.refcnt"
+        report.cases(odd, table, "reference-differs", "extent at block", message, field=field)
+
+
+def _unbalanced(*weighted: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Runs of blocks on which weights (start, length, weight of each stretch) do not add up to zero.
+
+    Examples
+    --------
+    >>> two = np.array([2])
+    >>> _unbalanced((np.array([10]), np.array([4]), two), (np.array([10]), np.array([3]), -two)).tolist()
+    [[13, 1]]
+    """
+    start, length, weight = (np.concatenate(parts) for parts in zip(*weighted, strict=True))
+    edges = np.concatenate([start, start + length])
+    order = np.argsort(edges, kind="stable")
+    total = np.cumsum(np.concatenate([weight, -weight])[order])
+    edges = edges[order]
+    odd = np.flatnonzero((total[:-1] != 0) & (np.diff(edges) > 0))
+    return intervals.runs_of(edges[odd], np.diff(edges)[odd])
+
+
+def touches(runs: NDArray[np.int64], start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tell which stretches touch a set of disjoint ascending runs."""
+    if not len(runs):
+        return np.zeros(len(start), bool)
+    spot = np.searchsorted(runs.sum(axis=1), start, side="right")
+    near = np.minimum(spot, len(runs) - 1)
+    result: NDArray[np.bool_] = (spot < len(runs)) & (runs[near, 0] < start + length)
+    return result
 
 
 def check_owners(parts: VolumeParts, physical: Columns, report: Report) -> None:

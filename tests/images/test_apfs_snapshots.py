@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from fixtures.apfs import locate
 from fixtures.apfs.plan import (
     ContainerPlan,
     Create,
@@ -19,6 +20,7 @@ from fixtures.apfs.plan import (
     TreeShape,
     VolumePlan,
 )
+from fixtures.apfs.structures import records as disk
 from fixtures.apfs.writer import write
 from layoutscope.apfs import decoding
 from layoutscope.apfs.btree import read_levels
@@ -142,3 +144,21 @@ def test_damage_in_a_shared_node_is_found_once(written, tmp_path):
     with RawFile(broken) as source:
         found = read_layouts(source)[1].findings.filter(pl.col("code") == "checksum-mismatch")
     assert found["image_offset"].to_list() == [shared[0] * 4096]
+
+
+def test_references_of_all_states_add_up(written, tmp_path, decoder):
+    """One reference more in a snapshot's own tree is found at its field; the sound volume has none to find."""
+    path, expected = written
+    with RawFile(path) as source:
+        nodes = read_layouts(source)[1].nodes
+    kept = nodes.filter((pl.col("tree") == "extentref") & (pl.col("state") == "snapshot") & (pl.col("level") == 0))
+    start = kept.filter(pl.col("num_records") > 0)["image_offset"][0]
+    data = bytearray(path.read_bytes())
+    place = locate.records(data, start, expected.block_size)[0]
+    where = locate.put_field(data, place.value, disk.PHYS_EXTENT, "refcnt", lambda count: count + 1)
+    locate.fix_checksum(data, start, expected.block_size)
+    broken = tmp_path / "broken.img"
+    broken.write_bytes(data)
+    with RawFile(broken) as source:
+        findings = read_layouts(source, options=Options(decoder=decoder))[1].findings
+    assert findings.select("code", "image_offset").rows() == [("reference-differs", where)]

@@ -14,6 +14,7 @@ from layoutscope.report.figures import NOTHING, format_share
 from layoutscope.report.grid import plain_table
 from layoutscope.report.json_scan import finding_document
 from layoutscope.report.result import EXIT_COMPLETE, EXIT_DAMAGED
+from layoutscope.report.shown import Shown
 from layoutscope.report.text import STYLES, print_parts
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class CheckedVolume:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(Shown):
     """What a check found.
 
     Attributes

@@ -11,6 +11,7 @@ from rich.text import Text
 from layoutscope.report.escape import escape_text
 from layoutscope.report.figures import NOTHING, format_share, format_value
 from layoutscope.report.grid import plain_table
+from layoutscope.report.shown import Shown
 from layoutscope.report.text import print_parts
 from layoutscope.units import format_seconds
 
@@ -59,7 +60,7 @@ class NodeChanges:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Shown):
     """Volumes side by side.
 
     Attributes

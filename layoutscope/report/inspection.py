@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from layoutscope.report.shown import Shown
+
 
 @dataclass(frozen=True, slots=True)
 class FieldLine:
@@ -61,7 +63,7 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
-class Inspection:
+class Inspection(Shown):
     """Everything about one place, node or file."""
 
     image: str

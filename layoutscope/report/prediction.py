@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from layoutscope.report.shown import Shown
+
 if TYPE_CHECKING:
     from layoutscope.report.result import ImageFacts, Prediction, WalkFacts
     from layoutscope.walk.hosttime import HostTime
@@ -91,7 +93,7 @@ class VolumeCase:
 
 
 @dataclass(frozen=True, slots=True)
-class PredictResult:
+class PredictResult(Shown):
     """A workload on all volumes that were chosen."""
 
     image: ImageFacts

@@ -12,6 +12,7 @@ from layoutscope.report.escape import escape_text
 from layoutscope.report.figures import format_share
 from layoutscope.report.grid import plain_table
 from layoutscope.report.json_scan import prediction_document
+from layoutscope.report.shown import Shown
 from layoutscope.report.text import prediction_table, print_parts
 from layoutscope.units import format_bytes, format_seconds
 
@@ -27,7 +28,7 @@ SCHEMA: Final = "layoutscope.replay/1"
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayResult:
+class ReplayResult(Shown):
     """A real trace on drives, beside the prediction for the image it was taken from.
 
     Attributes

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from layoutscope.report.shown import Shown
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -149,7 +151,7 @@ class VolumeScan:
 
 
 @dataclass(frozen=True, slots=True)
-class ScanResult:
+class ScanResult(Shown):
     """What a scan found.
 
     Attributes

@@ -10,6 +10,7 @@ from layoutscope.report.comparison import comparison_document
 from layoutscope.report.escape import escape_text
 from layoutscope.report.figures import format_value
 from layoutscope.report.grid import plain_table
+from layoutscope.report.shown import Shown
 from layoutscope.report.text import print_parts
 from layoutscope.units import format_seconds
 
@@ -31,7 +32,7 @@ SHOWN: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class Series(Shown):
     """Layouts in order.
 
     Attributes

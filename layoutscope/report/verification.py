@@ -13,6 +13,7 @@ from layoutscope.report.escape import escape_text
 from layoutscope.report.figures import NOTHING
 from layoutscope.report.grid import plain_table
 from layoutscope.report.result import EXIT_COMPLETE, EXIT_DAMAGED
+from layoutscope.report.shown import Shown
 from layoutscope.report.text import print_parts
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class TableVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
+class Verification(Shown):
     """All tables of an image, read with both decoders."""
 
     image: str

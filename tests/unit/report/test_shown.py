@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from layoutscope import api
+from layoutscope.report.shown import PRINTERS
+
+IMAGE = Path(__file__).resolve().parents[3] / "fixtures" / "images" / "hfsplus-scattered.img.zst"
+DRIVES = ["sata-ssd"]
+
+RESULTS = {
+    "ScanResult": lambda: api.scan(IMAGE, drives=DRIVES),
+    "PredictResult": lambda: api.predict(IMAGE, drives=DRIVES),
+    "Comparison": lambda: api.compare([IMAGE, IMAGE], drives=DRIVES),
+    "Series": lambda: api.series([IMAGE, IMAGE], drives=DRIVES),
+    "CheckResult": lambda: api.check(IMAGE),
+    "Inspection": lambda: api.inspect(IMAGE, at=1024),
+    "Verification": lambda: api.verify(IMAGE),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_results_show_what_the_command_line_prints(name):
+    """A console prints a result as its own function does, and a notebook gets the same words."""
+    from importlib import import_module
+
+    result = RESULTS[name]()
+    assert type(result).__name__ == name
+    texts = []
+    for show in (None, PRINTERS[name]):
+        console = Console(file=io.StringIO(), width=100, highlight=False)
+        if show is None:
+            console.print(result)
+        else:
+            module, _, function = show.partition(":")
+            getattr(import_module(module), function)(result, console)
+        texts.append(console.file.getvalue().split())
+    assert texts[0] == texts[1]
+    page = result._repr_html_()
+    assert page.startswith("<pre")
+    assert texts[0][0] in page
+
+
+def test_names_cannot_act_on_a_notebook():
+    """What stands for markup in HTML is escaped."""
+    from dataclasses import replace
+
+    result = api.scan(IMAGE, drives=())
+    page = replace(result, image=replace(result.image, name="<script>"))._repr_html_()
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page

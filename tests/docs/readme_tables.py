@@ -103,3 +103,35 @@ def json_fields() -> None:
     from layoutscope.report.json_scan import FIELDS
 
     table(("field", "meaning"), [(f"`{name}`", text) for name, text in FIELDS.items()])
+
+
+def speed() -> None:
+    """Print what ``tests/bench/scan_speed.py`` measured: least times of several rounds, and ratios to the peers."""
+    import json
+    from pathlib import Path
+
+    path = Path(__file__).resolve().parents[1] / "bench" / "results.json"
+    if not path.exists():
+        print("Not measured yet: `python tests/bench/scan_speed.py IMAGE... -o tests/bench/results.json`.")  # noqa: T201
+        return
+    rows = [row for image in json.loads(path.read_text("utf-8"))["images"] for row in _speed_rows(image)]
+    head = ("image", "program", "wall", "user", "system", "peak", "CPU of `fls -r`", "CPU of the floor")
+    table(head, rows)
+
+
+def _speed_rows(image: dict) -> list[tuple[str, ...]]:
+    """One row a program; ratios are of processor seconds, user and system together."""
+    seconds = image["seconds"]
+    used = {name: times["user"] + times["system"] for name, times in seconds.items()}
+    peer, floor = used.get("fls -r"), used["floor"]
+    return [
+        (
+            f"{image['image']}, {image['entries']:,} entries",
+            name,
+            *(f"{times[key]:.2f} s" for key in ("wall", "user", "system")),
+            f"{times['peak_mib']:,.0f} MiB" if "peak_mib" in times else "",
+            f"{used[name] / peer:.3f}" if peer else "",
+            f"{used[name] / floor:.1f}" if floor else "",
+        )
+        for name, times in seconds.items()
+    ]

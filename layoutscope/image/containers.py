@@ -77,13 +77,6 @@ SIGNATURES: Final = (
 
 LFS_POINTER: Final = b"version https://git-lfs.github.com/spec/"
 
-UNSUPPORTED: Final[dict[str, str]] = {
-    "container": "The file is a container or an archive that is not read; it is named.",
-    "sparse-bundle": "The path is a sparse bundle, a folder of bands.",
-    "lfs-pointer": "The file is a pointer of git LFS; the image itself was not fetched.",
-}
-"""Codes of the refusals of this package, and what each means."""
-
 
 def refuse_containers(source: Source) -> None:
     """Refuse what is no raw image.

@@ -105,6 +105,9 @@ def read_source(source: Source, options: ReadOptions) -> Opened:
     search = find_volumes(source)
     wanted = choose(source, search, partition=options.get("partition"), volume_at=options.get("volume_at"))
     layouts, damage = _read_all(source, wanted, options)
+    states = [name for name in ("xid", "snapshot") if options.get(name) is not None]
+    if states and not any(layout.facts.filesystem == "apfs" for layout in layouts):
+        raise UsageError(f"{source.name}: holds no APFS volume, whose {states[0]} was asked for")
     return Opened(image_facts(source, search), tuple(layouts), (*search.findings, *damage), source)
 
 

@@ -41,9 +41,9 @@ def checked(workload: Workload) -> Workload:
         raise UsageError(f"no order {order!r}; there are {', '.join(ORDERS)}")
     if host not in HOSTS:
         raise UsageError(f"no host {host!r}; there are {', '.join(HOSTS)}")
-    for name, needed in (("paths", "paths"), ("read", "file")):
+    for name, needed, option in (("paths", "paths", "--list"), ("read", "file", "--file")):
         if order == name and not workload.get(needed):
-            raise UsageError(f"the order {order} needs its {needed}")
+            raise UsageError(f"the order {order} needs its {needed} ({option})")
     host_of(workload)
     return workload
 

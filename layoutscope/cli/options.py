@@ -35,7 +35,7 @@ def option(kind: Any, flag: str, text: str, metavar: str | None = None, **limits
 
 READING: Final[dict[str, tuple[Any, Any]]] = {
     "partition": (option(int | None, "--partition", "Only the volumes of this partition.", "N"), None),
-    "volume": (option(str | None, "--volume", "Only the volume of this name or number.", "NAME"), None),
+    "volume": (option(str | None, "--volume", "Only the volume of this name or number (from 1).", "NAME"), None),
     "volume_at": (option(str | None, "--volume-at", "Only what starts at this byte of the image.", "BYTES"), None),
     "xid": (option(int | None, "--xid", "APFS: the state of this transaction.", "N"), None),
     "snapshot": (option(str | None, "--snapshot", "APFS: the snapshot of this name.", "NAME"), None),
@@ -133,9 +133,12 @@ def byte_count(text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        return parse_size(text)
-    except ValueError as error:
-        raise UsageError(f"{text!r} is no number of bytes; write 4096, 0x1000 or 64KiB") from error
+        number = parse_size(text)
+    except (ValueError, OverflowError):
+        number = -1
+    if number < 0:
+        raise UsageError(f"{text!r} is no number of bytes; write 4096, 0x1000 or 64KiB")
+    return number
 
 
 @contextmanager

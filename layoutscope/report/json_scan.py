@@ -28,7 +28,7 @@ FIELDS: Final[dict[str, str]] = {
     "image.hole_bytes": "bytes that lie in holes of the file",
     "volumes[].filesystem": "hfsplus or apfs",
     "volumes[].variant": "HFS+, HFSX, APFS …",
-    "volumes[].volume": "number on the image; null for a container",
+    "volumes[].volume": "number on the image from 0, as in the tables; null for a container",
     "volumes[].name": "name; empty with --no-names",
     "volumes[].uuid": "identifier",
     "volumes[].stack": "layers, outermost first",

@@ -99,6 +99,7 @@ def test_drives_are_chosen_by_name(run, image):
         (["--volume", "Nowhere"], "no volume 'Nowhere'"),
         (["--volume-at", "12"], "no volume starts at byte 12"),
         (["--volume-at", "soon"], "no number of bytes"),
+        (["--volume-at", "-1"], "no number of bytes"),
     ],
 )
 def test_wrong_wishes_are_usage_errors(run, image, options, reason):

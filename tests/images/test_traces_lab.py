@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -39,22 +37,6 @@ with open("deep/a/b/c/data", "wb") as file:
 os.sync()
 """
 """More names than a buffer holds, decomposed on disk; hard links; attributes between a directory and its entries."""
-
-
-@pytest.fixture(scope="module")
-def lab(shared, tmp_path_factory):
-    """Return a function that runs the lab; skips where it was not set up."""
-    program = shared / "lab" / "lab"
-    home = Path(os.environ.get("LAB_HOME", Path.home() / ".cache" / "layoutscope-lab"))
-    if not (home / "tools" / "linux").exists():
-        pytest.skip("the lab was not set up")
-    scratch = tmp_path_factory.mktemp("lab")
-    environment = dict(os.environ, LAB_TMP=str(scratch))
-
-    def run(*arguments: str) -> None:
-        subprocess.run([program, *arguments], check=True, capture_output=True, env=environment, cwd=scratch)
-
-    return run
 
 
 @pytest.fixture(scope="module", params=["hfsplus", "apfs"])

@@ -134,7 +134,7 @@ class Blocks:
             If it leaves its image.
         """
         size = size_bytes or self.block_size
-        where = np.array([paddr], np.uint64)
+        where = np.array([max(paddr, 0)], np.uint64)
         if paddr < 0 or not self.readable(where, size)[0]:
             at, device = self.place(max(paddr, 0))
             reason = "address outside the container"
@@ -148,4 +148,4 @@ class Blocks:
 
 def _read_from(source: Source, position: NDArray[np.int64], size_bytes: int) -> NDArray[np.uint8]:
     lengths = np.full(len(position), size_bytes, np.int64)
-    return source.read_extents(position, lengths).reshape(-1, size_bytes)
+    return source.read_extents(position, lengths).reshape(len(position), size_bytes)

@@ -202,6 +202,9 @@ def read_shape(source: TreeSource, root: Places) -> TreeShape:
         If the block is no root, or contradicts what led to it.
     """
     size = int(root.size_bytes[0])
+    if size <= 0 or size % source.blocks.block_size:
+        where = source.blocks.at(int(root.paddr[0]))
+        raise FormatError(f"impossible size of {size} bytes", structure=f"{source.tree} tree, root", image_offset=where)
     data = _fetch(source, root, size)
     start = np.array([data.size - bulk.size("apfs_btree.btree_info")], np.int64)
     info = {

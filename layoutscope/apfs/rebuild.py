@@ -64,6 +64,8 @@ def reopen_volume(container: Container, oid: int, number: int, swept: Swept, fin
         raise FormatError("no copy of it is left", structure=f"volume superblock {oid}", image_offset=blocks.at(0))
     paddr = int(copies.paddr[0])
     superblock = read_object(blocks, grammar.ApfsVolume.ApfsSuperblock, paddr, "volume superblock", oid=oid)
+    message = f"this copy, of transaction {superblock.hdr.xid}, is the youngest that a sweep found; it is inferred"
+    findings.append(Finding("tree-rebuilt", "warning", "volume superblock", blocks.at(paddr), message))
     header: Any = NoMap()
     try:
         header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "volume object map")

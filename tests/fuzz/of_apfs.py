@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -83,7 +84,7 @@ def run(path: Path, base: Base) -> int:
 
     options = Options(password=PASSWORD if base.name == "encrypted" else None)
     with open_image(path) as source:
-        layouts = read_layouts(source, options=options)
+        layouts = read_layouts(source, options=replace(options, sweep=True))
         findings = check_container(source, options=options).findings()
     levels = {finding.level for finding in findings}.union(*(layout.findings["level"] for layout in layouts))
     return 3 if levels - {"info"} else 0

@@ -5,15 +5,26 @@ from __future__ import annotations
 import mmap
 from contextlib import contextmanager
 
+import numpy as np
 import pytest
 
+from fixtures.apfs import locate as at
+from fixtures.apfs.fault import Fault, in_record
 from fixtures.apfs.scenarios import PASSWORD, SCENARIOS
+from fixtures.apfs.structures import records as disk
+from fixtures.apfs.structures.objects import OBJECT_HEADER
+from fixtures.apfs.structures.records import RecordType
 from fixtures.apfs.victims import VICTIMS
 from fixtures.apfs.writer import write
 from fixtures.faults_apfs import FAULTS
 from layoutscope.apfs.check import CONTAINER_CHECKS, VOLUME_CHECKS, check_container
+from layoutscope.apfs.check.names import crc32c_of_characters
+from layoutscope.apfs.container import open_container
+from layoutscope.apfs.decoding import choose
+from layoutscope.apfs.live import report_changes
 from layoutscope.apfs.options import Options
 from layoutscope.image import open_image
+from layoutscope.image.source import MemorySource
 from layoutscope.partition import find_volumes
 
 BLOCK_BYTES = 4096
@@ -217,3 +228,73 @@ def test_locked_volume_is_no_damage(reference_image):
     """Without the password a check says that the volume is locked, and nothing else."""
     found = findings(reference_image("apple/dissect_encrypted.raw"))
     assert [item.code for item in found] == ["volume-locked"]
+
+
+def _folder_in_itself(image, expected):
+    """Let a folder lie in the folder that lies in it."""
+    inodes = at.leaf_records(image, expected, RecordType.INODE)
+    folders = {}
+    for start, place in inodes:
+        number = at.parse(image, disk.KEY, place.key).obj_id_and_type & (1 << 60) - 1
+        folders[number] = (start, place, at.parse(image, disk.INODE, place.value).parent_id)
+    inner = next(number for number, (*_, parent) in folders.items() if parent not in (1, 2) and parent in folders)
+    outer = folders[inner][2]
+    start, place, _ = folders[outer]
+    where = at.put_field(image, place.value, disk.INODE, "parent_id", lambda _: inner)
+    at.fix_checksum(image, start, BLOCK_BYTES)
+    return where
+
+
+FURTHER = {
+    "double-claims": ("block-claimed-twice", BY_NAME["extent-metadata"].apply),
+    "sibling-links": (
+        "record-differs",
+        in_record(RecordType.SIBLING_LINK, disk.NUMBERED_KEY, "number", lambda old: old + 1000, of_key=True),
+    ),
+    "directories": ("record-differs", _folder_in_itself),
+}
+
+
+@pytest.mark.parametrize("name", sorted(OTHERWISE_TESTED))
+def test_what_no_fault_of_the_writer_shows_is_found_by_its_check(name, victims):
+    """Two owners of a block, a hard link without its counterpart, a folder in itself: each found by one check alone."""
+    code, apply = FURTHER[name]
+    with planted(victims, Fault(name, "", "", "", apply)) as (path, _):
+        whole, rest = findings(path), findings(path, without={name})
+    lost = {(item.code, item.structure, item.image_offset, item.message) for item in whole} - {
+        (item.code, item.structure, item.image_offset, item.message) for item in rest
+    }
+    assert {item[0] for item in lost} == {code}
+
+
+def test_missing_subtree_is_bounded(victims):
+    """A lost leaf is told with the objects that it held, at the index record that leads to it."""
+    with planted(victims, BY_NAME["leaf-checksum"]) as (path, _):
+        told = [item for item in findings(path) if item.code == "subtree-missing"]
+    expected = victims["victim"][1]
+    leaf = at.find_node(expected, "fs", 0, 1, min_keys=8)
+    assert [item.structure for item in told] == [f"fs tree, node {leaf.oid}"]
+    assert "what it holds is missing: objects from " in told[0].message
+
+
+def test_container_that_is_written_meanwhile_is_told(victims):
+    """A younger superblock in the ring than when the container was opened means that nothing read is of one state."""
+    path, expected = victims["victim"]
+    data = bytearray(path.read_bytes())
+    source = MemorySource(data)
+    container = open_container(source, choose("bulk"), [])
+    found = []
+    report_changes(container, found)
+    assert found == []
+    start = at.superblock(data, expected)
+    at.put_field(data, start, OBJECT_HEADER, "o_xid", lambda old: old + 1)
+    at.fix_checksum(data, start, BLOCK_BYTES)
+    report_changes(container, found)
+    assert [(item.code, item.expected, item.found) for item in found] == [
+        ("container-changed", str(container.xid), str(container.xid + 1))
+    ]
+
+
+def test_hash_of_a_name_is_the_one_of_rfc_3720():
+    """CRC-32C of 32 zero bytes is 0x8a9136aa there, after an inversion that directory records leave out."""
+    assert int(crc32c_of_characters(np.zeros((1, 8), np.uint32))[0]) ^ 0xFFFFFFFF == 0x8A9136AA

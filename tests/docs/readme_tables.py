@@ -76,6 +76,27 @@ def schema() -> None:
     table(("table", "column", "unit", "meaning"), rows)
 
 
+def hosts() -> None:
+    """Print the properties of the hosts, their values and where these come from."""
+    from layoutscope.walk.host import LINUX, MACOS, SOURCES
+    from layoutscope.walk.properties import property_values
+
+    both = zip(property_values(LINUX).items(), property_values(MACOS).values(), strict=True)
+    rows = [
+        (f"`{name}`", _shown(linux), _shown(macos), *SOURCES[name.partition(".")[0]]) for (name, linux), macos in both
+    ]
+    table(("property", "linux", "macos", "source on linux", "source on macos"), rows)
+
+
+def _shown(value: object) -> str:
+    """Show a property as ``--host-property`` takes it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return ", ".join(name.strip("\0\r") for name in value)
+    return "unlimited" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def drives() -> None:
     """Print the drive profiles."""
     from layoutscope.drive import list_profiles, load_profile

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from layoutscope.api.predicting import DEFAULT_DRIVES, prediction
 from layoutscope.api.reading import opened
@@ -88,6 +91,18 @@ def replay(  # noqa: PLR0913  (a keyword for each option of the command)
     with opened(against, **options) as image:
         layout = only_volume(image.layouts)
     predicted = walk(layout, work)
-    expected = serve(predicted)
+    expected = serve(_paced_alike(predicted, real, think_us))
     agreement = score(real, predicted, layout)
     return ReplayResult(str(trace), len(real), int(real.length_bytes.sum()), times, expected, agreement)
+
+
+def _paced_alike(predicted: AccessTrace, real: AccessTrace, think_us: float | None) -> AccessTrace:
+    """Give a prediction the host time of the trace where that is one for all, none at all among them.
+
+    While the host works the disk turns, so that the same reads at another pace are served in other times.
+    """
+    if think_us is None and real.think_us.any():
+        return predicted
+    pace = np.full(len(predicted), think_us or 0.0)
+    pace[:1] = real.think_us[:1]
+    return replace(predicted, think_us=pace)

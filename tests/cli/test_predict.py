@@ -145,3 +145,16 @@ def test_a_shuffled_trace_has_the_blocks_but_not_the_order(run, image, tmp_path)
     assert document["agreement"]["block_share"] == 1
     assert document["agreement"]["pair_share"] < 0.05
     assert "real steps" in run("replay", target, "--against", image, "--drive", "sata-ssd").stdout
+
+
+@pytest.mark.parametrize("pace", [[], ["--think-us", "250"]])
+def test_the_same_reads_take_the_same_time(run, image, tmp_path, pace):
+    """Pairs carry no times: prediction and trace are served at one pace, so that only the reads can differ."""
+    reads = trace(image)
+    pairs = np.stack([reads.image_offset, reads.length_bytes], axis=1)
+    target = tmp_path / "same.trace"
+    target.write_bytes(pairs.astype(np.dtype(np.uint64).newbyteorder("<")).tobytes())
+    result = run("replay", target, "--against", image, "--drive", "generic-7200", "--json", *pace)
+    document = json.loads(result.stdout)
+    assert document["expected"][0]["service_s"] == pytest.approx(document["times"][0]["service_s"], rel=1e-9)
+    assert document["times"][0]["service_s"] > 0.1

@@ -6,6 +6,8 @@ from itertools import groupby
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from layoutscope.report.escape import escape_text
 from layoutscope.report.figures import format_metric, format_share
 from layoutscope.report.map.model import MapDisk, MapFact, MapWalk
@@ -62,7 +64,19 @@ def _disk(result: ScanResult, volumes: list[VolumeScan], *, names: bool) -> MapD
         facts=[fact for volume in volumes for fact in _facts(volume, names=names)],
         headline=" ".join(sentence for volume in named for sentence in story(volume)),
         coverage=read / known if known else 1.0,
+        states=[state for volume in named for state in _states(volume, names=names)],
     )
+
+
+def _states(volume: VolumeScan, *, names: bool) -> Iterator[tuple[str, int]]:
+    """Name the snapshots that the layout holds, each with the newest transaction among its nodes."""
+    layout = volume.layout
+    held = layout.node_views.join(layout.nodes.select("xid", node_row="row"), on="node_row")
+    newest = (
+        held.group_by(view=pl.col("view").cast(pl.String)).agg(pl.col("xid").max()).drop_nulls().sort("xid", "view")
+    )
+    for number, (view, xid) in enumerate(newest.filter(pl.col("view") != layout.facts.view).iter_rows(), 1):
+        yield (escape_text(view) if names else f"snapshot {number}"), int(xid)
 
 
 def _title(result: ScanResult, volumes: list[VolumeScan]) -> str:

@@ -6,11 +6,13 @@ import re
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from layoutscope.api.mapping import map_page
 from layoutscope.api.scanning import scan
 from layoutscope.report.map import encode
+from layoutscope.report.map.scans import disks
 
 IMAGE = Path(__file__).resolve().parents[4] / "fixtures" / "images" / "hfsplus-scattered.img.zst"
 
@@ -37,6 +39,17 @@ def test_names_can_be_left_out(result):
     page = map_page([result], names=False)
     name = result.volumes[0].layout.facts.name
     assert name not in page.split('id="plotly"')[0]
+
+
+def test_snapshots_are_named_with_their_newest_transaction():
+    """The committed APFS image has one snapshot; the slider knows it, and its name only where names may stand."""
+    scanned = scan(IMAGE.with_name("apfs-scattered.img.zst"))
+    layout = next(volume.layout for volume in scanned.volumes if volume.layout.entries.height)
+    held = layout.node_views.filter(pl.col("view").cast(pl.String) != "live")
+    newest = layout.nodes.filter(pl.col("row").is_in(held["node_row"].implode()))["xid"].max()
+    ((label, xid),) = disks([scanned])[0].states
+    assert (label.startswith("snapshot "), xid) == (True, newest)
+    assert disks([scanned], names=False)[0].states == [("snapshot 1", newest)]
 
 
 def test_json_cannot_end_its_element():

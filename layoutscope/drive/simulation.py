@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from layoutscope.drive.surface import Surface
     from layoutscope.walk.trace import AccessTrace
 
-COMPILE_FROM: Final = 400_000
-"""Work from which loading the compiled loop pays: reads, each with its scan of the buffer's segments."""
+COMPILE_FROM: Final = 200_000
+"""Work from which loading the compiled loop pays: reads, each with its scan of the buffer's segments; it is done once
+for each start phase."""
 STEP_WORK: Final = 8
 
 
@@ -159,8 +160,8 @@ def run_queue(
 
 
 def is_long(disk: DriveProfile, steps: int) -> bool:
-    """Tell whether a loop is long enough to be compiled."""
-    return steps * (STEP_WORK + num_segments(disk)) > COMPILE_FROM
+    """Tell whether a loop is long enough to be compiled, or another one has been already."""
+    return hdd.compiled.cache_info().currsize > 0 or steps * (STEP_WORK + num_segments(disk)) > COMPILE_FROM
 
 
 def touched_surface(disk: DriveProfile, pieces: NDArray[np.int64]) -> Surface:

@@ -181,9 +181,7 @@ def check_links(parts: VolumeParts, report: Report) -> None:
     _check_siblings(parts, report, inodes, drecs)
 
 
-def _is_listed(
-    place: NDArray[np.int64], parent: NDArray[np.uint64], parents: NDArray[np.uint64]
-) -> NDArray[np.bool_]:
+def _is_listed(place: NDArray[np.int64], parent: NDArray[np.uint64], parents: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Which inodes are named by an entry of the directory that they call their parent.
 
     `place` and `parent` are the inode and the directory of each entry, `parents` what each inode says.

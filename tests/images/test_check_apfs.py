@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from fixtures.apfs import locate as at
-from fixtures.apfs.fault import Fault, in_record
+from fixtures.apfs.fault import in_record
 from fixtures.apfs.scenarios import PASSWORD, SCENARIOS
 from fixtures.apfs.structures import records as disk
 from fixtures.apfs.structures.objects import OBJECT_HEADER
 from fixtures.apfs.structures.records import RecordType
 from fixtures.apfs.victims import VICTIMS
 from fixtures.apfs.writer import write
+from fixtures.fault import Fault
 from fixtures.faults_apfs import FAULTS
 from layoutscope.apfs.check import CONTAINER_CHECKS, VOLUME_CHECKS, check_container
 from layoutscope.apfs.check.names import crc32c_of_characters

@@ -29,7 +29,7 @@ DETAIL_BUDGET: Final = 800_000
 NODE_BUDGET: Final = 250_000
 """Nodes whose records, keys and xid the page can tell."""
 
-NAME_BUDGET: Final = 250_000
+NAME_BUDGET: Final = 100_000
 """Directory entries up to which the page can name the file that an extent belongs to."""
 
 

@@ -123,6 +123,7 @@ class AddressMap {
     const places = (this.places = cellPlaces(this.order));
     const cells = places.columns * places.rows;
     this.cellSize = Math.max(this.disk.block, Math.ceil((this.to - this.from) / cells / this.disk.block) * this.disk.block);
+    this.to = this.from + this.cellSize * cells; // whole cells, so that the last ones are not cut off
     const shares = this.shares(cells);
     const { z, scale } = this.colours(shares, cells);
     this.caption.textContent = `bytes ${this.from.toLocaleString()} to ${this.to.toLocaleString()} · a cell is ${bytesText(this.cellSize)}`;

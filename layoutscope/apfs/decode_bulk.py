@@ -50,8 +50,7 @@ def columns(
     FormatError
         If a structure does not fit into the buffer.
     """
-    found = bulk.records(type_name, buffer, starts)
-    return {field: found[field] for field in fields}
+    return bulk.columns(type_name, buffer, starts, fields)
 
 
 def extended_fields(

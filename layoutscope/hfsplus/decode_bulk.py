@@ -39,5 +39,4 @@ def columns(type_name: str, buffer: U8, starts: I64, fields: Sequence[str]) -> C
     FormatError
         If a structure's fixed prefix does not fit into the buffer.
     """
-    found = bulk.records(type_name, buffer, starts)
-    return {field: found[field] for field in fields}
+    return bulk.columns(type_name, buffer, starts, fields)

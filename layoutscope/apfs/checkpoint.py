@@ -8,7 +8,7 @@ parts are all sound is the one that a mount takes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from layoutscope.apfs.blocks import Blocks
     from layoutscope.apfs.decoding import Decoder
     from layoutscope.ondisk.grammar import ApfsContainer
+
+BATCH_BLOCKS: Final = 1024
+MAX_OBJECT_BYTES: Final = 64 * 1024**2
+"""The largest ephemeral object, the space manager, holds eight bytes for every 16 GB or so of the container."""
 
 _MAPPING_FIELDS = ("type", "subtype", "size_bytes", "fs_oid", "oid", "paddr")
 
@@ -49,18 +53,21 @@ class DescriptorArea:
     ----------
     paddr : (n,) uint64 array
         Address of each block.
+    claimed : (n,) int64 array
+        Object type as the block itself has it, whether it is sound or not; 0 where it cannot be read.
     kind : (n,) int64 array
         Object type; 0 where the block holds no sound object.
     xid : (n,) uint64 array
         Transaction.
-    blocks : (n, block_size) uint8 array
-        Contents.
+    blocks : dict of int to (block_size,) uint8 array
+        Contents of sound superblocks and maps, by their rows: a ring may be claimed to be far larger than they are.
     """
 
     paddr: NDArray[np.uint64]
+    claimed: NDArray[np.int64]
     kind: NDArray[np.int64]
     xid: NDArray[np.uint64]
-    blocks: NDArray[np.uint8]
+    blocks: dict[int, NDArray[np.uint8]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +109,19 @@ def read_descriptor_area(blocks: Blocks, paddrs: NDArray[np.uint64]) -> Descript
     paddrs : (n,) uint64 array
         Addresses of the ring's blocks, in its order.
     """
-    data = np.zeros((len(paddrs), blocks.block_size), np.uint8)
-    readable = blocks.readable(paddrs, blocks.block_size)
-    data[readable] = blocks.read(paddrs[readable], blocks.block_size)
-    starts = np.arange(len(paddrs), dtype=np.int64) * blocks.block_size
-    head = bulk.records("apfs_object.obj_phys", data.reshape(-1), starts)
-    sound = (fletcher64(data) == head["cksum"]) & readable
-    kind = np.where(sound, head["type"], 0).astype(np.int64)
-    return DescriptorArea(paddrs, kind, head["xid"], data)
+    kinds = grammar.ApfsObject.ObjectType
+    claimed, kind, xid = np.zeros(len(paddrs), np.int64), np.zeros(len(paddrs), np.int64), np.zeros_like(paddrs)
+    kept: dict[int, NDArray[np.uint8]] = {}
+    readable = np.flatnonzero(blocks.readable(paddrs, blocks.block_size))
+    for start in range(0, len(readable), BATCH_BLOCKS):
+        rows = readable[start : start + BATCH_BLOCKS]
+        data = blocks.read(paddrs[rows], blocks.block_size)
+        head = bulk.records("apfs_object.obj_phys", data.reshape(-1), np.arange(len(rows)) * blocks.block_size)
+        claimed[rows], xid[rows] = head["type"], head["xid"]
+        kind[rows] = np.where(fletcher64(data) == head["cksum"], head["type"], 0)
+        wanted = np.flatnonzero(np.isin(kind[rows], [int(kinds.nx_superblock), int(kinds.checkpoint_map)]))
+        kept.update(zip(rows[wanted].tolist(), data[wanted], strict=True))
+    return DescriptorArea(paddrs, claimed, kind, xid, kept)
 
 
 def superblocks(area: DescriptorArea, blocks: Blocks, findings: list[Finding]) -> list[tuple[int, Any]]:
@@ -197,7 +209,7 @@ def _verify(checkpoint: Checkpoint, blocks: Blocks) -> None:
     """Check every ephemeral object: address, checksum, identity."""
     for item in checkpoint.ephemerals.values():
         where, name = blocks.at(item.paddr), f"ephemeral object {item.oid}"
-        if item.size_bytes <= 0 or item.size_bytes % blocks.block_size:
+        if not 0 < item.size_bytes <= MAX_OBJECT_BYTES or item.size_bytes % blocks.block_size:
             raise FormatError("impossible size", structure=name, image_offset=where, found=str(item.size_bytes))
         data = np.frombuffer(blocks.read_object(item.paddr, item.size_bytes), np.uint8)
         head = bulk.records("apfs_object.obj_phys", data, np.zeros(1, np.int64))

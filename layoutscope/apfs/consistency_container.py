@@ -73,11 +73,9 @@ def check_maps(container: Container, findings: list[Finding]) -> None:
 def check_newer(container: Container, findings: list[Finding]) -> None:
     """A damaged superblock in the ring that is younger than the one in use means that a state was lost."""
     area = container.area
-    starts = np.arange(len(area.paddr), dtype=np.int64) * container.blocks.block_size
-    head = bulk.records("apfs_object.obj_phys", area.blocks.reshape(-1), starts)
     kind = int(grammar.ApfsObject.ObjectType.nx_superblock)
-    lost = (area.kind == 0) & (head["type"] == kind) & (head["xid"] > np.uint64(container.xid))
-    for paddr, xid in zip(area.paddr[lost].tolist(), head["xid"][lost].tolist(), strict=True):
+    lost = (area.kind == 0) & (area.claimed == kind) & (area.xid > np.uint64(container.xid))
+    for paddr, xid in zip(area.paddr[lost].tolist(), area.xid[lost].tolist(), strict=True):
         message = f"superblock of transaction {xid} is damaged; an older one is used"
         where = container.blocks.at(paddr)
         findings.append(Finding("checkpoint-invalid", "warning", "container superblock", where, message))

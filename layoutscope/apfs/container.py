@@ -294,18 +294,24 @@ def ring_paddrs(
     if count > MAX_RING_BLOCKS:
         raise FormatError("impossibly large", structure="checkpoint area", image_offset=blocks.at(0), found=str(count))
     if not is_tree:
-        return np.arange(base, base + count).astype(np.uint64), []
+        return _run(base, count), []
     from layoutscope.apfs.btree import TreeSource, lead_type
     from layoutscope.apfs.nodes import read_nodes
 
     source = TreeSource("checkpoint-area", blocks, decoder, base, None, *lead_type("checkpoint-area"), 2**64 - 1)
     nodes, leaves = read_nodes(source, findings)
-    parts = [np.empty(0, np.uint64)]
+    parts, left = [np.empty(0, np.uint64)], count
     for batch in leaves:
         runs = decoder.columns("apfs_object.prange", batch.buffer, batch.slots.val_start, ("start_paddr", "num_blocks"))
         for start, length in zip(runs["start_paddr"].tolist(), runs["num_blocks"].tolist(), strict=True):
-            parts.append(np.arange(start, start + min(length, count)).astype(np.uint64))
-    return np.concatenate(parts)[:count], [nodes]
+            parts.append(_run(start, min(length, left)))
+            left -= len(parts[-1])
+    return np.concatenate(parts), [nodes]
+
+
+def _run(first: int, count: int) -> NDArray[np.uint64]:
+    """Addresses of blocks that follow one another; those beyond the largest number lie nowhere all the same."""
+    return np.uint64(first % 2**64) + np.arange(count, dtype=np.uint64)
 
 
 def read_object(blocks: Blocks, cls: Any, paddr: int, structure: str, *, oid: int | None = None) -> Any:

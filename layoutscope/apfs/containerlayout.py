@@ -130,20 +130,24 @@ def _checkpoint_regions(container: Container, trees: list[TreeNodes]) -> list[Re
     block_size = container.blocks.block_size
     kinds = grammar.ApfsObject.ObjectType
     area = container.area
-    regions = []
-    for paddr, kind, xid in zip(area.paddr.tolist(), area.kind.tolist(), area.xid.tolist(), strict=True):
-        names = {int(kinds.nx_superblock): "container-superblock", int(kinds.checkpoint_map): "checkpoint-map"}
-        name = names.get(kind, "checkpoint-descriptor")
-        regions.append(Region(name, f"checkpoint {xid}" if name != "checkpoint-descriptor" else "unused", paddr))
+    names = {int(kinds.nx_superblock): "container-superblock", int(kinds.checkpoint_map): "checkpoint-map"}
+    regions = [
+        Region(names[int(area.kind[row])], f"checkpoint {area.xid[row]}", int(area.paddr[row]))
+        for row in sorted(area.blocks)
+    ]
+    regions += rest("checkpoint-descriptor", "unused", _as_ring(area.paddr), as_runs(regions))
     held = node_runs(trees, block_size)
     objects = [
         Region("checkpoint-data", type_name(item.type), item.paddr, item.size_bytes // block_size)
         for item in container.checkpoint.ephemerals.values()
     ]
     objects = [region for region in objects if not len(intervals.intersect(as_runs([region]), held))]
-    ring = intervals.runs_of(container.data_paddrs.astype(np.int64), np.ones(len(container.data_paddrs), np.int64))
     taken = intervals.union([held, as_runs(objects)])
-    return regions + objects + rest("checkpoint-data", "unused", ring, taken)
+    return regions + objects + rest("checkpoint-data", "unused", _as_ring(container.data_paddrs), taken)
+
+
+def _as_ring(paddrs: NDArray[np.uint64]) -> NDArray[np.int64]:
+    return intervals.runs_of(paddrs.astype(np.int64), np.ones(len(paddrs), np.int64))
 
 
 def devices(container: Container) -> NDArray[np.int64]:

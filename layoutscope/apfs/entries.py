@@ -104,7 +104,7 @@ def entries_table(
         "dstream_node_row": _rows(_dstream_leaves(inode, nodes, known), first_row),
         "listing_node_row": _rows(_listing_leaves(drecs["file_id"], is_directory, nodes), first_row),
         "listing_end_node_row": _rows(_listing_ends(drecs["file_id"], is_directory, nodes), first_row),
-        "valence": _masked(inode["num_children_or_links"], is_directory & known),
+        "valence": _masked(np.maximum(inode["num_children_or_links"], 0), is_directory & known),
         "link_id": _masked(drecs["sibling_id"], drecs["sibling_id"] != 0),
     }
     return build_table("entries", columns)

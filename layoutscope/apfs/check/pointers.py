@@ -119,8 +119,8 @@ def _mapping_problem(subject: Subject, mapping: dict[str, int]) -> tuple[str, st
     """Field that cannot be right, and why; None if the object is there."""
     blocks = subject.container.blocks
     size = mapping["size_bytes"]
-    if size <= 0 or size % blocks.block_size:
-        return "size_bytes", "its size is no whole number of blocks"
+    if not 0 < size <= checkpoints.MAX_OBJECT_BYTES or size % blocks.block_size:
+        return "size_bytes", "its size is no whole number of blocks, or impossibly large"
     try:
         data = np.frombuffer(blocks.read_object(mapping["paddr"], size), np.uint8)
     except FormatError as error:

@@ -27,6 +27,7 @@ from layoutscope.hfsplus.records import (
     decode_nodes,
     locate_records,
 )  # fmt: skip
+from layoutscope.image import Workspace
 from layoutscope.ondisk import bulk, grammar
 
 if TYPE_CHECKING:
@@ -254,9 +255,10 @@ def decode_tree(volume: Volume, file: TreeFile, numbers: I64, leaves: LeafDecode
         Receives the columns.
     """
     step = max(1, BATCH_BYTES // file.node_size_bytes)
+    workspace = Workspace()
     for start in range(0, len(numbers), step):
         chosen = numbers[start : start + step]
-        buffer = read_parts(volume, node_pieces(volume, file.fork, file.node_size_bytes, chosen))
+        buffer = read_parts(volume, node_pieces(volume, file.fork, file.node_size_bytes, chosen), workspace)
         batch = decode_nodes(volume.decoder, buffer, file.node_size_bytes, chosen)
         _decode_batch(volume, file, batch, leaves, into)
 

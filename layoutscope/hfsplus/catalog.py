@@ -222,7 +222,7 @@ def collect(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
     return Catalog(
         entries,
         names.text_series("name", units, counts, chosen),
-        names.raw_series("name_raw", units, starts, counts[chosen]),
+        names.raw_series("name_raw", units, counts, chosen),
         threads,
         _renumbered(leaves, chosen),
         units,

@@ -17,6 +17,7 @@ from layoutscope.hfsplus.volume import shifted
 
 if TYPE_CHECKING:
     from layoutscope.hfsplus.volume import Volume
+    from layoutscope.image import Workspace
     from layoutscope.ondisk.grammar import HfsplusVolume
 
 
@@ -120,10 +121,13 @@ def merged(pieces: Pieces) -> tuple[I64, I64]:
     return pieces.volume_offset[heads], np.add.reduceat(pieces.length_bytes, heads)
 
 
-def read_parts(volume: Volume, pieces: Pieces) -> U8:
-    """Read pieces, each once, in large requests; their bytes in the order given."""
+def read_parts(volume: Volume, pieces: Pieces, workspace: Workspace | None = None) -> U8:
+    """Read pieces, each once, in large requests; their bytes in the order given.
+
+    Those of a workspace are valid until the next read into it.
+    """
     try:
-        return volume.source.read_extents(*merged(pieces))
+        return volume.source.read_extents(*merged(pieces), workspace)
     except FormatError as error:
         raise shifted(error, -volume.source.origin) from error
 

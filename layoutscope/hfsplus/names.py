@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from layoutscope.hfsplus.arrays import ragged
+from layoutscope.tables import arrow
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from layoutscope.hfsplus.arrays import I64, U8
 
 Units: TypeAlias = NDArray[np.uint16]
@@ -59,60 +61,52 @@ def _native(units: Units) -> Units:
     return units.byteswap() if _IS_LITTLE else units
 
 
-def raw_series(name: str, units: Units, starts: I64, counts: I64) -> pl.Series:
-    """Cut concatenated names into a binary column of big-endian UTF-16.
+def raw_series(name: str, units: Units, counts: I64, chosen: I64) -> pl.Series:
+    """Make a binary column of concatenated names, in big-endian UTF-16.
 
     Parameters
     ----------
     name : str
         Of the column.
     units : (n_units,) uint16 array
-        All names, in native byte order.
-    starts, counts : (n,) int64 arrays
-        Where each value lies, in units.
+        All names, one after the other, in native byte order.
+    counts : (n,) int64 array
+        Their lengths in units.
+    chosen : (m,) int64 array
+        Which names the column shall have, in its order.
     """
-    return _cut(name, _native(units).tobytes(), starts * UNIT_BYTES, counts * UNIT_BYTES)
+    return arrow.cut(name, _native(units).view(np.uint8), counts * UNIT_BYTES, "binary").gather(chosen)
 
 
-def text_series(name: str, original: Units, all_counts: I64, chosen: I64) -> pl.Series:
+def text_series(name: str, units: Units, counts: I64, chosen: I64) -> pl.Series:
     """Decode concatenated UTF-16 names into a text column.
 
     Parameters
     ----------
-    name : str
-        Of the column.
-    original : (n_units,) uint16 array
-        All names, one after the other, in native byte order.
-    all_counts : (n,) int64 array
-        Their lengths in units.
-    chosen : (m,) int64 array
-        Which names the column shall have, in its order.
+    name, units, counts, chosen
+        As for :func:`raw_series`.
 
     Returns
     -------
     polars.Series of String
         ``/`` became ``:``; a surrogate without its other half became U+FFFD.
     """
-    units = original.copy()
-    units[units == _SLASH] = _COLON
+    utf8, lengths = _utf8(units, counts)
+    utf8[utf8 == _SLASH] = _COLON
+    return arrow.cut(name, utf8, lengths, "text").gather(chosen)
+
+
+def _utf8(units: Units, counts: I64) -> tuple[U8, I64]:
+    """Encode names as UTF-8: their bytes, and the length of each."""
     wide = np.flatnonzero(units > _ASCII_LAST)
     if not len(wide):
-        utf8, lengths = units.astype(np.uint8).tobytes(), all_counts
-    else:
-        stops = np.cumsum(all_counts)
-        _replace_lone_surrogates(units, wide, stops)
-        utf8 = units.tobytes().decode("utf-16-le" if _IS_LITTLE else ENCODING).encode()
-        lengths = all_counts + _further_bytes(units[wide], np.searchsorted(stops, wide, side="right"), len(all_counts))
-    starts = np.cumsum(lengths) - lengths
-    return _cut(name, utf8, starts[chosen], lengths[chosen]).cast(pl.String)
-
-
-def _cut(name: str, data: bytes, starts: I64, lengths: I64) -> pl.Series:
-    """Cut bytes into a binary column; the values share one buffer."""
-    if not len(starts):
-        return pl.Series(name, [], dtype=pl.Binary)
-    column = pl.lit(data, dtype=pl.Binary).bin.slice("start", "length").alias(name)
-    return pl.DataFrame({"start": starts, "length": lengths}).select(column).to_series()
+        return units.astype(np.uint8), counts
+    stops = np.cumsum(counts)
+    whole = units.copy()
+    _replace_lone_surrogates(whole, wide, stops)
+    text = whole.tobytes().decode("utf-16-le" if _IS_LITTLE else ENCODING).encode()
+    further = _further_bytes(whole[wide], np.searchsorted(stops, wide, side="right"), len(counts))
+    return np.frombuffer(bytearray(text), np.uint8), counts + further
 
 
 def _replace_lone_surrogates(units: Units, wide: I64, stops: I64) -> None:

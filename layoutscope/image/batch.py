@@ -20,6 +20,30 @@ MAX_GAP_BYTES: Final = 64 * 1024
 MAX_REQUEST_BYTES: Final = 8 * 1024**2
 
 
+class Workspace:
+    """Memory that successive reads share: what a read returns is valid until the next one.
+
+    Fresh memory is dear: the system clears each page of it when it is first touched.
+    """
+
+    __slots__ = ("_bytes", "_scratch")
+
+    def __init__(self) -> None:
+        self._bytes = self._scratch = np.empty(0, np.uint8)
+
+    def bytes(self, length_bytes: int) -> NDArray[np.uint8]:
+        """Return room for the bytes of a read, shape (length_bytes,)."""
+        if len(self._bytes) < length_bytes:
+            self._bytes = np.empty(length_bytes, np.uint8)
+        return self._bytes[:length_bytes]
+
+    def scratch(self, length_bytes: int) -> NDArray[np.uint8]:
+        """Return room for one request, shape (length_bytes,)."""
+        if len(self._scratch) < length_bytes:
+            self._scratch = np.empty(length_bytes, np.uint8)
+        return self._scratch[:length_bytes]
+
+
 @dataclass(frozen=True, slots=True)
 class _Extents:
     """Extents in address order, with their places in the result."""
@@ -33,13 +57,17 @@ class _Extents:
 
 
 def read_extents(
-    source: Source, image_offsets: NDArray[np.int64], lengths_bytes: NDArray[np.int64]
+    source: Source,
+    image_offsets: NDArray[np.int64],
+    lengths_bytes: NDArray[np.int64],
+    workspace: Workspace | None = None,
 ) -> NDArray[np.uint8]:
     """Read extents in address order; see :meth:`Source.read_extents`."""
+    room = Workspace() if workspace is None else workspace
     starts = np.ascontiguousarray(image_offsets, np.int64)
     lengths = np.ascontiguousarray(lengths_bytes, np.int64)
     _check(source, starts, lengths)
-    out = np.empty(int(lengths.sum()), np.uint8)
+    out = room.bytes(int(lengths.sum()))
     if not len(out):
         return out
     extents = _in_address_order(starts, lengths)
@@ -48,7 +76,7 @@ def read_extents(
     done = 0
     for first, last in zip(bounds[shared].tolist(), bounds[shared + 1].tolist(), strict=True):
         _read_alone(source, extents.part(done, first), out)
-        _scatter(source, extents.part(first, last), out)
+        _scatter(source, extents.part(first, last), out, room)
         done = last
     _read_alone(source, extents.part(done, len(extents.starts)), out)
     return out
@@ -107,10 +135,10 @@ def _bridged(gaps: NDArray[np.int64], budget_bytes: float) -> NDArray[np.bool_]:
     return bridged
 
 
-def _scatter(source: Source, extents: _Extents, out: NDArray[np.uint8]) -> None:
+def _scatter(source: Source, extents: _Extents, out: NDArray[np.uint8], room: Workspace) -> None:
     """Fetch one request and put each of its extents where it belongs."""
     base = int(extents.starts[0])
-    data = np.empty(int((extents.starts + extents.lengths).max()) - base, np.uint8)
+    data = room.scratch(int((extents.starts + extents.lengths).max()) - base)
     source.read_into(base, data.data)
     for length in np.unique(extents.lengths).tolist():
         chosen = extents.lengths == length

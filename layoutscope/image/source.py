@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from layoutscope.image.batch import Workspace
+
 
 @dataclass(slots=True)
 class ReadCounter:
@@ -130,13 +132,20 @@ class Source(ABC):
         """Read exactly so many bytes as an array, shape (length_bytes,)."""
         return np.frombuffer(self.read(image_offset, length_bytes), np.uint8)
 
-    def read_extents(self, image_offsets: NDArray[np.int64], lengths_bytes: NDArray[np.int64]) -> NDArray[np.uint8]:
+    def read_extents(
+        self,
+        image_offsets: NDArray[np.int64],
+        lengths_bytes: NDArray[np.int64],
+        workspace: Workspace | None = None,
+    ) -> NDArray[np.uint8]:
         """Read many extents, in address order and in large requests.
 
         Parameters
         ----------
         image_offsets, lengths_bytes : (n,) int64 arrays
             Where the extents lie, in any order.
+        workspace : Workspace, optional
+            Memory to read into; the result is then valid until the next read into it.
 
         Returns
         -------
@@ -150,7 +159,7 @@ class Source(ABC):
         """
         from layoutscope.image.batch import read_extents
 
-        return read_extents(self, image_offsets, lengths_bytes)
+        return read_extents(self, image_offsets, lengths_bytes, workspace)
 
     def unread_ranges(self) -> NDArray[np.int64]:
         """Areas that were never read into the image, shape (n, 2): offset and length in bytes."""

@@ -14,7 +14,7 @@ def series(*texts):
     starts = 2 + 2 * (np.cumsum(counts) - counts)
     units = names.gather(buffer, starts, counts)
     shown = names.text_series("name", units, counts, np.arange(len(raw)))
-    stored = names.raw_series("raw", units, (starts - 2) // 2, counts)
+    stored = names.raw_series("raw", units, counts, np.arange(len(raw)))
     assert stored.to_list() == raw
     return shown.to_list()
 

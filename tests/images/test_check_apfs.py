@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from fixtures.apfs import locate as at
-from fixtures.apfs.fault import in_record
-from fixtures.apfs.scenarios import PASSWORD, SCENARIOS
+from fixtures.apfs.fault import in_record, swap_entries
+from fixtures.apfs.plan import FilePlan, VolumePlan
+from fixtures.apfs.scenarios import PASSWORD, SCENARIOS, container
 from fixtures.apfs.structures import records as disk
-from fixtures.apfs.structures.objects import OBJECT_HEADER
+from fixtures.apfs.structures.objects import KVLOC, OBJECT_HEADER
 from fixtures.apfs.structures.records import RecordType
 from fixtures.apfs.victims import VICTIMS
 from fixtures.apfs.writer import write
@@ -29,6 +30,7 @@ from layoutscope.image.source import MemorySource
 from layoutscope.partition import find_volumes
 
 BLOCK_BYTES = 4096
+HASHED_KEY_BYTES = disk.HASHED_KEY.sizeof()
 BY_NAME = {fault.name: fault for fault in FAULTS}
 
 # What each kind of fault is called when it is found.
@@ -283,17 +285,40 @@ def test_container_that_is_written_meanwhile_is_told(victims):
     path, expected = victims["victim"]
     data = bytearray(path.read_bytes())
     source = MemorySource(data)
-    container = open_container(source, choose("bulk"), [])
+    opened = open_container(source, choose("bulk"), [])
     found = []
-    report_changes(container, found)
+    report_changes(opened, found)
     assert found == []
     start = at.superblock(data, expected)
     at.put_field(data, start, OBJECT_HEADER, "o_xid", lambda old: old + 1)
     at.fix_checksum(data, start, BLOCK_BYTES)
-    report_changes(container, found)
+    report_changes(opened, found)
     assert [(item.code, item.expected, item.found) for item in found] == [
-        ("container-changed", str(container.xid), str(container.xid + 1))
+        ("container-changed", str(opened.xid), str(opened.xid + 1))
     ]
+
+
+ONE_HASH = ("xhdmj", "olmqzarus")
+"""Two names of different lengths whose hashes are the same."""
+
+
+def test_names_of_one_hash_stand_in_any_order(tmp_path):
+    """Bytes decide for apfsck, whatever the lengths; the order of creation, which linux-apfs-rw keeps, is no damage."""
+    path = tmp_path / "disk.img"
+    expected = write(container(VolumePlan("Ties", tuple(FilePlan(name) for name in ONE_HASH))), path)
+    assert findings(path) == []
+    data = bytearray(path.read_bytes())
+    root = at.root("fs")
+    places = at.records(data, root(data, expected), BLOCK_BYTES)
+    names = [bytes(data[place.key : place.key + place.key_length]).rstrip(b"\0")[HASHED_KEY_BYTES:] for place in places]
+    tied = [number for number, name in enumerate(names) if name.decode() in ONE_HASH]
+    assert [names[number].decode() for number in tied] == sorted(ONE_HASH)
+    where = swap_entries(root, tied[0], KVLOC)(data, expected)
+    path.write_bytes(data)
+    found = findings(path)
+    assert len(tied) == 2
+    assert [(item.code, item.level) for item in found] == [("keys-unordered", "info")]
+    assert found[0].image_offset // BLOCK_BYTES == where // BLOCK_BYTES
 
 
 def test_hash_of_a_name_is_the_one_of_rfc_3720():

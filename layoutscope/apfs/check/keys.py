@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from layoutscope.apfs.btree import NodeBatch, TreeSource
     from layoutscope.apfs.check.subject import Subject
+    from layoutscope.findings import Level as FindingLevel
 
 RECORD: Final = grammar.ApfsFsrecords.RecordType
 SECOND: Final = {
@@ -123,7 +124,7 @@ def _volume_keys(
     kinds = source.decoder.columns(source.key_type, batch.buffer, slots.key_start, ("record_type",))["record_type"]
     forms = dict(NUMBERED)
     if hashed_names:
-        # The length in the lower bits does not count: linux-apfs-rw sorts names of one hash by name alone.
+        # The length in the lower bits does not count, neither for linux-apfs-rw nor for apfsck.
         forms["dir_rec"] = ("drec_hashed_key", "name_hash")
     for record, (type_name, column) in forms.items():
         rows = _of_kind(kinds, slots.key_len, record, f"apfs_fsrecords.{type_name}")
@@ -151,20 +152,30 @@ def _check_order(subject: Subject, source: TreeSource, batch: NodeBatch, keys: K
     before, after = (keys.lead[:-1], keys.second[:-1]), (keys.lead[1:], keys.second[1:])
     same = (before[0] == after[0]) & (before[1] == after[1])
     wrong = (after[0] < before[0]) | ((after[0] == before[0]) & (after[1] < before[1]))
-    for row in np.flatnonzero(same).tolist():
-        wrong[row] = not _name_follows(source, _whole(batch.buffer, keys, row), _whole(batch.buffer, keys, row + 1))
-    rows = (np.flatnonzero(wrong) + 1).tolist()
-    first = _whole(batch.buffer, keys, 0)
-    if level.last is not None and (first[:2] < level.last[:2] or first == level.last):
-        rows.insert(0, 0)
+    pairs = [(row + 1, _whole(batch.buffer, keys, row), _whole(batch.buffer, keys, row + 1)) for row in _rows(same)]
+    if level.last is not None:
+        pairs.insert(0, (0, level.last, _whole(batch.buffer, keys, 0)))
+    rows = sorted({row + 1 for row in _rows(wrong)} | {row for row, *both in pairs if _falls(source, *both)})
     for row in rows[:MOST_CASES]:
         _report(subject, source, batch, int(batch.slots.node[row]), int(keys.image_offset[row]), "key is out of order")
+    ties = [row for row, one, other in pairs if one[:2] == other[:2] and other[2] < one[2] and row not in rows]
+    for row in ties[:MOST_CASES]:
+        message = "of names with one hash, this one stands after one with greater bytes"
+        _report(subject, source, batch, int(batch.slots.node[row]), int(keys.image_offset[row]), message, level="info")
 
 
-def _name_follows(source: TreeSource, one: tuple[int, int, bytes], other: tuple[int, int, bytes]) -> bool:
-    """Names of one hash stand in an order of their own: there it is enough that they differ."""
+def _rows(chosen: NDArray[np.bool_]) -> list[int]:
+    return np.flatnonzero(chosen).tolist()
+
+
+def _falls(source: TreeSource, one: tuple[int, int, bytes], other: tuple[int, int, bytes]) -> bool:
+    """Tell whether a key is not after the one before it.
+
+    Names of one hash may stand in any order: apfsck asks for that of their bytes, while linux-apfs-rw leaves them as
+    they were created and finds them by the hash alone. What macOS does is not documented.
+    """
     is_hashed = one[1] != 0 or source.tree not in {"fs", "snapmeta"}
-    return one[2] != other[2] if is_hashed else one[2] < other[2]
+    return other == one if is_hashed and other[:2] == one[:2] else other <= one
 
 
 def _check_bounds(subject: Subject, source: TreeSource, batch: NodeBatch, keys: Keys, level: Level) -> None:
@@ -199,8 +210,15 @@ def _check_empty(subject: Subject, source: TreeSource, batch: NodeBatch) -> None
 
 
 def _report(
-    subject: Subject, source: TreeSource, batch: NodeBatch, number: int, image_offset: int, message: str
+    subject: Subject,
+    source: TreeSource,
+    batch: NodeBatch,
+    number: int,
+    image_offset: int,
+    message: str,
+    *,
+    level: FindingLevel = "warning",
 ) -> None:
     device = int(source.blocks.split(batch.places.paddr[number : number + 1])[0][0])
     name = f"{source.tree} tree, node {batch.places.node_id[number]}"
-    subject.report("keys-unordered", name, image_offset, message, device=device)
+    subject.report("keys-unordered", name, image_offset, message, device=device, level=level)

@@ -42,7 +42,7 @@ def check_extents(blocks: Blocks, parts: VolumeParts) -> None:
         if not parts.snapshots:
             check_references(blocks, extents, physical, own)
         elif len(parts.snapshots) == len(parts.snapshot_extents):
-            check_shared_references(blocks, parts, extents)
+            check_shared_references(blocks, parts, parts.findings)
     check_snapshots(blocks, parts)
 
 
@@ -90,11 +90,13 @@ def check_references(blocks: Blocks, extents: Columns, physical: Columns, report
     )
 
 
-def check_shared_references(blocks: Blocks, parts: VolumeParts, extents: Columns) -> None:
+def check_shared_references(blocks: Blocks, parts: VolumeParts, findings: list[Finding], most: int = 1) -> None:
     """Each block is used by as many extents of the live state as the references of all states add up to.
 
-    A snapshot keeps the references of its time; later ones change them by what came and went since.
+    A snapshot keeps the references of its time; later ones change them by what came and went since. At most so many
+    cases of each state's references are listed one by one.
     """
+    extents = parts.file_extents()
     trees = [parts.extentref, *parts.snapshot_extents]
     tables = [tree.records.get("extent") for tree in trees]
     start = np.concatenate([table["obj_id"] for table in tables]).astype(np.int64)
@@ -110,7 +112,7 @@ def check_shared_references(blocks: Blocks, parts: VolumeParts, extents: Columns
         begin += len(table["obj_id"])
         odd = touches(wrong, start[rows], length[rows])
         message = "the references of all states add up to others than the files of the live state have"
-        report, field = Report(blocks, tree.nodes, parts.findings), "val.phys_ext_val.refcnt"
+        report, field = Report(blocks, tree.nodes, findings, most), "val.phys_ext_val.refcnt"
         report.cases(odd, table, "reference-differs", "extent at block", message, field=field)
 
 

@@ -270,6 +270,14 @@ def test_what_no_fault_of_the_writer_shows_is_found_by_its_check(name, victims):
     assert {item[0] for item in lost} == {code}
 
 
+def test_references_of_volumes_with_snapshots_add_up(victims):
+    """A count that is wrong by one is found at its field where snapshots hold references too, by one check alone."""
+    apply = in_record(RecordType.EXTENT, disk.PHYS_EXTENT, "refcnt", lambda old: old + 1, tree="extentref")
+    with planted(victims, Fault("references", "snapshots", "", "", apply)) as (path, where):
+        whole, rest = findings(path), findings(path, without={"references"})
+    assert [(item.code, item.image_offset) for item in set(whole) - set(rest)] == [("reference-differs", where)]
+
+
 def test_missing_subtree_is_bounded(victims):
     """A lost leaf is told with the objects that it held, at the index record that leads to it."""
     with planted(victims, BY_NAME["leaf-checksum"]) as (path, _):

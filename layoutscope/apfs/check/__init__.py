@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from layoutscope.apfs import consistency, consistency_container, consistency_extents
 from layoutscope.apfs.check import claims, keys, names, objectmap, pointers, records, snapshots, space
-from layoutscope.apfs.check.subject import of_volume, open_subject
+from layoutscope.apfs.check.subject import MOST_CASES, of_volume, open_subject
 from layoutscope.apfs.container import uuid_text
 from layoutscope.apfs.fusion import second_half
 from layoutscope.apfs.live import report_changes
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from layoutscope.apfs.check.subject import Subject
+    from layoutscope.apfs.fsrecords import Columns
+    from layoutscope.apfs.volumeparts import VolumeParts
     from layoutscope.findings import Finding
     from layoutscope.image import Source
 
@@ -60,18 +62,23 @@ def _extents(subject: Subject) -> None:
 
 
 def _references(subject: Subject) -> None:
-    for parts in subject.whole:
-        physical = parts.extentref.records.get("extent")
-        if "refcnt" in physical and not parts.snapshots:
-            report = subject.references(parts)
-            consistency_extents.check_references(subject.container.blocks, parts.file_extents(), physical, report)
+    blocks = subject.container.blocks
+    for parts, physical in _with_references(subject):
+        if not parts.snapshots:
+            consistency_extents.check_references(blocks, parts.file_extents(), physical, subject.references(parts))
+        elif len(parts.snapshots) == len(parts.snapshot_extents):
+            consistency_extents.check_shared_references(blocks, parts, subject.findings, MOST_CASES)
 
 
 def _owners(subject: Subject) -> None:
-    for parts in subject.whole:
-        physical = parts.extentref.records.get("extent")
-        if "refcnt" in physical and not parts.snapshots:
-            consistency_extents.check_owners(parts, physical, subject.references(parts))
+    for parts, physical in _with_references(subject):
+        consistency_extents.check_owners(parts, physical, subject.references(parts))
+
+
+def _with_references(subject: Subject) -> list[tuple[VolumeParts, Columns]]:
+    """Volumes in their live state, with their extent references."""
+    found = [(parts, parts.extentref.records.get("extent")) for parts in subject.whole if parts.view == "live"]
+    return [(parts, physical) for parts, physical in found if "refcnt" in physical]
 
 
 def _snapshots(subject: Subject) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,10 @@ def concatenate(parts: Sequence[Columns], empty: Columns) -> Columns:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
+DENSE: Final = 8
+"""Numbers are looked up in a table of their range where that is at most so many times their count."""
+
+
 def find_sorted(haystack: I64, needles: I64) -> I64:
     """Position of each needle in ascending numbers, -1 where it is missing; the first one where it repeats."""
     if not len(haystack):
@@ -56,11 +60,23 @@ def find_sorted(haystack: I64, needles: I64) -> I64:
 
 def find(haystack: I64, needles: I64) -> I64:
     """Position of each needle in numbers of any order, -1 where it is missing; the first one where it repeats."""
-    if len(haystack) < 2 or bool((haystack[1:] >= haystack[:-1]).all()):
-        return find_sorted(haystack, needles)
+    if not len(haystack):
+        return np.full(len(needles), -1, np.int64)
+    low, high = int(haystack.min()), int(haystack.max())
+    if high - low < DENSE * len(haystack):
+        return _find_dense(haystack - low, needles - low, high - low)
     order = np.argsort(haystack, kind="stable")
     places = find_sorted(haystack[order], needles)
     return np.where(places >= 0, order[places], -1)
+
+
+def _find_dense(haystack: I64, needles: I64, highest: int) -> I64:
+    """Find numbers from 0 to a highest one that is not much larger than their count, through a table of all of them."""
+    places = np.full(highest + 2, -1, np.int64)
+    places[haystack[::-1]] = np.arange(len(haystack) - 1, -1, -1)
+    is_there = (needles >= 0) & (needles <= highest)
+    found: I64 = places[np.where(is_there, needles, highest + 1)]
+    return found
 
 
 def distinct(values: I64) -> I64:
@@ -70,6 +86,11 @@ def distinct(values: I64) -> I64:
     """
     ordered = np.sort(values)
     return ordered[heads(ordered)]
+
+
+def is_ascending(values: NDArray[Any]) -> bool:
+    """Say whether no value is below the one before it."""
+    return bool((values[1:] >= values[:-1]).all())
 
 
 def heads(values: NDArray[Any]) -> I64:

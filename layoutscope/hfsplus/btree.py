@@ -6,7 +6,7 @@ extent, in batches; the tree's shape is then found over arrays (:mod:`layoutscop
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
@@ -279,19 +279,16 @@ def _decode_batch(volume: Volume, file: TreeFile, nodes: NodeBatch, leaves: Leaf
 def _with_whole_keys(records: RecordBatch, key_type: str) -> RecordBatch:
     """Leave out records whose key is shorter than the fixed part of the tree's keys."""
     is_whole = records.data - records.key >= bulk.size(key_type)
-    if is_whole.all():
-        return records
-    damaged = records.damaged.copy()
-    damaged[records.node[~is_whole]] = True
-    kept = {name: getattr(records, name)[is_whole] for name in ("node", "slot", "key", "data", "stop")}
-    return replace(records, **kept, damaged=damaged)
+    return records if is_whole.all() else records.without(~is_whole)
 
 
 def _node_columns(records: RecordBatch, ids: I64) -> Columns:
     nodes = records.nodes
     first = np.searchsorted(records.node, np.arange(len(nodes.number)))
     after = np.searchsorted(records.node, np.arange(len(nodes.number)), side="right")
-    padded = np.append(ids, -1)
+    keyed = np.flatnonzero(after > first)
+    first_key, last_key = np.full((2, len(nodes.number)), -1, np.int64)
+    first_key[keyed], last_key[keyed] = ids[first[keyed]], ids[after[keyed] - 1]
     return {
         "number": nodes.number,
         "f_link": nodes.f_link,
@@ -300,8 +297,8 @@ def _node_columns(records: RecordBatch, ids: I64) -> Columns:
         "height": nodes.height,
         "num_records": nodes.num_records,
         "free_offset": records.free_offset,
-        "first_key_id": np.where(after > first, padded[first], -1),
-        "last_key_id": np.where(after > first, padded[after - 1], -1),
+        "first_key_id": first_key,
+        "last_key_id": last_key,
         "damaged": records.damaged,
     }
 

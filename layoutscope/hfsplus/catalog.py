@@ -8,7 +8,7 @@ entries of a folder stand together, sorted by name.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from layoutscope.ondisk import bulk, grammar
 
 if TYPE_CHECKING:
     import polars as pl
+    from numpy.typing import NDArray
 
     from layoutscope.hfsplus.names import Units
     from layoutscope.hfsplus.records import RecordBatch
@@ -51,9 +52,13 @@ _SHARED: Final = {
     "has_link_chain": "has_link_chain",
 }
 """Columns that files and folders both have, and their fields."""
-
-_FOLDER_ONLY: Final = {"file_id": "folder_id", "valence": "valence"}
-_FILE_ONLY: Final = {
+_FOLDER_FIELDS: Final = {
+    **{column: path for column, path in _SHARED.items() if column != "is_compressed"},
+    "file_id": "folder_id",
+    "valence": "valence",
+}
+_FILE_FIELDS: Final = {
+    **_SHARED,
     "file_id": "file_id",
     "finder_type": "user_info.file_type",
     "finder_creator": "user_info.file_creator",
@@ -62,6 +67,9 @@ _FILE_ONLY: Final = {
     "resource_size": "resource_fork.logical_size",
     "resource_blocks": "resource_fork.total_blocks",
 }
+_DATA_EXTENTS: Final = ("data_fork.extents.start_block", "data_fork.extents.block_count")
+_RESOURCE_EXTENTS: Final = ("resource_fork.extents.start_block", "resource_fork.extents.block_count")
+
 ENTRY_COLUMNS: Final[dict[str, type[np.generic]]] = {
     "is_folder": np.bool_,
     "parent_id": np.int64,
@@ -83,9 +91,13 @@ ENTRY_COLUMNS: Final[dict[str, type[np.generic]]] = {
 """Columns of entries and their types: as narrow as they may be, as there are millions of them."""
 
 THREAD_COLUMNS: Final[dict[str, type[np.generic]]] = {"file_id": np.int64, "parent_id": np.int64, "is_folder": np.bool_}
-FORK_COLUMNS: Final[dict[str, type[np.generic]]] = dict.fromkeys(
-    ("entry", "fork_type", "fork_block", "start_block", "block_count"), np.int64
-)
+FORK_COLUMNS: Final[dict[str, type[np.generic]]] = {
+    "entry": np.int64,
+    "fork_type": np.uint8,
+    "fork_block": np.int64,
+    "start_block": np.int64,
+    "block_count": np.int64,
+}
 
 
 @dataclass(slots=True)
@@ -116,51 +128,54 @@ class CatalogLeaves:
         name_start = key + bulk.size(KEY)
         is_sound &= name_start + name_units * names.UNIT_BYTES <= data
         self.bad.append(node[~is_sound])
-        is_entry = is_sound & ((kind == _TYPES.folder) | (kind == _TYPES.file))
+        is_entry = (kind == _TYPES.folder) | (kind == _TYPES.file)
         is_thread = is_sound & ~is_entry
+        entry, thread = np.flatnonzero(is_sound & is_entry), np.flatnonzero(is_thread)
         index = np.zeros(len(node), np.int64)
-        index[is_entry] = self.num_entries + np.arange(int(is_entry.sum()))
-        index[is_thread] = self.num_threads + np.arange(int(is_thread.sum()))
+        index[entry] = self.num_entries + np.arange(len(entry))
+        index[thread] = self.num_threads + np.arange(len(thread))
         parent = keys["parent_id"].astype(np.int64)
-        self._keep_entries(volume, buffer, data[is_entry], kind[is_entry] == _TYPES.folder, parent[is_entry])
-        self.names.append(names.gather(buffer, name_start[is_entry], name_units[is_entry]))
-        self.name_lengths.append(name_units[is_entry])
-        self._keep_threads(volume, buffer, data[is_thread], kind[is_thread] == _TYPES.folder_thread, parent[is_thread])
-        return {"node": node[is_sound], "is_thread": is_thread[is_sound], "index": index[is_sound]}
+        self.names.append(names.gather(buffer, name_start[entry], name_units[entry]))
+        self.name_lengths.append(name_units[entry])
+        self._keep_entries(volume, buffer, data[entry], kind[entry] == _TYPES.folder, parent[entry])
+        self._keep_threads(volume, buffer, data[thread], kind[thread] == _TYPES.folder_thread, parent[thread])
+        columns: Columns = {"node": node, "is_thread": is_thread, "index": index}
+        return columns if is_sound.all() else {name: values[is_sound] for name, values in columns.items()}
 
     def _keep_entries(self, volume: Volume, buffer: U8, data: I64, is_folder: Mask, parent: I64) -> None:
         columns: Columns = {name: np.zeros(len(data), dtype) for name, dtype in ENTRY_COLUMNS.items()}
         columns["is_folder"], columns["parent_id"] = is_folder, parent
-        for type_name, chosen, own in ((FOLDER, is_folder, _FOLDER_ONLY), (FILE, ~is_folder, _FILE_ONLY)):
-            fields = {**_SHARED, **own}
-            if type_name == FOLDER:
-                fields.pop("is_compressed")
-            found = volume.decoder.columns(type_name, buffer, data[chosen], tuple(fields.values()))
-            for name, path in fields.items():
-                values = found[path]
-                columns[name][chosen] = signed(values) if values.dtype == np.uint64 else values
-        self._keep_forks(volume, buffer, data, ~is_folder, columns["resource_blocks"])
+        folder, file = np.flatnonzero(is_folder), np.flatnonzero(~is_folder)
+        decode = volume.decoder.columns
+        _fill(columns, folder, _FOLDER_FIELDS, decode(FOLDER, buffer, data[folder], tuple(_FOLDER_FIELDS.values())))
+        # The extents of data forks come along; most files have no resource fork.
+        found = decode(FILE, buffer, data[file], (*_FILE_FIELDS.values(), *_DATA_EXTENTS))
+        _fill(columns, file, _FILE_FIELDS, found)
+        self._keep_forks(DATA_FORK, file, *(found[path] for path in _DATA_EXTENTS))
+        rich = np.flatnonzero(columns["resource_blocks"])
+        found = decode(FILE, buffer, data[rich], _RESOURCE_EXTENTS)
+        self._keep_forks(RESOURCE_FORK, rich, *(found[path] for path in _RESOURCE_EXTENTS))
         self.entries.append(columns)
         self.num_entries += len(data)
 
-    def _keep_forks(self, volume: Volume, buffer: U8, data: I64, is_file: Mask, resource_blocks: I64) -> None:
-        """Keep the extents beside the sizes; most files have no resource fork."""
-        for fork_type, prefix, chosen in (
-            (DATA_FORK, "data_fork", np.flatnonzero(is_file)),
-            (RESOURCE_FORK, "resource_fork", np.flatnonzero(resource_blocks)),
-        ):
-            paths = (f"{prefix}.extents.start_block", f"{prefix}.extents.block_count")
-            found = volume.decoder.columns(FILE, buffer, data[chosen], paths)
-            starts, counts = (found[path].astype(np.int64) for path in paths)
-            rows = flatten(starts, counts, np.zeros(len(chosen), np.int64))
-            rows["entry"] = self.num_entries + chosen[rows.pop("record")]
-            rows["fork_type"] = np.full(len(rows["entry"]), fork_type, np.int64)
-            self.forks.append(rows)
+    def _keep_forks(self, fork_type: int, chosen: I64, starts: NDArray[Any], counts: NDArray[Any]) -> None:
+        """Keep the extents of forks of chosen entries."""
+        rows = flatten(starts, counts, np.zeros(len(chosen), np.int64))
+        rows["entry"] = self.num_entries + chosen[rows.pop("record")]
+        rows["fork_type"] = np.full(len(rows["entry"]), fork_type, np.uint8)
+        self.forks.append(rows)
 
     def _keep_threads(self, volume: Volume, buffer: U8, data: I64, is_folder: Mask, file_id: I64) -> None:
         parent = volume.decoder.columns(THREAD, buffer, data, ("parent_id",))["parent_id"].astype(np.int64)
         self.threads.append({"file_id": file_id, "parent_id": parent, "is_folder": is_folder})
         self.num_threads += len(data)
+
+
+def _fill(columns: Columns, rows: I64, fields: dict[str, str], found: Columns) -> None:
+    """Put decoded fields into rows of columns."""
+    for name, path in fields.items():
+        values = found[path]
+        columns[name][rows] = signed(values) if values.dtype == np.uint64 else values
 
 
 def _record_types(volume: Volume, buffer: U8, data: I64, stop: I64) -> tuple[I64, Mask]:

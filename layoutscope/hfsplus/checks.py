@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.hfsplus.arrays import I64, distinct, find, heads
+from layoutscope.hfsplus.arrays import I64, distinct, find, heads, is_ascending
 from layoutscope.hfsplus.catalog import DATA_FORK, RESOURCE_FORK
 from layoutscope.hfsplus.facts import is_case_sensitive
 from layoutscope.hfsplus.keyorder import folded, misplaced
@@ -129,7 +129,8 @@ def _check_threads(volume: Volume, tree: Tree, catalog: Catalog) -> None:
 
 def _check_valence(volume: Volume, tree: Tree, catalog: Catalog) -> None:
     entries = catalog.entries
-    ordered = np.sort(entries["parent_id"])
+    parent = entries["parent_id"]
+    ordered = parent if is_ascending(parent) else np.sort(parent)
     starts = heads(ordered)
     counts = np.diff(np.append(starts, len(ordered)))
     place = find(ordered[starts], entries["file_id"])

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.hfsplus.names import in_disk_order
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -24,6 +26,9 @@ _IGNORABLE: Final = (*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x20
 _GEORGIAN_CAPITALS: Final = range(0x10A0, 0x10C6)
 _GEORGIAN_SHIFT: Final = 0x30
 _WORD_UNITS: Final = 4
+_MASKS: Final = np.array([0, *(~0 << shift & (1 << 64) - 1 for shift in (48, 32, 16, 0))], np.uint64)
+"""Of a word, the part that so many units fill."""
+
 _ASCII_LAST: Final = 0x7F
 _LAST_UNIT: Final = 0xFFFF
 
@@ -50,14 +55,14 @@ def case_table() -> NDArray[np.uint16]:
     return table
 
 
-@cache
-def _ascii_table() -> NDArray[np.uint16]:
-    """Return the first part of the table, which is enough for most volumes; shape (128,)."""
-    table = np.arange(_ASCII_LAST + 1, dtype=np.uint16)
-    capitals = slice(ord("A"), ord("Z") + 1)
-    table[capitals] += ord("a") - ord("A")
-    table[0] = _LAST_UNIT
-    return table
+def _lower(units: NDArray[np.uint16]) -> NDArray[np.uint16]:
+    """Fold units; without the table where all are ASCII, as on most volumes."""
+    if (units > _ASCII_LAST).any():
+        return case_table()[units]
+    is_capital = units - np.uint16(ord("A")) <= ord("Z") - ord("A")  # what is below A wraps round
+    lower = units + is_capital * np.uint16(ord("a") - ord("A"))
+    lower[units == 0] = _LAST_UNIT
+    return lower
 
 
 def folded(units: NDArray[np.uint16], starts: I64, lengths: I64) -> tuple[NDArray[np.uint16], I64, I64]:
@@ -75,8 +80,7 @@ def folded(units: NDArray[np.uint16], starts: I64, lengths: I64) -> tuple[NDArra
     units, starts, lengths
         Of the folded names; shorter where ignorable characters were left out.
     """
-    is_ascii = not (units > _ASCII_LAST).any()
-    lower = (_ascii_table() if is_ascii else case_table())[units]
+    lower = _lower(units)
     kept = lower != 0
     if kept.all():
         return lower, starts, lengths
@@ -121,7 +125,7 @@ def not_after(parent_id: I64, units: NDArray[np.uint16], starts: I64, lengths: I
     (m,) bool array
     """
     wrong: Mask = parent_id[after] < parent_id[before]
-    padded = np.append(units, np.uint16(0))
+    padded = np.concatenate([in_disk_order(units), np.zeros(_WORD_UNITS, np.uint16)])
     active = np.flatnonzero(parent_id[after] == parent_id[before])
     depth = 0
     while len(active):
@@ -137,9 +141,7 @@ def not_after(parent_id: I64, units: NDArray[np.uint16], starts: I64, lengths: I
 
 
 def _words(padded: NDArray[np.uint16], starts: I64, lengths: I64, depth: int) -> NDArray[np.uint64]:
-    """Pack four units of each name, from a depth on, into a number that compares as they do."""
-    words = np.zeros(len(starts), np.uint64)
-    for place in range(depth, depth + _WORD_UNITS):
-        unit = padded[np.where(lengths > place, starts + place, len(padded) - 1)]
-        words = (words << np.uint64(16)) | unit
-    return words
+    """Take four units of each name, from a depth on, as a number that compares as they do."""
+    every = np.ndarray((len(padded) - _WORD_UNITS + 1,), np.uint64, padded, strides=(padded.itemsize,))
+    words = in_disk_order(every[np.minimum(starts + depth, len(every) - 1)])
+    return words & _MASKS[np.clip(lengths - depth, 0, _WORD_UNITS)]

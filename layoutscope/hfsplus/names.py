@@ -6,7 +6,7 @@ A ``/`` on the disk stands for the ``:`` of Unix paths and is shown as one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from layoutscope.hfsplus.arrays import I64, U8
 
 Units: TypeAlias = NDArray[np.uint16]
+_Number = TypeVar("_Number", np.uint16, np.uint64)
 
 UNIT_BYTES: Final = 2
 ENCODING: Final = "utf-16-be"
@@ -48,7 +49,7 @@ def gather(buffer: U8, starts: I64, counts: I64) -> Units:
     (sum of counts,) uint16 array
         In native byte order.
     """
-    return _native(buffer.view(np.uint16)[ragged(starts // UNIT_BYTES, counts)])
+    return in_disk_order(buffer.view(np.uint16)[ragged(starts // UNIT_BYTES, counts)])
 
 
 def shown(units: Units) -> str:
@@ -56,9 +57,9 @@ def shown(units: Units) -> str:
     return units.tobytes().decode("utf-16-le" if _IS_LITTLE else ENCODING, "replace")
 
 
-def _native(units: Units) -> Units:
-    """Turn big-endian units into native ones, and back."""
-    return units.byteswap() if _IS_LITTLE else units
+def in_disk_order(numbers: NDArray[_Number]) -> NDArray[_Number]:
+    """Turn big-endian numbers into native ones, and back."""
+    return numbers.byteswap() if _IS_LITTLE else numbers
 
 
 def raw_series(name: str, units: Units, counts: I64, chosen: I64) -> pl.Series:
@@ -75,7 +76,7 @@ def raw_series(name: str, units: Units, counts: I64, chosen: I64) -> pl.Series:
     chosen : (m,) int64 array
         Which names the column shall have, in its order.
     """
-    return arrow.cut(name, _native(units).view(np.uint8), counts * UNIT_BYTES, "binary").gather(chosen)
+    return arrow.cut(name, in_disk_order(units).view(np.uint8), counts * UNIT_BYTES, "binary").gather(chosen)
 
 
 def text_series(name: str, units: Units, counts: I64, chosen: I64) -> pl.Series:

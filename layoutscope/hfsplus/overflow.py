@@ -5,14 +5,17 @@ TN1150, "Extents Overflow File".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from layoutscope.hfsplus.arrays import heads
 from layoutscope.hfsplus.fork import Fork, extended
 from layoutscope.ondisk import bulk
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from layoutscope.hfsplus.arrays import I64, Columns, Mask
     from layoutscope.hfsplus.records import RecordBatch
     from layoutscope.hfsplus.tree import Tree
@@ -61,12 +64,12 @@ def extend_fork(fork: Fork, overflow: Tree | None, file_id: int, fork_type: int)
     return extended(fork, starts[used], counts[used], nodes[used])
 
 
-def flatten(starts: I64, counts: I64, first_block: I64) -> Columns:
+def flatten(starts: NDArray[Any], counts: NDArray[Any], first_block: I64) -> Columns:
     """Turn records of eight extents into rows.
 
     Parameters
     ----------
-    starts, counts : (n, 8) int64 arrays
+    starts, counts : (n, 8) integer arrays
         Extents in allocation blocks.
     first_block : (n,) int64 array
         Place in the fork of each record's first extent, in allocation blocks.
@@ -77,10 +80,13 @@ def flatten(starts: I64, counts: I64, first_block: I64) -> Columns:
         ``record``: which record; ``fork_block, start_block, block_count``. Unused extents are left out.
     """
     record, slot = np.nonzero(counts)
-    before = np.cumsum(counts, axis=1) - counts
+    count = counts[record, slot].astype(np.int64)
+    before = np.cumsum(count) - count
+    first = heads(record)
+    before -= np.repeat(before[first], np.diff(np.append(first, len(record))))
     return {
         "record": record,
-        "fork_block": first_block[record] + before[record, slot],
-        "start_block": starts[record, slot],
-        "block_count": counts[record, slot],
+        "fork_block": first_block[record] + before,
+        "start_block": starts[record, slot].astype(np.int64),
+        "block_count": count,
     }

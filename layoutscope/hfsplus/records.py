@@ -6,7 +6,7 @@ and data lie. What contradicts the format is left out and named.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -93,6 +93,13 @@ class RecordBatch:
         """Node numbers, keys, data and stops of the chosen records."""
         return self.nodes.number[self.node[chosen]], self.key[chosen], self.data[chosen], self.stop[chosen]
 
+    def without(self, wrong: Mask) -> RecordBatch:
+        """Leave out records; their nodes are damaged."""
+        damaged = self.damaged.copy()
+        damaged[self.node[wrong]] = True
+        kept = {name: getattr(self, name)[~wrong] for name in ("node", "slot", "key", "data", "stop")}
+        return replace(self, **kept, damaged=damaged)
+
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
@@ -149,23 +156,14 @@ def locate_records(decoder: Decoder, nodes: NodeBatch, fixed_index_key_bytes: in
         Of each record, ``14 <= key < data <= stop`` holds within its node.
     """
     found = record_bounds(decoder, nodes)
-    node, is_sound, stop = found.node, found.is_sound.copy(), found.stop
-    keyed, damaged = found.keyed, found.is_overfull.copy()
+    node, keyed, damaged = found.node, found.keyed, found.is_overfull.copy()
     node_start = nodes.start[node]
-    key, data = _keys(decoder, nodes, node, node_start, found.first, is_sound, fixed_index_key_bytes)
-    is_sound &= data + np.where(nodes.kind[node] == INDEX, POINTER_BYTES, 0) <= node_start + stop
-    damaged[node[~is_sound]] = True
+    stop: I64 = node_start + found.stop
+    key, data = _keys(decoder, nodes, node, node_start, found.first, found.is_sound, fixed_index_key_bytes)
+    is_sound = found.is_sound & (data + np.where(nodes.kind == INDEX, POINTER_BYTES, 0)[node] <= stop)
     free = _free_offset(decoder, nodes, found.counts, keyed, found.limit)
-    return RecordBatch(
-        nodes,
-        node[is_sound],
-        found.slot[is_sound],
-        key[is_sound],
-        data[is_sound],
-        (node_start + stop)[is_sound],
-        free,
-        damaged,
-    )
+    batch = RecordBatch(nodes, node, found.slot, key, data, stop, free, damaged)
+    return batch if is_sound.all() else batch.without(~is_sound)
 
 
 def record_bounds(decoder: Decoder, nodes: NodeBatch) -> Bounds:
@@ -213,7 +211,7 @@ def _keys(
     length = decoder.columns("hfsplus_btree.key_header", nodes.buffer, key, ("key_length",))["key_length"]
     wide = length.astype(np.int64)
     if fixed_index_key_bytes is not None:
-        wide = np.where(nodes.kind[node] == INDEX, fixed_index_key_bytes, wide)
+        wide = np.where((nodes.kind == INDEX)[node], fixed_index_key_bytes, wide)
     return key, key + LENGTH_BYTES + wide + wide % 2
 
 

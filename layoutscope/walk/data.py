@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutscope.walk.assemble import requested
 from layoutscope.walk.cache import read_once
 from layoutscope.walk.descent import descend, turns_of
 from layoutscope.walk.directories import grouped_walk, listed_entries, lookups, reached, way_to
@@ -16,8 +18,7 @@ from layoutscope.walk.mount import mounted
 from layoutscope.walk.ranges import run_positions, starts_of
 from layoutscope.walk.readahead import ReadAhead, sequential_windows
 from layoutscope.walk.requests import requests
-from layoutscope.walk.touches import CAUSES, columns, concatenated, merged
-from layoutscope.walk.trace import AccessTrace
+from layoutscope.walk.touches import columns, concatenated, merged
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,12 +26,7 @@ if TYPE_CHECKING:
     from layoutscope.walk.descent import Descent
     from layoutscope.walk.model import Model
     from layoutscope.walk.touches import Touches
-
-
-NO_DATA: Final = Pieces(
-    np.array([-1]), np.array([-1]), np.array([0]), np.array([0], np.uint8), np.array([-1], np.int32)
-)
-"""One piece that is never read, where no file has data."""
+    from layoutscope.walk.trace import AccessTrace
 
 
 def copy(model: Model, start_id: int) -> AccessTrace:
@@ -46,10 +42,13 @@ def copy(model: Model, start_id: int) -> AccessTrace:
     files = file_map(model, entries)
     file, begin, end = sequential_windows(files, model.host.read_ahead_bytes)
     parts = pieces(files, begin, end)
-    read, each = _data_touches(model, parts, model.entries.parent_id[entries][file[parts.window]])
+    fetched, each = _data_touches(model, parts, model.entries.parent_id[entries][file[parts.window]])
     per_file = np.bincount(file[parts.window], minlength=len(entries)) * each
     places = _by_turn([descent.turn[cut.directory], turn], [per_buffer, per_file])
-    return _trace(model, concatenated([reached(model, start_id), merged([walked, read], places)]), parts)
+    way = reached(model, start_id)
+    window = np.full(len(way) + len(walked) + len(fetched), -1)
+    window[len(way) + places[1]] = np.repeat(parts.window, each)
+    return _trace(model, concatenated([way, merged([walked, fetched], places)]), window, parts)
 
 
 def _files_in_turn(model: Model, descent: Descent) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -84,8 +83,10 @@ def read(
             model, int(model.entries.size_bytes[entry[0]]), records, record_bytes or PAGE_BYTES
         )
     parts = pieces(files, begin, end)
-    data, _ = _data_touches(model, parts, np.full(len(parts), model.entries.parent_id[entry[0]]))
-    return _trace(model, concatenated([lookups(model, np.array(way, np.int64))[0], data]), parts)
+    fetched, each = _data_touches(model, parts, np.full(len(parts), model.entries.parent_id[entry[0]]))
+    searched, _ = lookups(model, np.array(way, np.int64))
+    window = np.concatenate([np.full(len(searched), -1), np.repeat(parts.window, each)])
+    return _trace(model, concatenated([searched, fetched]), window, parts)
 
 
 def _record_windows(
@@ -121,48 +122,44 @@ def _by_turn(turns: list[NDArray[np.int64]], counts: list[NDArray[np.int64]]) ->
     return [run_positions(start[:edge], count[:edge]), run_positions(start[edge:], count[edge:])]
 
 
-def _trace(model: Model, needed: Touches, parts: Pieces) -> AccessTrace:
-    """Apply the cache, cut nodes into requests, and let the host's queue order them."""
-    n_nodes = len(model.nodes)
+def _trace(model: Model, needed: Touches, window: NDArray[np.int64], parts: Pieces) -> AccessTrace:
+    """Apply the cache, cut nodes into requests, and let the host's queue order them.
+
+    Parameters
+    ----------
+    model : Model
+        The volume.
+    needed : Touches
+        Nodes and pieces.
+    window : (n_touches,) int64 array
+        Read-ahead window that each belongs to, -1 for those of the walk.
+    parts : Pieces
+        What is numbered on behind the nodes.
+    """
     known = mounted(model)
-    reads, think_us, _ = read_once(needed, model.nodes, n_nodes + len(parts), known)
-    parts = parts if len(parts) else NO_DATA
+    reads, think_us, touch = read_once(needed, model.nodes, len(model.nodes) + len(parts), known)
     made = requests(model.layout, model.nodes, model.host)
-    if made.are_shared:
-        new = made.new(reads.node, known)
-        reads, think_us = reads[new], np.diff(np.cumsum(think_us)[new], prepend=0.0)
-    is_data = reads.node >= n_nodes
-    piece = np.where(is_data, reads.node - n_nodes, 0)
-    unit = np.where(is_data, 0, made.unit[np.where(is_data, 0, reads.node)])
-    count = np.where(is_data, 1, made.start[unit + 1] - made.start[unit])
-    source = np.repeat(np.arange(len(reads)), count)
-    place = np.minimum(run_positions(made.start[unit], count), max(len(made.image_offset) - 1, 0))
-    data, piece = is_data[source], piece[source]
-    offset = np.where(data, parts.image_offset[piece], made.image_offset[place])
-    length = np.where(data, parts.length_bytes[piece], made.length_bytes[place])
-    window = np.where(data, parts.window[piece], -1)
-    begins = np.diff(source, prepend=-1) != 0
-    segment = min(PAGE_BYTES, model.layout.facts.block_size_bytes or PAGE_BYTES)
-    largest = model.host.request_segments * segment
+    made = made.followed_by(parts.device, parts.image_offset, parts.length_bytes)
+    in_turn, read = requested(model, made, reads, think_us, known, np.zeros(len(reads), np.uint16))
     sent = send(
-        offset,
-        length,
-        window,
+        in_turn.image_offset,
+        in_turn.length_bytes,
+        window[touch[read]],
+        reads.node[read] < len(model.nodes),
         holds_last=not model.is_hfsplus,
         sorts=model.host.elevator,
-        largest_bytes=largest,
+        largest_bytes=_largest_request(model),
     )
-    tree = np.where(data, len(model.nodes.trees), model.nodes.tree[np.where(is_data, 0, reads.node)][source])
-    chosen = sent.source
-    return AccessTrace(
-        device=np.where(data, parts.device[piece], made.device[place])[chosen].astype(np.uint8),
-        image_offset=offset[chosen] + sent.skipped_bytes,
+    chosen = in_turn[sent.source]
+    return replace(
+        chosen,
+        image_offset=chosen.image_offset + sent.skipped_bytes,
         length_bytes=sent.length_bytes,
-        cause=reads.cause[source][chosen],
-        tree=tree[chosen].astype(np.uint8),
-        directory_id=reads.directory_id[source][chosen],
-        issuer=np.zeros(len(chosen), np.uint16),
-        think_us=np.where(sent.skipped_bytes == 0, np.where(begins, think_us[source], 0.0)[chosen], 0.0),
-        causes=CAUSES,
-        trees=(*model.nodes.trees, "data"),
+        think_us=np.where(sent.skipped_bytes == 0, chosen.think_us, 0.0),
     )
+
+
+def _largest_request(model: Model) -> int:
+    """Bytes that fit into one request: a segment holds a page, or a block where blocks are smaller."""
+    segment = min(PAGE_BYTES, model.layout.facts.block_size_bytes or PAGE_BYTES)
+    return model.host.request_segments * segment

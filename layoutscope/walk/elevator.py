@@ -2,10 +2,15 @@
 
 Linux 6.1 ``block/blk-mq.c`` (plugging) and ``block/mq-deadline.c``: requests of a window are queued together. The
 oldest goes first, then the next higher address, and so on upwards; when none is higher, the oldest that is left. A
-read of metadata in the middle sends what is queued so far, itself included. HFS+ has then queued all pages before;
-``mpage_readahead`` in the APFS driver still holds the piece just before, to see whether the next one continues it.
-A request is merged at either end of the one queued just before (``blk_attempt_plug_merge``), and when the queue is sent
-behind any older one that ends where it begins (``elv_attempt_insert_merge``).
+look-up of metadata between pieces, or behind the last one for a hole at the window's end, is queued like them and
+sends what is queued so far. HFS+ has then queued all pages before; ``mpage_readahead`` in the APFS driver still holds
+the piece just before, to see whether the next one continues it. A request is merged at either end of the one queued
+just before (``blk_attempt_plug_merge``), and when the queue is sent behind any older one that ends where it begins
+(``elv_attempt_insert_merge``). A queue that is full is sent before the next request joins it.
+
+Each window is taken to find the drive idle. Where a window that was asked for ahead of the reader is still under way,
+the drive, which takes 64 requests at once, may leave a part of the next one with the scheduler until more have joined:
+the same requests in another order, which differs from one run to the next (observed).
 """
 
 from __future__ import annotations
@@ -44,6 +49,7 @@ def send(
     offset: NDArray[np.int64],
     length_bytes: NDArray[np.int64],
     window: NDArray[np.int64],
+    waits: NDArray[np.bool_],
     *,
     holds_last: bool,
     sorts: bool = True,
@@ -56,7 +62,10 @@ def send(
     offset, length_bytes : (n_requests,) int64 arrays
         Requests in the order in which the file system makes them.
     window : (n_requests,) int64 array
-        Read-ahead window of each, ascending; -1 for metadata, which waits for its answer.
+        Read-ahead window that each is made for, data or the look-up of where they lie; those of a window stand
+        together, and requests outside of any have -1.
+    waits : (n_requests,) bool array
+        Whether the file system waits for the answer before it makes the next request: metadata.
     holds_last : bool
         Whether the piece before a read of metadata is not queued yet.
     sorts : bool
@@ -65,15 +74,16 @@ def send(
         What the drive takes at once.
     """
     joined = np.zeros(len(offset), bool)
-    joined[1:] = (window[1:] >= 0) & (window[1:] == window[:-1]) & (offset[1:] == offset[:-1] + length_bytes[:-1])
+    joined[1:] = (window[1:] == window[:-1]) & (offset[1:] == offset[:-1] + length_bytes[:-1])
+    joined[1:] &= ~(waits[1:] | waits[:-1])
     first = np.flatnonzero(~joined)
     lengths = np.add.reduceat(length_bytes, first) if len(first) else length_bytes
     source, length = first.copy(), lengths.copy()
     kept = np.ones(len(first), bool)
-    for begin, end in _disorderly(offset[first], window[first]) if sorts else ():
+    for begin, end in _disorderly(offset[first], window[first], waits[first]) if sorts else ():
         queue = _Queue(holds_last)
         for place in range(begin, end):
-            queue.add(place, int(offset[first[place]]), int(lengths[place]), waits=bool(window[first[place]] < 0))
+            queue.add([place, int(offset[first[place]]), int(lengths[place])], waits=bool(waits[first[place]]))
         sent = queue.finish()
         kept[begin + len(sent) : end] = False
         source[begin : begin + len(sent)] = [first[place] for place, _ in sent]
@@ -88,18 +98,16 @@ def _cut(source: NDArray[np.int64], length_bytes: NDArray[np.int64], largest_byt
     return Sent(source[place], skipped, np.minimum(length_bytes[place] - skipped, largest_bytes))
 
 
-def _disorderly(offset: NDArray[np.int64], window: NDArray[np.int64]) -> list[tuple[int, int]]:
+def _disorderly(
+    offset: NDArray[np.int64], window: NDArray[np.int64], waits: NDArray[np.bool_]
+) -> list[tuple[int, int]]:
     """Find windows that do not simply go upwards: from their first request to behind their last."""
-    data = np.flatnonzero(window >= 0)
-    if not len(data):
-        return []
-    own = window[data]
-    same = own[1:] == own[:-1]
-    wrong = same & ((offset[data][1:] < offset[data][:-1]) | (data[1:] != data[:-1] + 1))
-    bad = np.unique(own[1:][wrong])
-    begin = data[np.searchsorted(own, bad, side="left")]
-    end = data[np.searchsorted(own, bad, side="right") - 1] + 1
-    return list(zip(begin.tolist(), end.tolist(), strict=True))
+    goes_on = (window[1:] == window[:-1]) & (window[1:] >= 0)
+    wrong = goes_on & (waits[1:] | (offset[1:] < offset[:-1]))
+    begins = np.append(True, ~goes_on)
+    run = np.unique((np.cumsum(begins) - 1)[1:][wrong])
+    edge = np.append(np.flatnonzero(begins), len(window))
+    return list(zip(edge[run].tolist(), edge[run + 1].tolist(), strict=True))
 
 
 PLUG_REQUESTS = 32
@@ -116,17 +124,17 @@ class _Queue:
         self.held: list[int] | None = None
         self.sent: list[tuple[int, int]] = []
 
-    def add(self, place: int, offset: int, length: int, *, waits: bool) -> None:
+    def add(self, request: list[int], *, waits: bool) -> None:
         if waits:
-            self.waiting.append([place, offset, length])
+            self._queue(request)
             self._send()
         elif not self.holds_last:
-            self._queue([place, offset, length])
-        elif self.held and self.held[1] + self.held[2] == offset:
-            self.held[2] += length
+            self._queue(request)
+        elif self.held and self.held[1] + self.held[2] == request[1]:
+            self.held[2] += request[2]
         else:
             self._release()
-            self.held = [place, offset, length]
+            self.held = request
 
     def finish(self) -> list[tuple[int, int]]:
         self._release()

@@ -25,7 +25,7 @@ class Requests:
     Attributes
     ----------
     unit : (n_nodes,) int64 array
-        Cache unit of each node: nodes smaller than a page share one.
+        Cache unit of each node, and of what is numbered behind the nodes: nodes smaller than a page share one.
     start : (n_units + 1,) int64 array
         First request of each unit.
     device : (n_requests,) uint8 array
@@ -51,16 +51,23 @@ class Requests:
         return run_positions(self.start[units], count), np.repeat(np.arange(len(units)), count)
 
     def new(self, nodes: NDArray[np.int32], known: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Return the places in a sequence of nodes whose units are neither known nor read before.
+        """Return the places in a sequence of nodes whose units are neither known nor read before."""
+        unit = self.unit[nodes]
+        first = np.sort(np.unique(unit, return_index=True)[1])
+        return first[~np.isin(unit[first], self.unit[known])]
 
-        Numbers that are no nodes (file data) are always new.
-        """
-        is_node = nodes < len(self.unit)
-        first = np.flatnonzero(is_node)
-        unit = self.unit[nodes[first]]
-        first = first[np.sort(np.unique(unit, return_index=True)[1])]
-        cached = np.isin(self.unit[nodes[first]], self.unit[known])
-        return np.union1d(first[~cached], np.flatnonzero(~is_node))
+    def followed_by(
+        self, device: NDArray[np.uint8], image_offset: NDArray[np.int64], length_bytes: NDArray[np.int64]
+    ) -> Requests:
+        """Number further requests on behind the nodes, each a unit of its own: pieces of files."""
+        own = np.arange(len(image_offset) + 1)
+        return Requests(
+            unit=np.concatenate([self.unit, len(self.start) - 1 + own[:-1]]),
+            start=np.concatenate([self.start[:-1], len(self.image_offset) + own]),
+            device=np.concatenate([self.device, device]),
+            image_offset=np.concatenate([self.image_offset, image_offset]),
+            length_bytes=np.concatenate([self.length_bytes, length_bytes]),
+        )
 
 
 def requests(layout: VolumeLayout, nodes: NodeTable, host: HostProfile) -> Requests:

@@ -52,6 +52,21 @@ class AccessTrace:
     def __len__(self) -> int:
         return len(self.image_offset)
 
+    def __getitem__(self, places: NDArray[np.int64] | NDArray[np.bool_] | slice) -> AccessTrace:
+        """Select reads."""
+        return AccessTrace(
+            self.device[places],
+            self.image_offset[places],
+            self.length_bytes[places],
+            self.cause[places],
+            self.tree[places],
+            self.directory_id[places],
+            self.issuer[places],
+            self.think_us[places],
+            self.causes,
+            self.trees,
+        )
+
     @classmethod
     def from_reads(
         cls, image_offset: NDArray[np.int64], length_bytes: NDArray[np.int64], *, think_us: float = 0.0

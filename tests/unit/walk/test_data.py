@@ -17,8 +17,10 @@ def reads(result) -> list[tuple[int, int]]:
     return list(zip(result.image_offset.tolist(), result.length_bytes.tolist(), strict=True))
 
 
-def sent(offsets, lengths, windows, *, holds_last=False, **more):
-    result = send(np.array(offsets), np.array(lengths), np.array(windows), holds_last=holds_last, **more)
+def sent(offsets, lengths, windows, *, waiting=(), holds_last=False, **more):
+    """Send requests; those at the places in `waiting` are metadata."""
+    waits = np.isin(np.arange(len(offsets)), waiting)
+    result = send(np.array(offsets), np.array(lengths), np.array(windows), waits, holds_last=holds_last, **more)
     starts = np.array(offsets)[result.source] + result.skipped_bytes
     return list(zip(starts.tolist(), result.length_bytes.tolist(), strict=True))
 
@@ -189,12 +191,29 @@ def test_piece_is_merged_behind_an_older_one():
 
 def test_metadata_in_a_window_sends_what_waits():
     """HFS+: both pieces before the node go with it, in the queue's order; the third goes later."""
-    assert [offset for offset, _ in sent([300, 100, 200, 50], [10] * 4, [0, 0, -1, 0])] == [300, 100, 200, 50]
+    assert [offset for offset, _ in sent([300, 100, 200, 50], [10] * 4, [0] * 4, waiting=[2])] == [300, 100, 200, 50]
 
 
 def test_apfs_holds_the_piece_just_before_metadata():
     """APFS: the piece before the node waits for the next one, and is continued by it."""
-    assert sent([300, 100, 200, 110], [10] * 4, [0, 0, -1, 0], holds_last=True) == [(300, 10), (200, 10), (100, 20)]
+    found = sent([300, 100, 200, 110], [10] * 4, [0] * 4, waiting=[2], holds_last=True)
+    assert found == [(300, 10), (200, 10), (100, 20)]
+
+
+def test_metadata_behind_the_last_piece_of_a_window_sends_what_waits():
+    """A hole at the end is looked up at 900: 500 and 900 go upwards, then 100; the piece at 300 is still held."""
+    found = sent([500, 100, 300, 900], [10] * 4, [0] * 4, waiting=[3], holds_last=True)
+    assert [offset for offset, _ in found] == [500, 900, 100, 300]
+
+
+def test_metadata_that_finds_the_queue_full_goes_alone():
+    """Behind 32 pieces from 5,000 up a node at 5,500 comes last; behind 31 it is sent in its place."""
+    offsets = [5000, *range(6000, 9100, 100)]
+    assert len(offsets) == 32
+    full = [*offsets, 5500]
+    assert [offset for offset, _ in sent(full, [10] * 33, [0] * 33, waiting=[32])] == full
+    fewer = [*offsets[:-1], 5500]
+    assert [offset for offset, _ in sent(fewer, [10] * 32, [0] * 32, waiting=[31])] == sorted(fewer)
 
 
 def test_macos_reads_larger_windows(hfs_file):
@@ -232,6 +251,23 @@ def test_file_ends_with_its_last_block(plan):
     small = replace(layout, facts=replace(layout.facts, block_size_bytes=512))
     assert reads(trace(small, order="copy")) == [(0x20000, 1024)]
     assert reads(trace(layout, order="copy")) == [(0x20000, 4096)]
+
+
+def test_hole_whose_record_lies_in_another_leaf_is_looked_up_in_its_window(plan):
+    """APFS, one window: pieces at 0x900000 and 0x500000, then a hole recorded in a leaf above both.
+
+    The look-up sends the first piece and the leaf behind it; the second piece, still held then, comes last.
+    """
+    made = plan("apfs")
+    made.node("omap", 0, 0)
+    made.node("fs", 1, 0x10000)
+    leaf = [made.node("fs", 0, 0xA00000 + place * 0x10000, parent=1, mapper=0, rank=place) for place in range(2)]
+    made.entry(2, 16, "f", leaf=leaf[0], inode=leaf[0], size_bytes=16384)
+    made.extent(16, 0, 0x900000, 4096, node=leaf[0])
+    made.extent(16, 4096, 0x500000, 4096, node=leaf[0])
+    made.extent(16, 8192, None, 8192, node=leaf[1])
+    offsets = trace(made.layout(), order="read", file_id=16).image_offset.tolist()
+    assert offsets == [0xA00000, 0x900000, 0xA10000, 0x500000]
 
 
 def test_overflow_page_that_the_mount_has_read_is_not_read_again(plan):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.hfsplus import names
-from layoutscope.hfsplus.arrays import I64, U8, Columns, Mask, concatenate, signed
+from layoutscope.hfsplus.arrays import I64, U8, Columns, Mask, concatenate, signed, take_joined
 from layoutscope.hfsplus.overflow import flatten
 from layoutscope.ondisk import bulk, grammar
 
@@ -227,9 +227,9 @@ def collect(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
     records = tree.records if tree is not None else dict.fromkeys(("node", "is_thread", "index"), none)
     is_thread = records["is_thread"].astype(np.bool_)
     chosen = records["index"][~is_thread]
-    entries = _ordered(leaves.entries, ENTRY_COLUMNS, chosen)
+    entries = take_joined(leaves.entries, ENTRY_COLUMNS, chosen)
     entries["node"] = records["node"][~is_thread]
-    threads = _ordered(leaves.threads, THREAD_COLUMNS, records["index"][is_thread])
+    threads = take_joined(leaves.threads, THREAD_COLUMNS, records["index"][is_thread])
     threads["node"] = records["node"][is_thread]
     units = np.concatenate(leaves.names) if leaves.names else np.empty(0, np.uint16)
     counts = np.concatenate(leaves.name_lengths) if leaves.name_lengths else none
@@ -244,11 +244,6 @@ def collect(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
         starts,
         counts[chosen],
     )
-
-
-def _ordered(parts: list[Columns], columns: dict[str, type[np.generic]], chosen: I64) -> Columns:
-    joined = concatenate(parts, {name: np.empty(0, dtype) for name, dtype in columns.items()})
-    return {name: values[chosen] for name, values in joined.items()}
 
 
 def _renumbered(leaves: CatalogLeaves, chosen: I64) -> Columns:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from layoutscope.hfsplus.arrays import I64, Columns, find
+from layoutscope.hfsplus.arrays import I64, Columns, find, take_joined
 from layoutscope.hfsplus.catalog import DATA_FORK
 from layoutscope.hfsplus.overflow import flatten
 from layoutscope.ondisk import grammar
@@ -58,10 +58,10 @@ def extents_table(
         _overflow(volume, catalog, overflow, rows.get("extents-overflow", 0), special),
         _attributes(attributes),
     ]
-    joined: Columns = {name: np.concatenate([part[name] for part in parts]) for name in _COLUMNS}
+    file_id, fork = (np.concatenate([part[name] for part in parts]) for name in ("file_id", "fork"))
     # Within each part the extents of a fork stand in its order, and overflow extents come behind the others.
-    order = np.argsort(joined["file_id"] * (int(joined["fork"].max(initial=0)) + 1) + joined["fork"], kind="stable")
-    joined = {name: values[order] for name, values in joined.items()}
+    order = np.argsort(file_id * (int(fork.max(initial=0)) + 1) + fork, kind="stable")
+    joined = take_joined(parts, dict.fromkeys(_COLUMNS, np.int64), order)
     attribute_names = attributes.owner_name.unique(maintain_order=True).to_list()
     return _table(volume, number, joined, (*FORKS, *attribute_names))
 

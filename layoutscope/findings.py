@@ -84,6 +84,7 @@ CODES: Final[dict[str, str]] = {
     "not-unmounted": "The volume was not cleanly unmounted, or is mounted now (HFS+).",
     "allocation-file-short": "The allocation file has fewer bits than the volume has blocks (HFS+).",
     "node-links-differ": "Index nodes are not linked in the order of their keys (HFS+).",
+    "hot-file-differs": "Records of the hot-file B-tree contradict each other or the catalog (HFS+).",
     "index-key-differs": "The key of a pointer is not the first key of the node it leads to (HFS+).",
     "cnid-reserved": "A file or folder has a CNID that is reserved (HFS+).",
     "cnid-duplicate": "Two files or folders have the same CNID (HFS+).",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.hfsplus import decoding
-from layoutscope.hfsplus.check import forks, headers, links, nodes, records, space
+from layoutscope.hfsplus.check import chains, forks, headers, hotfiles, links, nodes, records, space
 from layoutscope.hfsplus.check.subject import Subject, survey_volume
 from layoutscope.hfsplus.reader import open_contents
 
@@ -44,7 +44,8 @@ CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
     "subfolders": records.check_subfolders,
     "link-targets": links.check_link_targets,
     "link-counts": links.check_link_counts,
-    "link-chains": links.check_link_chains,
+    "link-chains": chains.check_link_chains,
+    "first-links": chains.check_first_links,
     "fork-sizes": forks.check_fork_sizes,
     "extents": forks.check_extents,
     "overflow-records": forks.check_overflow_records,
@@ -52,6 +53,7 @@ CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
     "attribute-values": forks.check_attribute_values,
     "attribute-owners": forks.check_attribute_owners,
     "attribute-flags": forks.check_attribute_flags,
+    "hot-files": hotfiles.check_hot_files,
     "double-claims": space.check_double_claims,
     "allocation": space.check_allocation,
 }

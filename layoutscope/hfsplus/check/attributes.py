@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.hfsplus import names
-from layoutscope.hfsplus.arrays import I64, Columns, concatenate
+from layoutscope.hfsplus.arrays import I64, U8, Columns, concatenate
 from layoutscope.hfsplus.attributes import EXTENTS, FORK, INLINE, KEY, RECORD_SIZES, TYPE
 from layoutscope.hfsplus.check.survey import Batch, Survey, survey_tree
 from layoutscope.ondisk import bulk, grammar
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 TYPES = grammar.HfsplusAttributes.RecordType
 TYPE_NAMES: Final = {int(TYPES.inline_data): INLINE, int(TYPES.fork_data): FORK, int(TYPES.extents): EXTENTS}
+FIRST_LINK: Final = "com.apple.system.hfs.firstlink"
+"""The attribute of a folder with hard links that names the first of them, as digits and a zero byte."""
+
+MOST_DIGITS: Final = 10
+
 EXTENT_PATHS: Final = {FORK: "the_fork.extents", EXTENTS: "extents"}
 
 
@@ -45,6 +50,8 @@ class AttributeRecords:
         Names.
     size, blocks : (n,) int64 arrays
         Inline: bytes of the value. Fork: its logical size and total blocks. 0 otherwise.
+    first_link : (n,) int64 array
+        Number in an attribute of this name; 0 where it is none, -1 in other attributes.
     starts, counts : (n, 8) int64 arrays
         Extents; zeros in inline records.
     """
@@ -61,6 +68,7 @@ class AttributeRecords:
     count: I64
     size: I64
     blocks: I64
+    first_link: I64
     starts: I64
     counts: I64
 
@@ -91,12 +99,20 @@ class _Collector:
         decoder, buffer = self.volume.decoder, batch.buffer
         keys = decoder.columns(KEY, buffer, key, ("file_id", "start_block", "name_length"))
         counts = keys["name_length"].astype(np.int64)
-        self.names.append(names.gather(buffer, key + bulk.size(KEY), counts))
+        units = names.gather(buffer, key + bulk.size(KEY), counts)
+        self.names.append(units)
         kind = self._kinds(batch, data, stop)
         columns: Columns = {name: batch.rows[name] for name in ("key", "data", "stop")}
         columns |= {"kind": kind, "count": counts}
         columns |= {name: keys[name].astype(np.int64) for name in ("file_id", "start_block")}
-        self.parts.append(columns | self._values(batch, data, kind))
+        columns |= self._values(batch, data, kind)
+        columns["first_link"] = np.full(len(data), -1, np.int64)
+        rows = _named(units, counts, FIRST_LINK)
+        rows = rows[kind[rows] == TYPES.inline_data]
+        columns["first_link"][rows] = _numbers(
+            buffer, data[rows] + bulk.size(INLINE), columns["size"][rows], stop[rows]
+        )
+        self.parts.append(columns)
 
     def _kinds(self, batch: Batch, data: I64, stop: I64) -> I64:
         place = np.where(data + bulk.size(TYPE) <= stop, data, 0)
@@ -124,12 +140,35 @@ class _Collector:
         return {"size": size, "blocks": blocks, "starts": starts, "counts": counts}
 
 
+def _named(units: NDArray[np.uint16], counts: I64, name: str) -> I64:
+    """Rows whose name is this one."""
+    wanted = np.array([ord(letter) for letter in name], np.uint16)
+    rows = np.flatnonzero(counts == len(wanted))
+    start = (np.cumsum(counts) - counts)[rows]
+    same: I64 = rows[(units[start[:, None] + np.arange(len(wanted))] == wanted).all(axis=1)]
+    return same
+
+
+def _numbers(buffer: U8, start: I64, size: I64, stop: I64) -> I64:
+    """Read decimal numbers that end with their values or with a zero byte; 0 where there is something else."""
+    place = start[:, None] + np.arange(MOST_DIGITS + 1)
+    inside = (np.arange(MOST_DIGITS + 1) < size[:, None]) & (place < stop[:, None])
+    digits = np.where(inside, buffer[np.where(inside, place, 0)], 0).astype(np.int64) - ord("0")
+    length = np.argmax(digits == -ord("0"), axis=1)
+    own = np.arange(MOST_DIGITS + 1) < length[:, None]
+    number = np.zeros(len(start), np.int64)
+    for column in range(MOST_DIGITS):
+        number = np.where(own[:, column], number * 10 + digits[:, column], number)
+    is_number = ((digits >= 0) & (digits <= 9) | ~own).all(axis=1) & (length > 0)
+    return np.where(is_number, number, 0)
+
+
 def read_attributes(volume: Volume, tree: Tree) -> AttributeRecords:
     """Read all attribute records."""
     collector = _Collector(volume)
     survey = survey_tree(volume, tree, collector.read)
     none, eight = np.empty(0, np.int64), np.empty((0, 8), np.int64)
-    plain = ("key", "data", "stop", "kind", "count", "file_id", "start_block", "size", "blocks")
+    plain = ("key", "data", "stop", "kind", "count", "file_id", "start_block", "size", "blocks", "first_link")
     rows = concatenate(collector.parts, {**dict.fromkeys(plain, none), "starts": eight, "counts": eight})
     units = np.concatenate([np.empty(0, np.uint16), *collector.names])
     start = np.cumsum(rows["count"]) - rows["count"]

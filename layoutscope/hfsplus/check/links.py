@@ -1,7 +1,6 @@
-"""Checks of hard links: every link has an inode that counts it, and links of one inode form a chain.
+"""Checks of hard links: every link has an inode that counts it.
 
-TN1150, "Hard Links"; chains follow the system's hfs_catalog.h: an inode names its first link, and each link
-the one before and the one behind it, in fields that hold the owner and the group of other files.
+TN1150, "Hard Links".
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def is_directory_link(files: Columns) -> Mask:
 
 
 @dataclass(frozen=True, slots=True)
-class _Family:
+class Family:
     """Links of one kind and the inodes that they lead to.
 
     Attributes
@@ -53,8 +52,8 @@ class _Family:
         Places of the links among the files.
     target : (n,) int64 array
         Place of each link's inode among the inodes; -1 where it has none.
-    inode_rows : (m,) int64 array
-        Catalog records of the inodes.
+    inode_rows, inode_ids : (m,) int64 arrays
+        Catalog records of the inodes, and their CNIDs.
     declared : (m,) int64 array
         Links that each inode counts.
     """
@@ -63,10 +62,12 @@ class _Family:
     links: I64
     target: I64
     inode_rows: I64
+    inode_ids: I64
     declared: I64
 
 
-def _families(catalog: CatalogRecords) -> tuple[_Family, _Family]:
+def families(catalog: CatalogRecords) -> tuple[Family, Family]:
+    """Group the links of files, and those of folders, with what they lead to."""
     return (
         _family(catalog, "file", FILE_LINKS_DIRECTORY, "iNode", is_file_link(catalog.files), catalog.files),
         _family(
@@ -75,9 +76,7 @@ def _families(catalog: CatalogRecords) -> tuple[_Family, _Family]:
     )
 
 
-def _family(
-    catalog: CatalogRecords, noun: str, directory: str, prefix: str, is_link: Mask, holders: Columns
-) -> _Family:
+def _family(catalog: CatalogRecords, noun: str, directory: str, prefix: str, is_link: Mask, holders: Columns) -> Family:
     home = _home(catalog, directory)
     inside = np.flatnonzero(catalog.parent_id[holders["row"]] == home)
     numbers = np.array([_number(catalog.name(int(row)), prefix) for row in holders["row"][inside]], np.int64)
@@ -85,7 +84,8 @@ def _family(
     links = np.flatnonzero(is_link)
     target = find(numbers, catalog.files["permissions.special"][links].astype(np.int64))
     declared = holders["permissions.special"][inside].astype(np.int64)
-    return _Family(noun, links, target, holders["row"][inside], declared)
+    ids = holders["file_id" if noun == "file" else "folder_id"][inside].astype(np.int64)
+    return Family(noun, links, target, holders["row"][inside], ids, declared)
 
 
 def _home(catalog: CatalogRecords, directory: str) -> int:
@@ -105,7 +105,7 @@ def _number(name: str, prefix: str) -> int:
 def check_link_targets(subject: Subject) -> None:
     """Every link leads to an inode."""
     catalog = subject.catalog
-    for family in _families(catalog) if catalog is not None else ():
+    for family in families(catalog) if catalog is not None else ():
         assert catalog is not None  # noqa: S101  (for the type checker)
         lost = family.links[family.target < 0]
         for place in subject.cases("hard-link-broken", lost, f"{family.noun} links"):
@@ -119,7 +119,7 @@ def check_link_targets(subject: Subject) -> None:
 def check_link_counts(subject: Subject) -> None:
     """Inodes count the links that lead to them."""
     catalog = subject.catalog
-    for family in _families(catalog) if catalog is not None else ():
+    for family in families(catalog) if catalog is not None else ():
         assert catalog is not None  # noqa: S101  (for the type checker)
         counted = np.bincount(family.target[family.target >= 0], minlength=len(family.declared))
         for place in subject.cases("link-count-differs", np.flatnonzero(counted != family.declared), "inodes"):
@@ -128,54 +128,3 @@ def check_link_counts(subject: Subject) -> None:
                 f"a {family.noun} inode counts other links than lead to it",
                 expected=int(counted[place]), found=int(family.declared[place]),
             )  # fmt: skip
-
-
-def check_link_chains(subject: Subject) -> None:
-    """Links of an inode form a chain, from the one that the inode names to one that has no next."""
-    catalog = subject.catalog
-    for family in _families(catalog) if catalog is not None else ():
-        assert catalog is not None  # noqa: S101  (for the type checker)
-        files, links = catalog.files, family.links[(family.target >= 0)]
-        target = family.target[family.target >= 0]
-        chained = files["has_link_chain"][links]
-        _check_neighbours(subject, catalog, links[chained], target[chained])
-        if family.noun == "file":
-            _check_first_links(subject, catalog, family)
-
-
-def _check_neighbours(subject: Subject, catalog: CatalogRecords, links: I64, target: I64) -> None:
-    """The next link of a link has it as its previous one, and belongs to the same inode."""
-    files = catalog.files
-    ids = files["file_id"][links].astype(np.int64)
-    forward = files["permissions.group_id"][links].astype(np.int64)
-    backward = files["permissions.owner_id"][links].astype(np.int64)
-    for field, own, other in (
-        ("permissions.group_id", forward, backward),
-        ("permissions.owner_id", backward, forward),
-    ):
-        place = find(ids, own)
-        leads = (place >= 0) & (target[place] == target) & (other[place] == ids)
-        # A neighbour that exists but does not lead back is reported itself, by its own field.
-        exists = (place >= 0) & (target[place] == target)
-        wrong = np.flatnonzero((own != 0) & ~leads & ~exists)
-        for case in subject.cases("link-chain-broken", wrong, "links"):
-            catalog.report(
-                "link-chain-broken", "error", int(files["row"][links[case]]), field,
-                "a link's neighbour in the chain is no link of the same inode",
-                expected="a link of the same inode", found=int(own[case]),
-            )  # fmt: skip
-
-
-def _check_first_links(subject: Subject, catalog: CatalogRecords, family: _Family) -> None:
-    files = catalog.files
-    place = find(files["row"], family.inode_rows)
-    first = files["reserved1"][place].astype(np.int64)
-    link_ids = files["file_id"][family.links].astype(np.int64)
-    at = find(link_ids, first)
-    mine = (at >= 0) & (np.append(family.target, -1)[at] == np.arange(len(place)))
-    wrong = np.flatnonzero(files["has_link_chain"][place] & (first != 0) & ~mine)
-    for case in subject.cases("link-chain-broken", wrong, "inodes"):
-        catalog.report(
-            "link-chain-broken", "error", int(family.inode_rows[case]), "reserved1",
-            "the first link of an inode is none of its links", expected="a link of the inode", found=int(first[case]),
-        )  # fmt: skip

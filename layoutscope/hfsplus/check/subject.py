@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from layoutscope.hfsplus.check.attributes import AttributeRecords, read_attributes
 from layoutscope.hfsplus.check.catalog import CatalogRecords, read_catalog
+from layoutscope.hfsplus.check.hotfiles import HotFileRecords, read_hot_file_records
 from layoutscope.hfsplus.check.overflow import OverflowRecords, read_overflow
-from layoutscope.hfsplus.check.survey import Survey, survey_tree
 from layoutscope.hfsplus.volume import HEADER_OFFSET
 from layoutscope.ondisk import bulk
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from layoutscope.hfsplus.arrays import I64
+    from layoutscope.hfsplus.check.survey import Survey
     from layoutscope.hfsplus.reader import Contents
     from layoutscope.hfsplus.volume import Volume
 
@@ -35,7 +36,7 @@ class Subject:
         What a scan reads of it.
     surveys : dict of str to Survey
         Every tree by its name.
-    catalog, attributes, overflow
+    catalog, attributes, overflow, hot_files
         The records of these trees; None where the tree is absent or lost.
     """
 
@@ -45,6 +46,7 @@ class Subject:
     catalog: CatalogRecords | None
     attributes: AttributeRecords | None
     overflow: OverflowRecords | None
+    hot_files: HotFileRecords | None = None
 
     def report_header(
         self, code: str, level: str, field: str, message: str, *, expected: object = "", found: object = ""
@@ -67,7 +69,7 @@ def survey_volume(volume: Volume, contents: Contents) -> Subject:
     catalog = read_catalog(volume, trees["catalog"]) if "catalog" in trees else None
     attributes = read_attributes(volume, trees["attributes"]) if "attributes" in trees else None
     overflow = read_overflow(volume, trees["extents-overflow"]) if "extents-overflow" in trees else None
-    surveys = {part.survey.name: part.survey for part in (catalog, attributes, overflow) if part is not None}
-    if "hot-files" in trees:
-        surveys["hot-files"] = survey_tree(volume, trees["hot-files"])
-    return Subject(volume, contents, surveys, catalog, attributes, overflow)
+    hot_files = read_hot_file_records(volume, trees["hot-files"]) if "hot-files" in trees else None
+    read = (catalog, attributes, overflow, hot_files)
+    surveys = {part.survey.name: part.survey for part in read if part is not None}
+    return Subject(volume, contents, surveys, catalog, attributes, overflow, hot_files)

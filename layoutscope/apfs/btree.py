@@ -115,10 +115,14 @@ class NodeBatch:
         Their bytes, one after the other.
     slots : Slots
         Records of the sound ones; ``node`` counts within this batch.
+    keys : (n_records,) uint64 array
+        Order of each record's key as a number, see :func:`layoutscope.apfs.places.low_keys`.
     size_bytes : int
         Size of each.
     shape : TreeShape
         What the root says of the tree.
+    num_after : int
+        How many nodes of its level come after this batch.
     """
 
     level: int
@@ -128,8 +132,15 @@ class NodeBatch:
     check: NodeCheck
     buffer: NDArray[np.uint8]
     slots: toc.Slots
+    keys: NDArray[np.uint64]
     size_bytes: int
     shape: TreeShape
+    num_after: int = 0
+
+    @property
+    def to_come(self) -> float:
+        """How many times as many nodes come after this batch in its level."""
+        return self.num_after / len(self.places)
 
     @property
     def node(self) -> NDArray[np.int64]:
@@ -166,6 +177,7 @@ def read_levels(source: TreeSource, findings: list[Finding]) -> Iterator[NodeBat
         children: list[Places] = []
         for start in range(0, len(places), BATCH_NODES):
             batch = read_batch(source, places.take(slice(start, start + BATCH_NODES)), first, level, shape, findings)
+            batch = replace(batch, num_after=len(places) - start - len(batch.places))
             first += len(batch.places)
             tally.add(source, batch, findings)
             yield batch
@@ -273,11 +285,12 @@ def read_batch(
         source.tree, level, source.subtype, source.max_xid, shape.hash_type, shape.is_noheader, _storage(source)
     )
     check = check_nodes(expected, source.blocks, places, head, buffer.reshape(-1, size_bytes), findings)
-    usable = {name: np.where(check.is_sound, values, 0) for name, values in head.items() if name == "num_keys"}
+    usable = {"num_keys": np.where(check.is_sound, head["num_keys"], 0)}
     slots, torn = toc.slots(source.decoder, buffer, starts, head | usable, size_bytes, shape.sizes)
     findings.extend(_torn_node(source, places, number) for number in np.flatnonzero(torn & check.is_sound).tolist())
     check = replace(check, is_sound=check.is_sound & ~torn)
-    return NodeBatch(level, first, places, head, check, buffer, slots, size_bytes, shape)
+    keys = low_keys(source, buffer, slots.key_start)
+    return NodeBatch(level, first, places, head, check, buffer, slots, keys, size_bytes, shape)
 
 
 def _storage(source: TreeSource) -> int:
@@ -299,10 +312,10 @@ def children_of(
     source: TreeSource, batch: NodeBatch
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint8]]:
     """Decode the records of a batch of index nodes: the node's position in it, the child, its low key and its hash."""
-    slots, sizes = batch.slots, batch.shape.sizes
-    slots = slots.take(slots.val_len >= sizes.child)
+    sizes = batch.shape.sizes
+    rows = np.flatnonzero(batch.slots.val_len >= sizes.child)
+    slots, low = batch.slots.take(rows), batch.keys[rows]
     oids = source.decoder.columns("apfs_btree.child_val", batch.buffer, slots.val_start, ("oid",))["oid"]
-    low = low_keys(source, batch.buffer, slots.key_start)
     hashes = _child_hashes(batch.buffer, slots.val_start, sizes.child - bulk.size("apfs_btree.child_val"))
     if batch.shape.hash_type:
         # Sealed volumes: children are counted from the root's identifier.

@@ -145,6 +145,8 @@ class _Problems:
         found: NDArray[Any] | None = None,
     ) -> None:
         """Add a finding for each node that fails."""
+        if not wrong.any():
+            return
         offsets = self.blocks.image_offset(self.places.paddr[wrong]).tolist()
         devices = self.blocks.split(self.places.paddr[wrong])[0].tolist()
         for number, where, device in zip(np.flatnonzero(wrong).tolist(), offsets, devices, strict=True):

@@ -23,7 +23,7 @@ def columns(
     buffer: NDArray[np.uint8],
     starts: NDArray[np.int64],
     fields: Sequence[str],
-    lengths_bytes: NDArray[np.int64] | None = None,  # noqa: ARG001  (its twin needs them)
+    lengths_bytes: NDArray[np.integer] | None = None,  # noqa: ARG001  (its twin needs them)
 ) -> dict[str, NDArray[Any]]:
     """Decode some fields of many structures.
 
@@ -37,7 +37,7 @@ def columns(
         Their starts, in bytes from the start of the buffer.
     fields : sequence of str
         Dotted names of fields or instances.
-    lengths_bytes : (n,) int64 array, optional
+    lengths_bytes : (n,) integer array, optional
         Lengths of structures that vary in size; the fixed prefix if left out.
 
     Returns
@@ -54,7 +54,7 @@ def columns(
 
 
 def extended_fields(
-    buffer: NDArray[np.uint8], starts: NDArray[np.int64], lengths_bytes: NDArray[np.int64]
+    buffer: NDArray[np.uint8], starts: NDArray[np.int64], lengths_bytes: NDArray[np.integer]
 ) -> ExtendedFields:
     """Locate every extended field of many values.
 
@@ -62,44 +62,24 @@ def extended_fields(
     ----------
     buffer : (n_bytes,) uint8 array
         Where the values lie.
-    starts, lengths_bytes : (n,) int64 arrays
+    starts, lengths_bytes : (n,) integer arrays
         The part of each value behind its fixed fields; of length 0 where there is none.
     """
     head_size, entry_size = bulk.size("apfs_fsrecords.xf_blob_head"), bulk.size("apfs_fsrecords.x_field")
     record = np.flatnonzero(lengths_bytes >= head_size)
-    counts = bulk.records("apfs_fsrecords.xf_blob_head", buffer, starts[record])["num_exts"].astype(np.int64)
-    fits = head_size + counts * entry_size <= lengths_bytes[record]
-    bad = [np.flatnonzero((lengths_bytes > 0) & (lengths_bytes < head_size)), record[~fits]]
-    record, counts = record[fits], counts[fits]
-    owner, slot = _expand(counts)
-    descriptions = bulk.records("apfs_fsrecords.x_field", buffer, starts[record][owner] + head_size + slot * entry_size)
-    padded = descriptions["padded_size"].astype(np.int64)
-    sizes = descriptions["size_bytes"].astype(np.int64)
-    first = starts[record] + head_size + counts * entry_size
-    data_start = first[owner] + _running_within(padded, owner, len(record))
-    stop = starts[record] + lengths_bytes[record]
+    start, length = starts[record], lengths_bytes[record]
+    counts = bulk.records("apfs_fsrecords.xf_blob_head", buffer, start)["num_exts"].astype(np.int64)
+    fits = head_size + counts * entry_size <= length
+    damaged = np.concatenate([np.flatnonzero((lengths_bytes > 0) & (lengths_bytes < head_size)), record[~fits]])
+    if not fits.all():
+        record, start, length, counts = record[fits], start[fits], length[fits], counts[fits]
+    before = np.cumsum(counts) - counts
+    slot = np.arange(int(counts.sum()))
+    spots = np.repeat(start + head_size - before * entry_size, counts) + slot * entry_size
+    found = bulk.columns("apfs_fsrecords.x_field", buffer, spots, ("type", "size_bytes", "padded_size"))
+    sizes = found["size_bytes"].astype(np.int64)
+    ends = np.append(0, np.cumsum(found["padded_size"], dtype=np.int64))
+    data_start = np.repeat(start + head_size + counts * entry_size - ends[before], counts) + ends[:-1]
+    fields = ExtendedFields(np.repeat(record, counts), found["type"], data_start, sizes, damaged)
     # The last field's padding may be cut off, its data may not.
-    torn = np.unique(owner[data_start + sizes > stop[owner]])
-    keep = ~np.isin(owner, torn)
-    bad.append(record[torn])
-    return ExtendedFields(
-        record=record[owner][keep],
-        type=descriptions["type"][keep],
-        start=data_start[keep],
-        size_bytes=sizes[keep],
-        damaged=np.unique(np.concatenate(bad)),
-    )
-
-
-def _expand(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Owner and slot of each item, for owners with so many items each."""
-    owner = np.repeat(np.arange(len(counts)), counts)
-    return owner, np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-
-
-def _running_within(sizes: NDArray[np.int64], owner: NDArray[np.int64], num_owners: int) -> NDArray[np.int64]:
-    """Sum of the sizes before each item within its owner."""
-    before = np.cumsum(sizes) - sizes
-    counts = np.bincount(owner, minlength=num_owners)
-    first_of_owner = (np.cumsum(counts) - counts)[owner]
-    return before - before[first_of_owner] if len(before) else before
+    return fields.without(np.unique(fields.record[data_start + sizes > np.repeat(start + length, counts)]))

@@ -25,7 +25,7 @@ def columns(
     buffer: NDArray[np.uint8],
     starts: NDArray[np.int64],
     fields: Sequence[str],
-    lengths_bytes: NDArray[np.int64] | None = None,
+    lengths_bytes: NDArray[np.integer] | None = None,
 ) -> dict[str, NDArray[Any]]:
     """Decode some fields of many structures; see :func:`layoutscope.apfs.decode_bulk.columns`."""
     size = bulk.size(type_name)
@@ -56,7 +56,7 @@ def _value(item: Any, path: str) -> int | bool:
 
 
 def extended_fields(
-    buffer: NDArray[np.uint8], starts: NDArray[np.int64], lengths_bytes: NDArray[np.int64]
+    buffer: NDArray[np.uint8], starts: NDArray[np.int64], lengths_bytes: NDArray[np.integer]
 ) -> ExtendedFields:
     """Locate every extended field; see :func:`layoutscope.apfs.decode_bulk.extended_fields`."""
     rows: list[tuple[int, int, int, int]] = []

@@ -26,13 +26,13 @@ class Decoder(Protocol):
         buffer: NDArray[np.uint8],
         starts: NDArray[np.int64],
         fields: Sequence[str],
-        lengths_bytes: NDArray[np.int64] | None = None,
+        lengths_bytes: NDArray[np.integer] | None = None,
     ) -> dict[str, NDArray[Any]]:
         """Decode some fields of many structures."""
         ...
 
     def extended_fields(
-        self, buffer: NDArray[np.uint8], starts: NDArray[np.int64], lengths_bytes: NDArray[np.int64]
+        self, buffer: NDArray[np.uint8], starts: NDArray[np.int64], lengths_bytes: NDArray[np.integer]
     ) -> ExtendedFields:
         """Locate every extended field of many values."""
         ...

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.apfs.names import Names, gather_names, join_names
+from layoutscope.apfs.names import GrowingNames, Names, gather_names
+from layoutscope.apfs.places import object_of, type_of
 from layoutscope.findings import Finding
 from layoutscope.ondisk import bulk, grammar
+from layoutscope.tables.growing import GrowingColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
     from layoutscope.apfs.btree import NodeBatch, TreeSource
@@ -44,16 +44,21 @@ INODE_FIELDS: Final = (
     "private_id",
     "create_time",
     "mod_time",
-    "internal_flags",
     "num_children_or_links",
-    "bsd_flags",
-    "mode",
     "format",
     "uncompressed_size",
     "has_uncompressed_size",
     "is_compressed",
-    "was_cloned",
 )
+
+NARROW: Final[dict[str, type]] = {
+    "node": np.int32,
+    "format": np.uint16,
+    "entry_type": np.uint8,
+    "kind": np.uint8,
+    "name_hash": np.uint32,
+}
+"""Types of columns whose values take fewer bits than the fields that they come from."""
 
 SHAPES: Final[dict[str, Shape]] = {
     "snap_metadata": Shape(
@@ -76,9 +81,7 @@ SHAPES: Final[dict[str, Shape]] = {
     ),
     "dstream_id": Shape("j_key", "dstream_id_val", ("refcnt",)),
     "crypto_state": Shape("j_key", "crypto_val", ("fixed.persistent_class",), val_tail="fixed.key_len"),
-    "file_extent": Shape(
-        "file_extent_key", "file_extent_val", ("length_bytes", "paddr", "crypto_id"), ("logical_addr",)
-    ),
+    "file_extent": Shape("file_extent_key", "file_extent_val", ("length_bytes", "paddr"), ("logical_addr",)),
     "dir_rec": Shape("drec_key", "drec_val_fixed", ("file_id", "entry_type"), key_tail="name_len", has_xfields=True),
     "dir_stats": Shape("j_key", "dir_stats_val", ("num_children",)),
     "snap_name": Shape("snap_name_key", "snap_name_val", ("snap_xid",), key_tail="name_len"),
@@ -106,6 +109,20 @@ class RecordTables:
     tables: dict[str, Columns] = field(default_factory=dict)
     num_records: int = 0
     num_decoded: int = 0
+
+    _grown: dict[str, dict[str, GrowingColumn | GrowingNames]] = field(default_factory=dict)
+
+    def add(self, found: dict[str, Columns], num_records: int, num_decoded: int, to_come: float = 0.0) -> None:
+        """Add the records of a batch; `to_come` times as many are likely to follow."""
+        self.num_records += num_records
+        self.num_decoded += num_decoded
+        for name, table in found.items():
+            grown = self._grown.setdefault(name, {})
+            for key, values in table.items():
+                if key not in grown:
+                    grown[key] = GrowingNames() if isinstance(values, Names) else GrowingColumn(NARROW.get(key))
+                grown[key].add(values, to_come)
+            self.tables[name] = {key: column.values for key, column in grown.items()}
 
     def get(self, name: str) -> Columns:
         """Return the table of a record type, without rows if there are no such records."""
@@ -143,42 +160,43 @@ def decode_batch(
     int
         Number of records decoded.
     """
-    slots = batch.slots
-    keys = source.decoder.columns(_full("j_key"), batch.buffer, slots.key_start, ("obj_id", "record_type"))
-    known = np.zeros(len(slots), bool)
+    obj_id, kinds = object_of(batch.keys), type_of(batch.keys)
+    present = set(np.flatnonzero(np.bincount(kinds)).tolist())
     tables: dict[str, Columns] = {}
+    understood = np.zeros(len(kinds), bool)
     for name, shape in SHAPES.items():
         number = int(grammar.ApfsFsrecords.RecordType[name])
-        rows = np.flatnonzero(keys["record_type"] == number)
-        if not len(rows):
+        if number not in present:
             continue
         form = HASHED_DREC if hashed_names and name == "dir_rec" else shape
-        rows = rows[_fits(form, batch.buffer, slots.take(rows))]
-        table, sound = _decode(source, batch, slots.take(rows), name, form)
-        known[rows[sound]] = True
-        tables[name] = {"obj_id": keys["obj_id"][rows], "node": batch.node[rows], **_places(batch, rows), **table}
-    _report_unknown(source, batch, np.flatnonzero(~known), findings)
-    return tables, int(known.sum())
+        rows, slots = _fitting(form, batch, np.flatnonzero(kinds == number))
+        table, damaged = _decode(source, batch, slots, name, form)
+        understood[rows] = True
+        understood[rows[damaged]] = False
+        tables[name] = {"obj_id": obj_id[rows], "node": slots.node + batch.first, **_places(batch, slots), **table}
+    _report_unknown(source, batch, np.flatnonzero(~understood), findings)
+    return tables, int(np.count_nonzero(understood))
 
 
-def _places(batch: NodeBatch, rows: NDArray[np.int64]) -> Columns:
+def _places(batch: NodeBatch, slots: Slots) -> Columns:
     """Where key and value of records start, in bytes from the start of their node."""
-    slots, origin = batch.slots, batch.slots.node[rows] * batch.size_bytes
+    origin = slots.node * batch.size_bytes
     return {
-        "key_at": (slots.key_start[rows] - origin).astype(np.uint16),
-        "val_at": (slots.val_start[rows] - origin).astype(np.uint16),
+        "key_at": (slots.key_start - origin).astype(np.uint16),
+        "val_at": (slots.val_start - origin).astype(np.uint16),
     }
 
 
-def _fits(shape: Shape, buffer: NDArray[np.uint8], slots: Slots) -> NDArray[np.bool_]:
-    """Tell which records have the lengths that their shape asks for."""
+def _fitting(shape: Shape, batch: NodeBatch, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], Slots]:
+    """Keep the records that have the lengths that their shape asks for."""
+    slots = batch.slots.take(rows)
     key_type, val_type = _full(shape.key_type), _full(shape.val_type)
     ok = (slots.key_len >= bulk.size(key_type)) & (slots.val_len >= bulk.size(val_type))
     if shape.key_tail:
-        ok &= _tail_fits(key_type, shape.key_tail, buffer, slots.key_start, slots.key_len, ok)
+        ok &= _tail_fits(key_type, shape.key_tail, batch.buffer, slots.key_start, slots.key_len, ok)
     if shape.val_tail:
-        ok &= _tail_fits(val_type, shape.val_tail, buffer, slots.val_start, slots.val_len, ok)
-    return ok
+        ok &= _tail_fits(val_type, shape.val_tail, batch.buffer, slots.val_start, slots.val_len, ok)
+    return (rows, slots) if ok.all() else (rows[ok], slots.take(ok))
 
 
 def _tail_fits(
@@ -186,7 +204,7 @@ def _tail_fits(
     length_field: str,
     buffer: NDArray[np.uint8],
     start: NDArray[np.int64],
-    length: NDArray[np.int64],
+    length: NDArray[np.int32],
     ok: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
     rows = np.flatnonzero(ok)
@@ -198,15 +216,15 @@ def _tail_fits(
 
 def _decode(
     source: TreeSource, batch: NodeBatch, slots: Slots, name: str, shape: Shape
-) -> tuple[Columns, NDArray[np.bool_]]:
-    """Decode records of one type; also tell which were understood wholly."""
+) -> tuple[Columns, NDArray[np.int64]]:
+    """Decode records of one type; also tell which were not understood wholly."""
     decoder, buffer = source.decoder, batch.buffer
     table: Columns = decoder.columns(
         _full(shape.val_type), buffer, slots.val_start, shape.fields, None if shape.has_xfields else slots.val_len
     )
     table |= decoder.columns(_full(shape.key_type), buffer, slots.key_start, shape.key_fields, slots.key_len)
     table = {key.removeprefix("fixed."): values for key, values in table.items()}
-    sound = np.ones(len(slots), bool)
+    damaged = np.empty(0, np.int64)
     if shape.key_tail:
         table["name"] = _names(buffer, slots.key_start, _full(shape.key_type), shape.key_tail)
     elif shape.val_tail.endswith("name_len"):
@@ -215,10 +233,10 @@ def _decode(
         size = bulk.size(_full(shape.val_type))
         fields = decoder.extended_fields(buffer, slots.val_start + size, slots.val_len - size)
         table |= _field_columns(source, buffer, len(slots), name, fields)
-        sound[fields.damaged] = False
+        damaged = fields.damaged
     if name == "xattr":
         table |= _attribute_columns(source, buffer, slots, table)
-    return table, sound
+    return table, damaged
 
 
 def _names(buffer: NDArray[np.uint8], start: NDArray[np.int64], type_name: str, length_field: str) -> Names:
@@ -229,25 +247,26 @@ def _names(buffer: NDArray[np.uint8], start: NDArray[np.int64], type_name: str, 
 def _field_columns(
     source: TreeSource, buffer: NDArray[np.uint8], count: int, name: str, fields: ExtendedFields
 ) -> Columns:
-    """Pick the extended fields that the tables need."""
+    """Pick the extended fields that the tables need; zero where a record has none."""
     kinds = grammar.ApfsFsrecords
     if name == "dir_rec":
-        wanted = [("sibling_id", int(kinds.DrecField.sibling_id), "sibling_id", "sibling_id")]
-    else:
-        wanted = [
-            ("data_size", int(kinds.InodeField.dstream), "dstream", "size_bytes"),
-            ("alloced_size", int(kinds.InodeField.dstream), "dstream", "alloced_size"),
-            ("sparse_bytes", int(kinds.InodeField.sparse_bytes), "sparse_bytes", "num_bytes"),
-        ]
-    columns: Columns = {}
-    for column, field_type, type_name, value in wanted:
-        record, start = fields.of_type(field_type, bulk.size(_full(type_name)))
-        columns[column] = np.zeros(count, np.uint64)
-        columns[column][record] = source.decoder.columns(_full(type_name), buffer, start, (value,))[value]
-        if column == "data_size":
-            columns["has_dstream"] = np.zeros(count, bool)
-            columns["has_dstream"][record] = True
-    return columns
+        rows, start = fields.of_type(int(kinds.DrecField.sibling_id), bulk.size(_full("sibling_id")))
+        found = source.decoder.columns(_full("sibling_id"), buffer, start, ("sibling_id",))
+        return {"sibling_id": _spread(found["sibling_id"], rows, count)}
+    rows, start = fields.of_type(int(kinds.InodeField.dstream), bulk.size(_full("dstream")))
+    found = source.decoder.columns(_full("dstream"), buffer, start, ("size_bytes", "alloced_size"))
+    return {
+        "has_dstream": _spread(np.ones(len(rows), bool), rows, count),
+        "data_size": _spread(found["size_bytes"], rows, count),
+        "alloced_size": _spread(found["alloced_size"], rows, count),
+    }
+
+
+def _spread(values: NDArray[Any], rows: NDArray[np.int64], count: int) -> NDArray[Any]:
+    """Put values into their rows among zeros."""
+    column = np.zeros(count, values.dtype)
+    column[rows] = values
+    return column
 
 
 def _attribute_columns(source: TreeSource, buffer: NDArray[np.uint8], slots: Slots, table: Columns) -> Columns:
@@ -283,23 +302,3 @@ def _report_unknown(source: TreeSource, batch: NodeBatch, rows: NDArray[np.int64
 
 def _is_unknown(kind: int) -> bool:
     return all(int(grammar.ApfsFsrecords.RecordType[name]) != kind for name in SHAPES)
-
-
-def join_tables(parts: Iterable[dict[str, Columns]]) -> dict[str, Columns]:
-    """Put the tables of several batches together."""
-    collected: dict[str, list[Columns]] = {}
-    for part in parts:
-        for name, table in part.items():
-            collected.setdefault(name, []).append(table)
-    return {name: _concatenate(tables) for name, tables in collected.items()}
-
-
-def _concatenate(tables: list[Columns]) -> Columns:
-    if len(tables) == 1:
-        return tables[0]
-    return {
-        key: join_names([table[key] for table in tables])
-        if isinstance(tables[0][key], Names)
-        else np.concatenate([table[key] for table in tables])
-        for key in tables[0]
-    }

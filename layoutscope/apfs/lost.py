@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from layoutscope.apfs.btree import read_levels
-from layoutscope.apfs.places import low_keys
 from layoutscope.findings import Finding
 from layoutscope.ondisk import bulk, grammar
 
@@ -89,7 +88,7 @@ def _entries(source: TreeSource, batch: NodeBatch) -> Entries:
     paddr = batch.places.paddr[slots.node]
     within = slots.val_start - slots.node * batch.size_bytes
     where = source.blocks.image_offset(paddr) + within + bulk.offset("apfs_btree.child_val", "oid")
-    return Entries(low_keys(source, batch.buffer, slots.key_start), oid, where, source.blocks.split(paddr)[0])
+    return Entries(batch.keys, oid, where, source.blocks.split(paddr)[0])
 
 
 def _missing(above: list[Entries], sound: list[NDArray[np.uint64]], level: int) -> list[Loss]:

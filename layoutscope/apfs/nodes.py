@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from layoutscope.apfs.places import object_of
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.apfs.btree import NodeBatch, TreeSource
-    from layoutscope.apfs.toc import Slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,9 @@ _DTYPES = {
 def batch_columns(source: TreeSource, batch: NodeBatch) -> dict[str, NDArray[Any]]:
     """Turn one batch into columns; ``key_rank`` follows in :func:`join`."""
     places, head, count = batch.places, batch.head, len(batch.places)
-    first_key, last_key = _end_keys(source, batch)
-    lengths = batch.slots.key_len + batch.slots.val_len
+    bounds = np.searchsorted(batch.slots.node, np.arange(count + 1))
+    first_key, last_key = _end_keys(source, batch, bounds)
+    lengths = np.append(0, np.cumsum(batch.slots.key_len + batch.slots.val_len, dtype=np.int64))
     has_header = head["hdr.xid"] != 0
     return {
         "node_id": places.node_id,
@@ -97,7 +99,7 @@ def batch_columns(source: TreeSource, batch: NodeBatch) -> dict[str, NDArray[Any
         "size_bytes": np.full(count, batch.size_bytes, np.int64),
         "level": np.full(count, batch.level, np.uint8),
         "num_records": np.where(batch.check.is_sound, head["num_keys"], 0).astype(np.uint32),
-        "used_bytes": np.bincount(batch.slots.node, weights=lengths, minlength=count).astype(np.uint32),
+        "used_bytes": np.diff(lengths[bounds]).astype(np.uint32),
         "free_bytes": _free_bytes(head).astype(np.uint32),
         "parent": places.parent,
         "omap_leaf": places.omap_leaf,
@@ -114,17 +116,16 @@ def _free_bytes(head: dict[str, NDArray[Any]]) -> NDArray[np.int64]:
     return np.asarray(total, np.int64)
 
 
-def _end_keys(source: TreeSource, batch: NodeBatch) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Leading number of the first and the last key of each node, 0 in empty ones."""
-    slots: Slots = batch.slots
-    last = np.flatnonzero(np.diff(slots.node, append=-1) != 0)
-    first = np.flatnonzero(np.diff(slots.node, prepend=-1) != 0)
-    out = []
-    for chosen in (first, last):
-        keys = source.decoder.columns(source.key_type, batch.buffer, slots.key_start[chosen], (source.key_field,))
-        column = np.zeros(len(batch.places), np.uint64)
-        column[slots.node[chosen]] = keys[source.key_field]
-        out.append(column)
+def _end_keys(
+    source: TreeSource, batch: NodeBatch, bounds: NDArray[np.int64]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Leading number of the first and the last key of each node, 0 in empty ones; `bounds` are of its records."""
+    first, stop = bounds[:-1], bounds[1:]
+    filled = np.flatnonzero(stop > first)
+    out = np.zeros((2, len(first)), np.uint64)
+    out[0, filled], out[1, filled] = batch.keys[first[filled]], batch.keys[stop[filled] - 1]
+    if source.key_field == "obj_id":
+        out = object_of(out)
     return out[0], out[1]
 
 

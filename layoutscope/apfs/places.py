@@ -55,6 +55,16 @@ def order_key(obj_id: NDArray[np.uint64], record_type: NDArray[np.uint64] | int)
     return (obj_id << np.uint64(4)) | np.asarray(record_type, np.uint64)
 
 
+def object_of(order_keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the object in keys of :func:`order_key`."""
+    return order_keys >> np.uint64(4)
+
+
+def type_of(order_keys: NDArray[np.uint64]) -> NDArray[np.uint8]:
+    """Return the record type in keys of :func:`order_key`."""
+    return (order_keys & np.uint64(15)).astype(np.uint8)
+
+
 def locate(
     source: TreeSource,
     oids: NDArray[np.uint64],

@@ -20,7 +20,7 @@ from layoutscope.apfs.fsrecords import RecordTables
 from layoutscope.apfs.lost import MOST_NAMED, NO_LIMIT, find_losses
 from layoutscope.apfs.nodes import batch_columns, join
 from layoutscope.apfs.omap import ObjectMap
-from layoutscope.apfs.places import Places, joined, low_keys
+from layoutscope.apfs.places import Places, joined
 from layoutscope.apfs.snapshots import View
 from layoutscope.apfs.sweep import KINDS
 from layoutscope.apfs.trees import Tree
@@ -138,7 +138,7 @@ def rebuild_tree(container: Container, parts: VolumeParts, swept: Swept, foreign
     losses, has_root = find_losses(source)
     batches = list(read_levels(source, []))
     index = [batch for batch in batches if batch.level]
-    own = _walked(source, [batch for batch in batches if not batch.level])
+    own = _walked([batch for batch in batches if not batch.level])
     gaps = [(loss.low, loss.high) for loss in losses] if has_root else [(0, NO_LIMIT)]
     shape = batches[0].shape if batches else _plain_shape(container.blocks)
     copies = swept.nodes("fs").newest(parts.state.xid)
@@ -172,19 +172,19 @@ def _plain_shape(blocks: Blocks) -> TreeShape:
     )
 
 
-def _ends(source: TreeSource, batch: NodeBatch) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]:
+def _ends(batch: NodeBatch) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]:
     """Nodes of a batch that have records, with their first and last keys."""
-    keys, node = low_keys(source, batch.buffer, batch.slots.key_start), batch.slots.node
+    keys, node = batch.keys, batch.slots.node
     first = np.flatnonzero(np.diff(node, prepend=-1) != 0)
     last = np.flatnonzero(np.diff(node, append=-1) != 0)
     return node[first], keys[first], keys[last]
 
 
-def _walked(source: TreeSource, batches: list[NodeBatch]) -> Leaves:
+def _walked(batches: list[NodeBatch]) -> Leaves:
     """Leaves that the index still leads to."""
     parts = []
     for batch in batches:
-        node, first, last = _ends(source, batch)
+        node, first, last = _ends(batch)
         parts.append(Leaves(batch.places.take(node), first, last))
     return _joined(parts)
 
@@ -219,7 +219,7 @@ def _read_leaves(source: TreeSource, copies: Swept, shape: TreeShape) -> Leaves:
         some = copies.take(np.arange(start, min(start + BATCH_NODES, len(copies))))
         places = _places_of(some.oid, some.xid, some.paddr, some.size_bytes, np.zeros(len(some), np.uint64))
         batch = read_batch(source, places, 0, 0, shape, [])
-        node, first, last = _ends(source, batch)
+        node, first, last = _ends(batch)
         found = places.take(node)
         parts.append(Leaves(replace(found, low_key=first), first, last))
     return _joined(parts)
@@ -271,17 +271,14 @@ def _tree_of(
 ) -> Tree:
     """Make a tree of index nodes and leaves."""
     columns = [batch_columns(source, batch) for batch in index]
-    first, records, tables = sum(len(batch.places) for batch in index), RecordTables(), []
+    first, records = sum(len(batch.places) for batch in index), RecordTables()
     for start in range(0, len(leaves.places), BATCH_NODES):
         places = leaves.places.take(slice(start, start + BATCH_NODES))
         batch = read_batch(source, places, first, 0, shape, [])
         first += len(places)
         columns.append(batch_columns(source, batch))
         found, num_decoded = fsrecords.decode_batch(source, batch, [], hashed_names=hashed_names)
-        tables.append(found)
-        records.num_records += len(batch.slots)
-        records.num_decoded += num_decoded
-    records.tables = fsrecords.join_tables(tables)
+        records.add(found, len(batch.slots), num_decoded)
     return Tree(join(source.tree, columns), records)
 
 

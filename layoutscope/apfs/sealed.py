@@ -13,7 +13,7 @@ import numpy as np
 
 from layoutscope.apfs.btree import TreeSource, lead_type, read_levels
 from layoutscope.apfs.container import read_object
-from layoutscope.apfs.fsrecords import RecordTables, join_tables
+from layoutscope.apfs.fsrecords import RecordTables
 from layoutscope.apfs.hashes import hash_size
 from layoutscope.apfs.nodes import batch_columns, join
 from layoutscope.apfs.trees import Tree
@@ -77,14 +77,11 @@ def read_fext_tree(blocks: Blocks, decoder: Decoder, volume: Volume, findings: l
     is_physical = superblock.fext_tree_type & int(grammar.ApfsObject.ObjectFlag.physical)
     view = None if is_physical else volume.view
     source = TreeSource("fext", blocks, decoder, superblock.fext_tree_oid, view, *lead_type("fext"), volume.xid)
-    parts, tables, records = [], [], RecordTables()
+    parts, records = [], RecordTables()
     for batch in read_levels(source, findings):
         parts.append(batch_columns(source, batch))
         if not batch.level:
-            tables.append({"file_extent": _extents(decoder, batch)})
-            records.num_records += len(batch.slots)
-            records.num_decoded += len(batch.slots)
-    records.tables = join_tables(tables)
+            records.add({"file_extent": _extents(decoder, batch)}, len(batch.slots), len(batch.slots), batch.to_come)
     return Tree(join("fext", parts), records)
 
 
@@ -98,5 +95,4 @@ def _extents(decoder: Decoder, batch: NodeBatch) -> Columns:
         "node": batch.node,
         "logical_addr": keys["logical_addr"],
         **values,
-        "crypto_id": np.zeros(len(slots), np.uint64),
     }

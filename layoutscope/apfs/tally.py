@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.apfs.places import low_keys
 from layoutscope.findings import Finding
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from layoutscope.apfs.btree import NodeBatch, TreeShape, TreeSource
 
 
@@ -41,19 +38,17 @@ class Tally:
             return
         self.longest_key = max(self.longest_key, int(batch.slots.key_len.max()))
         self.num_keys += 0 if batch.level else len(batch.slots)
-        keys = low_keys(source, batch.buffer, batch.slots.key_start)
-        self._check_order(source, batch, keys, findings)
-        self.last_key = int(keys[-1])
+        self._check_order(source, batch, findings)
+        self.last_key = int(batch.keys[-1])
 
-    def _check_order(
-        self, source: TreeSource, batch: NodeBatch, keys: NDArray[np.uint64], findings: list[Finding]
-    ) -> None:
-        before = np.empty_like(keys)
-        before[0], before[1:] = self.last_key, keys[:-1]
+    def _check_order(self, source: TreeSource, batch: NodeBatch, findings: list[Finding]) -> None:
+        keys, node = batch.keys, batch.slots.node
+        descends = np.zeros(len(keys), bool)
+        descends[0] = int(keys[0]) < self.last_key
+        np.less(keys[1:], keys[:-1], out=descends[1:])
         # Records may come before what their parent's entry promises.
-        bound = batch.places.low_key[batch.slots.node]
-        wrong = np.unique(batch.slots.node[(keys < before) | (keys < bound)])
-        for number in wrong.tolist():
+        early = keys < batch.places.low_key[node]
+        for number in np.unique(node[descends | early]).tolist():
             paddr = batch.places.paddr[number]
             name = f"{source.tree} tree, node {batch.places.node_id[number]}"
             where, device = source.blocks.place(int(paddr))

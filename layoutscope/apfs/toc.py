@@ -7,7 +7,7 @@ upwards, values from the end of the node downwards (in a root, from the tree inf
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,9 @@ HEAD_FIELDS = (
     "val_free_list.len",
 )
 
+MAX_LENGTH: Final = 2**30
+"""Larger sizes count as this one, which no node holds, so that sums of two fit 32 bits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Slots:
@@ -48,15 +51,17 @@ class Slots:
     ----------
     node : (n,) int64 array
         Position of the node among those given.
-    key_start, key_len, val_start, val_len : (n,) int64 arrays
-        In bytes; starts from the beginning of the buffer. A ghost has a value of length 0.
+    key_start, val_start : (n,) int64 arrays
+        In bytes from the beginning of the buffer.
+    key_len, val_len : (n,) int32 arrays
+        In bytes. A ghost has a value of length 0.
     """
 
     node: NDArray[np.int64]
     key_start: NDArray[np.int64]
-    key_len: NDArray[np.int64]
+    key_len: NDArray[np.int32]
     val_start: NDArray[np.int64]
-    val_len: NDArray[np.int64]
+    val_len: NDArray[np.int32]
 
     def __len__(self) -> int:
         return len(self.node)
@@ -127,40 +132,72 @@ def slots(
     torn = (counts * entry > head["table_space.len"]) | (keys > values_end)
     counts = np.where(torn, 0, counts)
     node = np.repeat(np.arange(len(starts)), counts)
-    slot = np.arange(len(node)) - np.repeat(np.cumsum(counts) - counts, counts)
-    found = _entries(decoder, buffer, head, (table + 0)[node] + slot * entry[node], node, sizes)
-    located = _anchored(found, keys[node], values_end[node])
-    outside = (located.key_start + located.key_len > values_end[node]) | (located.val_start < keys[node])
-    outside |= (located.val_start + located.val_len > values_end[node]) | (located.key_len < sizes.key)
+    before = np.cumsum(counts) - counts
+    spots = np.repeat(table - before * entry, counts) + np.arange(len(node)) * np.repeat(entry, counts)
+    found = _entries(decoder, buffer, head, spots, node, sizes)
+    room = np.repeat(np.minimum(values_end - keys, MAX_LENGTH).astype(np.int32), counts)
+    outside = (found.key_start + found.key_len > room) | (found.val_start > room)
+    outside |= (found.val_len > found.val_start) | (found.key_len < sizes.key)
+    key_start: NDArray[np.int64] = np.repeat(keys, counts) + found.key_start
+    val_start: NDArray[np.int64] = np.repeat(values_end, counts) - found.val_start
+    located = Slots(node, key_start, found.key_len, val_start, found.val_len)
+    if not outside.any():
+        return located, torn
     torn[node[outside]] = True
     return located.take(~torn[node]), torn
+
+
+class _Entries(NamedTuple):
+    """Table entries as they are stored: starts within the key and the value area, lengths; in 32 bits."""
+
+    key_start: NDArray[np.int32]
+    key_len: NDArray[np.int32]
+    val_start: NDArray[np.int32]
+    val_len: NDArray[np.int32]
 
 
 def _entries(
     decoder: Decoder,
     buffer: NDArray[np.uint8],
     head: dict[str, NDArray[Any]],
-    entry_start: NDArray[np.int64],
+    spots: NDArray[np.int64],
     node: NDArray[np.int64],
     sizes: FixedSizes,
-) -> Slots:
-    """Decode table entries; starts as stored, values of ghosts at -1."""
-    fixed = head["is_fixed"][node]
-    out = np.empty((4, len(node)), np.int64)
-    chosen = np.flatnonzero(~fixed)
-    varying = decoder.columns(
-        "apfs_btree.kvloc", buffer, entry_start[chosen], ("key.start", "key.len", "val.start", "val.len")
-    )
-    out[:, chosen] = [varying["key.start"], varying["key.len"], varying["val.start"], varying["val.len"]]
-    chosen = np.flatnonzero(fixed)
-    plain = decoder.columns("apfs_btree.kvoff", buffer, entry_start[chosen], ("key_start", "val_start"))
-    val_len = np.where(head["is_leaf"][node[chosen]], sizes.val, sizes.child)
-    out[:, chosen] = [plain["key_start"], np.full(len(chosen), sizes.key), plain["val_start"], val_len]
-    ghost = out[2] == int(grammar.ApfsBtree.Location.invalid)
-    out[2:, ghost] = 0
-    return Slots(node, *out)
+) -> _Entries:
+    """Decode table entries; ghosts have an empty value at 0."""
+    is_fixed = head["is_fixed"]
+    if not is_fixed.any():
+        return _varying(decoder, buffer, spots)
+    val_len = np.where(head["is_leaf"], min(sizes.val, MAX_LENGTH), sizes.child).astype(np.int32)[node]
+    if is_fixed.all():
+        return _fixed(decoder, buffer, spots, val_len, sizes.key)
+    # A damaged node can be of another kind than the rest of its tree.
+    out = np.empty((4, len(node)), np.int32)
+    rows = np.flatnonzero(is_fixed[node])
+    out[:, rows] = _fixed(decoder, buffer, spots[rows], val_len[rows], sizes.key)
+    rows = np.flatnonzero(~is_fixed[node])
+    out[:, rows] = _varying(decoder, buffer, spots[rows])
+    return _Entries(*out)
 
 
-def _anchored(found: Slots, keys: NDArray[np.int64], values_end: NDArray[np.int64]) -> Slots:
-    """Turn starts within key and value area into starts in the buffer."""
-    return Slots(found.node, keys + found.key_start, found.key_len, values_end - found.val_start, found.val_len)
+def _varying(decoder: Decoder, buffer: NDArray[np.uint8], spots: NDArray[np.int64]) -> _Entries:
+    fields = ("key.start", "key.len", "val.start", "val.len")
+    found = decoder.columns("apfs_btree.kvloc", buffer, spots, fields)
+    return _without_ghosts(_Entries(*(found[name].astype(np.int32) for name in fields)))
+
+
+def _fixed(
+    decoder: Decoder, buffer: NDArray[np.uint8], spots: NDArray[np.int64], val_len: NDArray[np.int32], key_size: int
+) -> _Entries:
+    found = decoder.columns("apfs_btree.kvoff", buffer, spots, ("key_start", "val_start"))
+    key_start, val_start = found["key_start"].astype(np.int32), found["val_start"].astype(np.int32)
+    key_len = np.full(len(spots), min(key_size, MAX_LENGTH), np.int32)
+    return _without_ghosts(_Entries(key_start, key_len, val_start, val_len))
+
+
+def _without_ghosts(found: _Entries) -> _Entries:
+    """Give ghosts, keys whose value does not exist, an empty value."""
+    ghost = found.val_start == int(grammar.ApfsBtree.Location.invalid)
+    if ghost.any():
+        found.val_start[ghost] = found.val_len[ghost] = 0
+    return found

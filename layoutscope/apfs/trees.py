@@ -41,17 +41,14 @@ def read_record_tree(
     pool : Pool, optional
         Keeps what other states of the volume share with this one.
     """
-    parts, children, tables, records = [], [], [], RecordTables()
+    parts, children, records = [], [], RecordTables()
     for batch in read_levels(source, findings):
         parts.append(batch_columns(source, batch))
         if batch.level:
             children += [index_records(source, batch, batch.first)] if pool is not None else []
             continue
         found, num_decoded = fsrecords.decode_batch(source, batch, findings, hashed_names=hashed_names)
-        tables.append(found)
-        records.num_records += len(batch.slots)
-        records.num_decoded += num_decoded
-    records.tables = fsrecords.join_tables(tables)
+        records.add(found, len(batch.slots), num_decoded, batch.to_come)
     if pool is not None:
         pool.add(parts, children)
     return Tree(join(source.tree, parts), records)

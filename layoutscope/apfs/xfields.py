@@ -5,11 +5,12 @@ Apple File System Reference, Extended Fields: a head, descriptions, then the dat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 
@@ -34,6 +35,14 @@ class ExtendedFields:
     start: NDArray[np.int64]
     size_bytes: NDArray[np.int64]
     damaged: NDArray[np.int64]
+
+    def without(self, torn: NDArray[np.int64]) -> ExtendedFields:
+        """Leave out the fields of values that turn out to be damaged, and list these."""
+        damaged = np.unique(np.concatenate([self.damaged, torn]))
+        if not len(torn):
+            return replace(self, damaged=damaged)
+        keep = ~np.isin(self.record, torn)
+        return ExtendedFields(self.record[keep], self.type[keep], self.start[keep], self.size_bytes[keep], damaged)
 
     def of_type(self, field_type: int, min_size_bytes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return record and start of every field of one type that is large enough."""

@@ -136,7 +136,7 @@ def _volume_keys(
         name[rows] = slots.key_start[rows] + bulk.size(f"apfs_fsrecords.{form}")
 
 
-def _of_kind(kinds: NDArray[np.uint64], length: NDArray[np.int64], record: str, type_name: str) -> NDArray[np.int64]:
+def _of_kind(kinds: NDArray[np.uint64], length: NDArray[np.int32], record: str, type_name: str) -> NDArray[np.int64]:
     return np.flatnonzero((kinds == int(RECORD[record])) & (length >= bulk.size(type_name)))
 
 

@@ -93,9 +93,9 @@ def hash_names(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], NDArr
 
 def _by_length(names: Names, *, folded: bool) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint32]]]:
     """Group names by their length in characters, as rows of normalized characters."""
-    length, start = names.length - 1, names.start
+    length, start = names.length, names.start
     high = np.concatenate([np.zeros(1, np.int64), np.cumsum(names.data >= 128)])
-    is_plain = (length > 0) & (high[start + np.maximum(length, 0)] == high[start])
+    is_plain = (length > 0) & (high[start + length] == high[start])
     lower = np.arange(128, dtype=np.uint32)
     if folded:
         lower[ord("A") : ord("Z") + 1] += 32

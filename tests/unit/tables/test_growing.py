@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import numpy as np
+
+from layoutscope.tables.growing import GrowingColumn
+
+
+def test_values_come_back_in_the_order_of_the_batches():
+    """Three batches, of which the second outgrows the room that the first one's promise reserved."""
+    column = GrowingColumn()
+    for first, stop in ((0, 10), (10, 40), (40, 41)):
+        column.add(np.arange(first, stop), to_come=0.5)
+    assert len(column) == 41
+    assert column.values.tolist() == list(range(41))
+
+
+def test_the_first_batch_or_the_caller_sets_the_type():
+    """Sixteen bits stay sixteen, and numbers of 64 bits are narrowed where 32 were asked for."""
+    plain, narrow = GrowingColumn(), GrowingColumn(np.int32)
+    plain.add(np.array([1], np.uint16))
+    narrow.add(np.array([2**31 - 1], np.int64))
+    assert plain.values.dtype == np.uint16
+    assert narrow.values.dtype == np.int32
+    assert narrow.values.tolist() == [2**31 - 1]
+
+
+def test_nothing_added_is_no_values():
+    """A column without a batch has its type and no rows."""
+    assert GrowingColumn(np.uint8).values.dtype == np.uint8
+    assert len(GrowingColumn().values) == 0

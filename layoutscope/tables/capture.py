@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
+from contextlib import contextmanager
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +22,7 @@ from layoutscope.tables.schema import TABLES
 from layoutscope.tables.validation import check_references, check_values, read_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 FORMAT: Final = "layoutscope.capture/1"
@@ -98,7 +100,8 @@ def read_capture(folder: Path) -> tuple[tuple[VolumeLayout, ...], dict[str, Any]
     try:
         manifest = _manifest(folder)
         volumes = enumerate(manifest["volumes"])
-        return tuple(_layout(folder / str(number), volume) for number, volume in volumes), manifest
+        with _without_panics():
+            return tuple(_layout(folder / str(number), volume) for number, volume in volumes), manifest
     except DAMAGE as error:
         raise ImageError(f"{folder}: is a damaged capture: {type(error).__name__} {error}".splitlines()[0]) from error
 
@@ -107,6 +110,25 @@ DAMAGE: Final = (
     OSError, ValueError, KeyError, TypeError, RecursionError, pl.exceptions.PolarsError, pl.exceptions.PanicException,
 )  # fmt: skip
 """What reading files that are no captures can raise."""
+
+
+@contextmanager
+def _without_panics() -> Iterator[None]:
+    """Keep the standard error clean: on some damaged files polars prints a stack of its own before it raises."""
+    standard_error = 2
+    try:
+        kept = os.dup(standard_error)
+    except OSError:
+        # It was closed by whoever started this.
+        yield
+        return
+    try:
+        with open(os.devnull, "wb") as nowhere:  # noqa: PTH123  (no path in a folder)
+            os.dup2(nowhere.fileno(), standard_error)
+        yield
+    finally:
+        os.dup2(kept, standard_error)
+        os.close(kept)
 
 
 def _manifest(folder: Path) -> dict[str, Any]:

@@ -44,6 +44,13 @@ def test_what_ever_failed_ends_well(name, runner):
     assert outcome.exit in (0, 1, 3)
 
 
+def test_damaged_tables_leave_the_standard_error_clean(runner, capfd):
+    """Polars panics on some of the corpus's captures, and prints where; the user sees one line that we wrote."""
+    for name in (name for name in CASES if name.startswith("captures/")):
+        assert runner("captures").run(from_json((CORPUS / name).read_text())).exit == 1
+    assert capfd.readouterr().err == ""
+
+
 @pytest.mark.parametrize("target", sorted(SHORT))
 def test_new_cases_end_well(target, runner):
     """Mutated files end with 0, 1 or 3, in bounded time."""

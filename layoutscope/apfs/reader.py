@@ -240,7 +240,10 @@ def _unlock(container: Container, volume: Volume, options: Options, findings: li
         message = "the volume is encrypted; a password or recovery key unlocks it"
     else:
         code = "volume-hardware-locked"
-        message = "the volume's keys are bound to the hardware that made them; no password unlocks an image"
+        message = (
+            "the volume's keys are bound to the hardware that made them, so that no password unlocks an image: unlock "
+            "it on the Mac it belongs to, and copy or clone it there to a disk of software encryption or none"
+        )
     findings.append(Finding(code, "warning", f"volume {volume.name}", where, message))
     return None
 

@@ -240,6 +240,10 @@ def keybag_regions(container: Container, volume: Volume, findings: list[Finding]
     try:
         run = volume_keybag_run(container_keybag(container), bytes(volume.superblock.vol_uuid))
     except FormatError as error:
+        if not container.superblock.is_crypto_sw:
+            message = f"the key bag was not located, whose own key the hardware may hold: {error.reason}"
+            findings.append(Finding("volume-hardware-locked", "info", "container key bag", error.image_offset, message))
+            return []
         findings.append(from_error(error))
         return []
     except UnsupportedError as error:

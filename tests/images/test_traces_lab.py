@@ -34,9 +34,16 @@ for number in range(200):
         open(f"attributes/{number:03}/a-name-of-some-length-{name}", "w").close()
 with open("deep/a/b/c/data", "wb") as file:
     file.write(os.urandom(1500000))
+os.mkdir("sparse")
+for number in range(40):
+    with open(f"sparse/{number}", "wb", buffering=0) as file:
+        for step in range(60):
+            file.seek((step * 7919 + number * 31) % 400 * 4096)
+            file.write(os.urandom(4096 * (1 + step % 3)))
 os.sync()
 """
-"""More names than a buffer holds, decomposed on disk; hard links; attributes between a directory and its entries."""
+"""More names than a buffer holds, decomposed on disk; hard links; attributes between a directory and its entries;
+files with holes (zeros on HFS+), written out of order."""
 
 
 @pytest.fixture(scope="module", params=["hfsplus", "apfs"])

@@ -6,7 +6,7 @@ next arrives when the one before is complete and its think time is over. The dri
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -77,8 +77,8 @@ def service(
     parts = split(drive, offset, trace.length_bytes, trace.device)
     if queue_depth > 1:
         trace = replace(trace, think_us=np.zeros(len(trace)))
-    angles = start_angles(seed, phases)
-    runs = [serve_parts(drive, parts, trace.think_us, angle, queue_depth) for angle in angles]
+    work = lay_out(drive, parts, trace.think_us, queue_depth)
+    runs = [serve(work, angle) for angle in start_angles(seed, phases)]
     return summarise(drive, trace, runs)
 
 
@@ -88,15 +88,53 @@ def start_angles(seed: int, phases: int) -> list[int]:
     return [0, *(int(angle) for angle in drawn)]
 
 
-def serve_parts(
-    profile: DriveProfile, parts: Parts, think_us: NDArray[np.float64], angle: int, queue_depth: int
-) -> ReadTimes:
-    """Run the pieces of the reads, one read after another."""
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The pieces of the reads laid out on the drives: all that does not depend on the start angle.
+
+    Attributes
+    ----------
+    parts : Parts
+        The pieces.
+    num_reads : int
+        Reads that they are pieces of.
+    flash_ms, flash_transfer_ms : (n_parts,) float64 arrays
+        What pieces on flash take, 0 for the others.
+    disk : DriveProfile or None
+        What all rotating members are; None where there is only flash.
+    num_drives, num_disks : int
+        Members, and those of them that rotate.
+    pieces : (n_parts, 5) int64 array
+        As `hdd.closed_loop` takes them.
+    think : (n_reads,) int64 array
+        Ticks before each read.
+    surface : Surface or None
+        The part of the disk that the pieces lie in.
+    queue_depth : int
+        Reads that are outstanding.
+    """
+
+    parts: Parts
+    num_reads: int
+    flash_ms: NDArray[np.float64]
+    flash_transfer_ms: NDArray[np.float64]
+    disk: DriveProfile | None
+    num_drives: int
+    num_disks: int
+    pieces: NDArray[np.int64]
+    think: NDArray[np.int64]
+    surface: Surface | None
+    queue_depth: int
+
+
+def lay_out(profile: DriveProfile, parts: Parts, think_us: NDArray[np.float64], queue_depth: int) -> Work:
+    """Lay the pieces of the reads out on the drives."""
     drives = leaves(profile)
     flash, moved = flash_parts(drives, parts, queue_depth)
     rotating = [k for k, drive in enumerate(drives) if drive.kind == "hdd"]
     if not rotating:
-        return by_read(flash, np.zeros((len(flash), 5)), moved, np.zeros(len(flash), np.uint8), parts, len(think_us))
+        nothing = np.empty((0, 5), np.int64)
+        return Work(parts, len(think_us), flash, moved, None, len(drives), 0, nothing, nothing[:, 0], None, queue_depth)
     disk = drives[rotating[0]]
     if any(drives[k].figures != disk.figures for k in rotating):
         raise UsageError(f"drive profile {profile.name}: the rotating members must be of one kind")
@@ -104,14 +142,22 @@ def serve_parts(
     number = np.full(len(drives), -1, np.int64)
     number[rotating] = np.arange(len(rotating))
     pieces = sector_parts(parts, number[parts.member], np.rint(flash * per_ms).astype(np.int64))
-    if queue_depth > 1:
-        times, outcomes = run_queue(disk, pieces, queue_depth, angle, len(drives))
-    else:
-        think = np.rint(think_us * per_ms / 1000).astype(np.int64)
-        times, outcomes = run_disks(disk, len(rotating), pieces, think, angle)
-    milliseconds = times / per_ms
+    think = np.rint(think_us * per_ms / 1000).astype(np.int64)
+    surface = touched_surface(disk, pieces)
+    num_drives, num_disks = len(drives), len(rotating)
+    return Work(parts, len(think), flash, moved, disk, num_drives, num_disks, pieces, think, surface, queue_depth)
+
+
+def serve(work: Work, angle: int) -> ReadTimes:
+    """Run the pieces of the reads from a start angle, one read after another or several at a time."""
+    if work.disk is None or work.surface is None:
+        nothing = np.zeros((len(work.flash_ms), 5))
+        return by_read(work, work.flash_ms, nothing, np.zeros(len(nothing), np.uint8))
+    run = run_queue if work.queue_depth > 1 else run_disks
+    times, outcomes = run(work, work.disk, work.surface, angle)
+    milliseconds = times / (TURN / turn_ms(work.disk))
     milliseconds[:, hdd.TRAVEL] = times[:, hdd.TRAVEL]
-    return by_read(milliseconds[:, hdd.SERVICE], milliseconds, moved, outcomes, parts, len(think_us))
+    return by_read(work, milliseconds[:, hdd.SERVICE], milliseconds, outcomes)
 
 
 def flash_parts(
@@ -134,28 +180,27 @@ def sector_parts(parts: Parts, drive: NDArray[np.int64], flash: NDArray[np.int64
 
 
 def run_disks(
-    disk: DriveProfile, num_drives: int, pieces: NDArray[np.int64], think: NDArray[np.int64], angle: int
+    work: Work, disk: DriveProfile, surface: Surface, angle: int
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """Run the closed loop, compiled where it is long."""
-    times, outcomes = np.zeros((len(pieces), 5), np.int64), np.zeros(len(pieces), np.uint8)
-    loop = hdd.compiled(hdd.closed_loop) if is_long(disk, len(pieces)) else hdd.closed_loop
-    surface = touched_surface(disk, pieces)
-    loop(surface, *hdd.new_arms(surface, num_drives, num_segments(disk)), pieces, think, angle, times, outcomes)
+    times, outcomes = np.zeros((len(work.pieces), 5), np.int64), np.zeros(len(work.pieces), np.uint8)
+    loop = hdd.compiled(hdd.closed_loop) if is_long(disk, len(work.pieces)) else hdd.closed_loop
+    state = hdd.new_arms(surface, work.num_disks, num_segments(disk))
+    loop(surface, *state, work.pieces, work.think, angle, times, outcomes)
     return times, outcomes
 
 
 def run_queue(
-    disk: DriveProfile, pieces: NDArray[np.int64], queue_depth: int, angle: int, num_drives: int
+    work: Work, disk: DriveProfile, surface: Surface, angle: int
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """Run the loop of one drive with a queue."""
-    if num_drives > 1:
+    if work.num_drives > 1:
         raise UsageError("a queue is modelled for single drives and for flash only")
-    window = min(int(disk.number("queue_window", 1)), queue_depth)
-    times, outcomes = np.zeros((len(pieces), 5), np.int64), np.zeros(len(pieces), np.uint8)
-    loop = hdd.compiled(hdd.queued_loop) if is_long(disk, len(pieces) * window) else hdd.queued_loop
-    surface = touched_surface(disk, pieces)
+    window = min(int(disk.number("queue_window", 1)), work.queue_depth)
+    times, outcomes = np.zeros((len(work.pieces), 5), np.int64), np.zeros(len(work.pieces), np.uint8)
+    loop = hdd.compiled(hdd.queued_loop) if is_long(disk, len(work.pieces) * window) else hdd.queued_loop
     state = hdd.new_arms(surface, 1, num_segments(disk))
-    loop(surface, *state, pieces, np.zeros(window, np.int64), angle, times, outcomes)
+    loop(surface, *state, work.pieces, np.zeros(window, np.int64), angle, times, outcomes)
     return times, outcomes
 
 
@@ -171,24 +216,19 @@ def touched_surface(disk: DriveProfile, pieces: NDArray[np.int64]) -> Surface:
 
 
 def by_read(
-    service_ms: NDArray[np.float64],
-    times: NDArray[np.float64],
-    flash_transfer_ms: NDArray[np.float64],
-    outcomes: NDArray[np.uint8],
-    parts: Parts,
-    num_reads: int,
+    work: Work, service_ms: NDArray[np.float64], times: NDArray[np.float64], outcomes: NDArray[np.uint8]
 ) -> ReadTimes:
     """Give each read the times of its slowest piece."""
     slowest: NDArray[np.int64] | slice = slice(None)
-    if len(parts.read) != num_reads or (np.diff(parts.read) != 1).any():
-        slowest = slowest_parts(service_ms, parts.read)
-    if len(service_ms[slowest]) != num_reads:
+    if len(work.parts.read) != work.num_reads or (np.diff(work.parts.read) != 1).any():
+        slowest = slowest_parts(service_ms, work.parts.read)
+    if len(service_ms[slowest]) != work.num_reads:
         raise UsageError("the trace has reads on a device that the drive set lacks")
     return ReadTimes(
         service_ms=service_ms[slowest],
         seek_ms=times[slowest, hdd.SEEK],
         rotation_ms=times[slowest, hdd.LATENCY],
-        transfer_ms=times[slowest, hdd.TRANSFER] + flash_transfer_ms[slowest],
+        transfer_ms=times[slowest, hdd.TRANSFER] + work.flash_transfer_ms[slowest],
         cylinders=times[slowest, hdd.TRAVEL].astype(np.int64),
         outcome=outcomes[slowest],
     )

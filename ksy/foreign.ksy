@@ -24,36 +24,6 @@ types:
       - id: num_blocks
         -orig-id: nx_block_count
         type: u8
-  core_storage_header:
-    -orig-id: CoreStorage physical volume header
-    doc: Apple's volume manager of 10.7 to 10.12, under FileVault 2 and Fusion drives. Not documented by Apple.
-    doc-ref: 'https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc FileVault Drive Encryption (FVDE), Volume header'
-    seq:
-      - id: checksum
-        type: u4
-      - id: checksum_seed
-        type: u4
-      - id: version
-        type: u2
-        valid: 1
-      - id: block_type
-        type: u2
-        valid: 0x10
-      - id: block_header
-        size: 52
-      - id: physical_volume_size_bytes
-        type: u8
-      - id: reserved
-        size: 16
-      - id: signature
-        contents: CS
-      - id: parameters
-        size: 214
-      - id: physical_volume_id
-        size: 16
-      - id: logical_volume_group_id
-        size: 16
-        doc: As the bytes of a UUID stand in its text.
   ext_superblock:
     -orig-id: ext4_super_block
     doc: ext2, ext3 and ext4.

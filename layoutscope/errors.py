@@ -21,10 +21,12 @@ class UsageError(LayoutscopeError):
 
 
 REFUSALS: Final[dict[str, str]] = {
-    "core-storage": "The partition belongs to CoreStorage (FileVault 2, Fusion drives of 10.8 to 10.12).",
+    "core-storage": "The partition belongs to CoreStorage (Fusion drives, volumes of 10.7 to 10.12).",
+    "file-vault": "The partition is encrypted by FileVault 2 on CoreStorage (10.7 to 10.12).",
+    "encrypted-image": "The file is an encrypted disk image or sparse bundle, as FileVault 1 makes of homes.",
     "classic-hfs": "The volume is classic HFS without an HFS+ volume in it.",
     "foreign-file-system": "The image holds other file systems only; they are named.",
-    "container": "The file is a container, an archive or an encrypted image that is not read; it is named.",
+    "container": "The file is a container or an archive that is not read; it is named.",
     "nested-containers": "The file holds disk images within disk images, too deep for any that somebody made.",
     "sparse-bundle": "The path is a part of a sparse bundle.",
     "lfs-pointer": "The file is a pointer of git LFS; the image itself was never fetched.",

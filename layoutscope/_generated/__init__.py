@@ -16,6 +16,8 @@ _MODULES = {
     'ApfsSpaceman': 'apfs_spaceman',
     'ApfsVolume': 'apfs_volume',
     'Apm': 'apm',
+    'CoreStorage': 'core_storage',
+    'EncryptedImage': 'encrypted_image',
     'Foreign': 'foreign',
     'Gpt': 'gpt',
     'HfsWrapper': 'hfs_wrapper',

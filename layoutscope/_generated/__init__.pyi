@@ -11,6 +11,8 @@ from .apfs_sealed import ApfsSealed as ApfsSealed
 from .apfs_spaceman import ApfsSpaceman as ApfsSpaceman
 from .apfs_volume import ApfsVolume as ApfsVolume
 from .apm import Apm as Apm
+from .core_storage import CoreStorage as CoreStorage
+from .encrypted_image import EncryptedImage as EncryptedImage
 from .foreign import Foreign as Foreign
 from .gpt import Gpt as Gpt
 from .hfs_wrapper import HfsWrapper as HfsWrapper
@@ -37,6 +39,8 @@ __all__ = [
     'ApfsSpaceman',
     'ApfsVolume',
     'Apm',
+    'CoreStorage',
+    'EncryptedImage',
     'Foreign',
     'Gpt',
     'HfsWrapper',

@@ -166,65 +166,6 @@ class Foreign(KaitaiStruct):
             pass
 
 
-    class CoreStorageHeader(KaitaiStruct):
-        """Apple's volume manager of 10.7 to 10.12, under FileVault 2 and Fusion drives. Not documented by Apple.
-        
-        .. seealso::
-           FileVault Drive Encryption (FVDE), Volume header - https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc
-        """
-        SEQ_FIELDS = ["checksum", "checksum_seed", "version", "block_type", "block_header", "physical_volume_size_bytes", "reserved", "signature", "parameters", "physical_volume_id", "logical_volume_group_id"]
-        def __init__(self, _io, _parent=None, _root=None):
-            super(Foreign.CoreStorageHeader, self).__init__(_io)
-            self._parent = _parent
-            self._root = _root
-            self._debug = collections.defaultdict(dict)
-
-        def _read(self):
-            self._debug['checksum']['start'] = self._io.pos()
-            self.checksum = self._io.read_u4le()
-            self._debug['checksum']['end'] = self._io.pos()
-            self._debug['checksum_seed']['start'] = self._io.pos()
-            self.checksum_seed = self._io.read_u4le()
-            self._debug['checksum_seed']['end'] = self._io.pos()
-            self._debug['version']['start'] = self._io.pos()
-            self.version = self._io.read_u2le()
-            self._debug['version']['end'] = self._io.pos()
-            if not self.version == 1:
-                raise kaitaistruct.ValidationNotEqualError(1, self.version, self._io, u"/types/core_storage_header/seq/2")
-            self._debug['block_type']['start'] = self._io.pos()
-            self.block_type = self._io.read_u2le()
-            self._debug['block_type']['end'] = self._io.pos()
-            if not self.block_type == 16:
-                raise kaitaistruct.ValidationNotEqualError(16, self.block_type, self._io, u"/types/core_storage_header/seq/3")
-            self._debug['block_header']['start'] = self._io.pos()
-            self.block_header = self._io.read_bytes(52)
-            self._debug['block_header']['end'] = self._io.pos()
-            self._debug['physical_volume_size_bytes']['start'] = self._io.pos()
-            self.physical_volume_size_bytes = self._io.read_u8le()
-            self._debug['physical_volume_size_bytes']['end'] = self._io.pos()
-            self._debug['reserved']['start'] = self._io.pos()
-            self.reserved = self._io.read_bytes(16)
-            self._debug['reserved']['end'] = self._io.pos()
-            self._debug['signature']['start'] = self._io.pos()
-            self.signature = self._io.read_bytes(2)
-            self._debug['signature']['end'] = self._io.pos()
-            if not self.signature == b"\x43\x53":
-                raise kaitaistruct.ValidationNotEqualError(b"\x43\x53", self.signature, self._io, u"/types/core_storage_header/seq/7")
-            self._debug['parameters']['start'] = self._io.pos()
-            self.parameters = self._io.read_bytes(214)
-            self._debug['parameters']['end'] = self._io.pos()
-            self._debug['physical_volume_id']['start'] = self._io.pos()
-            self.physical_volume_id = self._io.read_bytes(16)
-            self._debug['physical_volume_id']['end'] = self._io.pos()
-            self._debug['logical_volume_group_id']['start'] = self._io.pos()
-            self.logical_volume_group_id = self._io.read_bytes(16)
-            self._debug['logical_volume_group_id']['end'] = self._io.pos()
-
-
-        def _fetch_instances(self):
-            pass
-
-
     class ExtStart(KaitaiStruct):
         """Start of a partition with ext2, ext3 or ext4, up to its superblock.
         

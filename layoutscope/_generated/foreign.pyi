@@ -10,18 +10,6 @@ class Foreign(Struct):
         magic: bytes
         block_size: int
         num_blocks: int
-    class CoreStorageHeader(Struct):
-        checksum: int
-        checksum_seed: int
-        version: int
-        block_type: int
-        block_header: bytes
-        physical_volume_size_bytes: int
-        reserved: bytes
-        signature: bytes
-        parameters: bytes
-        physical_volume_id: bytes
-        logical_volume_group_id: bytes
     class ExtSuperblock(Struct):
         counts: bytes
         magic: bytes

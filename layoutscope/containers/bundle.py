@@ -13,7 +13,8 @@ from xml.parsers.expat import ExpatError
 
 import numpy as np
 
-from layoutscope.errors import ImageError, UnsupportedError
+from layoutscope.containers import encrypted
+from layoutscope.errors import ImageError
 from layoutscope.image import RawFile, Source
 from layoutscope.image.source import ReadCounter
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 MAX_PLIST_BYTES: Final = 1024**2
 MAX_DISK_BYTES: Final = 2**60
 KEPT_BANDS: Final = 64
-ENCRYPTED: Final = b"encrcdsa"
 
 
 def is_bundle(path: Path) -> bool:
@@ -57,11 +57,7 @@ class SparseBundle(Source):
         self._bands = path / "bands"
         self._stored = frozenset(item.name for item in self._bands.iterdir())
         self._open: OrderedDict[int, RawFile] = OrderedDict()
-        if (path / "token").is_file() and (path / "token").read_bytes()[: len(ENCRYPTED)] == ENCRYPTED:
-            raise UnsupportedError(
-                f"{path}: is an encrypted sparse bundle", code="container",
-                advice="decrypt it on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW",
-            )  # fmt: skip
+        _refuse_encrypted(path, self.size_bytes)
 
     def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
         buffer = bytearray(length_bytes)
@@ -111,6 +107,17 @@ class SparseBundle(Source):
         for band in self._open.values():
             band.close()
         self._open.clear()
+
+
+def _refuse_encrypted(path: Path, size_bytes: int) -> None:
+    """Refuse a bundle whose token tells that its bands are encrypted."""
+    try:
+        with (path / "token").open("rb") as file:
+            header = encrypted.header_of(file.read(MAX_PLIST_BYTES))
+    except OSError:
+        return
+    if header is not None:
+        raise encrypted.refusal(f"{path}: is an encrypted sparse bundle", header, size_bytes)
 
 
 def _is_band(name: str) -> bool:

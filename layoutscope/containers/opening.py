@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope import image
 from layoutscope.containers import bundle, foreign, udif
+from layoutscope.containers.encrypted import refuse_encrypted
 from layoutscope.errors import LayoutscopeError, UnsupportedError
 from layoutscope.image.containers import has_udif_trailer, head_of, identify, refuse_containers, trailer_of
 
@@ -51,6 +52,7 @@ def _opened(path: Path, **options: Any) -> Source:
     else:
         source = image.open_image(path, refuse=False, **options)
     try:
+        refuse_encrypted(source)
         inside = unwrap(source)
         if not has_udif_trailer(inside):
             refuse_containers(inside)

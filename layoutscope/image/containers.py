@@ -33,6 +33,7 @@ class Signature(NamedTuple):
     trailer_offset: int | None = None
     advice: str = "convert it to a raw image first"
     reader: str = ""
+    code: str = "container"
 
 
 _HDIUTIL: Final = "convert it on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW"
@@ -45,8 +46,16 @@ SIGNATURES: Final = (
         "encrypted Apple disk image",
         b"encrcdsa",
         advice="decrypt it on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW",
+        code="encrypted-image",
     ),
-    Signature("encrypted Apple disk image", b"cdsaencr", None, 504, advice="decrypt it on a Mac with: hdiutil convert"),
+    Signature(
+        "encrypted Apple disk image",
+        b"cdsaencr",
+        None,
+        504,
+        advice="decrypt it on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW",
+        code="encrypted-image",
+    ),
     Signature("Apple sparse image (.sparseimage)", b"sprs", advice=_HDIUTIL, reader="pymodi"),
     Signature("QEMU image (qcow2)", b"QFI\xfb", advice=_QEMU, reader="pyqcow"),
     Signature("VMware disk (vmdk)", b"KDMV", advice=_QEMU, reader="pyvmdk"),
@@ -96,7 +105,7 @@ def refuse_containers(source: Source) -> None:
     found = identify(head, trailer_of(source))
     if found is not None:
         raise UnsupportedError(
-            f"{source.name}: is no raw image but: {found.name}", code="container", advice=found.advice
+            f"{source.name}: is no raw image but: {found.name}", code=found.code, advice=found.advice
         )
     if is_text(head):
         raise ImageError(f"{source.name}: is a text file, not a disk image")

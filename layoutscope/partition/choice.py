@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from layoutscope.image.source import Source
     from layoutscope.partition.tables import VolumeSearch
 
-_CORE_STORAGE_ADVICE: Final = "unlock or revert it on a Mac, then read the logical volume's own device"
-
+_CORE_STORAGE_ADVICE: Final = "attach it to a Mac of macOS 10.15 or older, then read the logical volume's own device"
+_FILEVAULT_ADVICE: Final = (
+    "unlock it with diskutil coreStorage unlockVolume on a Mac, or with libfvde's fvdemount, then read the logical "
+    "volume's own device"
+)
 
 _CLASSIC_ADVICE: Final = "mount it on Mac OS up to 10.14, or copy its files with hfsutils"
 
@@ -73,7 +76,8 @@ def _at(source: Source, search: VolumeSearch, volume_at: int) -> VolumeCandidate
     content = probe(source, volume_at, source.size_bytes - volume_at)
     layers = (f"byte {volume_at}", *content.layers)
     start = volume_at + content.volume_offset
-    found = VolumeCandidate(content.kind, content.label, start, content.size_bytes, (*layers, content.label))
+    stack = (*layers, content.label)
+    found = VolumeCandidate(content.kind, content.label, start, content.size_bytes, stack, about=content.about)
     if content.kind == "unknown":
         raise UsageError(f"{source.name}: no volume starts at byte {volume_at:,}")
     if not found.is_readable:
@@ -88,6 +92,8 @@ def refusal(name: str, found: Sequence[VolumeCandidate]) -> ImageError | Unsuppo
         return ImageError(f"{name}: no HFS+ or APFS volume found" + _stacks(found))
     kinds = {candidate.kind for candidate in known}
     message = f"{name}: holds {_list(known)}, which is not read"
+    if "filevault" in kinds:
+        return UnsupportedError(message, code="file-vault", advice=_FILEVAULT_ADVICE)
     if "corestorage" in kinds:
         return UnsupportedError(message, code="core-storage", advice=_CORE_STORAGE_ADVICE)
     if "hfs" in kinds:
@@ -101,7 +107,10 @@ def _stacks(found: Sequence[VolumeCandidate]) -> str:
 
 
 def _list(found: Sequence[VolumeCandidate]) -> str:
-    return "; ".join(f"{' > '.join(item.stack)} ({format_bytes(item.size_bytes)})" for item in found[:8])
+    return "; ".join(
+        f"{' > '.join(item.stack)} ({format_bytes(item.size_bytes)}){f': {item.about}' if item.about else ''}"
+        for item in found[:8]
+    )
 
 
 def select_name(names: Sequence[str], wanted: str) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from layoutscope.errors import FormatError, UnreadError
 from layoutscope.findings import Finding, from_error
 from layoutscope.image.source import Window
 from layoutscope.ondisk import bulk, grammar
+from layoutscope.partition.corestorage import read_physical_volume
 from layoutscope.partition.tables import MapRegion
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ HEADER_OFFSET: Final = bulk.offset("hfs_wrapper.volume_start", "header")
 
 
 class Content(NamedTuple):
-    """What was found: kind, label, where it starts in the stretch, its size, and what it is wrapped in."""
+    """What was found: kind, label, where it starts in the stretch, its size, what it is in, and what else is known."""
 
     kind: str
     label: str
@@ -31,6 +31,7 @@ class Content(NamedTuple):
     name: str = ""
     regions: tuple[MapRegion, ...] = ()
     findings: tuple[Finding, ...] = ()
+    about: str = ""
 
 
 class _Foreign(NamedTuple):
@@ -63,7 +64,7 @@ def probe(source: Source, image_offset: int, size_bytes: int) -> Content:
         Of kind ``unknown`` if nothing is recognised.
     """
     stretch = Window(source, image_offset, size_bytes)
-    content = _hfs_or_apfs(stretch) or _foreign(stretch) or _unknown(stretch)
+    content = _hfs_or_apfs(stretch) or _core_storage(stretch) or _foreign(stretch) or _unknown(stretch)
     return content._replace(findings=_unread_start(stretch) + content.findings)
 
 
@@ -164,6 +165,15 @@ def _parse(stretch: Window, cls: type[Any], type_name: str, volume_offset: int) 
         return None
 
 
+def _core_storage(stretch: Window) -> Content | None:
+    header = _parse(stretch, grammar.CoreStorage.PhysicalVolumeHeader, "core_storage.physical_volume_header", 0)
+    if header is None:
+        return None
+    found = read_physical_volume(stretch, header)
+    kind = "filevault" if found.is_encrypted else "corestorage"
+    return Content(kind, found.label, 0, stretch.size_bytes, about=found.about)
+
+
 def _foreign(stretch: Window) -> Content | None:
     for candidate in _foreign_types():
         found = _parse(stretch, candidate.cls, f"foreign.{candidate.type_id}", candidate.structure_offset)
@@ -173,16 +183,9 @@ def _foreign(stretch: Window) -> Content | None:
     return None
 
 
-def _core_storage(header: Any) -> tuple[str, str]:
-    """Name the group whose logical volumes the partition is part of; their names are encrypted with them."""
-    group = uuid.UUID(bytes=bytes(header.logical_volume_group_id))
-    return "corestorage", f"CoreStorage of group {str(group).upper()}" if group.int else "CoreStorage"
-
-
 def _foreign_types() -> tuple[_Foreign, ...]:
     foreign = grammar.Foreign
     return (
-        _Foreign(foreign.CoreStorageHeader, "core_storage_header", "", _core_storage),
         _Foreign(foreign.LuksHeader, "luks_header", "", lambda _: ("luks", "LUKS")),
         _Foreign(foreign.XfsSuperblock, "xfs_superblock", "", lambda _: ("xfs", "XFS")),
         _Foreign(foreign.SquashfsSuperblock, "squashfs_superblock", "", lambda _: ("squashfs", "squashfs")),

@@ -118,6 +118,7 @@ def _candidate(content: Content, image_offset: int, layers: tuple[str, ...]) -> 
         content.size_bytes,
         (*layers, content.label),
         name=content.name,
+        about=content.about,
     )
 
 
@@ -166,6 +167,7 @@ def _in_partition(partition: Partition, content: Content) -> VolumeCandidate:
         partition.number,
         partition.name or content.name,
         partition.type_name,
+        content.about,
     )
 
 

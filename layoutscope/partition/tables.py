@@ -78,7 +78,8 @@ class VolumeCandidate:
     Attributes
     ----------
     kind : str
-        ``hfsplus`` (HFSX too), ``apfs``, ``hfs``, ``corestorage``, the slug of another file system, or ``unknown``.
+        ``hfsplus`` (HFSX too), ``apfs``, ``hfs``, ``corestorage``, ``filevault``, the slug of another file system, or
+        ``unknown``.
     label : str
         The same for people: ``HFS+``, ``HFSX``, ``APFS``, ``NTFS`` and so on.
     image_offset, size_bytes : int
@@ -91,6 +92,8 @@ class VolumeCandidate:
         Name of its partition, or of a wrapper.
     type_name : str
         Declared type of its partition.
+    about : str
+        What else is known of something that is not read, in words.
     """
 
     kind: str
@@ -101,6 +104,7 @@ class VolumeCandidate:
     partition: int | None = None
     name: str = ""
     type_name: str = ""
+    about: str = ""
 
     @property
     def is_readable(self) -> bool:

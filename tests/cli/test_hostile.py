@@ -194,7 +194,8 @@ REFUSED = {
     "classic-hfs": bytes(1024) + b"BD" + bytes(1 << 16),
     "foreign-file-system": bytes(1024 + 56) + b"\x53\xef" + bytes(1 << 16),
     "lfs-pointer": b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 5\n",
-    "container": b"encrcdsa" + bytes(1 << 16),
+    "container": b"PK\x03\x04" + bytes(1 << 16),
+    "encrypted-image": b"encrcdsa" + bytes(1 << 16),
 }
 
 
@@ -216,7 +217,7 @@ def test_what_is_refused_is_named_with_advice(run, tmp_path, code):
 
 
 def test_core_storage_is_named_with_its_group_and_size(tmp_path):
-    """The group of logical volumes is told, since their own names are encrypted; so is the size."""
+    """The group of logical volumes is told even where nothing else can be read; so is the size."""
     from layoutscope.api import scan
 
     path = tmp_path / "disk.img"

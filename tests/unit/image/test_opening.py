@@ -91,7 +91,7 @@ def test_containers_are_named_with_advice(tmp_path, signature):
     (tmp_path / "image.raw").write_bytes(data)
     with pytest.raises(UnsupportedError) as caught:
         open_image(tmp_path / "image.raw")
-    assert caught.value.code == "container"
+    assert caught.value.code == signature.code
     assert signature.name in str(caught.value)
     assert caught.value.advice
 

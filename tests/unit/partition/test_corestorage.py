@@ -1,0 +1,115 @@
+"""CoreStorage and encrypted images: told apart, named with size and logical volume, and refused."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from layoutscope.containers import open_image
+from layoutscope.errors import UnsupportedError
+from layoutscope.image import MemorySource
+from layoutscope.partition import choose, find_volumes
+
+pytest.importorskip("cryptography")
+
+from fixtures.corestorage import METADATA_BLOCK, PhysicalVolumePlan, physical_volume
+
+GROUP = "ACC53457-40D1-417C-958A-DC6A04CFCBBB"
+
+
+def refused(data):
+    """Return the error that ends a scan of an image."""
+    source = MemorySource(bytes(data), "disk.img")
+    with pytest.raises(UnsupportedError) as caught:
+        choose(source, find_volumes(source))
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+def test_encrypted_volume_is_file_vault_and_named():
+    """Name and size come from the newest block of the metadata, which needs no password; so does the group."""
+    error = refused(physical_volume(PhysicalVolumePlan()))
+    assert error.code == "file-vault"
+    assert f"FileVault 2 on CoreStorage of group {GROUP} (1.00 MiB)" in str(error)
+    assert "group 'Group'; logical volume 'Macintosh HD' of 233 GiB, encrypted" in str(error)
+    assert "unlockVolume" in error.advice
+
+
+def test_plain_volume_is_core_storage():
+    """Keys that are wrapped by nothing: no FileVault, and other advice."""
+    error = refused(physical_volume(PhysicalVolumePlan(is_encrypted=False)))
+    assert error.code == "core-storage"
+    assert "'Macintosh HD' of 233 GiB, not encrypted" in str(error)
+    assert "FileVault" not in str(error)
+    assert "unlock" not in error.advice
+
+
+@pytest.mark.parametrize(("has_bitmap", "code"), [(True, "file-vault"), (False, "core-storage")])
+def test_system_volumes_are_told_by_their_bitmap(has_bitmap, code):
+    """Where the block with the keys is wiped, one that only encrypted volumes have tells; else it is left open."""
+    error = refused(physical_volume(PhysicalVolumePlan(is_encrypted=None, has_bitmap=has_bitmap)))
+    assert error.code == code
+    assert ("which may be encrypted" in str(error)) != has_bitmap
+
+
+def test_what_cannot_be_read_is_said(monkeypatch):
+    """Without AES, with metadata that are lost, of equal keys, or without a volume: the refusal says so, no more."""
+    lost = physical_volume(PhysicalVolumePlan())
+    start = METADATA_BLOCK * 4096
+    lost[start : start + (1 << 16)] = b"\x55" * (1 << 16)
+    for data in (lost, physical_volume(PhysicalVolumePlan(equal_keys=True)), physical_volume(PhysicalVolumePlan(""))):
+        error = refused(data)
+        assert "name and size of its logical volume are unknown" in str(error) or data is not lost
+        assert "group 'Group'" in str(error)
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers", None)
+    error = refused(physical_volume(PhysicalVolumePlan()))
+    assert "need the package cryptography" in str(error)
+    assert error.code == "core-storage"
+
+
+def test_names_cannot_write_to_the_terminal():
+    """Control characters of a volume's name are escaped."""
+    error = refused(physical_volume(PhysicalVolumePlan(name="a\x1b[31m\n\u202eb")))
+    assert r"'a\x1b[31m\n\u202eb'" in str(error)
+
+
+def test_damage_anywhere_is_no_other_error():
+    """Whatever number of the header, the label or the descriptor is extreme, the refusal stays one."""
+    sound = physical_volume(PhysicalVolumePlan())
+    for at in (*range(88, 136, 2), *range(4096, 4096 + 240, 4), *range(4096 + 8192, 4096 + 8192 + 48, 4)):
+        for value in (0, 0xFF):
+            data = bytearray(sound)
+            data[at : at + 4] = bytes([value]) * 4
+            source = MemorySource(bytes(data), "disk.img")
+            assert find_volumes(source).candidates
+
+
+def encrypted_header(size_bytes):
+    """Write the header of an encrypted image: dmg2john's cencrypted_v2_header, big-endian."""
+    words = (2, 16, 5, 0x80000001, 256, 91, 160)
+    data = b"encrcdsa" + b"".join(word.to_bytes(4, "big") for word in words) + bytes(16)
+    return data + (512).to_bytes(4, "big") + size_bytes.to_bytes(8, "big") + (122880).to_bytes(8, "big")
+
+
+def test_encrypted_images_are_named_with_their_size(tmp_path):
+    """As FileVault 1 makes of homes: the header tells how large the disk inside is."""
+    path = tmp_path / "jo.sparseimage"
+    path.write_bytes(encrypted_header(40 * 2**30) + bytes(1 << 16))
+    with pytest.raises(UnsupportedError, match=r"encrypted disk image of 40\.0 GiB \(AES-256\).*FileVault 1") as caught:
+        open_image(path)
+    assert caught.value.code == "encrypted-image"
+    assert "hdiutil" in caught.value.advice
+
+
+def test_encrypted_bundles_are_named_with_their_size(tmp_path):
+    """The size is that of the bundle's property list."""
+    import plistlib
+
+    folder = tmp_path / "jo.sparsebundle"
+    (folder / "bands").mkdir(parents=True)
+    (folder / "Info.plist").write_bytes(plistlib.dumps({"size": 2**34, "band-size": 2**23}))
+    (folder / "token").write_bytes(encrypted_header(0))
+    with pytest.raises(UnsupportedError, match=r"encrypted sparse bundle of 16\.0 GiB \(AES-256\)") as caught:
+        open_image(folder)
+    assert caught.value.code == "encrypted-image"

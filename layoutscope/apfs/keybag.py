@@ -27,6 +27,8 @@ MAX_BAG_BLOCKS: Final = 256
 MAX_ITERATIONS: Final = 100_000_000
 ALIGNMENT: Final = 16
 AES128_BYTES, AES256_BYTES = 16, 32
+WRAPPING_BYTES: Final = 8
+"""What RFC 3394 adds to a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,18 @@ class WrappedKey:
     wrapped: bytes
     iterations: int
     salt: bytes
+
+    @property
+    def key_bytes(self) -> int:
+        """Length of the key."""
+        return AES128_BYTES if self.is_aes128 else AES256_BYTES
+
+    def unwrapped_with(self, key: bytes) -> bytes | None:
+        """Unwrap the key; None if the other one is not the right one.
+
+        Keys of volumes that CoreStorage encrypted fill the first part of their field only.
+        """
+        return unwrap_key(key, self.wrapped[: WRAPPING_BYTES + self.key_bytes])
 
 
 def read_keybag(container: Container, start_paddr: int, num_blocks: int, owner: bytes, structure: str) -> list[Entry]:
@@ -216,7 +230,7 @@ def unlock(container: Container, volume_uuid: bytes, password: str) -> Cipher | 
     own = read_keybag(container, *run, volume_uuid, "volume key bag")
     for record in _wrapped(own, None, int(grammar.ApfsKeybag.KeybagTag.volume_unlock_records)):
         key = _open_with_password(record, password)
-        opened = unwrap_key(key, volume_key[0].wrapped) if key else None
+        opened = volume_key[0].unwrapped_with(key) if key else None
         if opened:
             return Cipher(_volume_key(volume_key[0], opened), container.blocks.block_size)
     return None
@@ -231,8 +245,7 @@ def _wrapped(entries: list[Entry], owner: bytes | None, tag: int) -> list[Wrappe
 def _open_with_password(record: WrappedKey, password: str) -> bytes | None:
     if not 0 < record.iterations <= MAX_ITERATIONS:
         return None
-    length = AES128_BYTES if record.is_aes128 else AES256_BYTES
-    return unwrap_key(password_key(password, record.salt, record.iterations, length), record.wrapped)
+    return record.unwrapped_with(password_key(password, record.salt, record.iterations, record.key_bytes))
 
 
 def _volume_key(record: WrappedKey, key: bytes) -> bytes:

@@ -19,7 +19,7 @@ ROOT_PARENT = 1
 NAMES = {"free-queue-ip": "spaceman", "free-queue-main": "spaceman", "free-queue-tier2": "spaceman"}
 NAMES |= {"extent-references": "extentref", "snapshots": "snapmeta", "snapshot-metadata": "snapmeta"}
 KINDS = {"char": "char-device", "block": "block-device"}
-PASSWORDS = {"encrypted": scenarios.PASSWORD}
+PASSWORDS = {"encrypted": scenarios.PASSWORD, "encrypted-corestorage": scenarios.PASSWORD}
 
 
 @pytest.fixture(scope="session")

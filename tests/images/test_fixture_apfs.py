@@ -99,7 +99,7 @@ def planned_extents(state):
 
 
 def password_of(name):
-    return PASSWORD if name == "encrypted" else None
+    return PASSWORD if name.startswith("encrypted") else None
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

@@ -125,7 +125,7 @@ def _volume(layout: VolumeLayout, profiles: Sequence[DriveProfile], work: Predic
     changes = [changed(name, layout, reads, work) for name in (PACKED, *asked)]
     cases = tuple(_drive(layout, reads, profile, changes, work) for profile in profiles)
     facts = walk_facts(layout, reads, work)
-    return VolumeCase(volume_name(layout), facts, processor_time(layout, reads, work), cases)
+    return VolumeCase(volume_name(layout), facts, processor_time(reads, work), cases)
 
 
 def _drive(
@@ -189,9 +189,14 @@ def directory_costs(
 
 
 def costs_by_directory(reads: AccessTrace, result: ServiceResult) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Sum up service and host time by directory: ids, seconds and reads, shape (n_directories,) each."""
+    """Sum up service and host time by directory: ids, seconds and reads, shape (n_directories,) each.
+
+    The host time behind the last read is charged to that read's directory.
+    """
     ids, place = np.unique(reads.directory_id, return_inverse=True)
-    seconds = np.bincount(place, result.reads_ms.service_ms / 1e3 + reads.think_us / 1e6, minlength=len(ids))
+    each = result.reads_ms.service_ms / 1e3 + reads.think_us / 1e6
+    seconds = np.bincount(place, each, minlength=len(ids)).astype(np.float64)
+    seconds[place[-1:]] += reads.after_us / 1e6
     return ids, seconds, np.bincount(place, minlength=len(ids))
 
 

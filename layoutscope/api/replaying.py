@@ -105,4 +105,4 @@ def _paced_alike(predicted: AccessTrace, real: AccessTrace, think_us: float | No
         return predicted
     pace = np.full(len(predicted), think_us or 0.0)
     pace[:1] = real.think_us[:1]
-    return replace(predicted, think_us=pace)
+    return replace(predicted, think_us=pace, after_us=0.0)

@@ -12,7 +12,7 @@ from layoutscope.api.paths import resolve
 from layoutscope.errors import UsageError
 from layoutscope.walk.host import HOSTS, HostProfile, host_profile
 from layoutscope.walk.hosttime import HostTime, host_time
-from layoutscope.walk.orders import ORDERS, trace
+from layoutscope.walk.orders import COLD_ORDERS, ORDERS, trace
 from layoutscope.walk.properties import with_properties
 from layoutscope.walk.records import random_records
 
@@ -34,7 +34,7 @@ def checked(workload: Workload) -> Workload:
     Raises
     ------
     UsageError
-        If order, host or a property is unknown, or the order misses its paths or its file.
+        If order, host or a property is unknown, or the order misses its paths or its file, or cannot be repeated.
     """
     order, host = workload.get("order", "fts"), workload.get("host", "linux")
     if order not in ORDERS:
@@ -44,6 +44,8 @@ def checked(workload: Workload) -> Workload:
     for name, needed, option in (("paths", "paths", "--list"), ("read", "file", "--file")):
         if order == name and not workload.get(needed):
             raise UsageError(f"the order {order} needs its {needed} ({option})")
+    if order in COLD_ORDERS and (workload.get("warm") or workload.get("passes", 1) > 1):
+        raise UsageError(f"the order {order} is done once, with nothing cached")
     host_of(workload)
     return workload
 
@@ -102,15 +104,14 @@ def walk(layout: VolumeLayout, workload: Workload, host: HostProfile | None = No
         warm=workload.get("warm", False),
         passes=workload.get("passes", 1),
     )
-    wall = host_time(1e6, chosen, layout.facts.filesystem).wall_s
-    return replace(reads, think_us=reads.think_us * wall)
+    wall = host_time(1e6, chosen).wall_s
+    return replace(reads, think_us=reads.think_us * wall, after_us=reads.after_us * wall)
 
 
-def processor_time(layout: VolumeLayout, reads: AccessTrace, workload: Workload) -> HostTime:
+def processor_time(reads: AccessTrace, workload: Workload) -> HostTime:
     """Tell the host time of reads from :func:`walk` in processor and wall seconds."""
-    host, filesystem = host_of(workload), layout.facts.filesystem
-    wall = host_time(1e6, host, filesystem).wall_s
-    return host_time(float(reads.think_us.sum()) / wall, host, filesystem)
+    host = host_of(workload)
+    return host_time(reads.host_us / host_time(1e6, host).wall_s, host)
 
 
 def _record_bytes(workload: Workload) -> int:

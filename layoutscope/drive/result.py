@@ -59,7 +59,7 @@ class ServiceResult:
     geometry : str
         What is known of the drive: ``map``, ``zones``, ``datasheet``; ``none`` on flash.
     seconds : float
-        From the start to the end of the last read: `service_s` + `host_s`.
+        From the start to the end of the last read and of what the host does behind it: `service_s` + `host_s`.
     seconds_low, seconds_high : float
         Interval over the start phases, widened by the error of drives of which as much is known.
     service_s : float
@@ -69,7 +69,7 @@ class ServiceResult:
     overhead_s : float
         Commands, and waiting for the look-ahead.
     host_s : float
-        Think times.
+        Host time between the reads and behind the last one.
     reads, seeks : int
         Reads; those that moved the arm.
     head_travel_bytes : int
@@ -172,7 +172,7 @@ def service_percentiles(service_ms: NDArray[np.float64]) -> dict[str, float]:
 def summarise(profile: DriveProfile, trace: AccessTrace, runs: Sequence[ReadTimes]) -> ServiceResult:
     """Sum up the runs over the start phases; the first is the result, all make the interval."""
     times = runs[0]
-    host_s = float(trace.think_us.sum()) / 1e6
+    host_s = trace.host_us / 1e6
     phases_s = tuple(float(run.service_ms.sum()) / 1000 + host_s for run in runs)
     error = GEOMETRY_ERROR[profile.geometry]
     service_s, seek_s, rotation_s, transfer_s = (

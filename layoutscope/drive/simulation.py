@@ -76,7 +76,7 @@ def service(
     offset = trace.image_offset + start_offset_bytes
     parts = split(drive, offset, trace.length_bytes, trace.device)
     if queue_depth > 1:
-        trace = replace(trace, think_us=np.zeros(len(trace)))
+        trace = replace(trace, think_us=np.zeros(len(trace)), after_us=0.0)
     work = lay_out(drive, parts, trace.think_us, queue_depth)
     runs = [serve(work, angle) for angle in start_angles(seed, phases)]
     return summarise(drive, trace, runs)

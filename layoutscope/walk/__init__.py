@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from layoutscope.walk.host import HOSTS, SOURCES, Costs, HostProfile, host_profile
 from layoutscope.walk.hosttime import HostTime, host_time
-from layoutscope.walk.orders import ORDERS, Order, host_work_us, trace
+from layoutscope.walk.orders import ORDERS, Order, trace
 from layoutscope.walk.records import random_records
 from layoutscope.walk.score import Score, score
 from layoutscope.walk.trace import AccessTrace
@@ -21,7 +21,6 @@ __all__ = [
     "Score",
     "host_profile",
     "host_time",
-    "host_work_us",
     "random_records",
     "score",
     "trace",

@@ -13,6 +13,8 @@ from layoutscope.walk.touches import CAUSES, concatenated
 from layoutscope.walk.trace import AccessTrace
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from layoutscope.walk.model import Model
@@ -22,11 +24,9 @@ if TYPE_CHECKING:
 
 def metadata_reads(
     model: Model,
-    needed: Touches,
+    passes: Sequence[tuple[Touches, NDArray[np.uint16]]],
     *,
-    warm: bool = False,
-    passes: int = 1,
-    thread: NDArray[np.uint16] | None = None,
+    uncounted: int = 0,
 ) -> AccessTrace:
     """Apply the host's cache to touches of metadata.
 
@@ -34,66 +34,84 @@ def metadata_reads(
     ----------
     model : Model
         The volume and its host.
-    needed : Touches
-        What the workload needs, in order.
-    warm : bool
-        Whether an uncounted pass has filled the cache before.
-    passes : int
-        How often the workload is done.
-    thread : uint16 array, optional
-        The thread that makes each touch; the first one without it.
+    passes : sequence of (Touches, (n_touches,) uint16 array)
+        What the workload needs, in order, and the thread that makes each touch; once for each time that it is done.
+    uncounted : int
+        How many of the first passes do no more than fill the cache.
     """
     known = mounted(model)
-    whole = concatenated([needed] * (passes + warm))
-    skipped = len(needed) if warm else 0
+    needed = concatenated([touched for touched, _ in passes])
     if model.host.cache_bytes is None:
-        reads, think_us, place = read_once(whole, model.nodes, len(model.nodes), known)
+        reads, touch = read_once(needed, model.nodes, len(model.nodes), known)
     else:
-        reads, think_us, place = read_limited(whole, model.nodes, known, model.host.cache_bytes)
-    counted = place >= skipped
-    issuer = np.zeros(len(needed), np.uint16) if thread is None else thread
+        reads, touch = read_limited(needed, model.nodes, known, model.host.cache_bytes)
+    begin = sum(len(touched) for touched, _ in passes[:uncounted])
+    counted = touch >= begin
     made = requests(model.layout, model.nodes, model.host)
-    issuer = issuer[place[counted] % max(len(needed), 1)]
-    return requested(model, made, reads[counted], think_us[counted], known, issuer)[0]
+    thread = np.concatenate([threads for _, threads in passes])
+    return requested(model, made, needed, reads[counted], touch[counted], known, begin=begin, thread=thread)[0]
 
 
 def requested(
     model: Model,
     made: Requests,
+    needed: Touches,
     reads: Touches,
-    think_us: NDArray[np.float64],
+    touch: NDArray[np.int64],
     known: NDArray[np.int32],
-    issuer: NDArray[np.uint16],
+    *,
+    begin: int = 0,
+    thread: NDArray[np.uint16] | None = None,
 ) -> tuple[AccessTrace, NDArray[np.int64]]:
     """Turn reads of nodes and of pieces of files into requests.
 
     A page that several nodes share is read with the first of them.
+
+    Parameters
+    ----------
+    model : Model
+        The volume and its host.
+    made : Requests
+        The requests of each node and piece.
+    needed : Touches
+        All touches, whose host time passes whether or not they are read.
+    reads : Touches
+        What the cache lacks.
+    touch : (n_reads,) int64 array
+        The touch that each read belongs to.
+    known : int32 array
+        Nodes that are cached at the start.
+    begin : int
+        Touch at which the clock starts.
+    thread : (n_touches,) uint16 array, optional
+        The thread that makes each touch; the first one without it.
 
     Returns
     -------
     AccessTrace, int64 array
         The requests, and for each the read that it belongs to.
     """
+    new = np.arange(len(reads))
     if model.host.cache_bytes is None and made.are_shared:
         new = made.new(reads.node, known)
-        reads, think_us, issuer = reads[new], np.diff(np.cumsum(think_us)[new], prepend=0.0), issuer[new]
-    else:
-        new = np.arange(len(reads))
+        reads, touch = reads[new], touch[new]
+    clock = np.concatenate([[0.0], np.cumsum(needed.host_us, dtype=np.float64)])
+    at_us = np.concatenate([clock[[begin]], clock[touch], clock[-1:]])
     place, source = made.of(made.unit[reads.node])
+    node = np.minimum(reads.node, len(model.nodes))
+    think_us = np.diff(at_us)[:-1] + np.where(node < len(model.nodes), model.costs.node_us, 0.0)
     begins = np.diff(source, prepend=-1) != 0
-    is_node = reads.node < len(model.nodes)
-    tree = np.append(model.nodes.tree, len(model.nodes.trees))[np.minimum(reads.node, len(model.nodes))]
-    think_us = think_us + np.where(is_node, model.costs.node_us, 0.0)
     result = AccessTrace(
         device=made.device[place],
         image_offset=made.image_offset[place],
         length_bytes=made.length_bytes[place],
         cause=reads.cause[source],
-        tree=tree[source].astype(np.uint8),
+        tree=np.append(model.nodes.tree, np.uint8(len(model.nodes.trees)))[node[source]],
         directory_id=reads.directory_id[source],
-        issuer=issuer[source],
+        issuer=np.zeros(len(source), np.uint16) if thread is None else thread[touch[source]],
         think_us=np.where(begins, think_us[source], 0.0),
         causes=CAUSES,
         trees=(*model.nodes.trees, "data"),
+        after_us=float(at_us[-1] - at_us[-2]),
     )
     return result, new[source]

@@ -25,7 +25,7 @@ MAX_WAY = 64
 
 def read_once(
     touches: Touches, nodes: NodeTable, size: int, known: NDArray[np.int32]
-) -> tuple[Touches, NDArray[np.float64], NDArray[np.int64]]:
+) -> tuple[Touches, NDArray[np.int64]]:
     """Reduce touches to what an unlimited cache reads.
 
     Parameters
@@ -41,10 +41,9 @@ def read_once(
 
     Returns
     -------
-    Touches, float64 array, int64 array
-        Reads in their order, each once; the host time before each in microseconds; the touch that it belongs to.
+    Touches, int64 array
+        Reads in their order, each once; the touch that each belongs to.
     """
-    clock = np.concatenate([[0.0], np.cumsum(touches.host_us, dtype=np.float64)])
     wanted = np.where(touches.node >= 0, touches.node + np.where(along_chain(touches, nodes), size, 0), 2 * size)
     place = first_places(wanted.astype(np.int32), 2 * size + 1)
     place = place[wanted[place] < 2 * size]
@@ -52,8 +51,7 @@ def read_once(
     fresh = np.ones(size, bool)
     fresh[known] = False
     kept = fresh[reads.node]
-    reads, origin = reads[kept], origin[kept]
-    return reads, np.diff(clock[place][origin], prepend=0.0), place[origin]
+    return reads[kept], place[origin[kept]]
 
 
 def along_chain(touches: Touches, nodes: NodeTable) -> NDArray[np.bool_]:
@@ -74,22 +72,20 @@ def mapping_cause(nodes: NodeTable) -> np.uint8:
 
 def read_limited(
     touches: Touches, nodes: NodeTable, known: NDArray[np.int32], cache_bytes: int
-) -> tuple[Touches, NDArray[np.float64], NDArray[np.int64]]:
+) -> tuple[Touches, NDArray[np.int64]]:
     """Reduce touches to what a cache of limited size reads, least recently used first out.
 
     Every search touches its whole way again, so that index nodes stay. Returns as :func:`read_once` does.
     """
     from layoutscope.walk.lru import misses
 
-    clock = np.concatenate([[0.0], np.cumsum(touches.host_us, dtype=np.float64)])
     size = np.maximum(nodes.size_bytes, 1)
     node, place, how = misses(
         touches.node, along_chain(touches, nodes), nodes.parent, nodes.mapper, size, known, cache_bytes
     )
     mapped = mapping_cause(nodes)
     cause = np.choose(how, [touches.cause[place], CODE["index"], mapped]).astype(np.uint8)
-    reads = Touches(node, cause, touches.directory_id[place], touches.host_us[place])
-    return reads, np.diff(clock[place], prepend=0.0), place
+    return Touches(node, cause, touches.directory_id[place], touches.host_us[place]), place
 
 
 def with_ways(touches: Touches, nodes: NodeTable, size: int) -> tuple[Touches, NDArray[np.int64]]:

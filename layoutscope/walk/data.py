@@ -137,10 +137,10 @@ def _trace(model: Model, needed: Touches, window: NDArray[np.int64], parts: Piec
         What is numbered on behind the nodes.
     """
     known = mounted(model)
-    reads, think_us, touch = read_once(needed, model.nodes, len(model.nodes) + len(parts), known)
+    reads, touch = read_once(needed, model.nodes, len(model.nodes) + len(parts), known)
     made = requests(model.layout, model.nodes, model.host)
     made = made.followed_by(parts.device, parts.image_offset, parts.length_bytes)
-    in_turn, read = requested(model, made, reads, think_us, known, np.zeros(len(reads), np.uint16))
+    in_turn, read = requested(model, made, needed, reads, touch, known)
     sent = send(
         in_turn.image_offset,
         in_turn.length_bytes,

@@ -27,12 +27,17 @@ if TYPE_CHECKING:
 def lookups(model: Model, entries: NDArray[np.int64]) -> tuple[Touches, int]:
     """Look entries up by name and then by number, as ``lstat`` of a name that is not cached does.
 
+    What the name cache answers costs its system call alone.
+
     Returns
     -------
     Touches, int
         Entry by entry, and the number of touches an entry has.
     """
     table, costs = model.entries, model.costs
+    if model.names_are_cached:
+        entry_us = model.host.costs(model.layout.facts.filesystem).entry_us
+        return touches(np.full(len(entries), -1, np.int32), "name", table.parent_id[entries], entry_us), 1
     searches = [(table.name_node, "name"), (table.inode_node, "inode")]
     if model.is_hfsplus and model.host.hfs_looks_up_thread:
         searches += [(table.thread_node, "thread"), (table.inode_node, "inode")]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from layoutscope.walk.host import FileSystem, HostProfile
+    from layoutscope.walk.host import HostProfile
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,38 +18,31 @@ class HostTime:
 
     Attributes
     ----------
-    work_s : float
-        What one thread alone would need.
     cpu_s : float
         Processor seconds with all threads of the host, waiting for locks included.
     wall_s : float
         Time on the clock if the drive answered at once.
     """
 
-    work_s: float
     cpu_s: float
     wall_s: float
 
 
-def host_time(work_us: float, host: HostProfile, filesystem: FileSystem) -> HostTime:
+def host_time(work_us: float, host: HostProfile) -> HostTime:
     """Spread host work over the threads of a host.
 
     Parameters
     ----------
     work_us : float
-        Sum of the trace's think times, or of the touches' host times, in microseconds.
+        Sum of a trace's host times (:attr:`AccessTrace.host_us`), in microseconds.
     host : HostProfile
-        Threads, processors and contention.
-    filesystem : {'hfsplus', 'apfs'}
-        Whose contention.
+        Threads and processors.
 
     Examples
     --------
     >>> from layoutscope.walk.host import host_profile
-    >>> host_time(4e6, host_profile("macos", threads=20), "apfs")
-    HostTime(work_s=4.0, cpu_s=9.2, wall_s=2.3)
+    >>> host_time(9.2e6, host_profile("macos", threads=20))
+    HostTime(cpu_s=9.2, wall_s=2.3)
     """
-    work_s = work_us / 1e6
-    together = min(host.threads, host.processors)
-    cpu_s = work_s * (host.costs(filesystem).contention if together > 1 else 1.0)
-    return HostTime(work_s, round(cpu_s, 9), round(cpu_s / together, 9))
+    cpu_s = work_us / 1e6
+    return HostTime(cpu_s, round(cpu_s / host.parallel_threads, 9))

@@ -31,6 +31,8 @@ class Model:
         Its entries in the host's listing order.
     is_hfsplus : bool
         HFS+, or APFS.
+    names_are_cached : bool
+        Whether the name cache answers every look-up, as it does when a workload that fits into it is done again.
     """
 
     layout: VolumeLayout
@@ -38,11 +40,13 @@ class Model:
     nodes: NodeTable
     entries: EntryTable
     is_hfsplus: bool
+    names_are_cached: bool = False
 
     @property
     def costs(self) -> Costs:
-        """Host time of this file system."""
-        return self.host.costs(self.layout.facts.filesystem)
+        """Host time of this file system, as the host's threads leave it."""
+        alone = self.host.costs(self.layout.facts.filesystem)
+        return alone.contended() if self.host.parallel_threads > 1 else alone
 
 
 def model_of(layout: VolumeLayout, host: HostProfile) -> Model:

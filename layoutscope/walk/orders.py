@@ -6,7 +6,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeVar, get_args
+
+import numpy as np
 
 from layoutscope.walk import directories, scans
 from layoutscope.walk.assemble import metadata_reads
@@ -14,12 +17,11 @@ from layoutscope.walk.data import copy, read
 from layoutscope.walk.host import HostProfile, host_profile
 from layoutscope.walk.model import model_of
 from layoutscope.walk.paths import paths as path_touches
-from layoutscope.walk.touches import concatenated
+from layoutscope.walk.touches import CODE, concatenated
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from layoutscope.tables import VolumeLayout
@@ -33,6 +35,9 @@ Order = Literal["readdir-stat", "fts", "bulk", "names", "catalog", "searchfs", "
 
 ORDERS: Final[tuple[str, ...]] = get_args(Order)
 """Names of all orders."""
+
+COLD_ORDERS: Final = ("copy", "read", "searchfs")
+"""Orders that are done once, with nothing cached."""
 
 
 def trace(  # noqa: PLR0913  # an order has as many arguments as workloads differ
@@ -72,7 +77,7 @@ def trace(  # noqa: PLR0913  # an order has as many arguments as workloads diffe
     record_bytes : int, optional
         For ``read`` with `records`: their length.
     warm : bool
-        Start with the metadata of a first, uncounted pass in the cache.
+        Start with the metadata of a first, uncounted pass in the cache, and with its names in the name cache.
     passes : int
         How often the workload is done; what the cache keeps is not read again.
 
@@ -86,47 +91,44 @@ def trace(  # noqa: PLR0913  # an order has as many arguments as workloads diffe
     KeyError
         If the order or the host is unknown.
     ValueError
-        If an order misses its list of paths or its file.
+        If an order misses its list of paths or its file, or is one of :data:`COLD_ORDERS` and to be repeated.
     """
     if order not in ORDERS:
         raise KeyError(order)
+    if order in COLD_ORDERS and (warm or passes > 1):
+        raise ValueError(f"the order {order} is done once, with nothing cached")
     model = model_of(layout, host_profile(host))
     start = int(directories.ROOT_ID) if start_directory_id is None else start_directory_id
     if order in ("copy", "read"):
         return copy(model, start) if order == "copy" else read(model, _needed(file_id, order), records, record_bytes)
     if order == "searchfs" and model.is_hfsplus:
         return scans.all_nodes(model)
-    if order == "paths":
-        needed, thread = path_touches(model, _needed(paths, order), int(directories.ROOT_ID))
-        return metadata_reads(model, needed, warm=warm, passes=passes, thread=thread)
-    needed = needed_touches(model, order, start, stat=stat, paths=paths)
-    return metadata_reads(model, needed, warm=warm, passes=passes)
+
+    def once(one: Model) -> tuple[Touches, NDArray[np.uint16]]:
+        if order == "paths":
+            return path_touches(one, _needed(paths, order), int(directories.ROOT_ID))
+        needed = _needed_touches(one, order, start, stat=stat)
+        return needed, np.zeros(len(needed), np.uint16)
+
+    return metadata_reads(model, _repeated(model, once, passes + warm), uncounted=warm)
 
 
-def host_work_us(
-    layout: VolumeLayout,
-    *,
-    order: Order = "fts",
-    host: str | HostProfile = "linux",
-    start_directory_id: int | None = None,
-    stat: bool = True,
-    paths: Sequence[str] | None = None,
-) -> float:
-    """Sum the host's work of a workload that reads nothing from the drive (all is cached), in microseconds.
+def _repeated(model: Model, once: Callable[[Model], tuple[Touches, T]], times: int) -> list[tuple[Touches, T]]:
+    """Make the touches of each time that a workload is done.
 
-    Arguments as for :func:`trace`; the orders ``copy`` and ``read`` are those of ``fts``.
+    Each look-up takes a place in the name cache. Gone through in one order again and again, a cache that drops the
+    least recently used answers all of them if it holds them all, and none otherwise.
     """
-    model = model_of(layout, host_profile(host))
-    start = int(directories.ROOT_ID) if start_directory_id is None else start_directory_id
-    walked = "fts" if order in ("copy", "read") else order
-    needed = needed_touches(model, walked, start, stat=stat, paths=paths)
-    return float(needed.host_us.sum(dtype="float64"))
+    first = once(model)
+    looked_up = np.count_nonzero(first[0].cause == CODE["name"])
+    room = model.host.name_cache_entries
+    is_kept = times > 1 and (room is None or looked_up <= room)
+    later = once(replace(model, names_are_cached=True)) if is_kept else first
+    return [first, *[later] * (times - 1)]
 
 
-def needed_touches(model: Model, order: str, start: int, *, stat: bool, paths: Sequence[str] | None) -> Touches:
+def _needed_touches(model: Model, order: str, start: int, *, stat: bool) -> Touches:
     """Return the leaves that an order needs, before any cache."""
-    if order == "paths":
-        return path_touches(model, _needed(paths, order), int(directories.ROOT_ID))[0]
     if order in ("catalog", "searchfs"):
         return scans.leaves(model)
     return concatenated([directories.reached(model, start), _walk(model, order, start, stat=stat)])

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 TRUTH: Final = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 
+UNLIMITED: Final = ("cache_bytes", "name_cache_entries")
+"""Properties that may have no limit."""
+
 
 def with_properties(profile: HostProfile, given: Mapping[str, object]) -> HostProfile:
     """Return a host with some properties changed.
@@ -28,7 +31,7 @@ def with_properties(profile: HostProfile, given: Mapping[str, object]) -> HostPr
         The host.
     given : mapping of str to value
         Property to its value; text is read as the kind of value that the property has: ``yes`` or ``no``, a number,
-        a size such as ``128KiB``, or names separated by commas.
+        a size such as ``128KiB``, names separated by commas, or ``unlimited``.
 
     Raises
     ------
@@ -81,6 +84,8 @@ def read_value(name: str, value: object, usual: object) -> object:
     """
     if not isinstance(value, str):
         return value
+    if name in UNLIMITED and value.strip().lower() == "unlimited":
+        return None
     try:
         return _read(value, usual)
     except (KeyError, ValueError, OverflowError) as error:

@@ -34,6 +34,8 @@ class AccessTrace:
         The thread that asks.
     think_us : float64 array
         Host time between the completion of the read before and this one, in microseconds.
+    after_us : float
+        Host time behind the last read: all of it where everything is cached.
     causes, trees : tuple of str
         Names behind the codes.
     """
@@ -48,6 +50,12 @@ class AccessTrace:
     think_us: NDArray[np.float64]
     causes: tuple[str, ...] = ("read",)
     trees: tuple[str, ...] = ("data",)
+    after_us: float = 0.0
+
+    @property
+    def host_us(self) -> float:
+        """Host time of the whole workload."""
+        return float(self.think_us.sum()) + self.after_us
 
     def __len__(self) -> int:
         return len(self.image_offset)
@@ -65,6 +73,7 @@ class AccessTrace:
             self.think_us[places],
             self.causes,
             self.trees,
+            self.after_us,
         )
 
     @classmethod

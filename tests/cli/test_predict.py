@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from layoutscope.api import trace
+from layoutscope.api import read_layouts, trace
 from layoutscope.api.paths import paths_of
 from layoutscope.drive import load_profile, service
 
@@ -55,8 +55,6 @@ def test_the_bound_and_what_ifs_are_told_with_reasons(predicted):
 
 def test_a_part_costs_no_more_than_the_whole(predicted, image):
     """Starting at a directory reads less than starting at the root."""
-    from layoutscope.api import read_layouts
-
     (layout,) = read_layouts(image)
     deep = layout.entries.filter((pl.col("parent_id") > 16) & (pl.col("kind") == "directory") & (pl.col("flags") == 0))
     (path, *_) = paths_of(layout, int(deep["file_id"][-1]))
@@ -66,8 +64,26 @@ def test_a_part_costs_no_more_than_the_whole(predicted, image):
 
 
 def test_a_warm_start_reads_nothing_again(predicted):
-    """With unlimited memory a second pass finds all metadata in the cache."""
-    assert predicted("--drive", "sata-ssd", "--warm")["walk"]["reads"] == 0
+    """With unlimited memory a second pass finds all metadata in the cache, and takes what the host needs."""
+    volume = predicted("--drive", "sata-ssd", "--warm")
+    assert volume["walk"]["reads"] == 0
+    assert volume["drives"][0]["seconds"] == pytest.approx(volume["host_wall_s"])
+    assert volume["host_wall_s"] > 0
+
+
+def test_names_that_the_host_keeps_are_cheaper(predicted, image, tmp_path):
+    """macOS, warm: a component of a path costs 10 us, and two searches of 4 us more without room in the name cache."""
+    (layout,) = read_layouts(image)
+    deep = layout.entries.filter((pl.col("parent_id") > 16) & (pl.col("kind") == "directory") & (pl.col("flags") == 0))
+    (path, *_) = paths_of(layout, int(deep["file_id"][-1]))
+    (tmp_path / "list").write_text(path)
+    words = ("--drive", "sata-ssd", "--order", "paths", "--list", tmp_path / "list", "--host", "macos", "--warm")
+    kept, forgotten = (
+        predicted(*words, "--host-property", f"name_cache_entries={room}")["host_cpu_s"] for room in ("unlimited", "0")
+    )
+    components = len(path.strip("/").split("/"))
+    assert kept == pytest.approx(components * 10e-6)
+    assert forgotten == pytest.approx(components * 18e-6)
 
 
 def test_threads_share_the_host_work(predicted):

@@ -119,7 +119,7 @@ def why_rows(images: Traces) -> list[dict[str, Any]]:
         cases |= {name: what_if(name, layouts["apfs"]).layout for name in WHAT_IFS}
         for name, layout in cases.items():
             reads = trace(layout, order="fts", host="linux")
-            reads = replace(reads, think_us=np.full(len(reads), float(THINK_US)))
+            reads = replace(reads, think_us=np.full(len(reads), float(THINK_US)), after_us=0.0)
             result = service(reads, profile, phases=1)
             rows.append({"files": files, "case": name, "seconds": result.seconds, "reads": result.reads})
     return rows

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutscope.walk import ORDERS, host_profile, host_work_us, trace
+from layoutscope.walk import ORDERS, host_profile, trace
 
 
 def rows_read(result) -> list[int]:
@@ -157,10 +157,49 @@ def test_warm_start_reads_nothing_with_an_unlimited_cache(hfs_plan):
 
 
 def test_second_pass_reads_again_what_the_cache_could_not_keep(hfs_plan):
-    """A cache of one node keeps nothing, so two passes read twice what one does."""
-    host = host_profile("linux", cache_bytes=8192)
+    """A cache of one node and none for names keep nothing, so two passes read twice what one does."""
+    host = host_profile("linux", cache_bytes=8192, name_cache_entries=0)
     once, twice = (len(trace(hfs_plan.layout(), host=host, passes=passes)) for passes in (1, 2))
     assert twice >= 2 * once > 6
+
+
+def test_cached_names_need_no_leaf(hfs_plan):
+    """With room for the three names, the second pass reads what it lists alone: the leaves of root (2) and a (3)."""
+    layout = hfs_plan.layout()
+    reads = {room: trace(layout, host=host_profile("linux", cache_bytes=8192, name_cache_entries=room), warm=True)
+             for room in (2, 3)}  # fmt: skip
+    assert {row for row in rows_read(reads[3]) if row > 1} == {2, 3}
+    assert {row for row in rows_read(reads[2]) if row > 1} == {2, 3, 4, 5}
+
+
+@pytest.mark.parametrize("room", [2, 3])
+def test_cached_names_cost_their_system_call_alone(apfs_plan, room):
+    """a, x and b at 10 us each; where two names have room, two searches of 6 us each more. Names come in bulk: none."""
+    host = host_profile("macos", name_cache_entries=room)
+    result = trace(apfs_plan.layout(), order="paths", paths=["a/x", "b"], host=host, warm=True)
+    assert len(result) == 0
+    assert result.after_us == pytest.approx(3 * 10 + (3 * 2 * 6 if room < 3 else 0))
+
+
+def test_cached_names_take_no_lock_of_the_file_system(apfs_plan):
+    """Four threads in contention take 2.3 times as long for searches, but not for what the name cache answers."""
+    paths = ["a/x", "b"]
+    cold, warm = (
+        trace(apfs_plan.layout(), order="paths", paths=paths, host=host_profile("macos", threads=4), warm=warm)
+        for warm in (False, True)
+    )
+    nodes = len(cold) * 30
+    assert cold.host_us == pytest.approx(2.3 * (3 * 10 + 3 * 2 * 6 + nodes))
+    assert warm.host_us == pytest.approx(3 * 10)
+
+
+@pytest.mark.parametrize("order", ["copy", "searchfs"])
+def test_orders_that_are_done_once_are_not_repeated(hfs_plan, order):
+    """Neither a warm start nor a second pass is modelled for them."""
+    with pytest.raises(ValueError, match="done once"):
+        trace(hfs_plan.layout(), order=order, warm=True)
+    with pytest.raises(ValueError, match="done once"):
+        trace(hfs_plan.layout(), order=order, passes=2)
 
 
 @pytest.mark.parametrize("name", ["hfs_plan", "apfs_plan"])
@@ -170,7 +209,7 @@ def test_large_cache_reads_what_an_unlimited_one_does(request, name):
     free, limited = trace(layout), trace(layout, host=host_profile("linux", cache_bytes=2**30))
     assert np.array_equal(free.image_offset, limited.image_offset)
     assert np.array_equal(free.cause, limited.cause)
-    assert free.think_us.sum() == pytest.approx(limited.think_us.sum())
+    assert (free.think_us.sum(), free.after_us) == pytest.approx((limited.think_us.sum(), limited.after_us))
 
 
 @pytest.mark.parametrize("name", ["hfs_plan", "apfs_plan"])
@@ -213,10 +252,17 @@ def test_unknown_order_is_refused(hfs_plan):
     assert len(ORDERS) == 9
 
 
-def test_host_work_counts_what_no_read_follows(hfs_plan):
-    """Three entries at 8 us are 24 us; names only, 3 us and the lookup of one directory, 7 us."""
-    assert host_work_us(hfs_plan.layout()) == pytest.approx(24)
-    assert host_work_us(hfs_plan.layout(), order="names") == pytest.approx(10)
+def test_host_time_counts_what_no_read_follows(hfs_plan):
+    """Warm: three entries at 8 us are 24 us; names only, 3 us and the lookup of one directory, 7 us."""
+    assert trace(hfs_plan.layout(), warm=True).after_us == pytest.approx(24)
+    assert trace(hfs_plan.layout(), order="names", warm=True).after_us == pytest.approx(10)
+
+
+def test_host_time_of_a_pass_is_its_own(hfs_plan):
+    """A warm pass with a small cache costs what the cold one does: 24 us in all, before and behind its reads."""
+    host = host_profile("linux", cache_bytes=8192, name_cache_entries=0)
+    for warm in (False, True):
+        assert trace(hfs_plan.layout(), host=host, warm=warm).host_us == pytest.approx(24)
 
 
 def test_backward_listing_ends_in_the_leaf_before_the_directory(apfs_plan):

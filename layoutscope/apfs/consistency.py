@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from layoutscope.apfs import intervals
-from layoutscope.apfs.entries import match
 from layoutscope.apfs.facts import program
+from layoutscope.apfs.matching import match
 from layoutscope.apfs.regions import as_runs
 from layoutscope.findings import Finding
 from layoutscope.ondisk import bulk, grammar
@@ -155,10 +155,10 @@ def check_links(parts: VolumeParts, report: Report) -> None:
     if "format" not in inodes or "file_id" not in drecs:
         return
     kinds = grammar.ApfsFsrecords.ModeFormat
-    known = np.isin(inodes["format"], [int(kind) for kind in kinds])
+    known = np.isin(inodes["format"], np.array([int(kind) for kind in kinds], np.uint16))
     report.cases(~known, inodes, "record-differs", "inode", "its mode is of no kind", field="val.inode_val_fixed.mode")
     is_directory = inodes["format"] == int(kinds.directory)
-    entries = _times_named(inodes["obj_id"], drecs["obj_id"])
+    entries = _times_listed(inodes["obj_id"], drecs["obj_id"])
     wrong = is_directory & (entries != inodes["num_children_or_links"])
     # hfs_convert leaves numbers that no later change puts right.
     level: Level = "info" if program(parts.state.superblock.formatted_by).startswith(CONVERTER) else "warning"
@@ -166,12 +166,14 @@ def check_links(parts: VolumeParts, report: Report) -> None:
     message = "it counts other entries than it has"
     sides = (entries, counts)
     report.cases(wrong, inodes, "count-differs", "directory", message, level=level, field=field, sides=sides)
-    spot, found = match(inodes["obj_id"], drecs["file_id"])
-    links = np.bincount(spot[found], minlength=len(counts))
+    spot, found = records.find("dir_rec", "inode", "file_id")
+    named = spot if found.all() else spot[found]
+    links = np.bincount(named, minlength=len(counts))
     wrong = ~is_directory & (links != counts) & ~_is_deleted(inodes)
     message, sides = "it counts other links than lead to it", (links, counts)
     report.cases(wrong, inodes, "count-differs", "inode", message, field=field, sides=sides)
-    wrong = ~_is_listed(spot[found], drecs["obj_id"][found], inodes["parent_id"]) & ~_is_deleted(inodes)
+    parents = drecs["obj_id"] if named is spot else drecs["obj_id"][found]
+    wrong = ~_is_listed(named, parents, inodes["parent_id"]) & ~_is_deleted(inodes)
     wrong &= inodes["parent_id"] != int(grammar.ApfsFsrecords.InodeNumber.root_dir_parent)
     message, field = "the directory that it names does not list it", "val.inode_val_fixed.parent_id"
     report.cases(wrong, inodes, "record-differs", "inode", message, field=field, sides=(None, inodes["parent_id"]))
@@ -189,6 +191,14 @@ def _is_listed(place: NDArray[np.int64], parent: NDArray[np.uint64], parents: ND
     listed = np.zeros(len(parents), bool)
     listed[place[parent == parents[place]]] = True
     return listed
+
+
+def _times_listed(numbers: NDArray[np.uint64], names: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """As :func:`_times_named`, for references that lie together if they are equal."""
+    starts = np.flatnonzero(np.append(True, names[1:] != names[:-1])) if len(names) else np.empty(0, np.int64)
+    spot, found = match(numbers, names[starts])
+    counts = np.diff(starts, append=len(names))
+    return np.bincount(spot[found], counts[found], len(numbers)).astype(np.int64)
 
 
 def _times_named(numbers: NDArray[np.uint64], names: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -268,6 +278,6 @@ def check_streams(parts: VolumeParts, report: Report) -> None:
         wrong = users != streams["refcnt"].astype(np.int64)
         message, field, found = "it counts other users than it has", "val.dstream_id_val.refcnt", streams["refcnt"]
         report.cases(wrong, streams, "count-differs", "data stream", message, field=field, sides=(users, found))
-    lacking = inodes["has_dstream"] & ~match(streams["obj_id"], inodes["private_id"])[1]
+    lacking = inodes["has_dstream"] & ~records.find("inode", "dstream_id", "private_id")[1]
     message, field = "its data stream does not exist", "val.inode_val_fixed.private_id"
     report.cases(lacking, inodes, "record-differs", "inode", message, field=field, sides=(None, inodes["private_id"]))

@@ -11,8 +11,9 @@ import numpy as np
 
 from layoutscope.apfs import intervals
 from layoutscope.apfs.consistency import Report
-from layoutscope.apfs.entries import match
 from layoutscope.apfs.extents import streams
+from layoutscope.apfs.matching import match
+from layoutscope.apfs.volumeparts import stretches
 from layoutscope.findings import Finding
 from layoutscope.ondisk import grammar
 
@@ -40,7 +41,7 @@ def check_extents(blocks: Blocks, parts: VolumeParts) -> None:
         own = Report(blocks, parts.extentref.nodes, parts.findings)
         check_owners(parts, physical, own)
         if not parts.snapshots:
-            check_references(blocks, extents, physical, own)
+            check_references(blocks, parts, physical, own)
         elif len(parts.snapshots) == len(parts.snapshot_extents):
             check_shared_references(blocks, parts, parts.findings)
     check_snapshots(blocks, parts)
@@ -57,37 +58,44 @@ def check_shape(blocks: Blocks, extents: Columns, report: Report) -> None:
     same = np.zeros(len(length), bool)
     same[1:] = extents["obj_id"][1:] == extents["obj_id"][:-1]
     expected = np.zeros(len(length), np.int64)
-    expected[1:] = np.where(same[1:], (logical + length)[:-1], 0)
+    expected[1:] = (logical[:-1] + length[:-1]) * same[1:]
     message, field = "it does not start where the one before it ends", "key.file_extent_key.logical_addr"
     report.cases((logical != expected) & ~odd, extents, code, what, message, field=field, sides=(expected, logical))
-    _, position = blocks.split(extents["paddr"])
+    device, position = blocks.split(extents["paddr"])
     outside = (extents["paddr"] != 0) & ~blocks.present(extents["paddr"], 0)
-    outside |= (extents["paddr"] != 0) & (position + length > _device_sizes(blocks, extents["paddr"]))
+    outside |= (extents["paddr"] != 0) & (position + length > _device_sizes(blocks)[device])
     field = "val.file_extent_val.paddr"
     report.cases(outside, extents, code, what, "it lies outside the image", field=field, sides=(None, extents["paddr"]))
 
 
-def _device_sizes(blocks: Blocks, paddrs: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Size of each address's device in bytes; without limit where its image was not given."""
+def _device_sizes(blocks: Blocks) -> NDArray[np.int64]:
+    """Size of each device in bytes; without limit where its image was not given."""
     sizes = [source.size_bytes if source else 2**62 for source in blocks.sources]
-    return np.array([*sizes, 2**62], np.int64)[blocks.split(paddrs)[0]]
+    return np.array([*sizes, 2**62], np.int64)
 
 
-def check_references(blocks: Blocks, extents: Columns, physical: Columns, report: Report) -> None:
+def check_references(blocks: Blocks, parts: VolumeParts, physical: Columns, report: Report) -> None:
     """Each run of blocks is used by as many extents as its reference counts; without snapshots only."""
     kinds = [int(kind) for kind in grammar.ApfsFsrecords.PhysExtKind]
     code, what, field = "reference-differs", "extent at block", "val.phys_ext_val.len_and_kind"
     report.cases(~np.isin(physical["kind"], kinds), physical, code, what, "unknown kind", field=field)
     start, count = physical["obj_id"].astype(np.int64), physical["num_blocks"].astype(np.int64)
-    real = extents["paddr"] != 0 if "paddr" in extents else np.empty(0, bool)
-    first = extents["paddr"][real].astype(np.int64) if len(real) else np.empty(0, np.int64)
-    length = -(-extents["length_bytes"][real].astype(np.int64) // blocks.block_size) if len(real) else first
+    first, length = stretches(parts.file_extents(), blocks.block_size)
+    if (physical["refcnt"] == 1).all() and _match_once(parts, blocks, count, length):
+        return
     used = _uses(first, length, start, start + count)
     wrong = used != physical["refcnt"].astype(np.int64) * count
     message = "it counts other references than extents refer to it"
     report.cases(
         wrong, physical, code, what, message, field="val.phys_ext_val.refcnt", sides=(None, physical["refcnt"])
     )
+
+
+def _match_once(parts: VolumeParts, blocks: Blocks, count: NDArray[np.int64], length: NDArray[np.int64]) -> bool:
+    """Tell whether references and extents are the same blocks, each of them once: as it is where nothing is cloned."""
+    held, referred = parts.file_runs(blocks.block_size), parts.data_runs()
+    is_once = intervals.total(held) == length.sum() and intervals.total(referred) == count.sum()
+    return bool(is_once and np.array_equal(held, referred))
 
 
 def check_shared_references(blocks: Blocks, parts: VolumeParts, findings: list[Finding], most: int = 1) -> None:
@@ -102,9 +110,7 @@ def check_shared_references(blocks: Blocks, parts: VolumeParts, findings: list[F
     start = np.concatenate([table["obj_id"] for table in tables]).astype(np.int64)
     counted = [table.get("refcnt", np.empty(0)).astype(np.int64) for table in tables]
     length = np.concatenate([table.get("num_blocks", np.empty(0)).astype(np.int64) for table in tables])
-    real = extents["paddr"] != 0 if "paddr" in extents else np.empty(0, bool)
-    first = extents["paddr"][real].astype(np.int64) if len(real) else np.empty(0, np.int64)
-    size = -(-extents["length_bytes"][real].astype(np.int64) // blocks.block_size) if len(real) else first
+    first, size = stretches(extents, blocks.block_size)
     wrong = _unbalanced((start, length, np.concatenate(counted)), (first, size, np.full(len(first), -1)))
     begin = 0
     for tree, table in zip(trees, tables, strict=True):

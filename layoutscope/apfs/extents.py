@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from layoutscope.apfs.matching import is_strictly_ascending, match
 from layoutscope.tables import NULL_OFFSET, build_table
 from layoutscope.tables.schema import FLAG_ENCRYPTED, FLAG_PAST_END, FLAG_SHARED
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from layoutscope.apfs.fsrecords import Columns, RecordTables
 
 RESOURCE_FORK = "com.apple.ResourceFork"
+DATA, ORPHAN = 0, 1
+"""Places in the list of forks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +40,30 @@ class Streams:
 
 def streams(records: RecordTables) -> Streams:
     """List who owns each data stream: inodes, and extended attributes that are too long to be embedded."""
+    return records.remembered(("streams",), lambda: _streams(records))
+
+
+def _streams(records: RecordTables) -> Streams:
     inodes, xattrs = records.get("inode"), records.get("xattr")
     forks = ["data", "orphan"]
     parts: list[tuple[Any, ...]] = []
     if records.count("inode"):
         size = inodes["data_size"].astype(np.int64)
-        parts.append((inodes["private_id"], inodes["obj_id"], size, np.zeros(len(size), np.uint32)))
+        parts.append((inodes["private_id"], inodes["obj_id"], size, np.full(len(size), DATA, np.uint32)))
     if records.count("xattr"):
         parts.append(_attribute_streams(xattrs, forks))
     if not parts:
         nothing = np.empty(0, np.uint64)
         return Streams(nothing, nothing, np.empty(0, np.int64), np.empty(0, np.uint32), tuple(forks))
-    stream_id, file_id, size, fork = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    order = np.argsort(stream_id, kind="stable")
-    return Streams(stream_id[order], file_id[order], size[order], fork[order], tuple(forks))
+    stream_id, file_id, size, fork = parts[0] if len(parts) == 1 else _joined(parts)
+    if not is_strictly_ascending(stream_id):
+        order = np.argsort(stream_id, kind="stable")
+        stream_id, file_id, size, fork = stream_id[order], file_id[order], size[order], fork[order]
+    return Streams(stream_id, file_id, size, fork, tuple(forks))
+
+
+def _joined(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
 
 
 def _attribute_streams(xattrs: Columns, forks: list[str]) -> tuple[Any, ...]:
@@ -94,26 +107,24 @@ def extents_table(
     if not len(extents["obj_id"]):
         return build_table("extents", {})
     owned = _owned(owners.stream_id, extents["obj_id"])
-    spot, known = owned.owner, owned.is_known
+    known = owned.is_known
     stream_id, paddr = extents["obj_id"][owned.extent], extents["paddr"][owned.extent]
-    device, _ = blocks.split(paddr)
     is_hole = paddr == 0
-    size = owners.size_bytes[spot] if len(owners.size_bytes) else np.zeros(len(spot), np.int64)
     logical = extents["logical_addr"][owned.extent].astype(np.int64)
-    is_shared = _is_shared(paddr, physical) | owned.has_others
-    flags = np.where(is_shared & ~is_hole, FLAG_SHARED, 0)
-    flags |= np.where(is_encrypted & ~is_hole, FLAG_ENCRYPTED, 0)
-    flags |= np.where(known & (logical >= size), FLAG_PAST_END, 0)
+    flags = ((_is_shared(paddr, physical) | owned.has_others) & ~is_hole).astype(np.uint32) * np.uint32(FLAG_SHARED)
+    if is_encrypted:
+        flags[~is_hole] |= FLAG_ENCRYPTED
+    flags[known & (logical >= owned.of(owners.size_bytes, 0))] |= FLAG_PAST_END
     columns = {
-        "device": device,
+        "device": blocks.split(paddr)[0],
         "volume": volume,
-        "file_id": np.where(known, owners.file_id[spot], stream_id) if len(owners.file_id) else stream_id,
-        "fork": (np.where(known, owners.fork[spot], 1) if len(owners.fork) else np.ones(len(spot)), owners.forks),
+        "file_id": owned.of(owners.file_id, stream_id),
+        "fork": (owned.of(owners.fork, ORPHAN), owners.forks),
         "logical_offset": logical,
         "image_offset": np.where(is_hole, NULL_OFFSET, blocks.image_offset(paddr)),
         "length_bytes": extents["length_bytes"][owned.extent].astype(np.int64),
         "node_row": (extents["node"][owned.extent] + first_row).astype(np.uint32),
-        "flags": flags.astype(np.uint32),
+        "flags": flags,
     }
     return build_table("extents", columns)
 
@@ -121,16 +132,27 @@ def extents_table(
 class _Owned(NamedTuple):
     """Extents with their owners, one row an extent and file; clones can have one and the same stream."""
 
-    extent: NDArray[np.int64]
+    extent: NDArray[np.int64] | slice
     owner: NDArray[np.int64]
     is_known: NDArray[np.bool_]
     has_others: NDArray[np.bool_]
 
+    def of(self, values: NDArray[Any], otherwise: NDArray[Any] | int) -> NDArray[Any]:
+        """Gather a value of the owners; another one where there is none."""
+        if self.is_known.all():
+            found: NDArray[Any] = values[self.owner]
+            return found
+        if not len(values):
+            return np.broadcast_to(np.asarray(otherwise, values.dtype), len(self.owner))
+        return np.where(self.is_known, values[self.owner], np.asarray(otherwise, values.dtype))
+
 
 def _owned(stream_id: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> _Owned:
     """Give each extent to all owners of its stream, the extents of an owner together."""
-    first = np.searchsorted(stream_id, wanted, side="left")
-    number = np.searchsorted(stream_id, wanted, side="right") - first
+    first, is_known = match(stream_id, wanted)
+    if is_strictly_ascending(stream_id):
+        return _Owned(slice(None), first, is_known, np.zeros(len(wanted), bool))
+    number = np.where(is_known, np.searchsorted(stream_id, wanted, side="right") - first, 0)
     times = np.maximum(number, 1)
     extent = np.repeat(np.arange(len(wanted)), times)
     turn = np.arange(len(extent)) - np.repeat(np.cumsum(times) - times, times)
@@ -143,7 +165,7 @@ def _owned(stream_id: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> _Owned:
 
 def _is_shared(paddr: NDArray[np.uint64], physical: Columns) -> NDArray[np.bool_]:
     """Tell which addresses lie in a run of blocks that has several users."""
-    if not len(physical["obj_id"]):
+    if not len(physical["obj_id"]) or int(physical["refcnt"].max()) <= 1:
         return np.zeros(len(paddr), bool)
     spot = np.maximum(np.searchsorted(physical["obj_id"], paddr, side="right") - 1, 0)
     inside = (paddr >= physical["obj_id"][spot]) & (paddr < physical["obj_id"][spot] + physical["num_blocks"][spot])

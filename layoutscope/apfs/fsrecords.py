@@ -7,10 +7,11 @@ whose length contradicts its own length fields is damage, a type without a shape
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
+from layoutscope.apfs.matching import Index, index_of
 from layoutscope.apfs.names import GrowingNames, Names, gather_names
 from layoutscope.apfs.places import object_of, type_of
 from layoutscope.findings import Finding
@@ -18,6 +19,8 @@ from layoutscope.ondisk import bulk, grammar
 from layoutscope.tables.growing import GrowingColumn
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from layoutscope.apfs.btree import NodeBatch, TreeSource
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from layoutscope.apfs.xfields import ExtendedFields
 
 Columns = dict[str, Any]
+T = TypeVar("T")
 
 
 class Shape(NamedTuple):
@@ -111,6 +115,7 @@ class RecordTables:
     num_decoded: int = 0
 
     _grown: dict[str, dict[str, GrowingColumn | GrowingNames]] = field(default_factory=dict)
+    _known: dict[tuple[str, ...], Any] = field(default_factory=dict)
 
     def add(self, found: dict[str, Columns], num_records: int, num_decoded: int, to_come: float = 0.0) -> None:
         """Add the records of a batch; `to_come` times as many are likely to follow."""
@@ -127,6 +132,21 @@ class RecordTables:
     def get(self, name: str) -> Columns:
         """Return the table of a record type, without rows if there are no such records."""
         return self.tables.get(name) or {"obj_id": np.empty(0, np.uint64), "node": np.empty(0, np.int64)}
+
+    def index(self, name: str) -> Index:
+        """Prepare the objects of a table for look-ups; once, as several checks and tables ask for it."""
+        return self.remembered(("index", name), lambda: index_of(self.get(name)["obj_id"]))
+
+    def find(self, name: str, among: str, column: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Find the objects that a column of one table names in another: see :meth:`Index.find`; once, as well."""
+        return self.remembered((name, among, column), lambda: self.index(among).find(self.get(name)[column]))
+
+    def remembered(self, key: tuple[str, ...], make: Callable[[], T]) -> T:
+        """Return what was made under this key, or make it; for what follows from the tables alone."""
+        if key not in self._known:
+            self._known[key] = make()
+        found: T = self._known[key]
+        return found
 
     def count(self, name: str) -> int:
         """Return how many records of a type there are."""

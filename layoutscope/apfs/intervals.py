@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+MANY: Final = 10_000
+DIGIT_BITS: Final = 16
 
 
 def runs_of(start: NDArray[Any], length: NDArray[Any]) -> NDArray[np.int64]:
@@ -26,7 +29,7 @@ def runs_of(start: NDArray[Any], length: NDArray[Any]) -> NDArray[np.int64]:
     if not len(first):
         return np.empty((0, 2), np.int64)
     if (first[1:] < first[:-1]).any():
-        order = np.argsort(first, kind="stable")
+        order = order_of(first)
         first, count = first[order], count[order]
     ends = np.maximum.accumulate(first + count)
     is_head = np.ones(len(first), bool)
@@ -34,6 +37,25 @@ def runs_of(start: NDArray[Any], length: NDArray[Any]) -> NDArray[np.int64]:
     heads = np.flatnonzero(is_head)
     tails = np.append(heads[1:], len(first)) - 1
     return np.stack([first[heads], ends[tails] - first[heads]], axis=1)
+
+
+def order_of(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the order that sorts numbers, stable.
+
+    Digit by digit where they are many and not negative: numpy sorts 16 bits in one pass.
+
+    Examples
+    --------
+    >>> order_of(np.array([70000, 3, 3, 1])).tolist()
+    [3, 1, 2, 0]
+    """
+    if len(values) < MANY or int(values.min()) < 0:
+        return np.argsort(values, kind="stable")
+    order = np.argsort(values.astype(np.uint16), kind="stable")
+    for shift in range(DIGIT_BITS, int(values.max()).bit_length(), DIGIT_BITS):
+        digits = (values >> shift).astype(np.uint16)
+        order = order[np.argsort(digits[order], kind="stable")]
+    return order
 
 
 def union(sets: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:

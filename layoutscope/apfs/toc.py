@@ -124,9 +124,9 @@ def slots(
         Which nodes are not: a table, key or value that leaves its node.
     """
     table = starts + bulk.size("apfs_btree.btree_node") + head["table_space.start"]
-    keys = table + head["table_space.len"]
+    keys: NDArray[np.int64] = table + head["table_space.len"]
     info = bulk.size("apfs_btree.btree_info")
-    values_end = starts + size_bytes - np.where(head["is_root"], info, 0)
+    values_end: NDArray[np.int64] = starts + size_bytes - np.where(head["is_root"], info, 0)
     entry = np.where(head["is_fixed"], bulk.size("apfs_btree.kvoff"), bulk.size("apfs_btree.kvloc"))
     counts = head["num_keys"].astype(np.int64)
     torn = (counts * entry > head["table_space.len"]) | (keys > values_end)

@@ -90,7 +90,9 @@ def _held_type(parts: VolumeParts) -> str:
 def _exclusive_trees(parts: VolumeParts, own: list[TreeNodes]) -> list[TreeNodes]:
     """Nodes that only other states hold, each physical node once."""
     known = np.concatenate([np.empty(0, np.uint64), *(nodes.paddr for nodes in own)])
-    views = [view.nodes for view in parts.views]
+    views = [view.nodes for view in parts.views if not any(view.nodes is nodes for nodes in own)]
+    if not views:
+        return [tree.nodes for tree in parts.snapshot_extents]
     shown = np.concatenate([known, *(nodes.paddr for nodes in views)])
     first = np.sort(np.unique(shown, return_index=True)[1])
     stops = np.cumsum([len(known), *(len(nodes) for nodes in views)])
@@ -101,10 +103,10 @@ def _exclusive_trees(parts: VolumeParts, own: list[TreeNodes]) -> list[TreeNodes
 
 def _states(parts: VolumeParts, trees: list[TreeNodes], num_own: int) -> list[NDArray[np.int64]]:
     """0 for nodes that the live state holds, 1 for those that only snapshots do."""
-    live = parts.views[0].nodes.paddr
+    live = parts.views[0].nodes
     return [
-        (~np.isin(nodes.paddr, live)).astype(np.int64)
-        if nodes.tree == "fs"
+        (~np.isin(nodes.paddr, live.paddr)).astype(np.int64)
+        if nodes.tree == "fs" and nodes is not live
         else np.full(len(nodes), int(number >= num_own))
         for number, nodes in enumerate(trees)
     ]

@@ -76,6 +76,7 @@ class VolumeParts:
     findings: list[Finding]
     cipher: Cipher | None = None
     rolling: Rolling = field(default_factory=Rolling)
+    _known: dict[str, NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
 
     def claims(self, block_size: int) -> list[NDArray[np.int64]]:
         """Sets of blocks that the volume uses."""
@@ -95,18 +96,38 @@ class VolumeParts:
 
     def data_runs(self) -> NDArray[np.int64]:
         """Blocks of data that the live volume or a snapshot refers to."""
+        if "data" not in self._known:
+            self._known["data"] = self._data_runs()
+        return self._known["data"]
+
+    def file_runs(self, block_size: int) -> NDArray[np.int64]:
+        """Blocks of data that files of this state hold."""
+        if "files" not in self._known:
+            self._known["files"] = self._file_runs(block_size)
+        return self._known["files"]
+
+    def _data_runs(self) -> NDArray[np.int64]:
         tables = [tree.records.get("extent") for tree in (self.extentref, *self.snapshot_extents)]
         return intervals.union(
             [intervals.runs_of(table["obj_id"], table["num_blocks"]) for table in tables if len(table["obj_id"])]
         )
 
-    def file_runs(self, block_size: int) -> NDArray[np.int64]:
-        """Blocks of data that files of this state hold."""
+    def _file_runs(self, block_size: int) -> NDArray[np.int64]:
         table = self.file_extents()
         if not len(table["obj_id"]):
             return np.empty((0, 2), np.int64)
-        real = table["paddr"] != 0
-        return intervals.runs_of(table["paddr"][real], -(-table["length_bytes"][real].astype(np.int64) // block_size))
+        return intervals.runs_of(*stretches(table, block_size))
+
+
+def stretches(extents: Columns, block_size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """First block and number of blocks of extents, holes left out."""
+    if "paddr" not in extents:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    first, length = extents["paddr"].astype(np.int64), extents["length_bytes"].astype(np.int64)
+    is_hole = first == 0
+    if is_hole.any():
+        first, length = first[~is_hole], length[~is_hole]
+    return first, -(-length // block_size)
 
 
 def read_parts(

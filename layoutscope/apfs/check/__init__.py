@@ -65,7 +65,7 @@ def _references(subject: Subject) -> None:
     blocks = subject.container.blocks
     for parts, physical in _with_references(subject):
         if not parts.snapshots:
-            consistency_extents.check_references(blocks, parts.file_extents(), physical, subject.references(parts))
+            consistency_extents.check_references(blocks, parts, physical, subject.references(parts))
         elif len(parts.snapshots) == len(parts.snapshot_extents):
             consistency_extents.check_shared_references(blocks, parts, subject.findings, MOST_CASES)
 

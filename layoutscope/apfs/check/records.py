@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.apfs.entries import match
+from layoutscope.apfs.matching import match
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:

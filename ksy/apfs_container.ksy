@@ -26,7 +26,7 @@ types:
         -orig-id: nx_magic
         type: u4
         valid: 0x4253584e
-        doc: The letters NXSB.
+        doc: The letters NXSB; see enum container_magic.
       - id: block_size
         -orig-id: nx_block_size
         type: u4
@@ -448,6 +448,10 @@ types:
         repeat: expr
         repeat-expr: num_extents
 enums:
+  container_magic:
+    0x4253584e:
+      id: nx_superblock
+      -orig-id: NX_MAGIC
   container_feature:
     1:
       id: defrag

@@ -32,6 +32,9 @@ class ApfsContainer(KaitaiStruct):
         version2 = 2
         fusion = 256
 
+    class ContainerMagic(IntEnum):
+        nx_superblock = 1112758350
+
     class OmapFlag(IntEnum):
         manually_managed = 1
         encrypting = 2

@@ -6,6 +6,8 @@ from .base import Struct
 from . import apfs_object
 
 class ApfsContainer(Struct):
+    class ContainerMagic(IntEnum):
+        nx_superblock = 1112758350
     class ContainerFeature(IntEnum):
         defrag = 1
         lcfd = 2

@@ -111,10 +111,9 @@ def _pending(space: Space, regions: list[Region]) -> list[Region]:
 def _superblock_regions(container: Container) -> list[Region]:
     """Copies of the superblock, the object map's head, and single structures that the superblock names."""
     superblock = container.superblock
-    regions = [
-        Region("container-superblock", "copy in block 0", 0),
-        Region("object-map", "container object map", superblock.omap_oid),
-    ]
+    regions = [Region("container-superblock", "copy in block 0", 0)]
+    if len(container.omap.nodes):
+        regions.append(Region("object-map", "container object map", superblock.omap_oid))
     for kind, run in (
         ("container-keybag", superblock.keylocker),
         ("media-key", superblock.mkb_locker),
@@ -205,7 +204,8 @@ def build_container_layout(
     placed = place([(nodes, -1) for nodes in parts.trees])
     unclaimed = from_runs("unclaimed", "space manager", balance_of.unclaimed) if parts.space else []
     nodes = nodes_table(placed, blocks, None, [np.zeros(len(tree), np.int64) for tree in parts.trees])
-    known = int(nodes["size_bytes"].sum())
+    read = int(nodes["size_bytes"].sum())
+    known = read + blocks.block_size * ((parts.space is None) + (not len(container.omap.nodes)))
     waiting = intervals.total(as_runs(parts.space.pending)) if parts.space else 0
     details = (
         volume_groups([item.state for item in volumes])
@@ -214,7 +214,7 @@ def build_container_layout(
         | {"pending-free blocks": waiting}
     )
     return VolumeLayout(
-        facts=container_facts(container, stack, parts.trees, details, (known, known), view),
+        facts=container_facts(container, stack, parts.trees, details, (known, read), view),
         nodes=nodes,
         node_fragments=build_table("node_fragments", {}),
         regions=regions_table([*parts.regions, *unclaimed], blocks, None),

@@ -92,7 +92,10 @@ def second_half(
     sweeps : bool
         Whether every block is looked at. Which of the nodes are current, only the main device knows.
     """
-    superblock = find_superblock(source, image_offset, findings)
+    try:
+        superblock = find_superblock(source, image_offset, findings)
+    except FormatError:
+        return None
     if not superblock.is_fusion or superblock.is_fusion_main:
         return None
     message = "this is the second device of a Fusion set; its main device, which holds all checkpoints, was not given"

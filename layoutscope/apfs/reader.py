@@ -24,6 +24,7 @@ from layoutscope.apfs.live import report_changes
 from layoutscope.apfs.lost import report_losses
 from layoutscope.apfs.options import Options
 from layoutscope.apfs.rebuild import mended, rebuild_tree, reopen_volume
+from layoutscope.apfs.salvage import salvage_container
 from layoutscope.apfs.stale import with_stale
 from layoutscope.apfs.states import LIVE, ReadableState, given_up, read_snapshots, shown_as, states_of
 from layoutscope.apfs.sweep import sweep
@@ -134,15 +135,27 @@ def open_contents(source: Source, image_offset: int, options: Options) -> Conten
         If the state that was asked for does not exist.
     """
     findings: list[Finding] = []
-    container = _open(source, image_offset, options, findings)
+    container, swept = _open_or_salvage(source, image_offset, options, findings)
     parts = read_container_parts(container, findings)
-    swept = sweep(container.blocks) if options.sweep else None
     volumes = _read_volumes(container, options, findings, swept)
     if not volumes and (options.snapshot is not None or _wants_snapshot(container, options)):
         raise UsageError(_no_such_state(container, options))
     listed = list_volumes(container)
     slots = {options.first_volume + number: slot for number, (slot, _) in enumerate(listed)}
     return Contents(container, parts, volumes, slots, len(listed), swept)
+
+
+def _open_or_salvage(
+    source: Source, image_offset: int, options: Options, findings: list[Finding]
+) -> tuple[Container, Swept | None]:
+    """Open a container and sweep it if that is wanted; with nothing to open, the sweep has to tell all."""
+    try:
+        container = _open(source, image_offset, options, findings)
+    except FormatError as error:
+        if not options.sweep or options.second is not None or options.xid is not None:
+            raise
+        return salvage_container(source, image_offset, decoding.choose(options.decoder), findings, error)
+    return container, sweep(container.blocks) if options.sweep else None
 
 
 def _bound_losses(container: Container, parts: VolumeParts) -> None:

@@ -71,7 +71,7 @@ def reopen_volume(container: Container, oid: int, number: int, swept: Swept, fin
         header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "volume object map")
         known = omaps.read_omap("omap", blocks, container.decoder, header.tree_oid, container.xid, findings)
     except FormatError as error:
-        known = _empty_map()
+        known = empty_map()
         message = f"the volume is read without its object map: {error.reason}"
         findings.append(Finding("tree-rebuilt", "error", "volume object map", error.image_offset, message))
     view = omaps.view_at(known, container.xid)
@@ -79,7 +79,8 @@ def reopen_volume(container: Container, oid: int, number: int, swept: Swept, fin
     return mended(volume, swept)
 
 
-def _empty_map() -> ObjectMap:
+def empty_map() -> ObjectMap:
+    """Return an object map that knows nothing."""
     numbers, flags, places = np.empty(0, np.uint64), np.empty(0, bool), np.empty(0, np.int64)
     return ObjectMap(join("omap", []), numbers, numbers, numbers, places, flags, flags, flags, places)
 

@@ -40,6 +40,9 @@ TREES: Final = {
 }
 """Trees by the object type of their contents; other nodes are of tree ``other``."""
 
+SINGLE: Final = (KINDS.nx_superblock, KINDS.fs, KINDS.omap)
+"""Objects that are looked for besides nodes."""
+
 FIELDS: Final = ("hdr.oid", "hdr.xid", "hdr.type", "hdr.subtype", "hdr.cksum", "level", "num_keys", "hdr.storage")
 
 
@@ -126,12 +129,12 @@ def _chunks(source: Source, block_size: int) -> Iterator[tuple[int, NDArray[np.u
 
 
 def _objects_in(data: NDArray[np.uint8], first: int, blocks: Blocks, device: int) -> Swept:
-    """Find nodes, superblocks of volumes and object maps in a run of blocks."""
+    """Find nodes, superblocks and heads of object maps in a run of blocks."""
     starts = np.arange(len(data), dtype=np.int64) * blocks.block_size
     head = bulk.records(HEAD, data.reshape(-1), starts)
     kind = head["hdr.type"].astype(np.int64)
     is_node = np.isin(kind, [int(KINDS.btree), int(KINDS.btree_node)]) & (head["level"] < MOST_LEVELS)
-    rows = np.flatnonzero((is_node | np.isin(kind, [int(KINDS.fs), int(KINDS.omap)])) & (head["hdr.xid"] > 0))
+    rows = np.flatnonzero((is_node | np.isin(kind, [int(item) for item in SINGLE])) & (head["hdr.xid"] > 0))
     columns = {name: bulk.records(HEAD, data.reshape(-1), starts[rows])[name] for name in FIELDS}
     mark = blocks.tier2_mark if device else 0
     paddr = (rows + first + mark).astype(np.uint64)

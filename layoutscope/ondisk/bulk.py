@@ -17,7 +17,7 @@ from layoutscope._generated import dtypes
 from layoutscope.errors import FormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -233,6 +233,29 @@ def columns(
 def size(type_name: str) -> int:
     """Return the size of a type's fixed prefix, in bytes."""
     return int(dtypes.DTYPES[type_name].itemsize)
+
+
+def blank(type_name: str, values: Mapping[str, Any]) -> bytes:
+    """Return a structure of zeros with some of its fields set, to stand for one that is lost.
+
+    Parameters
+    ----------
+    type_name : str
+        Full name of a type.
+    values : mapping of str to int or sequence of int
+        By the fields' dotted paths; a sequence fills the first items of a repeated field.
+    """
+    record = np.zeros(1, dtypes.DTYPES[type_name])
+    for path, value in values.items():
+        place: Any = record
+        *above, last = path.split(".")
+        for name in above:
+            place = place[name]
+        if isinstance(value, int):
+            place[last] = value
+        else:
+            place[last][0, : len(value)] = value
+    return record.tobytes()
 
 
 def offset(type_name: str, path: str) -> int:

@@ -13,8 +13,10 @@ from fixtures.apfs.structures.objects import ObjectType
 from fixtures.apfs.victims import VICTIMS
 from fixtures.apfs.writer import write
 from fixtures.faults_apfs import FAULTS
+from layoutscope.apfs.check import check_container
 from layoutscope.apfs.options import Options
 from layoutscope.apfs.reader import read_layouts
+from layoutscope.errors import FormatError
 from layoutscope.image import open_image
 
 BLOCK_BYTES = 4096
@@ -60,6 +62,73 @@ def test_tree_is_rebuilt_where_its_leaves_are_left(name, victim, tmp_path):
     assert listing(swept[1]) == listing(healthy)
     assert len(swept[1].extents) == len(healthy.extents)
     assert "tree-rebuilt" in swept[1].findings["code"].to_list() + swept[0].findings["code"].to_list()
+
+
+def ring(data, expected):
+    """List the blocks of the checkpoint descriptor area with their types."""
+    area = next(item for item in expected.live.regions if item.type == "checkpoint-descriptor-area")
+    blocks = range(area.paddr, area.paddr + area.num_blocks)
+    return [(block, at.parse(data, disk.OBJECT_HEADER, block * BLOCK_BYTES).o_type & 0xFFFF) for block in blocks]
+
+
+def without(data, *blocks):
+    """Overwrite blocks with what is no object."""
+    data = bytearray(data)
+    for block in blocks:
+        data[block * BLOCK_BYTES : (block + 1) * BLOCK_BYTES] = b"\xa5" * BLOCK_BYTES
+    return bytes(data)
+
+
+def lost_blocks(data, expected, what):
+    """List the blocks to overwrite for a loss: every checkpoint map, those and the object map, or the superblocks."""
+    found = ring(data, expected)
+    maps = [block for block, kind in found if kind == ObjectType.CHECKPOINT_MAP]
+    superblocks = [0, *(block for block, kind in found if kind == ObjectType.NX_SUPERBLOCK)]
+    root = next(node.paddr for node in expected.live.nodes if node.tree == "container-omap" and node.volume == -1)
+    heads = [item.paddr for item in expected.live.regions if item.type == "object-map" and item.volume == -1]
+    return {"maps": maps, "maps and object map": [*maps, root, *heads], "superblocks": superblocks}[what]
+
+
+@pytest.mark.parametrize("what", ["maps", "maps and object map", "superblocks"])
+def test_container_without_any_checkpoint_is_salvaged(what, victim, tmp_path):
+    """A sweep brings out the volume with all that its tree holds, says that it is inferred, and counts the loss."""
+    path, expected = victim
+    data = path.read_bytes()
+    healthy = read(path, sweep=False)[1]
+    broken = tmp_path / "broken.img"
+    broken.write_bytes(without(data, *lost_blocks(data, expected, what)))
+    with pytest.raises(FormatError):
+        read(broken, sweep=False)
+    own, volume = read(broken, sweep=True)
+    assert listing(volume) == listing(healthy)
+    assert len(volume.extents) == len(healthy.extents)
+    assert volume.facts.name == healthy.facts.name
+    codes = set(zip(own.findings["code"], own.findings["level"], strict=True))
+    assert ("tree-rebuilt", "warning") in codes
+    assert any(level == "error" for _, level in codes)
+    assert own.facts.coverage < 1
+
+
+@pytest.mark.parametrize("what", ["maps", "superblocks"])
+def test_salvaged_container_is_checked(what, victim, tmp_path):
+    """A check with a sweep ends with the same findings and no others of the volume that is whole."""
+    path, expected = victim
+    data = path.read_bytes()
+    broken = tmp_path / "broken.img"
+    broken.write_bytes(without(data, *lost_blocks(data, expected, what)))
+    with open_image(broken) as source:
+        found = check_container(source, options=Options(sweep=True)).findings()
+    assert {"checkpoint-invalid", "tree-rebuilt"} <= {item.code for item in found}
+    assert not {item.code for item in found} & {"inode-missing", "record-differs", "count-differs", "keys-unordered"}
+
+
+def test_nothing_is_salvaged_where_nothing_is_left(tmp_path):
+    """A container of which no volume's superblock is left is the error that it is without a sweep."""
+    path = tmp_path / "disk.img"
+    path.write_bytes(b"\xa5" * (1 << 20))
+    for sweep in (False, True):
+        with pytest.raises(FormatError):
+            read(path, sweep=sweep)
 
 
 def test_old_copies_are_counted(victim):

@@ -148,7 +148,8 @@ def volume_sources(subject: Subject, parts: VolumeParts) -> Iterator[TreeSource]
 
 def container_sources(subject: Subject) -> Iterator[TreeSource]:
     """Describe the trees that belong to no volume."""
-    yield _physical(subject, "container-omap", subject.container.omap_header.tree_oid)
+    if len(subject.container.omap.nodes):
+        yield _physical(subject, "container-omap", subject.container.omap_header.tree_oid)
     yield from (source for _, source in queue_sources(subject))
 
 

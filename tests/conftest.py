@@ -76,6 +76,16 @@ def truth(shared):
     return get
 
 
+@pytest.fixture(scope="session")
+def victims(tmp_path_factory):
+    """Write the APFS containers that faults are planted in; return the image and the layout of each by its name."""
+    from fixtures.apfs.victims import VICTIMS
+    from fixtures.apfs.writer import write
+
+    folder = tmp_path_factory.mktemp("victims")
+    return {name: (folder / name, write(plan, folder / name)) for name, plan in VICTIMS.items()}
+
+
 @pytest.fixture(params=["grammar", "bulk"])
 def decoder(request) -> str:
     """Run a reader's test with both decoders."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
-from contextlib import contextmanager
-
 import numpy as np
 import pytest
 
@@ -17,7 +14,7 @@ from fixtures.apfs.structures.objects import KVLOC, OBJECT_HEADER
 from fixtures.apfs.structures.records import RecordType
 from fixtures.apfs.victims import VICTIMS
 from fixtures.apfs.writer import write
-from fixtures.fault import Fault
+from fixtures.fault import Fault, planted
 from fixtures.faults_apfs import FAULTS
 from layoutscope.apfs.check import CONTAINER_CHECKS, VOLUME_CHECKS, check_container
 from layoutscope.apfs.check.names import crc32c_of_characters
@@ -108,45 +105,6 @@ NEEDED = {
 OTHERWISE_TESTED = {"double-claims", "sibling-links", "directories"}
 
 
-class Patched:
-    """A memory map that can be put back as it was."""
-
-    def __init__(self, memory):
-        self.memory = memory
-        self.before = []
-
-    def __getitem__(self, key):
-        return self.memory[key]
-
-    def __setitem__(self, key, value):
-        part = key if isinstance(key, slice) else slice(key, key + 1)
-        self.before.append((part.start, bytes(self.memory[part])))
-        self.memory[part] = bytes(value) if isinstance(key, slice) else bytes([value])
-
-
-@pytest.fixture(scope="module")
-def victims(tmp_path_factory):
-    """Write each victim once; return their images and layouts."""
-    folder = tmp_path_factory.mktemp("victims")
-    return {name: (folder / name, write(plan, folder / name)) for name, plan in VICTIMS.items()}
-
-
-@contextmanager
-def planted(victims, fault):
-    """Plant a fault and take it out again; gives the image and the address of the changed field."""
-    path, expected = victims[fault.scenario]
-    with path.open("r+b") as stream, mmap.mmap(stream.fileno(), 0) as memory:
-        patched = Patched(memory)
-        try:
-            where = fault.apply(patched, expected)
-            memory.flush()
-            yield path, where
-        finally:
-            for start, data in reversed(patched.before):
-                memory[start : start + len(data)] = data
-            memory.flush()
-
-
 def findings(path, scenario="", *, decoder="bulk", image_offset=0, without=()):
     """Check an image."""
     password = PASSWORD if scenario.startswith("encrypted") else None
@@ -165,20 +123,20 @@ def test_what_faults_are_planted_in_is_clean(name, victims, decoder):
 @pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
 def test_every_fault_is_found_where_it_is(fault, victims):
     """A fault is found under a code of its kind, at the object that holds it, or at the very byte."""
-    with planted(victims, fault) as (path, where):
-        found = [item for item in findings(path, fault.scenario) if item.code in CODES[fault.kind]]
+    with planted(fault, victims) as image:
+        found = [item for item in findings(image.path, fault.scenario) if item.code in CODES[fault.kind]]
     places = {item.image_offset for item in found if item.image_offset is not None}
-    assert where // BLOCK_BYTES in {place // BLOCK_BYTES for place in places}
-    assert where in places or fault.kind not in EXACT
+    assert image.where // BLOCK_BYTES in {place // BLOCK_BYTES for place in places}
+    assert image.where in places or fault.kind not in EXACT
 
 
 @pytest.mark.parametrize("name", [name for name in (*CONTAINER_CHECKS, *VOLUME_CHECKS) if name not in OTHERWISE_TESTED])
 def test_fault_is_not_found_where_its_check_is_left_out(name, victims):
     """Each check is what finds the fault that stands for it."""
     fault = BY_NAME[NEEDED[name]]
-    with planted(victims, fault) as (path, where):
-        block = where // BLOCK_BYTES
-        whole, rest = findings(path, fault.scenario), findings(path, fault.scenario, without={name})
+    with planted(fault, victims) as image:
+        block = image.where // BLOCK_BYTES
+        whole, rest = (findings(image.path, fault.scenario, without=names) for names in ((), {name}))
     lost = {
         (item.code, item.image_offset)
         for item in whole
@@ -262,8 +220,8 @@ FURTHER = {
 def test_what_no_fault_of_the_writer_shows_is_found_by_its_check(name, victims):
     """Two owners of a block, a hard link without its counterpart, a folder in itself: each found by one check alone."""
     code, apply = FURTHER[name]
-    with planted(victims, Fault(name, "", "", "", apply)) as (path, _):
-        whole, rest = findings(path), findings(path, without={name})
+    with planted(Fault(name, "", "", "", apply), victims) as image:
+        whole, rest = findings(image.path), findings(image.path, without={name})
     lost = {(item.code, item.structure, item.image_offset, item.message) for item in whole} - {
         (item.code, item.structure, item.image_offset, item.message) for item in rest
     }
@@ -273,15 +231,15 @@ def test_what_no_fault_of_the_writer_shows_is_found_by_its_check(name, victims):
 def test_references_of_volumes_with_snapshots_add_up(victims):
     """A count that is wrong by one is found at its field where snapshots hold references too, by one check alone."""
     apply = in_record(RecordType.EXTENT, disk.PHYS_EXTENT, "refcnt", lambda old: old + 1, tree="extentref")
-    with planted(victims, Fault("references", "snapshots", "", "", apply)) as (path, where):
-        whole, rest = findings(path), findings(path, without={"references"})
-    assert [(item.code, item.image_offset) for item in set(whole) - set(rest)] == [("reference-differs", where)]
+    with planted(Fault("references", "snapshots", "", "", apply), victims) as image:
+        whole, rest = findings(image.path), findings(image.path, without={"references"})
+    assert [(item.code, item.image_offset) for item in set(whole) - set(rest)] == [("reference-differs", image.where)]
 
 
 def test_missing_subtree_is_bounded(victims):
     """A lost leaf is told with the objects that it held, at the index record that leads to it."""
-    with planted(victims, BY_NAME["leaf-checksum"]) as (path, _):
-        told = [item for item in findings(path) if item.code == "subtree-missing"]
+    with planted(BY_NAME["leaf-checksum"], victims) as image:
+        told = [item for item in findings(image.path) if item.code == "subtree-missing"]
     expected = victims["victim"][1]
     leaf = at.find_node(expected, "fs", 0, 1, min_keys=8)
     assert [item.structure for item in told] == [f"fs tree, node {leaf.oid}"]

@@ -53,17 +53,29 @@ NEVER, NEXT_SECTOR, WINDOW = range(3)
 
 
 class Drive(NamedTuple):
-    """One drive at work: what it is, its state (`new_arms`), its buffer segments."""
+    """One drive at work: what it is, the state of its arm, its buffer segments."""
 
     surface: Surface
     arm: NDArray[np.int64]
     segments: NDArray[np.int64]
 
 
+class Drives(NamedTuple):
+    """Drives of one kind at work: what each is, (n_drives, 8) arms, (n_drives, n_segments, 3) segments."""
+
+    surface: Surface
+    arms: NDArray[np.int64]
+    segments: NDArray[np.int64]
+
+
+def drive_of(drives: Drives, number: int) -> Drive:
+    """Return one of several drives."""
+    return Drive(drives.surface, drives.arms[number], drives.segments[number])
+
+
 def aim(drive: Drive, now: int) -> None:
     """Send the look-ahead to its next sector."""
-    surface = drive.surface
-    arm = drive.arm
+    surface, arm, _ = drive
     run = run_at(surface, arm[NEXT], arm[RUN])
     arm[MOVED] = now + move_ticks(surface, arm[RUN], run)
     arm[READY] = arm[MOVED] + wait_ticks(surface, run, arm[NEXT], arm[MOVED])
@@ -72,8 +84,7 @@ def aim(drive: Drive, now: int) -> None:
 
 def look_ahead(drive: Drive, now: int) -> None:
     """Let the drive read ahead until now."""
-    surface = drive.surface
-    arm = drive.arm
+    surface, arm, _ = drive
     runs = surface.runs
     while arm[NEXT] < arm[LIMIT] and arm[READY] < now:
         sector = runs[arm[RUN], SECTOR]
@@ -118,8 +129,7 @@ def give_up(drive: Drive, now: int) -> None:
 
     A sector under the head is passed to its end, and so is the first after a wait; a move is finished.
     """
-    surface = drive.surface
-    arm = drive.arm
+    surface, arm, _ = drive
     arm[FREE] = max(arm[FREE], now)
     if arm[NEXT] < arm[LIMIT]:
         arm[FREE] = arm[MOVED] if arm[MOVED] > now else arm[READY] + surface.runs[arm[RUN], SECTOR]
@@ -129,8 +139,7 @@ def give_up(drive: Drive, now: int) -> None:
 
 def fill(drive: Drive, segment: int) -> None:
     """Make a segment the active one; nothing is being read into it yet."""
-    arm = drive.arm
-    segments = drive.segments
+    _, arm, segments = drive
     arm[ACTIVE] = segment
     arm[NEXT] = segments[segment, END]
     arm[LIMIT] = arm[NEXT]
@@ -138,8 +147,7 @@ def fill(drive: Drive, segment: int) -> None:
 
 def reaches(drive: Drive, lbn: int) -> bool:
     """Tell whether a read may wait for the running look-ahead to come to its first sector."""
-    surface = drive.surface
-    arm = drive.arm
+    surface, arm, _ = drive
     ahead = lbn - arm[NEXT]
     if surface.join == NEVER or lbn >= arm[LIMIT]:
         return bool(ahead < 0)
@@ -153,8 +161,7 @@ def find_segment(drive: Drive, lbn: int, stop: int) -> int:
 
     Best one that holds the read whole; among equals the one used last, which is the active one.
     """
-    arm = drive.arm
-    segments = drive.segments
+    _, arm, segments = drive
     active = arm[ACTIVE]
     found = -1
     whole = False
@@ -182,8 +189,7 @@ def oldest_segment(segments: NDArray[np.int64]) -> int:
 
 def go_on(drive: Drive, stop: int, now: int) -> None:
     """Start the look-ahead where a read from the medium ended."""
-    surface = drive.surface
-    arm = drive.arm
+    surface, arm, _ = drive
     arm[NEXT] = stop
     arm[LIMIT] = stop
     keep(drive)
@@ -195,8 +201,7 @@ def go_on(drive: Drive, stop: int, now: int) -> None:
 
 def read_medium(drive: Drive, lbn: int, stop: int, times: NDArray[np.int64]) -> int:
     """Read from the medium into the active segment; return when that is complete."""
-    surface = drive.surface
-    arm = drive.arm
+    surface, arm, _ = drive
     run = run_at(surface, lbn, arm[RUN])
     times[SEEK] = move_ticks(surface, arm[RUN], run)
     times[TRAVEL] = abs(surface.runs[arm[RUN], CYLINDER] - surface.runs[run, CYLINDER])
@@ -216,12 +221,11 @@ def read_medium(drive: Drive, lbn: int, stop: int, times: NDArray[np.int64]) -> 
 
 def read_part(drive: Drive, segment: int, stop: int, now: int, times: NDArray[np.int64]) -> int:
     """Serve a read that begins in a segment and ends beyond it; return when its last sector is there."""
-    surface = drive.surface
-    arm = drive.arm
+    surface, arm, _ = drive
     if segment == arm[ACTIVE] and arm[NEXT] < arm[LIMIT]:
         arrived, arm[RUN] = read_on(surface, arm[RUN], arm[NEXT], stop, arm[READY])
         go_on(drive, stop, arrived)
-        return int(arrived + drive.surface.bus_sector)
+        return int(arrived + surface.bus_sector)
     give_up(drive, now)
     fill(drive, segment)
     return read_medium(drive, arm[NEXT], stop, times)
@@ -260,9 +264,7 @@ def serve(drive: Drive, lbn: int, stop: int, now: int, times: NDArray[np.int64])
 
 
 def closed_loop(
-    surface: Surface,
-    arms: NDArray[np.int64],
-    segments: NDArray[np.int64],
+    drives: Drives,
     parts: NDArray[np.int64],
     think: NDArray[np.int64],
     now: int,
@@ -273,12 +275,8 @@ def closed_loop(
 
     Parameters
     ----------
-    surface : Surface
-        Of each of the drives.
-    arms : (n_drives, 8) int64 array
-        State of the drives, from `new_arms`.
-    segments : (n_drives, n_segments, 3) int64 array
-        Their buffers.
+    drives : Drives
+        From `new_drives`; their state is changed.
     parts : (n_parts, 5) int64 array
         Pieces of reads on one drive each, in order: number of the read, drive, first sector, last sector + 1, ticks
         of a piece that no rotating disk serves. The pieces of a read run side by side.
@@ -303,20 +301,17 @@ def closed_loop(
             read = parts[k, 0]
             now = done + think[read]
             done = now
-        drive = parts[k, 1]
-        if drive < 0:
+        if parts[k, 1] < 0:
             times[k, SERVICE] = parts[k, 4]
         else:
-            one = Drive(surface, arms[drive], segments[drive])
-            outcomes[k] = serve(one, parts[k, 2], parts[k, 3], now, times[k])
+            outcomes[k] = serve(drive_of(drives, parts[k, 1]), parts[k, 2], parts[k, 3], now, times[k])
         done = max(done, now + times[k, SERVICE])
     return int(done)
 
 
 def approach(drive: Drive, lbn: int, stop: int, now: int) -> int:
     """Return how long it takes until a read can begin."""
-    surface = drive.surface
-    arm = drive.arm
+    surface, arm, _ = drive
     if surface.segment_sectors > 0 and find_segment(drive, lbn, stop) >= 0:
         return surface.read_hit
     run = run_at(surface, lbn, arm[RUN])
@@ -325,20 +320,18 @@ def approach(drive: Drive, lbn: int, stop: int, now: int) -> int:
 
 
 def queued_loop(
-    surface: Surface,
-    arms: NDArray[np.int64],
-    segments: NDArray[np.int64],
+    drives: Drives,
     parts: NDArray[np.int64],
     waiting: NDArray[np.int64],
     now: int,
     times: NDArray[np.int64],
     outcomes: NDArray[np.uint8],
 ) -> int:
-    """Serve reads that queue up at one drive; it takes the one that can begin first among the oldest.
+    """Serve reads that queue up at the first drive; it takes the one that can begin first among the oldest.
 
     Parameters
     ----------
-    surface, arms, segments, parts, now, times, outcomes
+    drives, parts, now, times, outcomes
         As in `closed_loop`; a read's service time runs from the completion of the one served before it.
     waiting : (window,) int64 array
         Work space; its size is how many of the oldest commands the drive looks at.
@@ -348,7 +341,7 @@ def queued_loop(
     int
         When the last read is complete.
     """
-    drive = Drive(surface, arms[0], segments[0])
+    drive = drive_of(drives, 0)
     coming = waiting.shape[0]
     waiting[:] = np.arange(coming)
     for _ in range(parts.shape[0]):
@@ -371,19 +364,19 @@ def queued_loop(
     return int(now)
 
 
-def new_arms(surface: Surface, drives: int, num_segments: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the state of drives that stand at their outermost track with empty buffers."""
-    arms = np.zeros((drives, 8), np.int64)
+def new_drives(surface: Surface, count: int, num_segments: int) -> Drives:
+    """Return drives that stand at their outermost track with empty buffers."""
+    arms = np.zeros((count, 8), np.int64)
     arms[:, RUN] = np.argmin(surface.runs[:-1, CYLINDER])
     arms[:, ACTIVE] = -1
-    segments = np.zeros((drives, num_segments, 3), np.int64)
+    segments = np.zeros((count, num_segments, 3), np.int64)
     segments[:, :, BEGIN] = 1
-    return arms, segments
+    return Drives(surface, arms, segments)
 
 
 HELPERS = (
-    run_at, move_ticks, wait_ticks, read_on, read_anywhere, aim, look_ahead, keep, set_limit, give_up, fill, reaches,
-    find_segment, oldest_segment, go_on, read_medium, read_part, serve, approach,
+    run_at, move_ticks, wait_ticks, read_on, read_anywhere, drive_of, aim, look_ahead, keep, set_limit, give_up, fill,
+    reaches, find_segment, oldest_segment, go_on, read_medium, read_part, serve, approach,
 )  # fmt: skip
 
 

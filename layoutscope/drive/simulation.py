@@ -185,8 +185,8 @@ def run_disks(
     """Run the closed loop, compiled where it is long."""
     times, outcomes = np.zeros((len(work.pieces), 5), np.int64), np.zeros(len(work.pieces), np.uint8)
     loop = hdd.compiled(hdd.closed_loop) if is_long(disk, len(work.pieces)) else hdd.closed_loop
-    state = hdd.new_arms(surface, work.num_disks, num_segments(disk))
-    loop(surface, *state, work.pieces, work.think, angle, times, outcomes)
+    drives = hdd.new_drives(surface, work.num_disks, num_segments(disk))
+    loop(drives, work.pieces, work.think, angle, times, outcomes)
     return times, outcomes
 
 
@@ -199,8 +199,8 @@ def run_queue(
     window = min(int(disk.number("queue_window", 1)), work.queue_depth)
     times, outcomes = np.zeros((len(work.pieces), 5), np.int64), np.zeros(len(work.pieces), np.uint8)
     loop = hdd.compiled(hdd.queued_loop) if is_long(disk, len(work.pieces) * window) else hdd.queued_loop
-    state = hdd.new_arms(surface, 1, num_segments(disk))
-    loop(surface, *state, work.pieces, np.zeros(window, np.int64), angle, times, outcomes)
+    drives = hdd.new_drives(surface, 1, num_segments(disk))
+    loop(drives, work.pieces, np.zeros(window, np.int64), angle, times, outcomes)
     return times, outcomes
 
 

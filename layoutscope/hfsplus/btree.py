@@ -72,7 +72,7 @@ class TreeFile:
     num_nodes : int
         Nodes that the fork holds.
     used : (num_nodes,) bool array
-        From the header's and the map nodes' bitmaps.
+        From the header's and the map nodes' bitmaps; nodes behind their end are not.
     map_nodes : (n,) int64 array
         Numbers of the map nodes.
     map_parts : tuple of (int, int)
@@ -96,6 +96,11 @@ class TreeFile:
     def node_size_bytes(self) -> int:
         """Size of a node."""
         return int(self.header.node_size)
+
+    @property
+    def num_mapped(self) -> int:
+        """Nodes that the map has bits for."""
+        return min(self.num_nodes, 8 * sum(length for _, length in self.map_parts))
 
 
 @dataclass(slots=True)
@@ -218,13 +223,7 @@ def _read_map(
         if not number:
             break
     bits = np.unpackbits(np.concatenate(parts)) if parts else np.empty(0, np.uint8)
-    if len(bits) < len(readable):
-        volume.report(
-            "node-map-short", "warning", f"{tree} B-tree map", int(fork.start_blocks[0]) * volume.block_size_bytes,
-            "the map of used nodes ends early; the nodes behind it are taken as used",
-            expected=len(readable), found=len(bits),
-        )  # fmt: skip
-    used = np.ones(len(readable), np.bool_)
+    used = np.zeros(len(readable), np.bool_)
     used[: len(bits)] = bits[: len(readable)].astype(np.bool_)
     return used, np.array(visited[1:], np.int64), tuple(places)
 

@@ -52,10 +52,14 @@ class InferredHeader:
     has_variable_index_keys: bool = True
 
 
-def is_broken(tree: Tree | None, fork: Fork, name: str, found: Swept) -> bool:
-    """Whether part of a tree cannot be reached, or all of it though nodes of it exist."""
+def is_broken(tree: Tree | None, fork: Fork, name: str, found: Swept, *, anywhere: bool = False) -> bool:
+    """Whether part of a tree cannot be reached, or all of it though nodes of it exist.
+
+    Every volume has a catalog; the other trees may have come and gone, unless nothing tells that there are none.
+    """
     if tree is None:
-        return bool(fork.num_blocks) or bool((found.tree == TREES.index(name)).any() and name == "catalog")
+        exists = bool((found.tree == TREES.index(name)).any())
+        return bool(fork.num_blocks) or (exists and (anywhere or name == "catalog"))
     if len(tree.shape.missing) or len(tree.shape.misled):
         return True
     return not len(tree.shape.leaves) and int(tree.file.header.leaf_records) > 0
@@ -83,7 +87,9 @@ def rebuild(
     if file is None:
         return None
     decoded = Decoded()
-    decode_tree(volume, file, np.flatnonzero(file.used & file.readable), leaves, decoded)
+    used = file.used.copy()
+    used[file.num_mapped :] = True
+    decode_tree(volume, file, np.flatnonzero(used & file.readable), leaves, decoded)
     table = node_table(file.num_nodes, join_nodes(decoded))
     for numbers in leaves.bad:
         table.damaged[numbers] = True

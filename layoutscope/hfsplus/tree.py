@@ -10,7 +10,7 @@ import numpy as np
 from layoutscope.hfsplus.arrays import I64, Columns, concatenate, ragged
 from layoutscope.hfsplus.btree import Decoded, LeafDecoder, TreeFile, decode_tree, join_nodes, open_tree
 from layoutscope.hfsplus.fork import locate
-from layoutscope.hfsplus.records import NodeBatch, RecordBatch
+from layoutscope.hfsplus.records import MAP, NodeBatch, RecordBatch
 from layoutscope.hfsplus.shape import NodeTable, Shape, check_shape, find_shape, follow_chain, node_offset, node_table
 
 if TYPE_CHECKING:
@@ -63,16 +63,17 @@ def read_tree(volume: Volume, tree: str, file_id: int, fork: Fork, leaves: LeafD
     decode_tree(volume, file, np.flatnonzero(file.used & file.readable), leaves, decoded)
     table, shape = _shape(file, decoded)
     while True:
-        # Nodes that the map calls free though the tree points to them are read after all.
+        # Nodes that the map calls free, or has no bits for, though the tree points to them are read after all.
         late = shape.missing[file.readable[shape.missing] & ~file.used[shape.missing]]
         if not len(late):
             break
-        _report_map(volume, file, late)
+        _report_map(volume, file, late[late < file.num_mapped])
         file.used[late] = True
         decode_tree(volume, file, late, leaves, decoded)
         table, shape = _shape(file, decoded)
     for numbers in leaves.bad:
         table.damaged[numbers] = True
+    _report_short_map(volume, file, table)
     check_shape(volume, file, table, shape)
     _report_unreadable(volume, file)
     shape = follow_chain(file, table, shape)
@@ -109,11 +110,28 @@ def _no_records(file: TreeFile) -> RecordBatch:
 
 
 def _report_map(volume: Volume, file: TreeFile, numbers: I64) -> None:
+    if not len(numbers):
+        return
     first = int(numbers[0])
     volume.report(
         "node-map-differs", "warning", f"{file.tree} B-tree map", map_offset(volume, file, first),
         f"the map calls {len(numbers):,} nodes free that the tree uses; the first is node {first}",
         expected="used", found="free",
+    )  # fmt: skip
+
+
+def _report_short_map(volume: Volume, file: TreeFile, table: NodeTable) -> None:
+    """Report a map that ends before the file; Linux grows a file first, and adds a map node when it needs one."""
+    if file.num_mapped == file.num_nodes:
+        return
+    beyond = int(file.used[file.num_mapped :].sum())
+    stray = np.setdiff1d(np.flatnonzero(table.kind == MAP), file.map_nodes)
+    is_harmless = not beyond and not len(stray)
+    volume.report(
+        "node-map-short", "info" if is_harmless else "warning", f"{file.tree} B-tree map",
+        node_offset(volume, file, int(file.map_nodes[-1]) if len(file.map_nodes) else 0),
+        f"the map of used nodes ends early; the tree uses {beyond:,} nodes behind its end",
+        expected=file.num_nodes, found=file.num_mapped,
     )  # fmt: skip
 
 

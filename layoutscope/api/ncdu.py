@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 import layoutscope
-from layoutscope.api.paths import MOST_LEVELS, ROOT_ID
+from layoutscope.api.paths import MOST_LEVELS
 from layoutscope.report.escape import escape_text
+from layoutscope.walk.entries import ROOT_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from layoutscope.errors import UsageError
+from layoutscope.walk.entries import ROOT_ID
 
 if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout
-
-ROOT_ID: Final = 2
-"""Of the root directory, in both file systems."""
 
 MOST_LEVELS: Final = 4096
 """A path with more names leads in a circle."""

@@ -284,9 +284,3 @@ def _figure(profile: str, key: str, entry: object, sources: Mapping[str, str]) -
     if not isinstance(entry["source"], str):
         raise UsageError(f"drive profile {profile}: the source of {key} is no text")
     return Figure(entry["value"], entry["kind"], str(sources.get(entry["source"], entry["source"])))
-
-
-def missing_figures(profile: DriveProfile) -> list[str]:
-    """Return the figures that a profile of its kind needs and this one lacks."""
-    needed = {"hdd": ("capacity_bytes", "rpm"), "ssd": ("capacity_bytes", "latency_bytes", "latency_us")}
-    return [figure for figure in needed.get(profile.kind, ()) if figure not in profile]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.walk.descent import descend
+from layoutscope.walk.entries import ROOT_ID
 from layoutscope.walk.listing import buffer_start, buffers, listing_touches
 from layoutscope.walk.ranges import interleave
 from layoutscope.walk.touches import columns, merged, nothing, touches
@@ -157,7 +158,3 @@ def way_to(model: Model, file_id: int) -> list[int]:
         way.append(int(found[0]))
         wanted = table.parent_id[found[0]]
     return way[::-1]
-
-
-ROOT_ID = np.uint64(2)
-"""Root directory of both file systems (TN1150, reserved CNIDs; Apple File System Reference, inode numbers)."""

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from layoutscope.walk.host import HostProfile
     from layoutscope.walk.nodetable import NodeTable
 
-HFS_ROOT_ID = 2
-APFS_ROOT_ID = 2
-"""Root directory (TN1150, reserved CNIDs; Apple File System Reference, inode numbers)."""
+ROOT_ID: Final = 2
+"""Root directory of both file systems (TN1150, reserved CNIDs; Apple File System Reference, inode numbers)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +141,7 @@ def _hidden(layout: VolumeLayout, names: tuple[str, ...]) -> NDArray[np.bool_]:
     frame = layout.entries
     if layout.facts.filesystem != "hfsplus":
         return np.zeros(len(frame), bool)
-    hidden: NDArray[np.bool_] = (frame["parent_id"].to_numpy() == HFS_ROOT_ID) & _is(frame["kind"], "directory")
+    hidden: NDArray[np.bool_] = (frame["parent_id"].to_numpy() == ROOT_ID) & _is(frame["kind"], "directory")
     places = np.flatnonzero(hidden)
     hidden[places] = frame["name"][places].is_in(list(names)).fill_null(value=False).to_numpy()
     return hidden

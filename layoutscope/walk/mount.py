@@ -6,18 +6,22 @@ Linux 6.1 ``fs/hfsplus/super.c``: header nodes, the root directory, the director
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from layoutscope.walk.cache import with_ways
 from layoutscope.walk.directories import lookups
+from layoutscope.walk.entries import ROOT_ID
 from layoutscope.walk.touches import touches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.walk.model import Model
+
+PRIVATE_ID: Final = 3
+"""Private directory of APFS (Apple File System Reference, inode numbers)."""
 
 
 def mounted(model: Model) -> NDArray[np.int32]:
@@ -37,7 +41,7 @@ def _hfsplus_searches(model: Model) -> NDArray[np.int32]:
     order, where a leading NUL sorts behind everything, the last of the root; in binary order the root's thread record.
     """
     table = model.entries
-    root = np.flatnonzero((table.file_id == 2) & table.is_directory)
+    root = np.flatnonzero((table.file_id == ROOT_ID) & table.is_directory)
     hidden = np.flatnonzero(table.is_hidden)
     found = lookups(model, np.concatenate([root[:1], hidden[:1]]))[0].node
     if len(hidden):
@@ -49,11 +53,11 @@ def _end_of_root(model: Model) -> NDArray[np.int32]:
     table = model.entries
     if model.layout.facts.case_sensitive:
         return np.empty(0, np.int32)
-    return table.name_node[np.flatnonzero(table.parent_id == 2)][::-1]
+    return table.name_node[np.flatnonzero(table.parent_id == ROOT_ID)][::-1]
 
 
 def _apfs_searches(model: Model) -> NDArray[np.int32]:
-    """Leaves with the inodes of the root and of the private directory (numbers 2 and 3)."""
+    """Leaves with the inodes of the root and of the private directory."""
     table = model.entries
-    first = [table.inode_node[np.flatnonzero(table.file_id == number)[:1]] for number in (2, 3)]
+    first = [table.inode_node[np.flatnonzero(table.file_id == number)[:1]] for number in (ROOT_ID, PRIVATE_ID)]
     return np.concatenate(first).astype(np.int32)

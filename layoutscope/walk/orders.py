@@ -14,6 +14,7 @@ import numpy as np
 from layoutscope.walk import directories, scans
 from layoutscope.walk.assemble import metadata_reads
 from layoutscope.walk.data import copy, read
+from layoutscope.walk.entries import ROOT_ID
 from layoutscope.walk.host import HostProfile, host_profile
 from layoutscope.walk.model import model_of
 from layoutscope.walk.paths import paths as path_touches
@@ -98,7 +99,7 @@ def trace(  # noqa: PLR0913  # an order has as many arguments as workloads diffe
     if order in COLD_ORDERS and (warm or passes > 1):
         raise ValueError(f"the order {order} is done once, with nothing cached")
     model = model_of(layout, host_profile(host))
-    start = int(directories.ROOT_ID) if start_directory_id is None else start_directory_id
+    start = ROOT_ID if start_directory_id is None else start_directory_id
     if order in ("copy", "read"):
         return copy(model, start) if order == "copy" else read(model, _needed(file_id, order), records, record_bytes)
     if order == "searchfs" and model.is_hfsplus:
@@ -106,7 +107,7 @@ def trace(  # noqa: PLR0913  # an order has as many arguments as workloads diffe
 
     def once(one: Model) -> tuple[Touches, NDArray[np.uint16]]:
         if order == "paths":
-            return path_touches(one, _needed(paths, order), int(directories.ROOT_ID))
+            return path_touches(one, _needed(paths, order), ROOT_ID)
         needed = _needed_touches(one, order, start, stat=stat)
         return needed, np.zeros(len(needed), np.uint16)
 

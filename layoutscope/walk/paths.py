@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from layoutscope.walk.directories import ROOT_ID, lookups
+from layoutscope.walk.directories import lookups
+from layoutscope.walk.entries import ROOT_ID
 from layoutscope.walk.ranges import first_places
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def _in_step(count: int, threads: int) -> tuple[NDArray[np.int64], NDArray[np.ui
     return order, thread[order].astype(np.uint16)
 
 
-def resolve(model: Model, wanted: Sequence[str], start_id: int = int(ROOT_ID)) -> NDArray[np.int64]:
+def resolve(model: Model, wanted: Sequence[str], start_id: int = ROOT_ID) -> NDArray[np.int64]:
     """Find the entry of every component.
 
     Returns

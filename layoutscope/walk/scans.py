@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from layoutscope.walk.model import Model
     from layoutscope.walk.touches import Touches
 
-MAIN_TREES = ("catalog", "fs", "fstree", "fs-tree")
-"""The tree with names and inodes, as the readers call it."""
+MAIN_TREES = ("catalog", "fs")
+"""The tree with names and inodes, of HFS+ and of APFS."""
 
 
 def main_tree(model: Model) -> int:
@@ -31,7 +31,7 @@ def leaves(model: Model) -> Touches:
     ordered = node[np.argsort(model.nodes.key_rank[node], kind="stable")].astype(np.int32)
     cause = np.full(len(ordered), CODE["next"], np.uint8)
     cause[:1] = CODE["scan"]
-    return touches(ordered, cause, np.zeros(len(ordered), np.uint64), model.costs.node_us)
+    return touches(ordered, cause, np.zeros(len(ordered), np.uint64))
 
 
 def all_nodes(model: Model) -> AccessTrace:
@@ -47,15 +47,17 @@ def all_nodes(model: Model) -> AccessTrace:
     begins = _chunks(made.image_offset[place], made.length_bytes[place], model.host.scan_read_bytes)
     first = np.flatnonzero(begins)
     n = len(first)
+    length_bytes = np.add.reduceat(made.length_bytes[place], first) if n else np.empty(0, np.int64)
+    nodes_each = length_bytes / model.nodes.size_bytes[node].max(initial=1)
     return AccessTrace(
         device=made.device[place][first],
         image_offset=made.image_offset[place][first],
-        length_bytes=np.add.reduceat(made.length_bytes[place], first) if n else np.empty(0, np.int64),
+        length_bytes=length_bytes,
         cause=np.full(n, CODE["scan"], np.uint8),
         tree=np.full(n, max(main_tree(model), 0), np.uint8),
         directory_id=np.zeros(n, np.uint64),
         issuer=np.zeros(n, np.uint16),
-        think_us=np.full(n, model.costs.node_us),
+        think_us=model.costs.node_us * nodes_each,
         causes=CAUSES,
         trees=(*model.nodes.trees, "data"),
     )

@@ -65,6 +65,7 @@ def _findings(
         decoder=options.get("decoder", "bulk"),
         replay_journal=not options.get("no_journal", False),
         sweep=options.get("sweep", False),
+        space_bytes=image.spaces.get(layout.facts.image_offset),
     )
     return tuple(found)
 

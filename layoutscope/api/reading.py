@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.api.naming import without_names
 from layoutscope.containers import open_image
-from layoutscope.errors import FormatError, ImageError, UsageError
+from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UsageError
 from layoutscope.findings import Finding, from_error
-from layoutscope.partition import choose, find_volumes, select_name
+from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
 from layoutscope.report.result import ImageFacts
 from layoutscope.tables.capture import is_capture, read_capture
 from layoutscope.tables.validation import check_values
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Unpack
 
     from layoutscope.api.options import ReadOptions
     from layoutscope.image import Source
-    from layoutscope.partition import VolumeCandidate, VolumeSearch
+    from layoutscope.partition import VolumeSearch
     from layoutscope.tables.layout import VolumeLayout
 
 
 IMAGE_ONLY: Final = ("partition", "volume_at", "xid", "snapshot", "second", "password", "map_file", "no_journal")
 """Options that choose among what only an image holds."""
+
+
+LOST_KINDS: Final = (("apfs", "APFS"), ("hfsplus", "HFS+"))
+"""What a sweep looks for where nothing is recognised, in this order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +49,15 @@ class Opened:
         What is wrong outside of them, candidates that could not be read among it.
     source : Source or None
         The image, open as long as the context; None of a capture.
+    spaces : mapping of int to int
+        Bytes that each volume or container has at most, by where it starts in the image.
     """
 
     about: ImageFacts
     layouts: tuple[VolumeLayout, ...]
     findings: tuple[Finding, ...]
     source: Source | None = None
+    spaces: Mapping[int, int] = field(default_factory=dict)
 
     def bytes(self) -> Source:
         """Return the image's bytes.
@@ -103,12 +110,46 @@ def read_source(source: Source, options: ReadOptions) -> Opened:
         If nothing on it can be read.
     """
     search = find_volumes(source)
-    wanted = choose(source, search, partition=options.get("partition"), volume_at=options.get("volume_at"))
-    layouts, damage = _read_all(source, wanted, options)
+    wanted, lost = _wanted(source, search, options)
+    try:
+        layouts, damage = _read_all(source, wanted, options)
+    except FormatError as error:
+        raise lost or error from error
     states = [name for name in ("xid", "snapshot") if options.get(name) is not None]
     if states and not any(layout.facts.filesystem == "apfs" for layout in layouts):
         raise UsageError(f"{source.name}: holds no APFS volume, whose {states[0]} was asked for")
-    return Opened(image_facts(source, search), tuple(layouts), (*search.findings, *damage), source)
+    spaces = {candidate.image_offset: candidate.size_bytes for candidate in wanted}
+    return Opened(image_facts(source, search), tuple(layouts), (*search.findings, *damage), source, spaces)
+
+
+def _wanted(
+    source: Source, search: VolumeSearch, options: ReadOptions
+) -> tuple[tuple[VolumeCandidate, ...], LayoutscopeError | None]:
+    """Choose among the volumes.
+
+    With a sweep, what is not recognised may still be one of either kind; the error that it is otherwise is given too.
+    """
+    partition, volume_at = options.get("partition"), options.get("volume_at")
+    try:
+        return choose(source, search, partition=partition, volume_at=volume_at), None
+    except (ImageError, UsageError) as error:
+        places = [found for found in search.candidates if partition in (None, found.partition)]
+        if volume_at is not None:
+            places = [_at(source, volume_at)] if 0 <= volume_at < source.size_bytes else []
+        if not options.get("sweep", False) or not places:
+            raise
+        tried = tuple(
+            replace(found, kind=kind, label=label, stack=(*found.stack[:-1], label))
+            for found in places
+            for kind, label in LOST_KINDS
+        )
+        return tried, error
+
+
+def _at(source: Source, volume_at: int) -> VolumeCandidate:
+    return VolumeCandidate(
+        "unknown", "unknown", volume_at, source.size_bytes - volume_at, (f"byte {volume_at}", "unknown")
+    )
 
 
 def _chosen(image: Opened, options: ReadOptions) -> Opened:
@@ -179,16 +220,19 @@ def _read_all(
 ) -> tuple[list[VolumeLayout], list[Finding]]:
     """Read every candidate; one that fails is a finding as long as another one can be read."""
     layouts: list[VolumeLayout] = []
-    failures: list[FormatError] = []
-    for candidate in wanted:
+    failures: dict[int, FormatError] = {}
+    read: set[int] = set()
+    for candidate in (item for item in wanted if item.image_offset not in read):
         try:
             layouts += _read_one(source, candidate, _num_volumes(layouts), options)
+            read.add(candidate.image_offset)
         except FormatError as error:
-            failures.append(error)
-    if failures and not layouts:
-        raise failures[0]
+            failures.setdefault(candidate.image_offset, error)
+    left = [error for where, error in failures.items() if where not in read]
+    if left and not layouts:
+        raise left[0]
     cut = {finding.image_offset: finding for layout in layouts for finding in _cut_off(source, layout)}
-    return layouts, [*cut.values(), *(from_error(error) for error in failures)]
+    return layouts, [*cut.values(), *(from_error(error) for error in left)]
 
 
 def _cut_off(source: Source, layout: VolumeLayout) -> list[Finding]:
@@ -218,6 +262,7 @@ def _read_one(source: Source, candidate: VolumeCandidate, number: int, options: 
                 decoder=decoder,
                 replay_journal=replay,
                 sweep=options.get("sweep", False),
+                space_bytes=candidate.size_bytes,
             )
         ]
     from layoutscope.apfs.reader import Options

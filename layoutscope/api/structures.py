@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from layoutscope.errors import FormatError
 from layoutscope.report.inspection import FieldLine, StructureLines
 
 if TYPE_CHECKING:
@@ -61,7 +62,12 @@ def view_of(source: Source, layout: VolumeLayout, *, replay_journal: bool, passw
         return View(source, 0)
     from layoutscope.hfsplus.inspect import mounted
 
-    return View(mounted(source, layout.facts.image_offset), layout.facts.image_offset)
+    start = layout.facts.image_offset
+    try:
+        return View(mounted(source, start, layout.facts.size_bytes), start)
+    except FormatError:
+        # Of a volume that only a sweep brought out, no journal was applied.
+        return View(source, 0)
 
 
 def _plaintext(source: Source, layout: VolumeLayout, password: str | None) -> Plaintext | None:

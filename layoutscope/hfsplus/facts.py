@@ -10,7 +10,7 @@ import numpy as np
 from layoutscope.hfsplus.files import EPOCH_SECONDS
 from layoutscope.hfsplus.records import INDEX, LEAF
 from layoutscope.hfsplus.regions import find_regions
-from layoutscope.hfsplus.volume import attribute_names, volume_uuid
+from layoutscope.hfsplus.volume import HEADER_BYTES, attribute_names, volume_uuid
 from layoutscope.ondisk import grammar
 from layoutscope.tables.layout import TreeFacts, VolumeFacts
 
@@ -101,6 +101,8 @@ def _coverage(volume: Volume, contents: Contents) -> tuple[int, int]:
     for tree in contents.trees.values():
         known += int(tree.file.used.sum()) * tree.file.node_size_bytes
         read += int((tree.file.used & tree.file.readable & ~_is_lost(tree)).sum()) * tree.file.node_size_bytes
+    # Of a volume that only a sweep brought out, the header's place is known, and nothing of what it said.
+    read -= HEADER_BYTES if volume.is_inferred else 0
     return known + _lost_trees(volume, contents), read
 
 

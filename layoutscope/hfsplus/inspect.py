@@ -37,15 +37,15 @@ _REGIONS: Final = {
 """Grammar and type of a region that is one structure, by its type."""
 
 
-def mounted(source: Source, image_offset: int) -> Source:
-    """Return the bytes of a volume as a mount would see them, addresses counted from the volume's start.
+def mounted(source: Source, image_offset: int, size_bytes: int) -> Source:
+    """Return the bytes of a volume of a size as a mount would see them, addresses counted from the volume's start.
 
     Raises
     ------
     FormatError
         If neither the volume header nor its copy can be read.
     """
-    volume = open_volume(source, image_offset, decoding.choose("bulk"))
+    volume = open_volume(source, image_offset, decoding.choose("bulk"), size_bytes)
     journal = find_journal(volume)
     overlay = replay(volume, journal) if journal is not None else None
     return volume.source if overlay is None else overlay

@@ -28,6 +28,7 @@ from layoutscope.hfsplus.lost import report_losses
 from layoutscope.hfsplus.overflow import OverflowLeaves, extend_fork
 from layoutscope.hfsplus.rebuild import is_broken, rebuild, report_stale
 from layoutscope.hfsplus.regions import find_regions
+from layoutscope.hfsplus.salvage import salvage_volume
 from layoutscope.hfsplus.sweep import sweep as find_nodes
 from layoutscope.hfsplus.tree import Tree, read_tree
 from layoutscope.hfsplus.volume import Volume, open_volume, report_change, reread
@@ -88,6 +89,7 @@ def read_layout(
     decoder: DecoderName = "bulk",
     replay_journal: bool = True,
     sweep: bool = False,
+    space_bytes: int | None = None,
 ) -> VolumeLayout:
     """Read the layout of an HFS+ or HFSX volume.
 
@@ -107,6 +109,8 @@ def read_layout(
         Whether transactions that the journal still holds are applied, in memory, as a mount would.
     sweep : bool
         Whether the whole volume is looked at for nodes, to rebuild broken trees and to count old copies.
+    space_bytes : int, optional
+        Size of the partition that the volume lies in, where it ends before the source.
 
     Returns
     -------
@@ -119,22 +123,41 @@ def read_layout(
         If neither the volume header nor its copy can be read.
     """
     opened, contents = open_contents(
-        source, image_offset, decoding.choose(decoder), replay_journal=replay_journal, sweep=sweep
+        source,
+        image_offset,
+        decoding.choose(decoder),
+        replay_journal=replay_journal,
+        sweep=sweep,
+        space_bytes=space_bytes,
     )
     check_contents(opened, contents)
     return build_layout(opened, contents, tuple(stack), volume)
 
 
 def open_contents(
-    source: Source, image_offset: int, decoder: Decoder, *, replay_journal: bool, sweep: bool = False
+    source: Source,
+    image_offset: int,
+    decoder: Decoder,
+    *,
+    replay_journal: bool,
+    sweep: bool = False,
+    space_bytes: int | None = None,
 ) -> tuple[Volume, Contents]:
     """Open a volume, apply its journal in memory if wanted, and read all of its metadata."""
-    opened = open_volume(source, image_offset, decoder)
+    found: Swept | None = None
+    try:
+        opened = open_volume(source, image_offset, decoder, space_bytes)
+    except FormatError as error:
+        if not sweep:
+            raise
+        opened, found = salvage_volume(source, image_offset, decoder, error, space_bytes)
     below = opened
     journal = find_journal(opened)
     if journal is not None:
-        opened = _with_journal(opened, journal, replay_journal=replay_journal)
-    contents = read_contents(opened, journal, sweep=sweep)
+        opened = _with_journal(opened, journal, replay_journal=replay_journal and not opened.is_inferred)
+    if sweep and found is None:
+        found = find_nodes(opened)
+    contents = read_contents(opened, journal, found)
     report_change(below)
     return opened, contents
 
@@ -147,12 +170,11 @@ def _with_journal(volume: Volume, journal: Journal, *, replay_journal: bool) -> 
     return volume if overlay is None else reread(volume, overlay)
 
 
-def read_contents(volume: Volume, journal: Journal | None = None, *, sweep: bool = False) -> Contents:
-    """Read all metadata of a volume, each block once; twice where nodes are looked for everywhere."""
+def read_contents(volume: Volume, journal: Journal | None = None, found: Swept | None = None) -> Contents:
+    """Read all metadata of a volume, each block once; rebuild what is broken where nodes were looked for everywhere."""
     special = special_forks(volume)
-    found = find_nodes(volume) if sweep else None
     overflow, _ = _read(volume, "extents-overflow", CNID.extents_file, special[CNID.extents_file], found)
-    for file_id, fork in special.items():
+    for file_id, fork in special.items() if not volume.is_inferred else ():
         special[file_id] = extend_fork(fork, overflow, file_id, catalog_file.DATA_FORK)
     catalog_tree, catalog_leaves = _read(volume, "catalog", CNID.catalog_file, special[CNID.catalog_file], found)
     attribute_tree, attribute_leaves = _read(
@@ -202,7 +224,7 @@ def _read(volume: Volume, name: str, file_id: int, fork: Fork, found: Swept | No
     """Read a tree; where the whole volume was looked at, rebuild it if it is broken."""
     leaves = LEAVES[name]()
     tree = read_tree(volume, name, file_id, fork, leaves)
-    if found is not None and is_broken(tree, fork, name, found):
+    if found is not None and is_broken(tree, fork, name, found, anywhere=volume.is_inferred):
         fresh = LEAVES[name]()
         rebuilt = rebuild(volume, tree, name, file_id, fork, fresh, found)
         if rebuilt is not None:
@@ -211,13 +233,16 @@ def _read(volume: Volume, name: str, file_id: int, fork: Fork, found: Swept | No
 
 
 def _free_space(volume: Volume, fork: Fork) -> tuple[I64, I64]:
+    if volume.is_inferred and not fork.num_blocks:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
     try:
         bitmap = read_fork(volume, fork)
     except FormatError as error:
         volume.survive(error, code="allocation-file-unreadable")
         return np.empty(0, np.int64), np.empty(0, np.int64)
     starts, counts = free_runs(bitmap, int(volume.header.total_blocks))
-    check_free_count(volume, counts)
+    if not volume.is_inferred:
+        check_free_count(volume, counts)
     return starts, counts
 
 

@@ -78,7 +78,7 @@ class Swept:
 
 def sweep(volume: Volume) -> Swept:
     """Look at every sector of a volume once; holes and unread areas are passed over."""
-    parts = [_nodes_in(buffer, length, at) for at, length, buffer in _chunks(volume)]
+    parts = [_nodes_in(buffer, length, at) for at, length, buffer in chunks(volume)]
     return _joined(parts)
 
 
@@ -93,7 +93,7 @@ def _joined(parts: list[Columns]) -> Swept:
     return Swept(**{name: found[name] for name in _COLUMNS})
 
 
-def _chunks(volume: Volume) -> Iterator[tuple[int, int, U8]]:
+def chunks(volume: Volume) -> Iterator[tuple[int, int, U8]]:
     """Yield parts of the volume, each with as much behind it as a node that starts in it may need."""
     source, size = volume.source, min(volume.size_bytes, volume.source.size_bytes)
     idle = source.holes

@@ -63,6 +63,8 @@ class Volume:
         How structures are decoded.
     findings : list of Finding
         What is wrong; every part of the reader adds to it.
+    is_inferred : bool
+        Whether no header stood where it should, so that a sweep had to tell what is known.
     """
 
     source: Source
@@ -71,6 +73,7 @@ class Volume:
     end_offset: int | None
     decoder: Decoder
     findings: list[Finding]
+    is_inferred: bool = False
 
     @property
     def block_size_bytes(self) -> int:
@@ -118,7 +121,7 @@ class Volume:
         return inside & ~overlaps(self.source.unread_ranges(), start, length)
 
 
-def open_volume(source: Source, image_offset: int, decoder: Decoder) -> Volume:
+def open_volume(source: Source, image_offset: int, decoder: Decoder, space_bytes: int | None = None) -> Volume:
     """Read the volume header, or the alternate one where it is damaged, and compare both.
 
     Parameters
@@ -129,6 +132,8 @@ def open_volume(source: Source, image_offset: int, decoder: Decoder) -> Volume:
         Where the volume starts in the source.
     decoder : Decoder
         How structures are decoded.
+    space_bytes : int, optional
+        Size of the partition that the volume lies in, where it ends before the source.
 
     Raises
     ------
@@ -141,7 +146,7 @@ def open_volume(source: Source, image_offset: int, decoder: Decoder) -> Volume:
     try:
         header = read_header(window, HEADER_OFFSET, "volume header")
     except FormatError as error:
-        end, alternate = _find_alternate(window, None)
+        end, alternate = _find_alternate(window, None, space_bytes)
         if alternate is None:
             raise shifted(error, window.origin) from error
         volume = Volume(window, window.origin, alternate, end, decoder, findings)
@@ -217,10 +222,10 @@ def shifted(error: FormatError, distance_bytes: int, structure: str = "") -> For
 
 
 def _find_alternate(
-    window: Source, header: HfsplusVolume.VolumeHeader | None
+    window: Source, header: HfsplusVolume.VolumeHeader | None, space_bytes: int | None = None
 ) -> tuple[int | None, HfsplusVolume.VolumeHeader | None]:
     """Look for the copy 1024 bytes before the end of the volume."""
-    for end in _end_candidates(window, header):
+    for end in _end_candidates(window, header, space_bytes):
         try:
             alternate = read_header(window, end, "alternate volume header")
         except LayoutscopeError:
@@ -230,13 +235,17 @@ def _find_alternate(
     return None, None
 
 
-def _end_candidates(window: Source, header: HfsplusVolume.VolumeHeader | None) -> Iterator[int]:
+def _end_candidates(
+    window: Source, header: HfsplusVolume.VolumeHeader | None, space_bytes: int | None
+) -> Iterator[int]:
     """Places where the last 1024 bytes of the volume may start.
 
     The volume ends with its partition, up to one allocation block after the last whole one. The source may go on
     behind the volume, so that every sector in that block is a candidate.
     """
     if header is None:
+        if space_bytes is not None and END_BYTES <= space_bytes < window.size_bytes:
+            yield space_bytes - END_BYTES
         yield window.size_bytes - END_BYTES
         return
     blocks_end = int(header.total_blocks) * int(header.block_size)

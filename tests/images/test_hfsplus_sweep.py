@@ -8,6 +8,7 @@ import pytest
 
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
+from layoutscope.errors import FormatError
 from layoutscope.hfsplus.check import check_volume
 from layoutscope.hfsplus.reader import read_layout
 from layoutscope.image import MemorySource
@@ -188,3 +189,65 @@ def test_real_volume_with_old_nodes(reference_image):
         before = read_layout(source)
     assert layout.entries.equals(before.entries)
     assert layout.facts.details["stale catalog nodes"] > 0
+
+
+def without_headers(name):
+    """Zero the volume header and its copy before the end."""
+    data = written(name)[0]
+    return zeroed(data, (1024, 512), (len(data) - 1024, 512))
+
+
+def listing(layout):
+    return set(layout.entries.select("parent_id", "file_id", "name", "kind", "size_bytes").rows())
+
+
+def own_extents(layout):
+    """Extents of files: where they lie, without what the header says of the special files."""
+    rows = layout.extents.filter(layout.extents["file_id"] >= 16)
+    return set(rows.select("file_id", "image_offset", "length_bytes").rows())
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["victim", "case-sensitive", "overflow", "hot-files", "hard-links", "journal-empty", "strewn-catalog",
+     "block-512-node-4096", "block-4096-node-8192", "block-65536-node-4096"],
+)  # fmt: skip
+def test_volume_without_any_header_is_salvaged(name, decoder):
+    """Names, files, extents and the block size are those of the sound volume; that all is inferred is an error."""
+    source = MemorySource(without_headers(name))
+    with pytest.raises(FormatError):
+        read_layout(source, decoder=decoder)
+    layout, sound = read_layout(source, decoder=decoder, sweep=True), whole(name)
+    assert listing(layout) == listing(sound)
+    assert own_extents(layout) == own_extents(sound)
+    assert layout.facts.block_size_bytes == sound.facts.block_size_bytes
+    assert (layout.facts.name, layout.facts.variant) == (sound.facts.name, sound.facts.variant)
+    told = layout.findings.filter(layout.findings["code"] == "volume-header-lost")
+    assert told.select("level", "image_offset").rows() == [("error", 1024)]
+    assert layout.facts.coverage < 1
+
+
+@pytest.mark.parametrize("name", ["victim", "case-sensitive", "overflow", "journal-empty"])
+def test_salvaged_volume_contradicts_nothing(name):
+    """A check finds that the headers are lost, that trees were rebuilt, and nothing else that is not so."""
+    found = check_volume(MemorySource(without_headers(name)), sweep=True)
+    assert {item.code for item in found if item.level != "info"} <= {"volume-header-lost", "tree-rebuilt"}
+
+
+def test_the_copy_of_a_header_is_found_at_the_end_of_its_partition():
+    """Where the disk goes on behind the partition, its size tells where the copy lies."""
+    data = zeroed(written("victim")[0], (1024, 512))
+    source = MemorySource(data + bytes(1 << 20))
+    layout = read_layout(source, space_bytes=len(data))
+    assert listing(layout) == listing(whole("victim"))
+    assert codes(layout) == {"volume-header-invalid"}
+    assert {item.code for item in check_volume(source, space_bytes=len(data))} == {"volume-header-invalid"}
+
+
+def test_nothing_is_salvaged_where_no_catalog_is():
+    """Of zeros, and of a volume whose catalog is lost too, the error is the one without a sweep."""
+    expected = written("victim")[1]
+    nodes = [(node.image_offset, node.size_bytes) for node in expected.nodes if node.tree == "catalog"]
+    for image in (bytes(1 << 20), zeroed(without_headers("victim"), *nodes)):
+        with pytest.raises(FormatError):
+            read_layout(MemorySource(image), sweep=True)

@@ -60,6 +60,14 @@ CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
 """Every check by its name, in the order in which they run; what is found while reading comes before all of them."""
 
 
+OF_HEADER: Final = frozenset(
+    {
+        *("unmounted", "volume-counts", "special-sizes", "allocation-size", "overflow-starts", "double-claims"),
+        "allocation",
+    }
+)
+"""Checks of what the volume header says, which contradict nothing where it was made up, or is an old copy."""
+
 BY_NODE: Final = ("records-invalid", "pointer-invalid")
 """What reading reports of a whole node, and a check of the byte in it."""
 
@@ -71,6 +79,7 @@ def check_volume(
     decoder: DecoderName = "bulk",
     replay_journal: bool = True,
     sweep: bool = False,
+    space_bytes: int | None = None,
     without: Container[str] = (),
 ) -> list[Finding]:
     """Check the structure of an HFS+ or HFSX volume.
@@ -87,6 +96,8 @@ def check_volume(
         Whether the volume is checked as it is after its journal was applied, in memory.
     sweep : bool
         Whether the whole volume is looked at for nodes; what is rebuilt is checked too.
+    space_bytes : int, optional
+        Size of the partition that the volume lies in, where it ends before the source.
     without : container of str
         Names of checks that are left out.
 
@@ -101,12 +112,17 @@ def check_volume(
         If neither the volume header nor its copy can be read.
     """
     volume, contents = open_contents(
-        source, image_offset, decoding.choose(decoder), replay_journal=replay_journal, sweep=sweep
+        source,
+        image_offset,
+        decoding.choose(decoder),
+        replay_journal=replay_journal,
+        sweep=sweep,
+        space_bytes=space_bytes,
     )
     seen = len(volume.findings)
     subject = survey_volume(volume, contents)
     for name, check in CHECKS.items():
-        if name not in without:
+        if name not in without and not (volume.is_inferred and name in OF_HEADER):
             check(subject)
     return _refined(volume.findings[:seen], volume.findings[seen:])
 

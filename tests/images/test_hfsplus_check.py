@@ -326,3 +326,15 @@ def test_truncated_volume_is_bounded_and_the_rest_is_read(reference_image, tmp_p
     assert result.exit_code == 3
     assert 0 < result.volumes[0].coverage < 1
     assert 0 < read_layouts(cut)[0].entries.height < whole.entries.height
+
+
+def test_a_file_that_grew_ahead_of_its_map_is_information():
+    """Nodes behind the end of the map that the tree does not use are free: nothing is damaged."""
+    data, _ = written("map-grows-late")
+    (finding,) = check_volume(MemorySource(data))
+    mapped = (512 - 14 - 106 - 128 - 8) * 8
+    assert (finding.code, finding.level, finding.found) == ("node-map-short", "info", f"{mapped}")
+    with MemorySource(data) as source:
+        layout = reader.read_layout(source)
+    nodes = layout.nodes.filter(layout.nodes["tree"] == "catalog")
+    assert (nodes["kind"] == "free").sum() > 9000 - mapped

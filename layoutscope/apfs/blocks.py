@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from layoutscope.image import Workspace
     from layoutscope.image.source import Source
 
 
@@ -94,7 +95,7 @@ class Blocks:
                 result &= ~(lost & (device == number))
         return result
 
-    def read(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.uint8]:
+    def read(self, paddrs: NDArray[Any], size_bytes: int, workspace: Workspace | None = None) -> NDArray[np.uint8]:
         """Read objects of one size.
 
         Parameters
@@ -103,6 +104,8 @@ class Blocks:
             Their first blocks, in any order.
         size_bytes : int
             Size of each.
+        workspace : Workspace, optional
+            Memory to read into; the result is then valid until the next read into it.
 
         Returns
         -------
@@ -115,15 +118,16 @@ class Blocks:
             If one of them leaves its image.
         """
         device, position = self.split(paddrs)
-        out = np.empty((len(position), size_bytes), np.uint8)
+        out: NDArray[np.uint8] | None = None
         for number, source in enumerate(self.sources):
             members = device == number
             if not members.any() or source is None:
                 continue
             if members.all():
-                return _read_from(source, position, size_bytes)
-            out[members] = _read_from(source, position[members], size_bytes)
-        return out
+                return _read_from(source, position, size_bytes, workspace)
+            out = np.empty((len(position), size_bytes), np.uint8) if out is None else out
+            out[members] = _read_from(source, position[members], size_bytes, workspace)
+        return np.empty((len(position), size_bytes), np.uint8) if out is None else out
 
     def read_object(self, paddr: int, size_bytes: int = 0) -> bytes:
         """Read one object.
@@ -146,6 +150,8 @@ class Blocks:
         return self.read(where, size).tobytes()
 
 
-def _read_from(source: Source, position: NDArray[np.int64], size_bytes: int) -> NDArray[np.uint8]:
+def _read_from(
+    source: Source, position: NDArray[np.int64], size_bytes: int, workspace: Workspace | None
+) -> NDArray[np.uint8]:
     lengths = np.full(len(position), size_bytes, np.int64)
-    return source.read_extents(position, lengths).reshape(len(position), size_bytes)
+    return source.read_extents(position, lengths, workspace).reshape(len(position), size_bytes)

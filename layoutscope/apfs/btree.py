@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from layoutscope.apfs.crypto import Cipher
     from layoutscope.apfs.decoding import Decoder
     from layoutscope.apfs.omap import OmapView
+    from layoutscope.image import Workspace
 
 BATCH_NODES: Final = 1024
 MAX_LEVELS: Final = 16
@@ -148,7 +149,7 @@ class NodeBatch:
         return self.slots.node + self.first
 
 
-def read_levels(source: TreeSource, findings: list[Finding]) -> Iterator[NodeBatch]:
+def read_levels(source: TreeSource, findings: list[Finding], workspace: Workspace | None = None) -> Iterator[NodeBatch]:
     """Read a tree from the root down.
 
     Parameters
@@ -157,6 +158,8 @@ def read_levels(source: TreeSource, findings: list[Finding]) -> Iterator[NodeBat
         The tree.
     findings : list of Finding
         Collects what is wrong; nodes that cannot be used are left out or yield no records.
+    workspace : Workspace, optional
+        Memory for the nodes' bytes, which are then valid until the next batch.
 
     Yields
     ------
@@ -176,8 +179,9 @@ def read_levels(source: TreeSource, findings: list[Finding]) -> Iterator[NodeBat
     while len(places):
         children: list[Places] = []
         for start in range(0, len(places), BATCH_NODES):
-            batch = read_batch(source, places.take(slice(start, start + BATCH_NODES)), first, level, shape, findings)
-            batch = replace(batch, num_after=len(places) - start - len(batch.places))
+            some = places.take(slice(start, start + BATCH_NODES))
+            batch = read_batch(source, some, first, level, shape, findings, workspace)
+            batch = replace(batch, num_after=len(places) - start - len(some))
             first += len(batch.places)
             tally.add(source, batch, findings)
             yield batch
@@ -260,9 +264,11 @@ def with_root_hash(source: TreeSource, root: Places, shape: TreeShape) -> Places
     return replace(root, child_hash=np.frombuffer(source.root_hash, np.uint8)[None, :])
 
 
-def _fetch(source: TreeSource, places: Places, size_bytes: int) -> NDArray[np.uint8]:
+def _fetch(
+    source: TreeSource, places: Places, size_bytes: int, workspace: Workspace | None = None
+) -> NDArray[np.uint8]:
     """Read and decrypt nodes into one buffer."""
-    data = source.blocks.read(places.paddr, size_bytes)
+    data = source.blocks.read(places.paddr, size_bytes, workspace)
     if source.cipher is not None and places.is_encrypted.any():
         data = source.cipher.decrypt_objects(data, places.paddr, places.is_encrypted)
     return data.reshape(-1)
@@ -275,10 +281,11 @@ def read_batch(
     level: int,
     shape: TreeShape,
     findings: list[Finding],
+    workspace: Workspace | None = None,
 ) -> NodeBatch:
     """Read, verify and take apart nodes of one level; `first` is the position of the first of them."""
     size_bytes = shape.node_size
-    buffer = _fetch(source, places, size_bytes)
+    buffer = _fetch(source, places, size_bytes, workspace)
     starts = np.arange(len(places), dtype=np.int64) * size_bytes
     head = toc.heads(source.decoder, buffer, starts)
     expected = Expected(

@@ -99,7 +99,7 @@ def check_nodes(
 def _identity(expected: Expected, places: Places, head: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
     """Tell which nodes are another object, of another type, or from after the state that is read."""
     kinds = grammar.ApfsObject.ObjectType
-    is_tree = np.isin(head["hdr.type"], [int(kinds.btree), int(kinds.btree_node)])
+    is_tree = (head["hdr.type"] == int(kinds.btree)) | (head["hdr.type"] == int(kinds.btree_node))
     wrong = (head["hdr.oid"] != places.node_id) | ~is_tree | (head["hdr.xid"] > expected.max_xid)
     result: NDArray[np.bool_] = wrong | ((head["hdr.subtype"] != expected.subtype) & (expected.subtype != 0))
     return result

@@ -112,7 +112,7 @@ def check_counts(blocks: Blocks, parts: VolumeParts) -> None:
     if parts.view == "live":
         # Superblocks and key bag belong to the container.
         foreign = as_runs([item for item in parts.regions if item.type in ("volume-superblock", "volume-keybag")])
-        used = intervals.total(intervals.subtract(intervals.union(parts.claims(blocks.block_size)), foreign))
+        used = intervals.total(intervals.subtract(parts.claimed(blocks.block_size), foreign))
         _compare(parts, blocks, "counts other blocks than the volume uses", used, "fs_alloc_count")
     last = int(inodes["obj_id"].max(initial=0))
     if last >= superblock.next_obj_id:

@@ -159,8 +159,7 @@ def account(container: Container, parts: ContainerParts, volumes: list[VolumePar
     """Compare everything that is claimed with the bitmaps."""
     block_size = container.blocks.block_size
     claims = [node_runs(parts.trees, block_size), as_runs(parts.regions)]
-    for volume in volumes:
-        claims += volume.claims(block_size)
+    claims += [volume.claimed(block_size) for volume in volumes]
     _report_data_in_metadata(container, parts, volumes)
     free = parts.space.free if parts.space else NO_RUNS
     whole = _all_devices(container, parts)

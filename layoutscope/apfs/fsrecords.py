@@ -7,6 +7,7 @@ whose length contradicts its own length fields is damage, a type without a shape
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -183,19 +184,21 @@ def decode_batch(
     obj_id, kinds = object_of(batch.keys), type_of(batch.keys)
     present = set(np.flatnonzero(np.bincount(kinds)).tolist())
     tables: dict[str, Columns] = {}
-    understood = np.zeros(len(kinds), bool)
-    for name, shape in SHAPES.items():
-        number = int(grammar.ApfsFsrecords.RecordType[name])
+    understood: list[NDArray[np.int64]] = []
+    for number, name in _numbers().items():
         if number not in present:
             continue
+        shape = SHAPES[name]
         form = HASHED_DREC if hashed_names and name == "dir_rec" else shape
         rows, slots = _fitting(form, batch, np.flatnonzero(kinds == number))
         table, damaged = _decode(source, batch, slots, name, form)
-        understood[rows] = True
-        understood[rows[damaged]] = False
+        understood.append(np.delete(rows, damaged) if len(damaged) else rows)
         tables[name] = {"obj_id": obj_id[rows], "node": slots.node + batch.first, **_places(batch, slots), **table}
-    _report_unknown(source, batch, np.flatnonzero(~understood), findings)
-    return tables, int(np.count_nonzero(understood))
+    num_decoded = sum(map(len, understood))
+    if num_decoded < len(kinds):
+        others = np.setdiff1d(np.arange(len(kinds)), np.concatenate([np.empty(0, np.int64), *understood]))
+        _report_unknown(source, batch, others, findings)
+    return tables, num_decoded
 
 
 def _places(batch: NodeBatch, slots: Slots) -> Columns:
@@ -227,10 +230,10 @@ def _tail_fits(
     length: NDArray[np.int32],
     ok: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
-    rows = np.flatnonzero(ok)
-    tail = bulk.records(type_name, buffer, start[rows])[length_field].astype(np.int64)
+    rows = slice(None) if ok.all() else np.flatnonzero(ok)
+    tail = bulk.records(type_name, buffer, start[rows])[length_field].astype(np.int32)
     result = ok.copy()
-    result[rows] = bulk.size(type_name) + tail <= length[rows]
+    result[rows] = tail <= length[rows] - bulk.size(type_name)
     return result
 
 
@@ -242,11 +245,13 @@ def _decode(
     table: Columns = decoder.columns(
         _full(shape.val_type), buffer, slots.val_start, shape.fields, None if shape.has_xfields else slots.val_len
     )
-    table |= decoder.columns(_full(shape.key_type), buffer, slots.key_start, shape.key_fields, slots.key_len)
+    tail = (shape.key_tail,) if shape.key_tail else ()
+    table |= decoder.columns(_full(shape.key_type), buffer, slots.key_start, (*shape.key_fields, *tail), slots.key_len)
     table = {key.removeprefix("fixed."): values for key, values in table.items()}
     damaged = np.empty(0, np.int64)
     if shape.key_tail:
-        table["name"] = _names(buffer, slots.key_start, _full(shape.key_type), shape.key_tail)
+        first = slots.key_start + bulk.size(_full(shape.key_type))
+        table["name"] = gather_names(buffer, first, table.pop(shape.key_tail).astype(np.int64))
     elif shape.val_tail.endswith("name_len"):
         table["name"] = _names(buffer, slots.val_start, _full(shape.val_type), shape.val_tail)
     if shape.has_xfields:
@@ -308,17 +313,16 @@ def _attribute_columns(source: TreeSource, buffer: NDArray[np.uint8], slots: Slo
 
 
 def _report_unknown(source: TreeSource, batch: NodeBatch, rows: NDArray[np.int64], findings: list[Finding]) -> None:
-    if not len(rows):
-        return
-    keys = source.decoder.columns(_full("j_key"), batch.buffer, batch.slots.key_start[rows], ("obj_id", "record_type"))
-    owner = batch.slots.node[rows]
+    owner, obj_ids, kinds = batch.slots.node[rows], object_of(batch.keys[rows]), type_of(batch.keys[rows])
     within = batch.slots.key_start[rows] - owner * batch.size_bytes
     offsets = source.blocks.image_offset(batch.places.paddr[owner]) + within
-    for where, kind, obj in zip(offsets.tolist(), keys["record_type"].tolist(), keys["obj_id"].tolist(), strict=True):
+    for where, kind, obj in zip(offsets.tolist(), kinds.tolist(), obj_ids.tolist(), strict=True):
         name = f"{source.tree} tree, record of object {obj}"
-        message = "record of an unknown type" if _is_unknown(kind) else "record contradicts its own lengths"
+        message = "record of an unknown type" if kind not in _numbers() else "record contradicts its own lengths"
         findings.append(Finding("record-invalid", "error", name, where, message, found=f"type {kind}"))
 
 
-def _is_unknown(kind: int) -> bool:
-    return all(int(grammar.ApfsFsrecords.RecordType[name]) != kind for name in SHAPES)
+@cache
+def _numbers() -> dict[int, str]:
+    """Names of the record types that have a shape, by their number."""
+    return {int(grammar.ApfsFsrecords.RecordType[name]): name for name in SHAPES}

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 MAX_SPARSENESS: Final = 8
 """A table is made where it has at most so many places a key."""
 
+MAX_PLACES: Final = 256
+"""As :data:`MAX_SPARSENESS`, for a table of one byte a place that is used once."""
+
 
 @dataclass(frozen=True, slots=True)
 class Index:
@@ -77,6 +80,12 @@ def _ascends(keys: NDArray[np.uint64]) -> bool:
 def match(sorted_keys: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Find keys in ascending ones: position of the first match, and whether there is one."""
     return index_of(sorted_keys).find(wanted)
+
+
+def is_among(values: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Tell which values are among some others: block addresses, which lie close enough for a table of all."""
+    span = int(known.max(initial=0)) - int(known.min(initial=0)) if len(known) else 0
+    return np.isin(values, known, kind="table" if span < MAX_PLACES * len(known) else None)
 
 
 def last_at_most(bounds: NDArray[np.uint64], keys: NDArray[np.uint64]) -> NDArray[np.int64]:

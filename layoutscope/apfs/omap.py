@@ -11,17 +11,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from layoutscope.apfs.btree import TreeSource, lead_type
-from layoutscope.apfs.nodes import TreeNodes, read_nodes
+from layoutscope.apfs.btree import TreeSource, lead_type, read_levels
+from layoutscope.apfs.nodes import TreeNodes, batch_columns, join
+from layoutscope.image import Workspace
+from layoutscope.tables.growing import GrowingColumn
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.apfs.blocks import Blocks
+    from layoutscope.apfs.btree import NodeBatch
     from layoutscope.apfs.decoding import Decoder
     from layoutscope.findings import Finding
 
 _VALUE_FIELDS = ("paddr", "size_bytes", "is_deleted", "is_encrypted", "is_noheader")
+_DTYPES = {
+    "oid": np.uint64,
+    "xid": np.uint64,
+    "paddr": np.uint64,
+    "size_bytes": np.int64,
+    "is_deleted": np.bool_,
+    "is_encrypted": np.bool_,
+    "is_noheader": np.bool_,
+    "leaf": np.int64,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,34 +148,20 @@ def read_omap(
         Collects what is wrong.
     """
     source = TreeSource(tree, blocks, decoder, tree_oid, None, *lead_type(tree), max_xid)
-    nodes, leaves = read_nodes(source, findings)
-    parts = [_mappings(decoder, batch) for batch in leaves]
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else _no_mappings()
-    return ObjectMap(nodes, **columns)
+    parts, columns = [], {name: GrowingColumn(dtype) for name, dtype in _DTYPES.items()}
+    for batch in read_levels(source, findings, Workspace()):
+        parts.append(batch_columns(source, batch))
+        for name, values in _mappings(decoder, batch).items() if not batch.level else ():
+            columns[name].add(values, batch.to_come)
+    return ObjectMap(join(tree, parts), **{name: column.values for name, column in columns.items()})
 
 
-def _mappings(decoder: Decoder, batch: Any) -> dict[str, NDArray[Any]]:
+def _mappings(decoder: Decoder, batch: NodeBatch) -> dict[str, NDArray[Any]]:
     """Decode the mappings in one batch of leaves."""
     slots = batch.slots
     keys = decoder.columns("apfs_container.omap_key", batch.buffer, slots.key_start, ("oid", "xid"))
     values = decoder.columns("apfs_container.omap_val", batch.buffer, slots.val_start, _VALUE_FIELDS)
-    values["size_bytes"] = values["size_bytes"].astype(np.int64)
     return {**keys, **values, "leaf": batch.node}
-
-
-def _no_mappings() -> dict[str, NDArray[Any]]:
-    numbers, flags = np.empty(0, np.uint64), np.empty(0, bool)
-    places = np.empty(0, np.int64)
-    return {
-        "oid": numbers,
-        "xid": numbers,
-        "paddr": numbers,
-        "size_bytes": places,
-        "is_deleted": flags,
-        "is_encrypted": flags,
-        "is_noheader": flags,
-        "leaf": places,
-    }
 
 
 def view_at(omap: ObjectMap, xid: int) -> OmapView:

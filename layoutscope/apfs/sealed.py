@@ -19,6 +19,7 @@ from layoutscope.apfs.nodes import batch_columns, join
 from layoutscope.apfs.trees import Tree
 from layoutscope.errors import FormatError
 from layoutscope.findings import Finding, from_error
+from layoutscope.image import Workspace
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def read_fext_tree(blocks: Blocks, decoder: Decoder, volume: Volume, findings: l
     view = None if is_physical else volume.view
     source = TreeSource("fext", blocks, decoder, superblock.fext_tree_oid, view, *lead_type("fext"), volume.xid)
     parts, records = [], RecordTables()
-    for batch in read_levels(source, findings):
+    for batch in read_levels(source, findings, Workspace()):
         parts.append(batch_columns(source, batch))
         if not batch.level:
             records.add({"file_extent": _extents(decoder, batch)}, len(batch.slots), len(batch.slots), batch.to_come)

@@ -10,6 +10,7 @@ from layoutscope.apfs.btree import read_levels
 from layoutscope.apfs.fsrecords import RecordTables
 from layoutscope.apfs.nodes import TreeNodes, batch_columns, join
 from layoutscope.apfs.sharing import index_records
+from layoutscope.image import Workspace
 
 if TYPE_CHECKING:
     from layoutscope.apfs.btree import TreeSource
@@ -42,7 +43,7 @@ def read_record_tree(
         Keeps what other states of the volume share with this one.
     """
     parts, children, records = [], [], RecordTables()
-    for batch in read_levels(source, findings):
+    for batch in read_levels(source, findings, Workspace()):
         parts.append(batch_columns(source, batch))
         if batch.level:
             children += [index_records(source, batch, batch.first)] if pool is not None else []

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.apfs.checks import damaged_objects
+from layoutscope.apfs.matching import is_among
 from layoutscope.apfs.regions import Region, type_name
 from layoutscope.findings import Finding
 from layoutscope.ondisk import grammar
@@ -41,7 +42,7 @@ def virtual_regions(
     """
     blocks, omap = container.blocks, volume.omap
     known = np.concatenate([nodes.paddr for nodes in claimed])
-    rows = np.flatnonzero(~omap.is_deleted & ~np.isin(omap.paddr, known))
+    rows = np.flatnonzero(~omap.is_deleted & ~is_among(omap.paddr, known))
     rows = rows[blocks.readable(omap.paddr[rows], blocks.block_size)]
     if not len(rows):
         return []

@@ -22,6 +22,8 @@ from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.findings import Finding, from_error
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from layoutscope.apfs.container import Container
@@ -78,11 +80,19 @@ class VolumeParts:
     rolling: Rolling = field(default_factory=Rolling)
     _known: dict[str, NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
 
+    def claimed(self, block_size: int) -> NDArray[np.int64]:
+        """Blocks that the volume uses."""
+        return self._remembered("claimed", lambda: intervals.union(self.claims(block_size)))
+
     def claims(self, block_size: int) -> list[NDArray[np.int64]]:
-        """Sets of blocks that the volume uses."""
+        """Sets of blocks that the volume uses: for nodes, for regions, for data that is counted, for data of files."""
+        nodes = self._remembered("nodes", lambda: node_runs(self._trees(), block_size))
+        return [nodes, as_runs(self.regions), self.data_runs(), self.file_runs(block_size)]
+
+    def _trees(self) -> list[TreeNodes]:
+        """All trees of all states, each once."""
         trees = [*self.own_trees(), *(tree.nodes for tree in self.snapshot_extents)]
-        trees += [view.nodes for view in self.views]
-        return [node_runs(trees, block_size), as_runs(self.regions), self.data_runs(), self.file_runs(block_size)]
+        return trees + [view.nodes for view in self.views if not any(view.nodes is nodes for nodes in trees)]
 
     def own_trees(self) -> list[TreeNodes]:
         """Nodes of the trees of this state; the object map comes first, the file-system tree second."""
@@ -96,15 +106,16 @@ class VolumeParts:
 
     def data_runs(self) -> NDArray[np.int64]:
         """Blocks of data that the live volume or a snapshot refers to."""
-        if "data" not in self._known:
-            self._known["data"] = self._data_runs()
-        return self._known["data"]
+        return self._remembered("data", self._data_runs)
 
     def file_runs(self, block_size: int) -> NDArray[np.int64]:
         """Blocks of data that files of this state hold."""
-        if "files" not in self._known:
-            self._known["files"] = self._file_runs(block_size)
-        return self._known["files"]
+        return self._remembered("files", lambda: self._file_runs(block_size))
+
+    def _remembered(self, key: str, make: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
+        if key not in self._known:
+            self._known[key] = make()
+        return self._known[key]
 
     def _data_runs(self) -> NDArray[np.int64]:
         tables = [tree.records.get("extent") for tree in (self.extentref, *self.snapshot_extents)]

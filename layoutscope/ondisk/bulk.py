@@ -191,14 +191,14 @@ def records(type_name: str, buffer: NDArray[np.uint8], positions: NDArray[Any]) 
     """
     starts = np.asarray(positions, np.int64)
     last = len(buffer) - size(type_name)
-    bad = (starts < 0) | (starts > last)
-    if bad.any():
+    if len(starts) and (int(starts.min()) < 0 or int(starts.max()) > last):
+        first = int(starts[(starts < 0) | (starts > last)][0])
         raise FormatError(
             "record does not fit into its buffer",
             structure=type_name,
-            image_offset=int(starts[bad][0]),
+            image_offset=first,
             expected=f"a start of at most {last}",
-            found=str(int(starts[bad][0])),
+            found=str(first),
         )
     return Records(type_name, np.ascontiguousarray(buffer).reshape(-1), starts)
 

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        """Return a generated class by name."""
-        return getattr(_generated, name)
+        """Return a generated class by name, and keep it."""
+        globals()[name] = found = getattr(_generated, name)
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,11 +83,12 @@ def send(
     for begin, end in _disorderly(offset[first], window[first], waits[first]) if sorts else ():
         queue = _Queue(holds_last)
         for place in range(begin, end):
-            queue.add([place, int(offset[first[place]]), int(lengths[place])], waits=bool(waits[first[place]]))
+            request = _Request(place, int(offset[first[place]]), int(lengths[place]))
+            queue.add(request, waits=bool(waits[first[place]]))
         sent = queue.finish()
         kept[begin + len(sent) : end] = False
-        source[begin : begin + len(sent)] = [first[place] for place, _ in sent]
-        length[begin : begin + len(sent)] = [size for _, size in sent]
+        source[begin : begin + len(sent)] = [first[request.place] for request in sent]
+        length[begin : begin + len(sent)] = [request.length for request in sent]
     return _cut(source[kept], length[kept], largest_bytes)
 
 
@@ -115,28 +116,43 @@ PLUG_BYTES = 128 * 1024
 """A plug is emptied when it holds so many requests, or when the last one is so long (``blk_add_rq_to_plug``)."""
 
 
+@dataclass(slots=True, eq=False)
+class _Request:
+    """A request on its way; `place` is that of the first one it was merged from."""
+
+    place: int
+    offset: int
+    length: int
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.length
+
+
 class _Queue:
     """Requests of one window, waiting to be sent."""
 
     def __init__(self, holds_last: bool) -> None:
         self.holds_last = holds_last
-        self.waiting: list[list[int]] = []  # place, offset, length
-        self.held: list[int] | None = None
-        self.sent: list[tuple[int, int]] = []
+        self.waiting: list[_Request] = []
+        self.held: _Request | None = None
+        self.sent: list[_Request] = []
 
-    def add(self, request: list[int], *, waits: bool) -> None:
+    def add(self, request: _Request, *, waits: bool) -> None:
+        """Take the next request; one that waits for its answer sends what is queued."""
         if waits:
             self._queue(request)
             self._send()
         elif not self.holds_last:
             self._queue(request)
-        elif self.held and self.held[1] + self.held[2] == request[1]:
-            self.held[2] += request[2]
+        elif self.held and self.held.end == request.offset:
+            self.held.length += request.length
         else:
             self._release()
             self.held = request
 
-    def finish(self) -> list[tuple[int, int]]:
+    def finish(self) -> list[_Request]:
+        """Send what is left, and return all in the order in which it was sent."""
         self._release()
         self._send()
         return self.sent
@@ -146,44 +162,44 @@ class _Queue:
             self._queue(self.held)
         self.held = None
 
-    def _queue(self, request: list[int]) -> None:
+    def _queue(self, request: _Request) -> None:
         """Queue a request, or merge it at either end of the one queued last."""
         last = self.waiting[-1] if self.waiting else None
-        if last and last[1] + last[2] == request[1]:
-            last[2] += request[2]
-        elif last and request[1] + request[2] == last[1]:
-            last[:] = [request[0], request[1], request[2] + last[2]]
+        if last and last.end == request.offset:
+            last.length += request.length
+        elif last and request.end == last.offset:
+            last.place, last.offset, last.length = request.place, request.offset, request.length + last.length
         else:
-            if len(self.waiting) >= PLUG_REQUESTS or (last and last[2] >= PLUG_BYTES):
+            if len(self.waiting) >= PLUG_REQUESTS or (last and last.length >= PLUG_BYTES):
                 self._send()
             self.waiting.append(request)
 
     def _send(self) -> None:
         """Send all that waits: the oldest, then upwards; merging what begins where an older request ends."""
-        waiting: list[list[int]] = []
+        waiting: list[_Request] = []
         for request in self.waiting:
             _insert(waiting, request)
         self.waiting = []
-        head = -1
+        head = None
         while waiting:
-            above = [request for request in waiting if request[1] >= head]
-            request = min(above, key=lambda item: item[1]) if above and head >= 0 else waiting[0]
+            above = [request for request in waiting if head is not None and request.offset >= head]
+            request = min(above, key=lambda item: item.offset) if above else waiting[0]
             waiting.remove(request)
-            head = request[1] + request[2]
-            self.sent.append((request[0], request[2]))
+            head = request.end
+            self.sent.append(request)
 
 
-def _insert(waiting: list[list[int]], request: list[int]) -> None:
+def _insert(waiting: list[_Request], request: _Request) -> None:
     """Put a request behind older ones; what ends where it begins takes it over, and so on."""
-    older = _ends_at(waiting, request[1])
+    older = _ends_at(waiting, request.offset)
     if older is None:
         waiting.append(request)
     while older is not None:
-        older[2] += request[2]
+        older.length += request.length
         if request in waiting:
             waiting.remove(request)
-        request, older = older, _ends_at(waiting, older[1])
+        request, older = older, _ends_at(waiting, older.offset)
 
 
-def _ends_at(waiting: list[list[int]], offset: int) -> list[int] | None:
-    return next((other for other in waiting if other[1] + other[2] == offset), None)
+def _ends_at(waiting: list[_Request], offset: int) -> _Request | None:
+    return next((other for other in waiting if other.end == offset), None)

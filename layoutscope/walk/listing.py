@@ -118,33 +118,33 @@ def listing_touches(model: Model, descent: Descent, cut: Buffers) -> tuple[Touch
     -----
     The entry that no longer fits into a buffer has been read already when the buffer is handed out.
     """
-    start = buffer_start(model, descent, cut)
-    ahead = cut.count + ~cut.is_last
-    place = run_positions(cut.first, ahead)
-    leaf = model.entries.name_node[place]
-    entered = np.ones(len(leaf), bool)
-    entered[1:] = leaf[1:] != leaf[:-1]
-    begins = starts_of(ahead)
-    entered[begins[ahead > 0]] = True
-    per_buffer = np.add.reduceat(np.append(entered, False), np.minimum(begins, len(entered))).astype(np.int64) * (
-        ahead > 0
-    )
-    node = np.empty(len(cut) + int(entered.sum()), np.int32)
+    entered, per_buffer = _leaves_entered(model, cut)
     behind = _behind_the_first(model, descent, cut)
     ends = np.flatnonzero(behind >= 0)
     total = per_buffer + 1 + (behind >= 0)
     head = starts_of(total)
+    tail = head[ends] + total[ends] - 1
     node = np.empty(int(total.sum()), np.int32)
-    node[head] = start
-    node[head[ends] + total[ends] - 1] = behind[ends]
-    body = np.ones(len(node), bool)
-    body[head] = body[head[ends] + total[ends] - 1] = False
-    node[body] = leaf[entered]
+    is_body = np.ones(len(node), bool)
+    is_body[head] = is_body[tail] = False
+    node[head], node[tail], node[is_body] = buffer_start(model, descent, cut), behind[ends], entered
     cause = np.full(len(node), CODE["next"], np.uint8)
     cause[head] = CODE["list"]
     listed = touches(node, cause, np.repeat(descent.directory_id[cut.directory], total))
     listed.host_us[head] = model.costs.search_us + model.costs.list_us * cut.count
     return listed, total
+
+
+def _leaves_entered(model: Model, cut: Buffers) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Leaves that each buffer's names lie in, one after the other, and how many each buffer has."""
+    ahead = cut.count + ~cut.is_last
+    leaf = model.entries.name_node[run_positions(cut.first, ahead)]
+    begins = starts_of(ahead)
+    is_new = np.ones(len(leaf), bool)
+    is_new[1:] = leaf[1:] != leaf[:-1]
+    is_new[begins[ahead > 0]] = True
+    running = np.concatenate([[0], np.cumsum(is_new)])
+    return leaf[is_new], running[begins + ahead] - running[begins]
 
 
 def _behind_the_first(model: Model, descent: Descent, cut: Buffers) -> NDArray[np.int32]:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 def paths(model: Model, wanted: Sequence[str], start_id: int) -> tuple[Touches, NDArray[np.uint16]]:
     """Look paths up, component by component.
 
-    Several threads take a slice of the list each, as git's ``preload-index`` does, and go forward in step.
+    Several threads take a slice of the list each, as git's ``preload-index`` does, and are taken to go forward in step:
+    what they read is certain, but whose read comes first differs from one run to the next (recorded).
 
     Parameters
     ----------

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     U8 = NDArray[np.uint8]
 
 _TARGET, _INDEX, _MAP = 0, 1, 2
+"""How a node is read: as what a search ends in, as an index node on the way, or to tell where another lies."""
 _DEEPEST = 64
+"""Longest way that is followed; longer ones are loops of a damaged volume."""
 
 
 def misses(
@@ -66,22 +68,45 @@ def _way(node: int, alone: bool, parent: I32, mapper: I32, stack_node: I32, stac
 
 
 @njit(cache=True)
+def _unlink(node: int, newer: I32, older: I32) -> None:  # pragma: no cover
+    """Take a node out of the ring."""
+    newer[older[node]], older[newer[node]] = newer[node], older[node]
+
+
+@njit(cache=True)
+def _link(node: int, newer: I32, older: I32) -> None:  # pragma: no cover
+    """Put a node into the ring as the one used last; the ring's last element joins its ends."""
+    end = len(newer) - 1
+    last = older[end]
+    newer[last], older[node] = node, last
+    newer[node], older[end] = end, node
+
+
+@njit(cache=True)
+def _shrink(  # pragma: no cover
+    held: int, cache_bytes: int, node: int, newer: I32, older: I32, cached: NDArray[np.bool_], size_bytes: I64
+) -> int:
+    """Drop what was not used for longest, but never the node in use; returns the bytes that are left."""
+    end = len(newer) - 1
+    while held > cache_bytes and newer[end] != node:
+        victim = newer[end]
+        _unlink(victim, newer, older)
+        cached[victim] = False
+        held -= size_bytes[victim]
+    return held
+
+
+@njit(cache=True)
 def _run(  # one compiled loop
     touched: I32, alone: NDArray[np.bool_], parent: I32, mapper: I32, size_bytes: I64, known: I32, cache_bytes: int
 ) -> tuple[I32, I64, U8]:  # pragma: no cover
-    n_nodes = len(parent)
-    newer = np.full(n_nodes + 1, -1, np.int32)
-    older = np.full(n_nodes + 1, -1, np.int32)
-    end = n_nodes
-    newer[end], older[end] = end, end
-    cached = np.zeros(n_nodes, np.bool_)
+    newer = np.full(len(parent) + 1, len(parent), np.int32)
+    older = np.full(len(parent) + 1, len(parent), np.int32)
+    cached = np.zeros(len(parent), np.bool_)
     held = 0
-    out_node = np.empty(1024, np.int32)
-    out_place = np.empty(1024, np.int64)
-    out_how = np.empty(1024, np.uint8)
+    out_node, out_place, out_how = np.empty(1024, np.int32), np.empty(1024, np.int64), np.empty(1024, np.uint8)
     n_out = 0
-    stack_node = np.empty(_DEEPEST, np.int32)
-    stack_how = np.empty(_DEEPEST, np.uint8)
+    stack_node, stack_how = np.empty(_DEEPEST, np.int32), np.empty(_DEEPEST, np.uint8)
     for i in range(-len(known), len(touched)):
         target = known[i + len(known)] if i < 0 else touched[i]
         if target < 0:
@@ -93,7 +118,7 @@ def _run(  # one compiled loop
         for step in range(depth - 1, -1, -1):
             node = stack_node[step]
             if cached[node]:
-                newer[older[node]], older[newer[node]] = newer[node], older[node]
+                _unlink(node, newer, older)
             else:
                 cached[node] = True
                 held += size_bytes[node]
@@ -104,13 +129,6 @@ def _run(  # one compiled loop
                         out_how = np.concatenate((out_how, np.empty(n_out, np.uint8)))
                     out_node[n_out], out_place[n_out], out_how[n_out] = node, i, stack_how[step]
                     n_out += 1
-            last = older[end]
-            newer[last], older[node] = node, last
-            newer[node], older[end] = end, node
-            while held > cache_bytes and newer[end] != node:
-                victim = newer[end]
-                newer[end] = newer[victim]
-                older[newer[victim]] = end
-                cached[victim] = False
-                held -= size_bytes[victim]
+            _link(node, newer, older)
+            held = _shrink(held, cache_bytes, node, newer, older, cached, size_bytes)
     return out_node[:n_out], out_place[:n_out], out_how[:n_out]

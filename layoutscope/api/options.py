@@ -93,7 +93,7 @@ class Workload(TypedDict, total=False):
     threads : int
         Threads that share the host's work.
     warm : bool
-        Whether a first, uncounted pass has filled the cache.
+        Whether a first, uncounted pass has filled the cache, and the name cache if its names fit.
     passes : int
         How often it is done.
     """

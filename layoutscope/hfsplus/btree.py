@@ -29,6 +29,7 @@ from layoutscope.hfsplus.records import (
 )  # fmt: skip
 from layoutscope.image import Workspace
 from layoutscope.ondisk import bulk, grammar
+from layoutscope.tables.growing import GrowingTable
 
 if TYPE_CHECKING:
     from layoutscope.hfsplus.volume import Volume
@@ -113,13 +114,13 @@ class Decoded:
         ``number, f_link, b_link, kind, height, num_records, free_offset, first_key_id, last_key_id, damaged``.
     pointers : list of Columns
         Records of index nodes: ``node, child``.
-    leaves : list of Columns
+    leaves : GrowingTable
         Records of leaves, as the tree's leaf decoder gave them.
     """
 
     nodes: list[Columns] = field(default_factory=list)
     pointers: list[Columns] = field(default_factory=list)
-    leaves: list[Columns] = field(default_factory=list)
+    leaves: GrowingTable = field(default_factory=GrowingTable)
 
 
 def node_pieces(volume: Volume, fork: Fork, node_size_bytes: int, numbers: I64) -> Pieces:
@@ -253,12 +254,13 @@ def decode_tree(volume: Volume, file: TreeFile, numbers: I64, leaves: LeafDecode
     into : Decoded
         Receives the columns.
     """
-    step = max(1, BATCH_BYTES // file.node_size_bytes)
+    size, step = file.node_size_bytes, max(1, BATCH_BYTES // file.node_size_bytes)
     workspace = Workspace()
     for start in range(0, len(numbers), step):
         chosen = numbers[start : start + step]
-        buffer = read_parts(volume, node_pieces(volume, file.fork, file.node_size_bytes, chosen), workspace)
-        batch = decode_nodes(volume.decoder, buffer, file.node_size_bytes, chosen)
+        buffer = read_parts(volume, node_pieces(volume, file.fork, size, chosen), workspace)
+        to_come = (len(numbers) - start) / len(chosen) - 1
+        batch = decode_nodes(volume.decoder, buffer, size, chosen, to_come)
         _decode_batch(volume, file, batch, leaves, into)
 
 
@@ -272,7 +274,7 @@ def _decode_batch(volume: Volume, file: TreeFile, nodes: NodeBatch, leaves: Leaf
     number, _, data, _ = records.of(is_index)
     child = volume.decoder.columns("hfsplus_btree.pointer_record", nodes.buffer, data, ("child_node",))["child_node"]
     into.pointers.append({"node": number, "child": child.astype(np.int64)})
-    into.leaves.append(leaves.decode(volume, records, nodes.kind[records.node] == LEAF))
+    into.leaves.add(leaves.decode(volume, records, nodes.kind[records.node] == LEAF), nodes.to_come)
 
 
 def _with_whole_keys(records: RecordBatch, key_type: str) -> RecordBatch:

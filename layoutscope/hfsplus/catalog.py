@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.hfsplus import names
-from layoutscope.hfsplus.arrays import I64, U8, Columns, Mask, concatenate, signed, take_joined
+from layoutscope.hfsplus.arrays import I64, U8, Columns, Mask, signed
 from layoutscope.hfsplus.overflow import flatten
 from layoutscope.ondisk import bulk, grammar
+from layoutscope.tables.growing import GrowingColumn, GrowingTable
 
 if TYPE_CHECKING:
     import polars as pl
@@ -110,13 +111,11 @@ class CatalogLeaves:
     key_type: str = KEY
     id_field: str = "parent_id"
     bad: list[I64] = field(default_factory=list)
-    entries: list[Columns] = field(default_factory=list)
-    threads: list[Columns] = field(default_factory=list)
-    forks: list[Columns] = field(default_factory=list)
-    names: list[Units] = field(default_factory=list)
-    name_lengths: list[I64] = field(default_factory=list)
-    num_entries: int = 0
-    num_threads: int = 0
+    entries: GrowingTable = field(default_factory=lambda: GrowingTable(ENTRY_COLUMNS))
+    threads: GrowingTable = field(default_factory=lambda: GrowingTable(THREAD_COLUMNS))
+    forks: GrowingTable = field(default_factory=lambda: GrowingTable(FORK_COLUMNS))
+    names: GrowingColumn = field(default_factory=lambda: GrowingColumn(np.uint16))
+    name_lengths: GrowingColumn = field(default_factory=lambda: GrowingColumn(np.int64))
 
     def decode(self, volume: Volume, records: RecordBatch, leaf: Mask) -> Columns:
         """Decode the leaf records of a batch."""
@@ -132,43 +131,43 @@ class CatalogLeaves:
         is_thread = is_sound & ~is_entry
         entry, thread = np.flatnonzero(is_sound & is_entry), np.flatnonzero(is_thread)
         index = np.zeros(len(node), np.int64)
-        index[entry] = self.num_entries + np.arange(len(entry))
-        index[thread] = self.num_threads + np.arange(len(thread))
-        parent = keys["parent_id"].astype(np.int64)
-        self.names.append(names.gather(buffer, name_start[entry], name_units[entry]))
-        self.name_lengths.append(name_units[entry])
-        self._keep_entries(volume, buffer, data[entry], kind[entry] == _TYPES.folder, parent[entry])
-        self._keep_threads(volume, buffer, data[thread], kind[thread] == _TYPES.folder_thread, parent[thread])
+        index[entry] = len(self.entries) + np.arange(len(entry))
+        index[thread] = len(self.threads) + np.arange(len(thread))
+        parent, to_come = keys["parent_id"].astype(np.int64), records.nodes.to_come
+        self.names.add(names.gather(buffer, name_start[entry], name_units[entry]), to_come)
+        self.name_lengths.add(name_units[entry], to_come)
+        found = self._entries(volume, buffer, data[entry], kind[entry] == _TYPES.folder, to_come)
+        self.entries.add({**found, "parent_id": parent[entry]}, to_come)
+        found = volume.decoder.columns(THREAD, buffer, data[thread], ("parent_id",))
+        is_folder = kind[thread] == _TYPES.folder_thread
+        self.threads.add({"file_id": parent[thread], **found, "is_folder": is_folder}, to_come)
         columns: Columns = {"node": node, "is_thread": is_thread, "index": index}
         return columns if is_sound.all() else {name: values[is_sound] for name, values in columns.items()}
 
-    def _keep_entries(self, volume: Volume, buffer: U8, data: I64, is_folder: Mask, parent: I64) -> None:
+    def _entries(self, volume: Volume, buffer: U8, data: I64, is_folder: Mask, to_come: float) -> Columns:
+        """Decode files and folders; extents are kept."""
         columns: Columns = {name: np.zeros(len(data), dtype) for name, dtype in ENTRY_COLUMNS.items()}
-        columns["is_folder"], columns["parent_id"] = is_folder, parent
+        columns["is_folder"] = is_folder
         folder, file = np.flatnonzero(is_folder), np.flatnonzero(~is_folder)
         decode = volume.decoder.columns
         _fill(columns, folder, _FOLDER_FIELDS, decode(FOLDER, buffer, data[folder], tuple(_FOLDER_FIELDS.values())))
         # The extents of data forks come along; most files have no resource fork.
         found = decode(FILE, buffer, data[file], (*_FILE_FIELDS.values(), *_DATA_EXTENTS))
         _fill(columns, file, _FILE_FIELDS, found)
-        self._keep_forks(DATA_FORK, file, *(found[path] for path in _DATA_EXTENTS))
+        self._keep_forks(DATA_FORK, file, found[_DATA_EXTENTS[0]], found[_DATA_EXTENTS[1]], to_come)
         rich = np.flatnonzero(columns["resource_blocks"])
         found = decode(FILE, buffer, data[rich], _RESOURCE_EXTENTS)
-        self._keep_forks(RESOURCE_FORK, rich, *(found[path] for path in _RESOURCE_EXTENTS))
-        self.entries.append(columns)
-        self.num_entries += len(data)
+        self._keep_forks(RESOURCE_FORK, rich, found[_RESOURCE_EXTENTS[0]], found[_RESOURCE_EXTENTS[1]])
+        return columns
 
-    def _keep_forks(self, fork_type: int, chosen: I64, starts: NDArray[Any], counts: NDArray[Any]) -> None:
+    def _keep_forks(
+        self, fork_type: int, chosen: I64, starts: NDArray[Any], counts: NDArray[Any], to_come: float = 0.0
+    ) -> None:
         """Keep the extents of forks of chosen entries."""
         rows = flatten(starts, counts, np.zeros(len(chosen), np.int64))
-        rows["entry"] = self.num_entries + chosen[rows.pop("record")]
+        rows["entry"] = len(self.entries) + chosen[rows.pop("record")]
         rows["fork_type"] = np.full(len(rows["entry"]), fork_type, np.uint8)
-        self.forks.append(rows)
-
-    def _keep_threads(self, volume: Volume, buffer: U8, data: I64, is_folder: Mask, file_id: I64) -> None:
-        parent = volume.decoder.columns(THREAD, buffer, data, ("parent_id",))["parent_id"].astype(np.int64)
-        self.threads.append({"file_id": file_id, "parent_id": parent, "is_folder": is_folder})
-        self.num_threads += len(data)
+        self.forks.add(rows, to_come)
 
 
 def _fill(columns: Columns, rows: I64, fields: dict[str, str], found: Columns) -> None:
@@ -227,19 +226,19 @@ def collect(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
     records = tree.records if tree is not None else dict.fromkeys(("node", "is_thread", "index"), none)
     is_thread = records["is_thread"].astype(np.bool_)
     chosen = records["index"][~is_thread]
-    entries = take_joined(leaves.entries, ENTRY_COLUMNS, chosen)
+    renumbered = _renumbered(leaves, chosen)
+    entries = leaves.entries.give_up(chosen)
     entries["node"] = records["node"][~is_thread]
-    threads = take_joined(leaves.threads, THREAD_COLUMNS, records["index"][is_thread])
+    threads = leaves.threads.give_up(records["index"][is_thread])
     threads["node"] = records["node"][is_thread]
-    units = np.concatenate(leaves.names) if leaves.names else np.empty(0, np.uint16)
-    counts = np.concatenate(leaves.name_lengths) if leaves.name_lengths else none
+    units, counts = leaves.names.values, leaves.name_lengths.values
     starts = (np.cumsum(counts) - counts)[chosen]
     return Catalog(
         entries,
         names.text_series("name", units, counts, chosen),
         names.raw_series("name_raw", units, counts, chosen),
         threads,
-        _renumbered(leaves, chosen),
+        renumbered,
         units,
         starts,
         counts[chosen],
@@ -248,8 +247,8 @@ def collect(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
 
 def _renumbered(leaves: CatalogLeaves, chosen: I64) -> Columns:
     """Extents of the entries that were reached; those of a fork stand in its order."""
-    forks = concatenate(leaves.forks, {name: np.empty(0, dtype) for name, dtype in FORK_COLUMNS.items()})
-    row = np.full(leaves.num_entries, -1, np.int64)
+    forks = leaves.forks.values
+    row = np.full(len(leaves.entries), -1, np.int64)
     row[chosen] = np.arange(len(chosen))
     entry = row[forks["entry"]]
     reached = entry >= 0

@@ -43,6 +43,8 @@ class NodeBatch:
         Node numbers.
     f_link, b_link, kind, height, num_records : (n,) int64 arrays
         Fields of the descriptors.
+    to_come : float
+        How many times as many nodes of the tree are likely to follow.
     """
 
     buffer: U8
@@ -53,6 +55,7 @@ class NodeBatch:
     kind: I64
     height: I64
     num_records: I64
+    to_come: float = 0.0
 
     @property
     def start(self) -> I64:
@@ -130,12 +133,13 @@ class Bounds:
     is_sound: Mask
 
 
-def decode_nodes(decoder: Decoder, buffer: U8, node_size_bytes: int, numbers: I64) -> NodeBatch:
+def decode_nodes(decoder: Decoder, buffer: U8, node_size_bytes: int, numbers: I64, to_come: float = 0.0) -> NodeBatch:
     """Decode the descriptors of whole nodes."""
     starts = np.arange(len(numbers), dtype=np.int64) * node_size_bytes
-    fields = decoder.columns(DESCRIPTOR, buffer, starts, ("f_link", "b_link", "kind", "height", "num_records"))
-    wide = {name: values.astype(np.int64) for name, values in fields.items()}
-    return NodeBatch(buffer, node_size_bytes, numbers, **wide)
+    names = ("f_link", "b_link", "kind", "height", "num_records")
+    fields = decoder.columns(DESCRIPTOR, buffer, starts, names)
+    f_link, b_link, kind, height, num_records = (fields[name].astype(np.int64) for name in names)
+    return NodeBatch(buffer, node_size_bytes, numbers, f_link, b_link, kind, height, num_records, to_come)
 
 
 def locate_records(decoder: Decoder, nodes: NodeBatch, fixed_index_key_bytes: int | None) -> RecordBatch:

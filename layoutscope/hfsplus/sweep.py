@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.errors import FormatError
+from layoutscope.hfsplus import decode_bulk
 from layoutscope.hfsplus.arrays import I64, U8, Columns, Mask, concatenate, ragged
 from layoutscope.hfsplus.attributes import RECORD_SIZES as ATTRIBUTE_SIZES
 from layoutscope.hfsplus.catalog import RECORD_SIZES as CATALOG_SIZES
@@ -25,6 +26,7 @@ from layoutscope.hfsplus.records import (
     OFFSET_BYTES,
     POINTER_BYTES,
     NodeBatch,
+    decode_nodes,
     locate_records,
 )
 from layoutscope.hfsplus.volume import shifted
@@ -140,9 +142,7 @@ def _of_size(buffer: U8, starts: I64, size: int) -> Columns:
     counts = fields["num_records"].astype(np.int64)
     starts = starts[_ends_in_table(buffer, starts, counts, size)]
     data = buffer[ragged(starts, np.full(len(starts), size, np.int64))]
-    fields = bulk.records(DESCRIPTOR, buffer, starts)
-    names = ("f_link", "b_link", "kind", "height", "num_records")
-    nodes = NodeBatch(data, size, starts, **{name: fields[name].astype(np.int64) for name in names})
+    nodes = decode_nodes(decode_bulk, data, size, starts)
     tree = _trees(nodes)
     kept = tree >= 0
     columns = {name: getattr(nodes, name)[kept] for name in ("height", "num_records", "f_link", "b_link")}
@@ -166,8 +166,6 @@ def _offset(buffer: U8, places: I64) -> I64:
 
 def _trees(nodes: NodeBatch) -> I64:
     """Tell the tree of each node by its first record; -1 where the node is none."""
-    from layoutscope.hfsplus import decode_bulk
-
     tree = np.full(len(nodes.number), -1, np.int64)
     records = locate_records(decode_bulk, nodes, None)
     found = np.bincount(records.node, minlength=len(tree))

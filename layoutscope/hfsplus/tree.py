@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.hfsplus.arrays import I64, Columns, concatenate, ragged
+from layoutscope.hfsplus.arrays import I64, Columns, ragged
 from layoutscope.hfsplus.btree import Decoded, LeafDecoder, TreeFile, decode_tree, join_nodes, open_tree
 from layoutscope.hfsplus.fork import locate
 from layoutscope.hfsplus.records import MAP, NodeBatch, RecordBatch
@@ -88,9 +88,8 @@ def _shape(file: TreeFile, decoded: Decoded) -> tuple[NodeTable, Shape]:
 
 def in_key_order(file: TreeFile, decoded: Decoded, shape: Shape, leaves: LeafDecoder, volume: Volume) -> Columns:
     """Join leaf records and bring them into the order of the leaves; leaves that were not reached drop out."""
-    empty = leaves.decode(volume, _no_records(file), np.empty(0, np.bool_))
-    records = concatenate(decoded.leaves, empty)
-    node = records["node"]
+    decoded.leaves.add(leaves.decode(volume, _no_records(file), np.empty(0, np.bool_)))  # for a tree without nodes
+    node = decoded.leaves.values["node"]
     # Records of one leaf stand together, in its order: whole leaves are moved.
     heads = np.flatnonzero(np.concatenate([[True], node[1:] != node[:-1]])) if len(node) else np.empty(0, np.int64)
     counts = np.zeros(file.num_nodes, np.int64)
@@ -98,7 +97,7 @@ def in_key_order(file: TreeFile, decoded: Decoded, shape: Shape, leaves: LeafDec
     counts[node[heads]] = np.diff(np.append(heads, len(node)))
     starts[node[heads]] = heads
     order = ragged(starts[shape.leaves], counts[shape.leaves])
-    return {name: values[order] for name, values in records.items()}
+    return decoded.leaves.give_up(order)
 
 
 def _no_records(file: TreeFile) -> RecordBatch:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import DTypeLike, NDArray
 
 _MARGIN: Final = 1.1
@@ -49,7 +51,7 @@ class GrowingColumn:
 
         Parameters
         ----------
-        values : (n,) array
+        values : (n,) or (n, k) array
             The next ones; cast to the column's type.
         to_come : float
             How many times as many are likely to follow.
@@ -57,19 +59,53 @@ class GrowingColumn:
         length = self._length + len(values)
         room = self._room
         if room is None or length > len(room):
-            room = self._grown(values.dtype, length, int(len(values) * to_come * _MARGIN))
+            room = self._grown(values, length, int(len(values) * to_come * _MARGIN))
         room[self._length : length] = values
         self._room, self._length = room, length
 
-    def _grown(self, dtype: DTypeLike, length: int, to_come: int) -> NDArray[Any]:
+    def _grown(self, values: NDArray[Any], length: int, to_come: int) -> NDArray[Any]:
         if self._room is None:
-            return np.empty(length + to_come, self._dtype or dtype)
-        room = np.empty(max(length + to_come, length + length // 2), self._room.dtype)
+            return np.empty((length + to_come, *values.shape[1:]), self._dtype or values.dtype)
+        room = np.empty((max(length + to_come, length + length // 2), *values.shape[1:]), self._room.dtype)
         room[: self._length] = self._room[: self._length]
         return room
 
     @property
     def values(self) -> NDArray[Any]:
-        """All values so far, shape (len(self),); a view that the next addition may leave behind."""
+        """All values so far, shape (len(self),) or (len(self), k); a view that the next addition may leave behind."""
         room = np.empty(0, self._dtype) if self._room is None else self._room
         return room[: self._length]
+
+
+class GrowingTable:
+    """Columns that grow together.
+
+    Parameters
+    ----------
+    dtypes : mapping of str to dtype, optional
+        Names and types of the columns; those of the first rows if left out.
+    """
+
+    __slots__ = ("_columns",)
+
+    def __init__(self, dtypes: Mapping[str, DTypeLike] | None = None) -> None:
+        self._columns = {name: GrowingColumn(dtype) for name, dtype in (dtypes or {}).items()}
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values()))) if self._columns else 0
+
+    def add(self, rows: Mapping[str, NDArray[Any]], to_come: float = 0.0) -> None:
+        """Add rows; `to_come` times as many are likely to follow."""
+        if not self._columns:
+            self._columns = {name: GrowingColumn() for name in rows}
+        for name, column in self._columns.items():
+            column.add(rows[name], to_come)
+
+    @property
+    def values(self) -> dict[str, NDArray[Any]]:
+        """All rows so far; views that the next addition may leave behind."""
+        return {name: column.values for name, column in self._columns.items()}
+
+    def give_up(self, chosen: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """Return chosen rows; each column is let go as it has been copied, so that no two tables are held."""
+        return {name: self._columns.pop(name).values[chosen] for name in list(self._columns)}

@@ -110,11 +110,16 @@ def run(path: Path, base: Base) -> int:  # noqa: ARG001
     """Check every image with a sweep, and scan every fourth one; the exit code is the worse of both."""
     from layoutscope.api import scan
     from layoutscope.containers import open_image
+    from layoutscope.errors import ImageError
     from layoutscope.hfsplus.check import check_volume
     from layoutscope.partition import choose, find_volumes
 
     with open_image(path) as source:
-        wanted = choose(source, find_volumes(source))
+        try:
+            wanted = choose(source, find_volumes(source))
+        except ImageError:
+            # Both headers are lost: what is left, a sweep tells.
+            return 3 if check_volume(source, sweep=True) else 0
         found = [item for volume in wanted for item in _check(check_volume, source, volume)]
         checked = 3 if any(item.level != "info" for item in found) else 0
     if zlib.crc32(path.read_bytes()) % 4:

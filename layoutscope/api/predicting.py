@@ -256,10 +256,15 @@ def predict_enumeration(
     if layout.entries.is_empty():
         return None, ()
     reads = walk(layout, work)
-    end = int((reads.image_offset + reads.length_bytes).max(initial=0))
-    fitting = [profile for profile in profiles if not may_skip or end <= profile.capacity_bytes]
+    fitting = [profile for profile in profiles if not may_skip or fits(profile, reads)]
     results = tuple(prediction(service(reads, profile), profile) for profile in fitting)
     return walk_facts(layout, reads, work), results
+
+
+def fits(profile: DriveProfile, reads: AccessTrace, start_offset_bytes: int = 0) -> bool:
+    """Say whether all reads lie on a drive, where the image starts at an address of it."""
+    end = int((reads.image_offset + reads.length_bytes).max(initial=0))
+    return start_offset_bytes + end <= profile.capacity_bytes
 
 
 def prediction(result: ServiceResult, profile: DriveProfile) -> Prediction:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.api.predicting import DEFAULT_DRIVES, prediction
+from layoutscope.api.predicting import DEFAULT_DRIVES, fits, prediction
 from layoutscope.api.reading import opened
 from layoutscope.api.tracing import only_volume
 from layoutscope.api.workloads import checked, walk
@@ -47,7 +47,7 @@ def replay(  # noqa: PLR0913  (a keyword for each option of the command)
     trace : Path
         CSV, an iolog of fio, blkparse or ``fs_usage`` text, or pairs of 64-bit numbers; compressed too.
     drives : sequence of str, optional
-        Profiles or TOML files.
+        Profiles or TOML files; of the usual ones those that are too small are left out.
     against : path, optional
         The image that was read; its prediction is scored.
     workload : Workload, optional
@@ -75,6 +75,8 @@ def replay(  # noqa: PLR0913  (a keyword for each option of the command)
     work = checked(workload or {})
     real = read_trace(trace, form=form, think_us=think_us)
     profiles = [load_profile(name) for name in (DEFAULT_DRIVES if drives is None else drives)]
+    if drives is None:
+        profiles = [profile for profile in profiles if fits(profile, real, start_offset_bytes)]
 
     def serve(reads: AccessTrace) -> tuple[Prediction, ...]:
         return tuple(

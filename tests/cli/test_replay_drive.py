@@ -49,3 +49,14 @@ def test_an_unknown_buffer_is_refused(run, tmp_path):
     result = run("replay", tmp_path / "two.log", "--drive", "generic-7200", "--cache", "warm")
     assert result.exit_code == 2
     assert "own, off, join, no-join" in result.stderr
+
+
+def test_usual_drives_that_are_too_small_are_left_out(run, tmp_path):
+    """A read behind a terabyte is served by the larger of the usual drives; a named drive is not left out silently."""
+    (tmp_path / "far.log").write_text(IOLOG.replace("25600000", "1099511623680"))
+    result = run("replay", tmp_path / "far.log", "--json")
+    drives = [one["drive"] for one in json.loads(result.stdout)["times"]]
+    assert drives == ["generic-7200", "sata-ssd"]
+    result = run("replay", tmp_path / "far.log", "--drive", "generic-5400-2.5")
+    assert result.exit_code != 0
+    assert "1,099,511,627,776" in result.stderr

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from layoutscope.api.naming import without_names
 from layoutscope.api.owners import volume_name
 from layoutscope.api.reading import layout_findings, opened, second_half
 from layoutscope.report.check import CheckedVolume, CheckResult
+from layoutscope.tables import findings_table
 
 if TYPE_CHECKING:
     import os
@@ -40,13 +43,26 @@ def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Check
     LayoutscopeError
         If the image cannot be opened, or nothing on it can be read.
     """
+    # Findings quote names, so that these are needed even where they are left out.
+    hidden, options = not options.get("names", True), {**options, "names": True}
     with opened(path, **options) as image:
         containers: dict[int, Checked] = {}
+        found = [_findings(image, layout, options, containers) for layout in image.layouts]
+        layouts = [without_names(layout) if hidden else layout for layout in image.layouts]
+        told = [_without_names(each, image.layouts) if hidden else each for each in found]
         volumes = tuple(
-            CheckedVolume(volume_name(layout), _findings(image, layout, options, containers), layout.facts.coverage)
-            for layout in image.layouts
+            CheckedVolume(volume_name(layout), each, layout.facts.coverage)
+            for layout, each in zip(layouts, told, strict=True)
         )
-        return CheckResult(image.about.name, volumes, image.findings)
+        outside = _without_names(image.findings, image.layouts) if hidden else image.findings
+        return CheckResult(image.about.name, volumes, outside)
+
+
+def _without_names(findings: tuple[Finding, ...], layouts: tuple[VolumeLayout, ...]) -> tuple[Finding, ...]:
+    """Leave out the names of all volumes and snapshots that findings quote."""
+    for layout in layouts:
+        findings = layout_findings(without_names(replace(layout, findings=findings_table(findings))))
+    return findings
 
 
 def _findings(

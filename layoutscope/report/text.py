@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from rich.console import Console
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.text import Text
 
 from layoutscope.report.blocks import ROWS as BLOCK_ROWS
@@ -23,7 +24,7 @@ from layoutscope.units import format_bytes, format_seconds
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rich.console import RenderableType
+    from rich.console import ConsoleOptions, RenderableType
 
     from layoutscope.findings import Finding
     from layoutscope.metrics import TreeSummary
@@ -41,7 +42,17 @@ STYLES: Final = {"error": "bold red", "warning": "yellow", "info": "dim"}
 
 def make_console(file: IO[str], *, width: int | None = None) -> Console:
     """Make a console that writes no control codes unless the file is a terminal."""
-    return Console(file=file, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
+    return _SafeConsole(file=file, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
+
+
+class _SafeConsole(Console):
+    """The last guard: what some part of a report forgot to escape, is escaped here."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """Render, with unsafe characters made visible."""
+        for segment in super().render(renderable, options):
+            text = segment.text if segment.control else "\n".join(map(escape_text, segment.text.split("\n")))
+            yield segment if text == segment.text else Segment(text, segment.style)
 
 
 def print_scan(result: ScanResult, console: Console, *, explain: bool = False) -> None:
@@ -155,7 +166,8 @@ def fact_lines(facts: VolumeFacts) -> list[str]:
     if facts.features:
         lines.append("features: " + ", ".join(map(escape_text, facts.features)))
     shown = {name: value for name, value in facts.details.items() if value != "" and name not in BLOCK_ROWS}
-    told = [f"{name.replace('_', ' ')} {_detail(name, value)}" for name, value in shown.items()]
+    # Snapshots are named in the facts' own names.
+    told = [f"{escape_text(name.replace('_', ' '))} {_detail(name, value)}" for name, value in shown.items()]
     return [*lines, "; ".join(told)] if told else lines
 
 

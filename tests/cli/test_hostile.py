@@ -47,6 +47,60 @@ def test_no_name_acts_on_a_terminal(run, odd, words):
     assert UNSAFE.search(result.stdout) is None
 
 
+@pytest.fixture(scope="module")
+def odd_apfs(tmp_path_factory):
+    """Return a container whose volume, files and snapshot have names of that kind."""
+    from fixtures.apfs.plan import FilePlan, TakeSnapshot, TransactionPlan
+    from fixtures.apfs.plan import VolumePlan as ApfsVolume
+    from fixtures.apfs.scenarios import container
+    from fixtures.apfs.writer import write
+
+    names = [name for name in NAMES if ("/" not in name and not UNSAFE.search(name)) or "\x1b" in name]
+    files = tuple(FilePlan(name) for name in dict.fromkeys(names) if 0 < len(name.encode("utf-8", "replace")) < 200)
+    steps = (TransactionPlan((TakeSnapshot("=snap\x1b[31m\u202e"),)),)
+    target = tmp_path_factory.mktemp("odd-apfs") / "odd.img"
+    write(container(ApfsVolume("vol\x1b[31m\u202eume", files), transactions=steps), target)
+    return target
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("scan",), ("check",), ("verify",), ("checkpoints",), ("predict",), ("scan", "--explain"), ("check", "--sweep"),
+     ("trace",), ("scan", "--snapshot", "=snap\x1b[31m\u202e")],
+)  # fmt: skip
+def test_no_name_of_an_apfs_container_acts_on_a_terminal(run, odd_apfs, words):
+    """Names of snapshots, which stand in headings and facts, are escaped like all others."""
+    result = run(words[0], odd_apfs, *words[1:])
+    assert result.exit_code == 0
+    assert UNSAFE.search(result.stdout) is None
+
+
+def test_what_a_part_of_a_report_forgets_is_escaped_at_last(capsys):
+    """The console that all verbs print to lets no control character through but its own."""
+    import sys
+
+    from rich.text import Text
+
+    from layoutscope.report.text import make_console
+
+    make_console(sys.stdout).print(Text("a\x1b[31mb\u202ec\nd", style="bold"))
+    assert capsys.readouterr().out == "a\\u001b[31mb\\u202ec\nd\n"
+
+
+@pytest.mark.parametrize(
+    "words", [("scan",), ("check",), ("scan", "--json"), ("check", "--json"), ("check", "--sweep")]
+)
+def test_names_that_are_left_out_are_nowhere(run, tmp_path, words):
+    """Neither headings nor findings quote the volume's name or the snapshots'."""
+    from fixtures.apfs.scenarios import SCENARIOS as CONTAINERS
+    from fixtures.apfs.writer import write
+
+    path = tmp_path / "disk.img"
+    write(CONTAINERS["encrypted"], path)
+    assert "Secret" in run(words[0], path, *words[1:]).stdout
+    assert "Secret" not in run(words[0], path, "--no-names", *words[1:]).stdout
+
+
 def test_json_is_ascii_whatever_the_names(run, odd):
     """Documents are ASCII and say the volume's name as it stands on the disk."""
     text = run("scan", odd, "--json").stdout

@@ -109,9 +109,9 @@ def _facts(volume: VolumeScan, *, names: bool) -> Iterator[MapFact]:
     shown = [
         ("UUID", facts.uuid),
         ("block", format_bytes(facts.block_size_bytes)),
-        ("features", ", ".join(facts.features)),
+        ("features", escape_text(", ".join(facts.features))),
     ]
-    details = [(key, escape_text(str(value))) for key, value in facts.details.items()]
+    details = [(escape_text(key), escape_text(str(value))) for key, value in facts.details.items()]
     yield MapFact(f"{label}: volume", ("fact", "value"), tuple(shown + details))
     if volume.trees:
         yield _trees(label, volume)

@@ -68,6 +68,13 @@ class Drives(NamedTuple):
     segments: NDArray[np.int64]
 
 
+class Served(NamedTuple):
+    """What became of pieces of reads: (n, 5) ticks and cylinders of each, and (n,) what the buffer had of it."""
+
+    times: NDArray[np.int64]
+    outcomes: NDArray[np.uint8]
+
+
 def drive_of(drives: Drives, number: int) -> Drive:
     """Return one of several drives."""
     return Drive(drives.surface, drives.arms[number], drives.segments[number])
@@ -163,8 +170,7 @@ def find_segment(drive: Drive, lbn: int, stop: int) -> int:
     """
     _, arm, segments = drive
     active = arm[ACTIVE]
-    found = -1
-    whole = False
+    found, whole = -1, False
     if active >= 0 and segments[active, BEGIN] <= lbn and reaches(drive, lbn):
         if stop <= segments[active, END]:
             return int(active)
@@ -268,8 +274,7 @@ def closed_loop(
     parts: NDArray[np.int64],
     think: NDArray[np.int64],
     now: int,
-    times: NDArray[np.int64],
-    outcomes: NDArray[np.uint8],
+    served: Served,
 ) -> int:
     """Serve reads one at a time; each arrives `think` ticks after the one before was complete.
 
@@ -284,10 +289,8 @@ def closed_loop(
         Ticks before each read.
     now : int
         The start; its low 32 bits are the angle.
-    times : (n_parts, 5) int64 array, zeros
-        Filled with seek, latency, transfer, service ticks and cylinders of each piece.
-    outcomes : (n_parts,) uint8 array
-        Filled with what the buffer had.
+    served : Served
+        Filled with seek, latency, transfer, service ticks and cylinders of each piece, and with what the buffer had.
 
     Returns
     -------
@@ -302,10 +305,11 @@ def closed_loop(
             now = done + think[read]
             done = now
         if parts[k, 1] < 0:
-            times[k, SERVICE] = parts[k, 4]
+            served.times[k, SERVICE] = parts[k, 4]
         else:
-            outcomes[k] = serve(drive_of(drives, parts[k, 1]), parts[k, 2], parts[k, 3], now, times[k])
-        done = max(done, now + times[k, SERVICE])
+            one = drive_of(drives, parts[k, 1])
+            served.outcomes[k] = serve(one, parts[k, 2], parts[k, 3], now, served.times[k])
+        done = max(done, now + served.times[k, SERVICE])
     return int(done)
 
 
@@ -324,14 +328,13 @@ def queued_loop(
     parts: NDArray[np.int64],
     waiting: NDArray[np.int64],
     now: int,
-    times: NDArray[np.int64],
-    outcomes: NDArray[np.uint8],
+    served: Served,
 ) -> int:
     """Serve reads that queue up at the first drive; it takes the one that can begin first among the oldest.
 
     Parameters
     ----------
-    drives, parts, now, times, outcomes
+    drives, parts, now, served
         As in `closed_loop`; a read's service time runs from the completion of the one served before it.
     waiting : (window,) int64 array
         Work space; its size is how many of the oldest commands the drive looks at.
@@ -345,8 +348,7 @@ def queued_loop(
     coming = waiting.shape[0]
     waiting[:] = np.arange(coming)
     for _ in range(parts.shape[0]):
-        best = 0
-        soonest = MASK << 8
+        best, soonest = 0, MASK << 8
         for k in range(waiting.shape[0]):
             if waiting[k] < parts.shape[0]:
                 part = parts[waiting[k]]
@@ -355,8 +357,8 @@ def queued_loop(
                     soonest = cost
                     best = k
         read = waiting[best]
-        outcomes[read] = serve(drive, parts[read, 2], parts[read, 3], now, times[read])
-        now += times[read, SERVICE]
+        served.outcomes[read] = serve(drive, parts[read, 2], parts[read, 3], now, served.times[read])
+        now += served.times[read, SERVICE]
         for k in range(best, waiting.shape[0] - 1):
             waiting[k] = waiting[k + 1]
         waiting[-1] = coming
@@ -372,6 +374,11 @@ def new_drives(surface: Surface, count: int, num_segments: int) -> Drives:
     segments = np.zeros((count, num_segments, 3), np.int64)
     segments[:, :, BEGIN] = 1
     return Drives(surface, arms, segments)
+
+
+def unserved(count: int) -> Served:
+    """Return room for what becomes of some pieces."""
+    return Served(np.zeros((count, 5), np.int64), np.zeros(count, np.uint8))
 
 
 HELPERS = (

@@ -179,29 +179,25 @@ def sector_parts(parts: Parts, drive: NDArray[np.int64], flash: NDArray[np.int64
     return np.stack([parts.read, drive, parts.offset // SECTOR_BYTES, stop, flash], axis=1)
 
 
-def run_disks(
-    work: Work, disk: DriveProfile, surface: Surface, angle: int
-) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+def run_disks(work: Work, disk: DriveProfile, surface: Surface, angle: int) -> hdd.Served:
     """Run the closed loop, compiled where it is long."""
-    times, outcomes = np.zeros((len(work.pieces), 5), np.int64), np.zeros(len(work.pieces), np.uint8)
+    served = hdd.unserved(len(work.pieces))
     loop = hdd.compiled(hdd.closed_loop) if is_long(disk, len(work.pieces)) else hdd.closed_loop
     drives = hdd.new_drives(surface, work.num_disks, num_segments(disk))
-    loop(drives, work.pieces, work.think, angle, times, outcomes)
-    return times, outcomes
+    loop(drives, work.pieces, work.think, angle, served)
+    return served
 
 
-def run_queue(
-    work: Work, disk: DriveProfile, surface: Surface, angle: int
-) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+def run_queue(work: Work, disk: DriveProfile, surface: Surface, angle: int) -> hdd.Served:
     """Run the loop of one drive with a queue."""
     if work.num_drives > 1:
         raise UsageError("a queue is modelled for single drives and for flash only")
     window = min(int(disk.number("queue_window", 1)), work.queue_depth)
-    times, outcomes = np.zeros((len(work.pieces), 5), np.int64), np.zeros(len(work.pieces), np.uint8)
+    served = hdd.unserved(len(work.pieces))
     loop = hdd.compiled(hdd.queued_loop) if is_long(disk, len(work.pieces) * window) else hdd.queued_loop
     drives = hdd.new_drives(surface, 1, num_segments(disk))
-    loop(drives, work.pieces, np.zeros(window, np.int64), angle, times, outcomes)
-    return times, outcomes
+    loop(drives, work.pieces, np.zeros(window, np.int64), angle, served)
+    return served
 
 
 def is_long(disk: DriveProfile, steps: int) -> bool:

@@ -41,15 +41,26 @@ def metadata_reads(
     """
     known = mounted(model)
     needed = concatenated([touched for touched, _ in passes])
+    made = requests(model.layout, model.nodes, model.host)
     if model.host.cache_bytes is None:
-        reads, touch = read_once(needed, model.nodes, len(model.nodes), known)
+        reads, touch = read_pages_once(made, needed, model, len(model.nodes), known)
     else:
         reads, touch = read_limited(needed, model.nodes, known, model.host.cache_bytes)
     begin = sum(len(touched) for touched, _ in passes[:uncounted])
     counted = touch >= begin
-    made = requests(model.layout, model.nodes, model.host)
     thread = np.concatenate([threads for _, threads in passes])
-    return requested(model, made, needed, reads[counted], touch[counted], known, begin=begin, thread=thread)[0]
+    return requested(model, made, needed, reads[counted], touch[counted], begin=begin, thread=thread)[0]
+
+
+def read_pages_once(
+    made: Requests, needed: Touches, model: Model, size: int, known: NDArray[np.int32]
+) -> tuple[Touches, NDArray[np.int64]]:
+    """Reduce touches as :func:`read_once` does; a page that several nodes share is read with the first of them."""
+    reads, touch = read_once(needed, model.nodes, size, known)
+    if not made.are_shared:
+        return reads, touch
+    new = made.new(reads.node, known)
+    return reads[new], touch[new]
 
 
 def requested(
@@ -58,14 +69,11 @@ def requested(
     needed: Touches,
     reads: Touches,
     touch: NDArray[np.int64],
-    known: NDArray[np.int32],
     *,
     begin: int = 0,
     thread: NDArray[np.uint16] | None = None,
 ) -> tuple[AccessTrace, NDArray[np.int64]]:
     """Turn reads of nodes and of pieces of files into requests.
-
-    A page that several nodes share is read with the first of them.
 
     Parameters
     ----------
@@ -79,8 +87,6 @@ def requested(
         What the cache lacks.
     touch : (n_reads,) int64 array
         The touch that each read belongs to.
-    known : int32 array
-        Nodes that are cached at the start.
     begin : int
         Touch at which the clock starts.
     thread : (n_touches,) uint16 array, optional
@@ -91,10 +97,6 @@ def requested(
     AccessTrace, int64 array
         The requests, and for each the read that it belongs to.
     """
-    new = np.arange(len(reads))
-    if model.host.cache_bytes is None and made.are_shared:
-        new = made.new(reads.node, known)
-        reads, touch = reads[new], touch[new]
     clock = np.concatenate([[0.0], np.cumsum(needed.host_us, dtype=np.float64)])
     at_us = np.concatenate([clock[[begin]], clock[touch], clock[-1:]])
     place, source = made.of(made.unit[reads.node])
@@ -114,4 +116,4 @@ def requested(
         trees=(*model.nodes.trees, "data"),
         after_us=float(at_us[-1] - at_us[-2]),
     )
-    return result, new[source]
+    return result, source

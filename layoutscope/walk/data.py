@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.walk.assemble import requested
-from layoutscope.walk.cache import read_once
+from layoutscope.walk.assemble import read_pages_once, requested
 from layoutscope.walk.descent import descend, turns_of
 from layoutscope.walk.directories import grouped_walk, listed_entries, lookups, reached, way_to
 from layoutscope.walk.elevator import send
@@ -136,11 +135,10 @@ def _trace(model: Model, needed: Touches, window: NDArray[np.int64], parts: Piec
     parts : Pieces
         What is numbered on behind the nodes.
     """
-    known = mounted(model)
-    reads, touch = read_once(needed, model.nodes, len(model.nodes) + len(parts), known)
     made = requests(model.layout, model.nodes, model.host)
     made = made.followed_by(parts.device, parts.image_offset, parts.length_bytes)
-    in_turn, read = requested(model, made, needed, reads, touch, known)
+    reads, touch = read_pages_once(made, needed, model, len(model.nodes) + len(parts), mounted(model))
+    in_turn, read = requested(model, made, needed, reads, touch)
     sent = send(
         in_turn.image_offset,
         in_turn.length_bytes,

@@ -1,7 +1,8 @@
 """Tables as CSV, Parquet and JSON lines.
 
-CSV holds no bytes and no lists: raw names are hexadecimal; what a spreadsheet would run is guarded by an apostrophe.
-In JSON lines 64-bit ids are strings, since many readers keep only 53 bits of a number.
+CSV holds no bytes and no lists: raw names are hexadecimal, as they stand on the disk; what a spreadsheet would run is
+guarded by an apostrophe, and what a terminal would act on is made visible. In JSON lines 64-bit ids are strings, since
+many readers keep only 53 bits of a number.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 import polars as pl
 
+from layoutscope.report.escape import escape_text
 from layoutscope.tables import TABLES
 
 if TYPE_CHECKING:
@@ -20,6 +22,11 @@ if TYPE_CHECKING:
 FORMULA: Final = r"^[=+\-@\t\r]"
 """First characters that spreadsheets take for a formula."""
 
+
+UNSAFE: Final = (
+    r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u{61c}\u{200b}-\u{200f}\u{2028}-\u{202e}\u{2060}-\u{206f}\u{feff}\u{fff9}-\u{fffb}]"
+)
+"""The characters of :func:`~layoutscope.report.escape.escape_text`, as polars writes them, but line ends."""
 
 SLICE_ROWS: Final = 65_536
 """Rows that are turned into text at once."""
@@ -66,15 +73,31 @@ def write_csv(frame: pl.DataFrame, file: IO[bytes]) -> None:
     columns = [_csv_column(name, dtype) for name, dtype in frame.schema.items()]
     file.write((",".join(frame.columns) + "\n").encode())
     for part in frame.iter_slices(SLICE_ROWS):
-        text = part.select(columns).write_csv(include_header=False, datetime_format="%Y-%m-%dT%H:%M:%S%.6fZ")
+        visible = part.with_columns(_visible(part[name]) for name, dtype in frame.schema.items() if _is_text(dtype))
+        text = visible.select(columns).write_csv(include_header=False, datetime_format="%Y-%m-%dT%H:%M:%S%.6fZ")
         file.write(text.encode())
+
+
+def _is_text(dtype: pl.DataType) -> bool:
+    return dtype in (pl.String, pl.Categorical)
+
+
+def _visible(column: pl.Series) -> pl.Series:
+    """Escape the few texts that have unsafe characters; line ends within quotes are CSV's own affair."""
+    text = column.cast(pl.String)
+    rows = text.str.contains(UNSAFE).fill_null(value=False).arg_true()
+    return (
+        text.scatter(rows, ["\n".join(map(escape_text, item.split("\n"))) for item in text.gather(rows)])
+        if len(rows)
+        else column
+    )
 
 
 def _csv_column(name: str, dtype: pl.DataType) -> pl.Expr:
     column = pl.col(name)
     if dtype == pl.Binary:
         return column.bin.encode("hex")
-    if dtype in (pl.String, pl.Categorical):
+    if _is_text(dtype):
         text = column.cast(pl.String)
         return pl.when(text.str.contains(FORMULA)).then(pl.lit("'") + text).otherwise(text).alias(name)
     return column
@@ -89,7 +112,9 @@ def write_jsonl(frame: pl.DataFrame, file: IO[bytes]) -> None:
     """Write one JSON object a line."""
     columns = [_json_column(name, dtype) for name, dtype in frame.schema.items()]
     for part in frame.iter_slices(SLICE_ROWS):
-        file.write(part.select(columns).write_ndjson().encode())
+        # Line ends separate the objects; JSON escapes those in names itself.
+        lines = part.select(columns).write_ndjson().split("\n")
+        file.write("\n".join(lines if all(map(str.isascii, lines)) else map(escape_text, lines)).encode())
 
 
 def _json_column(name: str, dtype: pl.DataType) -> pl.Expr:

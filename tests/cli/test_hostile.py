@@ -118,6 +118,17 @@ def test_csv_runs_no_formula_and_keeps_its_rows(run, odd, tmp_path):
     assert not [row[place] for row in rows[1:] if row[place][:1] in "=+-@\t\r" and row[place]]
 
 
+@pytest.mark.parametrize("file_format", ["csv", "jsonl"])
+@pytest.mark.parametrize("table", ["entries", "node_views", "extents", "findings"])
+def test_exports_to_a_terminal_act_on_nothing(run, odd, odd_apfs, table, file_format):
+    """Tables on the standard output have no control characters; raw names and JSON say what stands on the disk."""
+    for image in (odd, odd_apfs):
+        text = run("export", image, "--table", table, "--format", file_format).stdout
+        assert UNSAFE.search(text) is None
+        if table == "entries" and file_format == "jsonl":
+            assert any("\x1b" in json.loads(line)["name"] for line in text.splitlines())
+
+
 def test_map_holds_names_as_text_only(run, odd, tmp_path):
     """A page has no script of an image's making."""
     target = tmp_path / "map.html"

@@ -13,6 +13,7 @@ import numpy as np
 from layoutscope.hfsplus import names
 from layoutscope.hfsplus.arrays import I64, U8, Columns, Mask, concatenate, find, signed
 from layoutscope.hfsplus.overflow import flatten
+from layoutscope.hfsplus.records import record_types
 from layoutscope.ondisk import bulk, grammar
 from layoutscope.tables.layout import NULL_ROW
 
@@ -67,7 +68,7 @@ class AttributeLeaves:
         """Decode the leaf records of a batch: node, file and type; extents and compression headers are kept."""
         node, key, data, stop = records.of(leaf)
         buffer = records.nodes.buffer
-        kind, is_sound = _record_types(volume, buffer, data, stop)
+        kind, is_sound = record_types(volume.decoder, buffer, data, stop, TYPE, RECORD_SIZES)
         keys = volume.decoder.columns(KEY, buffer, key, ("file_id", "start_block", "name_length"))
         wide = {name: values.astype(np.int64) for name, values in keys.items()}
         start, length = key + bulk.size(KEY), wide["name_length"]
@@ -109,16 +110,6 @@ class AttributeLeaves:
         is_header = found["compression_magic"] == _MAGIC
         size = signed(found["uncompressed_size"])
         self.compressed.append({"file_id": file_id[is_header], "node": node[is_header], "size": size[is_header]})
-
-
-def _record_types(volume: Volume, buffer: U8, data: I64, stop: I64) -> tuple[I64, Mask]:
-    holds_type = data + bulk.size(TYPE) <= stop
-    kind = volume.decoder.columns(TYPE, buffer, np.where(holds_type, data, 0), ("record_type",))["record_type"]
-    wide = kind.astype(np.int64)
-    is_sound = np.zeros(len(data), np.bool_)
-    for number, size in RECORD_SIZES.items():
-        is_sound |= holds_type & (wide == number) & (data + size <= stop)
-    return wide, is_sound
 
 
 @dataclass(frozen=True, slots=True)

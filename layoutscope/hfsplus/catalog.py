@@ -15,6 +15,7 @@ import numpy as np
 from layoutscope.hfsplus import names
 from layoutscope.hfsplus.arrays import I64, U8, Columns, Mask, signed
 from layoutscope.hfsplus.overflow import flatten
+from layoutscope.hfsplus.records import record_types
 from layoutscope.ondisk import bulk, grammar
 from layoutscope.tables.growing import GrowingColumn, GrowingTable
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from layoutscope.hfsplus.volume import Volume
 
 KEY: Final = "hfsplus_catalog.catalog_key"
+TYPE: Final = "hfsplus_catalog.catalog_record_type"
 FOLDER: Final = "hfsplus_catalog.catalog_folder"
 FILE: Final = "hfsplus_catalog.catalog_file"
 THREAD: Final = "hfsplus_catalog.catalog_thread"
@@ -121,7 +123,7 @@ class CatalogLeaves:
         """Decode the leaf records of a batch."""
         node, key, data, stop = records.of(leaf)
         buffer = records.nodes.buffer
-        kind, is_sound = _record_types(volume, buffer, data, stop)
+        kind, is_sound = record_types(volume.decoder, buffer, data, stop, TYPE, RECORD_SIZES)
         keys = volume.decoder.columns(KEY, buffer, key, ("parent_id", "name_length"))
         name_units = keys["name_length"].astype(np.int64)
         name_start = key + bulk.size(KEY)
@@ -175,18 +177,6 @@ def _fill(columns: Columns, rows: I64, fields: dict[str, str], found: Columns) -
     for name, path in fields.items():
         values = found[path]
         columns[name][rows] = signed(values) if values.dtype == np.uint64 else values
-
-
-def _record_types(volume: Volume, buffer: U8, data: I64, stop: I64) -> tuple[I64, Mask]:
-    """Type of each record, and whether it is known and all of its fixed part is there."""
-    holds_type = data + bulk.size("hfsplus_catalog.catalog_record_type") <= stop
-    place = np.where(holds_type, data, 0)
-    kind = volume.decoder.columns("hfsplus_catalog.catalog_record_type", buffer, place, ("record_type",))["record_type"]
-    wide = kind.astype(np.int64)
-    is_sound = np.zeros(len(data), np.bool_)
-    for number, size in RECORD_SIZES.items():
-        is_sound |= holds_type & (wide == number) & (data + size <= stop)
-    return wide, is_sound
 
 
 @dataclass(frozen=True, slots=True)

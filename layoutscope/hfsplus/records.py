@@ -15,6 +15,8 @@ from layoutscope.hfsplus.arrays import I64, U8, Mask, owners
 from layoutscope.ondisk import bulk, grammar
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from layoutscope.hfsplus.decoding import Decoder
 
 DESCRIPTOR: Final = "hfsplus_btree.node_descriptor"
@@ -168,6 +170,37 @@ def locate_records(decoder: Decoder, nodes: NodeBatch, fixed_index_key_bytes: in
     free = _free_offset(decoder, nodes, found.counts, keyed, found.limit)
     batch = RecordBatch(nodes, node, found.slot, key, data, stop, free, damaged)
     return batch if is_sound.all() else batch.without(~is_sound)
+
+
+def record_types(
+    decoder: Decoder, buffer: U8, data: I64, stop: I64, type_name: str, sizes: Mapping[int, int]
+) -> tuple[I64, Mask]:
+    """Tell the type of each leaf record, and whether it is known and all of its fixed part is there.
+
+    Parameters
+    ----------
+    decoder : Decoder
+        How structures are decoded.
+    buffer : uint8 array
+        Whole nodes.
+    data, stop : (n,) int64 arrays
+        Where what follows the key begins, and where the record ends.
+    type_name : str
+        What the data of every leaf record of the tree start with.
+    sizes : mapping of int to int
+        Fixed part of a record by its type, in bytes.
+
+    Returns
+    -------
+    (n,) int64 array, (n,) bool array
+    """
+    holds_type = data + bulk.size(type_name) <= stop
+    kind = decoder.columns(type_name, buffer, np.where(holds_type, data, 0), ("record_type",))["record_type"]
+    wide = kind.astype(np.int64)
+    is_sound = np.zeros(len(data), np.bool_)
+    for number, size in sizes.items():
+        is_sound |= holds_type & (wide == number) & (data + size <= stop)
+    return wide, is_sound
 
 
 def record_bounds(decoder: Decoder, nodes: NodeBatch) -> Bounds:

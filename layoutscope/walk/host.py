@@ -288,9 +288,12 @@ SOURCES: Final[dict[str, tuple[str, str]]] = {
         "no Linux call; as macOS",
         "assumed, after the scanner of Apple's hfs, which reads several nodes at once",
     ),
-    "cache_bytes": ("assumed: memory does not run out", "assumed: memory does not run out"),
+    "cache_bytes": (
+        "assumed: memory does not run out; hfsplus keeps nodes until it is unmounted in any case (observed)",
+        "assumed: memory does not run out",
+    ),
     "name_cache_entries": (
-        "Linux 6.1 fs/dcache.c and fs/inode.c: dentries and inodes stay until memory is short",
+        "Linux 6.1 fs/dcache.c and fs/inode.c: dentries and inodes stay until memory is short (observed without pages)",
         "xnu bsd/dev/unix_startup.c: a vnode for each 64 KiB of memory, 263,168 at most (16 GiB and more)",
     ),
     "threads": ("fts is one thread", "fts is one thread"),

@@ -110,3 +110,23 @@ def test_records_longer_than_the_window_are_read_as_predicted(lab, volume):
     here = trace(layout, order="read", file_id=number, records=records, record_bytes=200000, host=HOST)
     assert np.array_equal(there.image_offset, here.image_offset)
     assert np.array_equal(there.length_bytes, here.length_bytes)
+
+
+@pytest.mark.slow
+def test_names_that_the_kernel_keeps_are_not_searched_again(lab, volume):
+    """With pages dropped, but not names, a second walk reads what listings need alone, and nothing of inodes.
+
+    On HFS+ it reads nothing: the driver keeps its nodes until the volume is unmounted.
+    """
+    image, layout = volume
+    walk = "$LAB_TOOLS/walk stat /mnt"
+    twice = real(lab, image, "exec", f"{walk}; echo 1 > /proc/sys/vm/drop_caches; {walk}").image_offset
+    first = trace(layout, host=HOST).image_offset
+    assert np.array_equal(twice[: len(first)], first)
+    again = set(twice[len(first) :].tolist())
+    if layout.facts.filesystem == "hfsplus":
+        assert not again
+        return
+    listed = set(trace(layout, host=host_profile(HOST, cache_bytes=4096), warm=True).image_offset.tolist())
+    assert 10 < len(again) < len(first) / 2
+    assert again <= listed

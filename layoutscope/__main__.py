@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 
@@ -13,6 +14,9 @@ def main() -> None:
         app()
     except KeyboardInterrupt:
         sys.exit(130)
+    finally:
+        # The exit code is settled: Ctrl-C while threads are joined has nothing to interrupt but a traceback.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 if __name__ == "__main__":

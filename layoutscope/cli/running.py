@@ -43,6 +43,11 @@ def exit_code(command: Callable[[], int | None]) -> int:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         return silence()
+    except OSError as error:
+        silence()
+        return fail(LayoutscopeError(f"the output cannot be written: {error.strerror or error}"), EXIT_FAILED)
+    except MemoryError:
+        return fail(LayoutscopeError("there is not enough memory for this"), EXIT_FAILED)
     return code
 
 

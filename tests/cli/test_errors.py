@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -130,6 +131,29 @@ def test_broken_pipe_is_quiet(image):
     )
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.startswith("row,")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+@pytest.mark.parametrize("words", [("scan",), ("scan", "--json"), ("export", "--table", "nodes"), ("trace",)])
+def test_a_full_disk_is_one_line(image, words):
+    """Standard output that takes nothing more ends with 1 and says why, without a stack."""
+    command = [sys.executable, "-m", "layoutscope", words[0], str(image), *words[1:]]
+    with Path("/dev/full").open("wb") as full:
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=ROOT)
+    assert result.returncode == 1
+    assert result.stderr.startswith("layoutscope: the output cannot be written: ")
+    assert result.stderr.count("\n") == 1
+
+
+def test_no_memory_is_one_line(run, image, monkeypatch):
+    """An allocation that fails ends the command with 1, as other errors do."""
+
+    def fail(*_args, **_options):
+        raise MemoryError
+
+    monkeypatch.setattr("layoutscope.api.scanning.opened", fail)
+    result = run("scan", image)
+    assert (result.exit_code, result.stderr) == (1, "layoutscope: there is not enough memory for this\n")
 
 
 def test_the_image_is_not_written_to(run, image, tmp_path):

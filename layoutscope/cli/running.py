@@ -35,19 +35,17 @@ def exit_code(command: Callable[[], int | None]) -> int:
     try:
         code = command() or 0
         sys.stdout.flush()
-    except UsageError as error:
-        return fail(error, EXIT_USAGE)
     except LayoutscopeError as error:
-        return fail(error, EXIT_FAILED)
+        code = fail(error, EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILED)
     except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
+        code = EXIT_INTERRUPTED
     except BrokenPipeError:
-        return silence()
+        code = silence()
     except OSError as error:
         silence()
-        return fail(LayoutscopeError(f"the output cannot be written: {error.strerror or error}"), EXIT_FAILED)
+        code = fail(LayoutscopeError(f"the output cannot be written: {error.strerror or error}"), EXIT_FAILED)
     except MemoryError:
-        return fail(LayoutscopeError("there is not enough memory for this"), EXIT_FAILED)
+        code = fail(LayoutscopeError("there is not enough memory for this"), EXIT_FAILED)
     return code
 
 

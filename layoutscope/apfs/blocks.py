@@ -50,7 +50,9 @@ class Blocks:
     def split(self, paddrs: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Return device and byte address on it, from the container's start, of block addresses."""
         mark = np.uint64(self.tier2_mark)
-        addresses = np.asarray(paddrs).astype(np.uint64)
+        addresses = np.asarray(paddrs).astype(np.uint64, copy=False)
+        if not (addresses >= mark).any():
+            return np.zeros(len(addresses), np.uint8), addresses.astype(np.int64) * self.block_size
         device = ((addresses & mark) != 0).astype(np.uint8)
         plain = np.minimum(addresses & ~mark, np.uint64(2**62 // self.block_size))
         return device, plain.astype(np.int64) * self.block_size

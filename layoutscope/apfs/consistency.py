@@ -13,7 +13,7 @@ import numpy as np
 
 from layoutscope.apfs import intervals
 from layoutscope.apfs.facts import program
-from layoutscope.apfs.matching import match
+from layoutscope.apfs.matching import is_strictly_ascending, match
 from layoutscope.apfs.regions import as_runs
 from layoutscope.findings import Finding
 from layoutscope.ondisk import bulk, grammar
@@ -269,10 +269,11 @@ def check_streams(parts: VolumeParts, report: Report) -> None:
     inodes, xattrs, streams = records.get("inode"), records.get("xattr"), records.get("dstream_id")
     if "has_dstream" not in inodes:
         return
-    owned = [inodes["private_id"][inodes["has_dstream"]]]
-    if "stream_id" in xattrs:
-        owned.append(xattrs["stream_id"][xattrs["stream_id"] != 0])
-    owners = np.concatenate(owned)
+    owners = inodes["private_id"][inodes["has_dstream"]]
+    others = xattrs["stream_id"][xattrs["stream_id"] != 0] if "stream_id" in xattrs else owners[:0]
+    if not len(others) and _is_one_to_one(owners, streams):
+        return
+    owners = np.concatenate([owners, others])
     if "refcnt" in streams:
         users = _times_named(streams["obj_id"], owners)
         wrong = users != streams["refcnt"].astype(np.int64)
@@ -281,3 +282,9 @@ def check_streams(parts: VolumeParts, report: Report) -> None:
     lacking = inodes["has_dstream"] & ~records.find("inode", "dstream_id", "private_id")[1]
     message, field = "its data stream does not exist", "val.inode_val_fixed.private_id"
     report.cases(lacking, inodes, "record-differs", "inode", message, field=field, sides=(None, inodes["private_id"]))
+
+
+def _is_one_to_one(owners: NDArray[np.uint64], streams: Columns) -> bool:
+    """Tell whether each stream has one owner and says so, and each owner its stream."""
+    is_same = is_strictly_ascending(owners) and np.array_equal(owners, streams["obj_id"])
+    return bool(is_same and "refcnt" in streams and (streams["refcnt"] == 1).all())

@@ -12,7 +12,6 @@ import numpy as np
 from layoutscope.apfs import intervals
 from layoutscope.apfs.consistency import Report
 from layoutscope.apfs.extents import streams
-from layoutscope.apfs.matching import match
 from layoutscope.apfs.volumeparts import stretches
 from layoutscope.findings import Finding
 from layoutscope.ondisk import grammar
@@ -53,7 +52,7 @@ def check_shape(blocks: Blocks, extents: Columns, report: Report) -> None:
     logical = extents["logical_addr"].astype(np.int64)
     code, what = "extent-invalid", "extent of data stream"
     report.cases(length == 0, extents, code, what, "it is empty", field=LENGTH)
-    odd = (length % blocks.block_size != 0) | (logical % blocks.block_size != 0)
+    odd = _is_odd(length, blocks.block_size) | _is_odd(logical, blocks.block_size)
     report.cases(odd, extents, code, what, "it is no whole number of blocks", field=LENGTH, sides=(None, length))
     same = np.zeros(len(length), bool)
     same[1:] = extents["obj_id"][1:] == extents["obj_id"][:-1]
@@ -66,6 +65,13 @@ def check_shape(blocks: Blocks, extents: Columns, report: Report) -> None:
     outside |= (extents["paddr"] != 0) & (position + length > _device_sizes(blocks)[device])
     field = "val.file_extent_val.paddr"
     report.cases(outside, extents, code, what, "it lies outside the image", field=field, sides=(None, extents["paddr"]))
+
+
+def _is_odd(values: NDArray[np.int64], block_size: int) -> NDArray[np.bool_]:
+    """Tell which are no multiple of the block size; a power of two needs no division."""
+    is_power = block_size & (block_size - 1) == 0
+    odd: NDArray[np.bool_] = (values & (block_size - 1) if is_power else values % block_size) != 0
+    return odd
 
 
 def _device_sizes(blocks: Blocks) -> NDArray[np.int64]:
@@ -152,7 +158,7 @@ def touches(runs: NDArray[np.int64], start: NDArray[np.int64], length: NDArray[n
 
 def check_owners(parts: VolumeParts, physical: Columns, report: Report) -> None:
     """Each run of blocks names a data stream that exists, or says that it knows none."""
-    known = match(streams(parts.fs.records).stream_id, physical["owning_obj_id"])[1] | ~physical["has_owner"]
+    known = streams(parts.fs.records).index.find(physical["owning_obj_id"])[1] | ~physical["has_owner"]
     # The owner of blocks that clones share may be gone; the others have them still.
     is_new = physical["kind"] == int(grammar.ApfsFsrecords.PhysExtKind.new)
     is_future = physical["owning_obj_id"] >= np.uint64(parts.state.superblock.next_obj_id)

@@ -82,4 +82,4 @@ def extended_fields(
     data_start = np.repeat(start + head_size + counts * entry_size - ends[before], counts) + ends[:-1]
     fields = ExtendedFields(np.repeat(record, counts), found["type"], data_start, sizes, damaged)
     # The last field's padding may be cut off, its data may not.
-    return fields.without(np.unique(fields.record[data_start + sizes > np.repeat(start + length, counts)]))
+    return fields.without(fields.record[data_start + sizes > np.repeat(start + length, counts)])

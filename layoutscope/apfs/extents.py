@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from layoutscope.apfs.matching import is_strictly_ascending, match
+from layoutscope.apfs.matching import Index, index_of, is_strictly_ascending
 from layoutscope.tables import NULL_OFFSET, build_table
 from layoutscope.tables.schema import FLAG_ENCRYPTED, FLAG_PAST_END, FLAG_SHARED
 
@@ -29,9 +29,9 @@ DATA, ORPHAN = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """Owners of data streams, in ascending order of the stream's identifier."""
+    """Owners of data streams, in ascending order of the stream's identifier, by which the index finds them."""
 
-    stream_id: NDArray[np.uint64]
+    index: Index
     file_id: NDArray[np.uint64]
     size_bytes: NDArray[np.int64]
     fork: NDArray[np.uint32]
@@ -54,12 +54,15 @@ def _streams(records: RecordTables) -> Streams:
         parts.append(_attribute_streams(xattrs, forks))
     if not parts:
         nothing = np.empty(0, np.uint64)
-        return Streams(nothing, nothing, np.empty(0, np.int64), np.empty(0, np.uint32), tuple(forks))
+        return Streams(index_of(nothing), nothing, np.empty(0, np.int64), np.empty(0, np.uint32), tuple(forks))
     stream_id, file_id, size, fork = parts[0] if len(parts) == 1 else _joined(parts)
     if not is_strictly_ascending(stream_id):
         order = np.argsort(stream_id, kind="stable")
         stream_id, file_id, size, fork = stream_id[order], file_id[order], size[order], fork[order]
-    return Streams(stream_id, file_id, size, fork, tuple(forks))
+    # Streams of files that are no clones have the number of their inode.
+    is_plain = np.array_equal(stream_id, file_id) and len(parts) == 1
+    index = records.index("inode") if is_plain else index_of(stream_id)
+    return Streams(index, file_id, size, fork, tuple(forks))
 
 
 def _joined(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
@@ -106,7 +109,7 @@ def extents_table(
     """
     if not len(extents["obj_id"]):
         return build_table("extents", {})
-    owned = _owned(owners.stream_id, extents["obj_id"])
+    owned = _owned(owners.index, extents["obj_id"])
     known = owned.is_known
     stream_id, paddr = extents["obj_id"][owned.extent], extents["paddr"][owned.extent]
     is_hole = paddr == 0
@@ -147,12 +150,12 @@ class _Owned(NamedTuple):
         return np.where(self.is_known, values[self.owner], np.asarray(otherwise, values.dtype))
 
 
-def _owned(stream_id: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> _Owned:
+def _owned(streams: Index, wanted: NDArray[np.uint64]) -> _Owned:
     """Give each extent to all owners of its stream, the extents of an owner together."""
-    first, is_known = match(stream_id, wanted)
-    if is_strictly_ascending(stream_id):
+    first, is_known = streams.find(wanted)
+    if is_strictly_ascending(streams.keys):
         return _Owned(slice(None), first, is_known, np.zeros(len(wanted), bool))
-    number = np.where(is_known, np.searchsorted(stream_id, wanted, side="right") - first, 0)
+    number = np.where(is_known, np.searchsorted(streams.keys, wanted, side="right") - first, 0)
     times = np.maximum(number, 1)
     extent = np.repeat(np.arange(len(wanted)), times)
     turn = np.arange(len(extent)) - np.repeat(np.cumsum(times) - times, times)

@@ -91,7 +91,7 @@ def subtract(runs: NDArray[np.int64], taken: NDArray[np.int64]) -> NDArray[np.in
     >>> subtract(np.array([[0, 10]]), np.array([[2, 3], [9, 4]])).tolist()
     [[0, 2], [5, 4]]
     """
-    return _combine(runs, taken, 1)
+    return _combine(runs, taken, 1) if len(taken) else runs
 
 
 def intersect(runs: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -102,6 +102,8 @@ def intersect(runs: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.i
     >>> intersect(np.array([[0, 10]]), np.array([[2, 3], [9, 4]])).tolist()
     [[2, 3], [9, 1]]
     """
+    if len(runs) and len(other) == 1 and other[0, 0] <= runs[0, 0] and runs[-1].sum() <= other[0].sum():
+        return runs
     return _combine(runs, other, 3)
 
 

@@ -133,9 +133,10 @@ def joined(parts: list[Places]) -> Places:
 
 def distinct(source: TreeSource, places: Places, findings: list[Finding]) -> Places:
     """Leave out nodes that a level names twice: a tree that loops back or branches together is damaged."""
-    _, firsts = np.unique(places.paddr, return_index=True)
-    if len(firsts) == len(places):
+    ascending = np.sort(places.paddr)
+    if (ascending[1:] != ascending[:-1]).all():
         return places
+    _, firsts = np.unique(places.paddr, return_index=True)
     keep = np.zeros(len(places), bool)
     keep[firsts] = True
     for number in np.flatnonzero(~keep).tolist():

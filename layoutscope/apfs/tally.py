@@ -48,7 +48,7 @@ class Tally:
         np.less(keys[1:], keys[:-1], out=descends[1:])
         # Records may come before what their parent's entry promises.
         early = keys < batch.places.low_key[node]
-        for number in np.unique(node[descends | early]).tolist():
+        for number in sorted(set(node[descends | early].tolist())):
             paddr = batch.places.paddr[number]
             name = f"{source.tree} tree, node {batch.places.node_id[number]}"
             where, device = source.blocks.place(int(paddr))

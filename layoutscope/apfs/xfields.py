@@ -38,7 +38,7 @@ class ExtendedFields:
 
     def without(self, torn: NDArray[np.int64]) -> ExtendedFields:
         """Leave out the fields of values that turn out to be damaged, and list these."""
-        damaged = np.unique(np.concatenate([self.damaged, torn]))
+        damaged = np.array(sorted({*self.damaged.tolist(), *torn.tolist()}), np.int64)
         if not len(torn):
             return replace(self, damaged=damaged)
         keep = ~np.isin(self.record, torn)

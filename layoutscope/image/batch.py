@@ -140,7 +140,7 @@ def _scatter(source: Source, extents: _Extents, out: NDArray[np.uint8], room: Wo
     base = int(extents.starts[0])
     data = room.scratch(int((extents.starts + extents.lengths).max()) - base)
     source.read_into(base, data.data)
-    for length in np.unique(extents.lengths).tolist():
+    for length in sorted(set(extents.lengths.tolist())):
         chosen = extents.lengths == length
         _copy(data, extents.starts[chosen] - base, out, extents.targets[chosen], length)
 

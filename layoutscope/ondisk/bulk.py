@@ -27,12 +27,13 @@ ROWS_FROM: Final = 2
 
 
 class _Place(NamedTuple):
-    """Where a field lies in its record: offset, repeat counts with their strides, and the scalar's dtype."""
+    """Where a field lies in its record: offset, repeat counts with their strides, the scalar's dtype on disk and here."""
 
     field_offset: int
     counts: tuple[int, ...]
     strides: tuple[int, ...]
     scalar: np.dtype[Any]
+    native: np.dtype[Any]
 
 
 class _Fields:
@@ -121,11 +122,11 @@ class Records(_Fields):
         width = place.scalar.itemsize + sum((n - 1) * s for n, s in zip(place.counts, place.strides, strict=True))
         spots = len(self.buffer) - place.field_offset - width + 1
         if spots <= 0:
-            return np.empty((0, *place.counts), place.scalar.newbyteorder("="))
+            return np.empty((0, *place.counts), place.native)
         view: NDArray[Any] = np.ndarray(
             (spots, *place.counts), place.scalar, self.buffer, place.field_offset, (1, *place.strides)
         )
-        return view[self.positions].astype(place.scalar.newbyteorder("="), copy=False)
+        return view[self.positions].astype(place.native, copy=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +153,9 @@ class Rows(_Fields):
     def _gather(self, place: _Place) -> NDArray[Any]:
         shape, strides = (len(self.data), *place.counts), (self.data.itemsize, *place.strides)
         if not len(self.data):
-            return np.empty(shape, place.scalar.newbyteorder("="))
+            return np.empty(shape, place.native)
         view: NDArray[Any] = np.ndarray(shape, place.scalar, self.data, self.first + place.field_offset, strides)
-        return view.astype(place.scalar.newbyteorder("="))
+        return view.astype(place.native)
 
 
 class _Wide:
@@ -281,7 +282,7 @@ def _place(type_name: str, path: str) -> _Place | None:
         if dtype.subdtype is not None:
             dtype, shape = dtype.subdtype
             counts, strides = (*counts, *shape), (*strides, dtype.itemsize)
-    return _Place(field_offset, counts, strides, dtype)
+    return _Place(field_offset, counts, strides, dtype, dtype.newbyteorder("="))
 
 
 @cache

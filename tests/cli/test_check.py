@@ -17,6 +17,16 @@ def test_the_committed_images_are_clean(run, request, which):
     assert (result.exit_code, document["is_clean"]) == (0, True)
 
 
+@pytest.mark.parametrize("name", ["dissect_jhfs_converted", "dissect_case_sensitive_beta", "hfsinspect_hfsj"])
+def test_oddities_of_other_systems_are_no_damage(run, reference_image, name):
+    """What hfs_convert, a pre-release and an unclean unmount leave is told as information; the exit code is 0."""
+    result = run("check", reference_image(f"apple/{name}.raw"), "--json")
+    document = json.loads(result.stdout)
+    found = [*document["findings"], *(item for volume in document["volumes"] for item in volume["findings"])]
+    assert {item["level"] for item in found} == {"info"}
+    assert (result.exit_code, document["is_clean"]) == (0, True)
+
+
 def test_damage_is_told_with_code_address_and_meaning(run, cut_off):
     """A cut-off image is not clean; each finding has a documented code, and the worst say where they are."""
     result = run("check", cut_off, "--json")

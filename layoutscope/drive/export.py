@@ -8,10 +8,12 @@ References
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+
+from layoutscope.drive.surface import SECTOR_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.walk.trace import AccessTrace
-
-SECTOR_BYTES: Final = 512
 
 
 def arrival_us(trace: AccessTrace, service_ms: NDArray[np.float64] | None = None) -> NDArray[np.float64]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from layoutscope.drive.geometry import edge_rates, listed_zones, turn_ms
 from layoutscope.drive.profile import DriveProfile, Figure
 from layoutscope.drive.seek import mean_seek_ms, seek_curve
+from layoutscope.drive.surface import SECTOR_BYTES
 from layoutscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def know_less(profile: DriveProfile, geometry: str) -> DriveProfile:
         track_to_track_ms=float(curve[1]),
         average_seek_ms=mean_seek_ms(curve),
         full_stroke_ms=float(curve[-1]),
-        buffer_bytes=profile.number("segments") * profile.number("segment_sectors") * 512,
+        buffer_bytes=profile.number("segments") * profile.number("segment_sectors") * SECTOR_BYTES,
         outer_mb_s=outer,
         inner_mb_s=inner,
     )

@@ -6,22 +6,21 @@ Output: the `runs` of a `surface.Surface`, for the part of the disk that a trace
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import zstandard
 
 from layoutscope.drive import surface
 from layoutscope.drive.limits import check_cylinders
+from layoutscope.drive.sectormap import mapped_runs
 from layoutscope.drive.seek import seek_curve
+from layoutscope.drive.surface import SECTOR_BYTES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.drive.profile import DriveProfile
 
-SECTOR_BYTES: Final = 512
 DATASHEET_ZONES: Final = 24
 DATASHEET_HEADS: Final = 4.0
 DATASHEET_BAND: Final = 64.0
@@ -127,7 +126,7 @@ def behind_sectors(profile: DriveProfile) -> int:
 def build_runs(profile: DriveProfile, first_lbn: int, last_lbn: int) -> tuple[NDArray[np.int64], int]:
     """Return the runs between two sectors and the number of cylinders of the disk."""
     if profile.geometry == "map":
-        runs = map_runs((profile.folder / profile.text("map_file", "")).read_bytes())
+        runs = mapped_runs(profile)
         return runs, int(runs[:-1, surface.CYLINDER].max()) + 1
     zones = listed_zones(profile) if profile.geometry == "zones" else datasheet_zones(profile)
     check_cylinders(profile.name, num_cylinders(zones))
@@ -143,37 +142,6 @@ def guess_table(runs: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
     marks = first + (np.arange(((last - first) >> shift) + 1, dtype=np.int64) << shift)
     guess = np.searchsorted(runs[:, surface.LBN], marks, side="right") - 1
     return np.minimum(guess, len(runs) - 2).astype(np.int64), shift
-
-
-@lru_cache(maxsize=2)
-def map_runs(packed: bytes) -> NDArray[np.int64]:
-    """Read a map of all sectors; the last ones are kept, since they are large.
-
-    Six columns of little-endian 32-bit numbers, one after another: sectors, cylinder, head, first sector on the
-    track, sectors a track holds, angle of the first sector; cylinder, head and angle are differences to the row before.
-    """
-    raw = zstandard.ZstdDecompressor().decompressobj().decompress(packed)
-    columns = np.frombuffer(raw, np.dtype(np.uint32).newbyteorder("<")).reshape(6, -1)
-    cylinder, head, angle = (np.cumsum(columns[k], dtype=np.uint32) for k in (1, 2, 5))
-    runs = np.zeros((columns.shape[1] + 1, 8), np.int64)
-    runs[1:, surface.LBN] = np.cumsum(columns[0], dtype=np.int64)
-    runs[:-1, surface.CYLINDER] = cylinder
-    runs[:-1, surface.HEAD] = head
-    runs[:-1, surface.SECTOR] = surface.TURN // columns[4].astype(np.int64)
-    runs[:-1, surface.ANGLE] = angle
-    runs[:-1, surface.TRACK_SECTORS] = columns[4]
-    return with_tracks(runs)
-
-
-def with_tracks(runs: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Fill in where the track of each run begins and ends."""
-    place = runs[:-1, [surface.CYLINDER, surface.HEAD]]
-    starts = np.flatnonzero(np.append(True, (np.diff(place, axis=0) != 0).any(axis=1)))
-    bounds = np.append(runs[starts, surface.LBN], runs[-1, surface.LBN])
-    track = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(place))))
-    runs[:-1, surface.TRACK_BEGIN] = bounds[track]
-    runs[:-1, surface.TRACK_END] = bounds[track + 1]
-    return runs
 
 
 def listed_zones(profile: DriveProfile) -> Zones:

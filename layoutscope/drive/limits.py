@@ -9,17 +9,22 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from layoutscope.errors import UsageError
+import zstandard
+
+from layoutscope.errors import ImageError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+MAX_CYLINDERS: Final = 10**7
+MAX_HEADS: Final = 256
+
 RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "capacity_bytes": (512, 1e16),
     "rpm": (60, 1e6),
-    "heads": (1, 256),
-    "cylinders": (1, 1e7),
-    "band_cylinders": (0, 1e7),
+    "heads": (1, MAX_HEADS),
+    "cylinders": (1, MAX_CYLINDERS),
+    "band_cylinders": (0, MAX_CYLINDERS),
     "track_skew_turns": (0, 1),
     "cylinder_skew_turns": (0, 1),
     "outer_mb_s": (1e-3, 1e5),
@@ -51,7 +56,8 @@ WORDS: Final[Mapping[str, tuple[str, ...]]] = {
 TABLES: Final[Mapping[str, str]] = {"seek_ms": "seek_distance_cylinders", "latency_us": "latency_bytes"}
 """Lists of results, and the lists that say of what."""
 
-MAX_CYLINDERS: Final = 10**7
+FEWEST: Final[Mapping[str, int]] = {"seek_ms": 2, "latency_us": 1}
+"""Results that a list needs: the last two seeks are prolonged, one latency holds up to its size."""
 
 
 def check_figures(profile: str, values: Mapping[str, Any]) -> None:
@@ -83,8 +89,9 @@ def _check_table(profile: str, values: Mapping[str, Any], of: str, result: str) 
     places, results = values.get(of), values.get(result)
     if not _are_numbers(places, 1e12) or not _are_numbers(results, 1e9) or len(places) != len(results):  # type: ignore[arg-type]
         raise UsageError(f"drive profile {profile}: {of} and {result} are no lists of as many numbers")
-    if len(places) < 2 or any(after <= before for before, after in pairwise(places)):  # type: ignore[arg-type]
-        raise UsageError(f"drive profile {profile}: {of} has fewer than two numbers, or they do not ascend")
+    fewest = FEWEST[result]
+    if len(places) < fewest or any(after <= before for before, after in pairwise(places)):  # type: ignore[arg-type]
+        raise UsageError(f"drive profile {profile}: {of} has fewer numbers than {fewest}, or they do not ascend")
 
 
 def _are_numbers(value: object, largest: float) -> bool:
@@ -115,3 +122,22 @@ def check_cylinders(profile: str, cylinders: float) -> int:
     if not math.isfinite(cylinders) or not 0 < cylinders <= MAX_CYLINDERS:
         raise UsageError(f"drive profile {profile}: its figures give {cylinders:g} cylinders")
     return int(cylinders)
+
+
+def unpacked(data: bytes) -> bytes:
+    """Decompress a small file that goes with drives.
+
+    Raises
+    ------
+    ImageError
+        If more comes out than any trace or map of a drive has.
+    """
+    with zstandard.ZstdDecompressor().stream_reader(data) as reader:
+        found: bytes = reader.read(MAX_UNPACKED_BYTES + 1)
+    if len(found) > MAX_UNPACKED_BYTES:
+        raise ImageError(f"a compressed file holds more than {MAX_UNPACKED_BYTES:,} bytes")
+    return found
+
+
+MAX_UNPACKED_BYTES: Final = 1 << 30
+"""A trace of 60 million reads; a map of all tracks of a large disk is a tenth of it."""

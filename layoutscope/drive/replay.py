@@ -19,6 +19,8 @@ import numpy as np
 import polars as pl
 import zstandard
 
+from layoutscope.drive.limits import unpacked
+from layoutscope.drive.surface import SECTOR_BYTES
 from layoutscope.errors import ImageError, UsageError
 from layoutscope.walk.trace import AccessTrace
 
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-SECTOR_BYTES: Final = 512
 OFFSET_NAMES: Final = ("image_offset", "offset_bytes", "offset")
 LENGTH_NAMES: Final = ("length_bytes", "length", "size")
 
@@ -119,25 +120,6 @@ def _unpacked(path: Path) -> bytes:
         return unpacked(data) if path.suffix == ".zst" else data
     except (OSError, zstandard.ZstdError) as error:
         raise ImageError(f"cannot read the trace {path}: {error}") from error
-
-
-def unpacked(data: bytes) -> bytes:
-    """Decompress a small file that goes with drives.
-
-    Raises
-    ------
-    ImageError
-        If more comes out than any trace or map of a drive has.
-    """
-    with zstandard.ZstdDecompressor().stream_reader(data) as reader:
-        found: bytes = reader.read(MAX_UNPACKED_BYTES + 1)
-    if len(found) > MAX_UNPACKED_BYTES:
-        raise ImageError(f"a compressed file holds more than {MAX_UNPACKED_BYTES:,} bytes")
-    return found
-
-
-MAX_UNPACKED_BYTES: Final = 1 << 30
-"""A trace of 60 million reads; a map of all tracks of a large disk is a tenth of it."""
 
 
 def guess_form(name: str, data: bytes) -> str:

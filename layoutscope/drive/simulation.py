@@ -13,10 +13,10 @@ import numpy as np
 
 from layoutscope.drive import hdd
 from layoutscope.drive.flash import flash_ms
-from layoutscope.drive.geometry import SECTOR_BYTES, build_surface, num_segments, turn_ms
+from layoutscope.drive.geometry import build_surface, num_segments, turn_ms
 from layoutscope.drive.members import Parts, leaves, split
 from layoutscope.drive.result import ReadTimes, ServiceResult, summarise
-from layoutscope.drive.surface import TURN
+from layoutscope.drive.surface import SECTOR_BYTES, TURN
 from layoutscope.errors import UsageError
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+SECTOR_BYTES: Final = 512
 TURN: Final = 1 << 32
 MASK: Final = TURN - 1
 

@@ -293,7 +293,7 @@ SOURCES: Final[dict[str, tuple[str, str]]] = {
         "assumed: memory does not run out",
     ),
     "name_cache_entries": (
-        "Linux 6.1 fs/dcache.c and fs/inode.c: dentries and inodes stay until memory is short (observed without pages)",
+        "Linux 6.1 fs/dcache.c, fs/inode.c: dentries and inodes outlive their pages (observed), until memory is short",
         "xnu bsd/dev/unix_startup.c: a vnode for each 64 KiB of memory, 263,168 at most (16 GiB and more)",
     ),
     "threads": ("fts is one thread", "fts is one thread"),

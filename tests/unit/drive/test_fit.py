@@ -7,6 +7,7 @@ import pytest
 
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.fit import fit_latency, fit_rate, from_datasheet, from_fio, know_less, profile_text
+from layoutscope.drive.flash import flash_ms
 from layoutscope.drive.profile import parse_profile
 from layoutscope.errors import UsageError
 from layoutscope.walk.trace import AccessTrace
@@ -102,6 +103,15 @@ def test_a_profile_is_written_as_it_is_read(name):
     profile = load_profile(name)
     again = parse_profile(profile_text(profile), name=name, folder=profile.folder)
     assert again == profile
+
+
+def test_flash_that_was_fitted_can_be_loaded_again():
+    """One latency of 4 KiB holds for smaller reads too; what is beyond it comes at the bandwidth."""
+    fitted = fit_latency(load_profile("sata-ssd"), 0.09, 4096, source="ioping")
+    again = parse_profile(profile_text(fitted), name="sata-ssd", folder=fitted.folder)
+    assert again == fitted
+    latency, _ = flash_ms(again, np.array([512, 4096, 4096 + 10**6]))
+    assert latency.tolist() == pytest.approx([0.09, 0.09, 0.09 + 1000 / fitted.number("bandwidth_mb_s")])
 
 
 def test_knowing_less():

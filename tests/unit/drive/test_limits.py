@@ -66,9 +66,9 @@ def test_compressed_trace_cannot_fill_the_memory(tmp_path, monkeypatch):
     """What is more than the limit after decompression is refused."""
     import zstandard
 
-    from layoutscope.drive import replay
+    from layoutscope.drive import limits, replay
 
-    monkeypatch.setattr(replay, "MAX_UNPACKED_BYTES", 1000)
+    monkeypatch.setattr(limits, "MAX_UNPACKED_BYTES", 1000)
     path = tmp_path / "bomb.trace.zst"
     path.write_bytes(zstandard.ZstdCompressor().compress(bytes(1008)))
     with pytest.raises(ImageError, match="more than 1,000 bytes"):

@@ -27,7 +27,7 @@ ROWS_FROM: Final = 2
 
 
 class _Place(NamedTuple):
-    """Where a field lies in its record: offset, repeat counts with their strides, the scalar's dtype on disk and here."""
+    """Where a field lies in its record: offset, repeat counts with their strides, the scalar's dtype there and here."""
 
     field_offset: int
     counts: tuple[int, ...]

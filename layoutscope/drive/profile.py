@@ -60,6 +60,9 @@ FIGURES: Final[Mapping[str, str]] = {
 }
 """Every figure a profile may have, and what it means."""
 
+MOST_SETS: Final = 8
+"""How deep sets may stand in sets."""
+
 
 @dataclass(frozen=True, slots=True)
 class Figure:
@@ -126,7 +129,9 @@ class DriveProfile:
         return str(self.figures[figure].value) if figure in self.figures else default
 
     def numbers(self, figure: str) -> list[Any]:
-        """Return one figure that is a list."""
+        """Return one figure that is a list; raise `UsageError` where it is not known."""
+        if figure not in self.figures:
+            raise UsageError(f"drive profile {self.name} lacks {figure} ({FIGURES[figure]})")
         return list(self.figures[figure].value)
 
     @property
@@ -220,8 +225,27 @@ def read_text(path: Traversable) -> str:
         raise UsageError(f"{path}: cannot be read as a drive profile") from error
 
 
-def parse_profile(text: str, *, name: str, folder: Traversable) -> DriveProfile:
-    """Read a profile from its TOML text."""
+def parse_profile(text: str, *, name: str, folder: Traversable, sets: tuple[str, ...] = ()) -> DriveProfile:
+    """Read a profile from its TOML text.
+
+    Parameters
+    ----------
+    text : str
+        The TOML.
+    name : str
+        By which it is loaded.
+    folder : Traversable
+        Where the files that it names lie.
+    sets : tuple of str
+        The sets that it is a member of, outermost first.
+
+    Raises
+    ------
+    UsageError
+        If it is malformed, or a set that is a member of itself.
+    """
+    if name in sets or len(sets) > MOST_SETS:
+        raise UsageError(f"drive profile {name} is a member of itself, or of too many sets: {', '.join(sets)}")
     try:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -235,7 +259,7 @@ def parse_profile(text: str, *, name: str, folder: Traversable) -> DriveProfile:
     kind = table.get("kind", "hdd")
     if kind not in ("hdd", "ssd", "stripe", "concat", "fusion"):
         raise UsageError(f"drive profile {name}: unknown kind {kind!r}")
-    members = tuple(_member(member, folder) for member in table.get("members", []))
+    members = tuple(_member(member, folder, (*sets, name)) for member in table.get("members", []))
     return DriveProfile(name, table.get("name", name), kind, figures, folder, members, table.get("note", ""))
 
 
@@ -267,10 +291,10 @@ def extracted_profile(table: Mapping[str, Any], name: str, folder: Traversable) 
     return DriveProfile(name, table.get("name", name), "hdd", figures, folder)
 
 
-def _member(name: str, folder: Traversable) -> DriveProfile:
+def _member(name: str, folder: Traversable, sets: tuple[str, ...]) -> DriveProfile:
     beside = folder / name
     if name.endswith(".toml") and beside.is_file():
-        return parse_profile(read_text(beside), name=name.removesuffix(".toml"), folder=folder)
+        return parse_profile(read_text(beside), name=name.removesuffix(".toml"), folder=folder, sets=sets)
     return load_profile(name)
 
 

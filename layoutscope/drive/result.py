@@ -188,7 +188,7 @@ def summarise(profile: DriveProfile, trace: AccessTrace, runs: Sequence[ReadTime
         seek_s=seek_s,
         rotation_s=rotation_s,
         transfer_s=transfer_s,
-        overhead_s=service_s - seek_s - rotation_s - transfer_s,
+        overhead_s=max(service_s - seek_s - rotation_s - transfer_s, 0.0),
         host_s=host_s,
         reads=len(trace),
         seeks=int((times.cylinders != 0).sum()),

@@ -106,6 +106,17 @@ def test_a_missing_figure_is_named():
     """A disk without rotation speed cannot be simulated, and the message says what is missing."""
     with pytest.raises(UsageError, match=r"lacks rpm \(revolutions a minute\)"):
         disk(rpm=None).number("rpm")
+    with pytest.raises(UsageError, match="lacks latency_us"):
+        flash().with_figures(latency_us=None).numbers("latency_us")
+
+
+@pytest.mark.parametrize("files", [("a",), ("a", "b"), tuple("abcdefghij")])
+def test_a_set_that_is_its_own_member_is_refused(tmp_path, files):
+    """Sets that lead to themselves, and sets in more sets than anybody builds, end as an error."""
+    for name, member in zip(files, (*files[1:], "a"), strict=True):
+        (tmp_path / f"{name}.toml").write_text(f'kind = "stripe"\nmembers = ["{member}.toml"]\n')
+    with pytest.raises(UsageError, match="is a member of itself, or of too many sets"):
+        load_profile(tmp_path / "a.toml")
 
 
 def test_cache_settings():

@@ -11,7 +11,7 @@ import numpy as np
 
 from layoutscope.api.identity import metadata_ranges
 from layoutscope.api.outputs import check_output, output
-from layoutscope.api.reading import opened_source, read_source
+from layoutscope.api.reading import opened_source, read_source, told
 from layoutscope.errors import UnreadError, UsageError
 from layoutscope.image.recording import RecordingSource
 from layoutscope.tables.capture import is_capture
@@ -116,7 +116,7 @@ def wanted_ranges(source: Source, options: ReadOptions) -> NDArray[np.int64]:
         Start and stop in bytes, whole sectors, in address order, without overlap.
     """
     recorder = RecordingSource(source)
-    found = read_source(recorder, options)
+    found = told(read_source(recorder, options), options)
     pieces = np.concatenate([recorder.recorded(), metadata_ranges(found.layouts, 0, source.size_bytes)])
     pieces = np.stack([pieces[:, 0] // SECTOR_BYTES, -(-pieces[:, 1] // SECTOR_BYTES)], axis=1)
     pieces = pieces[np.argsort(pieces[:, 0], kind="stable")]

@@ -42,6 +42,9 @@ class ReadOptions(TypedDict, total=False):
         Password or recovery key of encrypted volumes (APFS).
     progress : callable
         Called while an image is decompressed, with bytes done and in all.
+    on_damage : callable
+        Called with the name of an image that was not read whole, the share of the known metadata that was, and how many
+        findings are errors.
     """
 
     partition: int | None
@@ -58,6 +61,7 @@ class ReadOptions(TypedDict, total=False):
     snapshot: str | None
     password: str | None
     progress: Callable[[int, int], None] | None
+    on_damage: Callable[[str, float, int], None] | None
 
 
 class Workload(TypedDict, total=False):

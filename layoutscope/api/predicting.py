@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
+import polars as pl
 
 from layoutscope.api.ncdu import ncdu_text
 from layoutscope.api.options import Workload
@@ -125,7 +126,9 @@ def _volume(layout: VolumeLayout, profiles: Sequence[DriveProfile], work: Predic
     changes = [changed(name, layout, reads, work) for name in (PACKED, *asked)]
     cases = tuple(_drive(layout, reads, profile, changes, work) for profile in profiles)
     facts = walk_facts(layout, reads, work)
-    return VolumeCase(volume_name(layout), facts, processor_time(reads, work), cases)
+    num_errors = layout.findings["level"].cast(pl.String).to_list().count("error")
+    time = processor_time(reads, work)
+    return VolumeCase(volume_name(layout), facts, time, cases, layout.facts.coverage, num_errors)
 
 
 def _drive(

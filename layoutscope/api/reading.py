@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import polars as pl
+
 from layoutscope.api.naming import without_names
 from layoutscope.containers import open_image
 from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UsageError
@@ -95,10 +97,23 @@ def read_layouts(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -
 def opened(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Iterator[Opened]:
     """Open an image or a capture, read its volumes, and keep it open for further reads."""
     if is_capture(Path(path)):
-        yield _chosen(load_capture(Path(path), options), options)
+        yield told(_chosen(load_capture(Path(path), options), options), options)
         return
     with opened_source(path, **options) as source:
-        yield _chosen(read_source(source, options), options)
+        yield told(_chosen(read_source(source, options), options), options)
+
+
+def told(image: Opened, options: ReadOptions) -> Opened:
+    """Say of an image what could not be read of it, to whoever asked for that."""
+    tell = options.get("on_damage")
+    facts = [layout.facts for layout in image.layouts]
+    known = sum(item.metadata_known_bytes for item in facts)
+    read = sum(item.metadata_read_bytes for item in facts)
+    levels = [item.level for item in image.findings]
+    levels += [level for layout in image.layouts for level in layout.findings["level"].cast(pl.String)]
+    if tell is not None and (read < known or "error" in levels):
+        tell(image.about.name, read / known if known else 1.0, levels.count("error"))
+    return image
 
 
 def read_source(source: Source, options: ReadOptions) -> Opened:

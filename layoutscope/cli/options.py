@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from layoutscope.cli.running import EXIT_DAMAGED, warn
 from layoutscope.errors import ImageError, UsageError
 
 if TYPE_CHECKING:
@@ -52,8 +53,25 @@ READING: Final[dict[str, tuple[Any, Any]]] = {
 
 
 def reads_image(command: Callable[..., int | None]) -> Callable[..., int | None]:
-    """Add the options of reading to a command, which gets them together as ``options``."""
-    return add_options(command, READING, "options", reading)
+    """Add the options of reading to a command, which gets them together as ``options``; damage has its exit code."""
+
+    @functools.wraps(command)
+    def run(*, options: ReadOptions, **given: Any) -> int | None:
+        damaged: dict[str, str] = {}
+
+        def on_damage(name: str, coverage: float, errors: int) -> None:
+            told = f"{100 * coverage:.3g} % of the known metadata was read, {errors:,} findings are errors"
+            damaged.setdefault(name, f"{name}: {told}; layoutscope check lists them")
+
+        code = command(options={**options, "on_damage": on_damage}, **given)
+        if code is None and damaged:
+            # What shows no findings itself says at least that there are some.
+            for line in damaged.values():
+                warn(line)
+            return EXIT_DAMAGED
+        return code
+
+    return add_options(run, READING, "options", reading)
 
 
 def add_options(

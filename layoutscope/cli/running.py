@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
+EXIT_DAMAGED: Final = 3
 EXIT_INTERRUPTED: Final = 130
 
 
@@ -51,10 +52,15 @@ def exit_code(command: Callable[[], int | None]) -> int:
 
 def fail(error: LayoutscopeError, code: int) -> int:
     """Print an error in one line, whatever it quotes from the image."""
+    warn(str(error))
+    return code
+
+
+def warn(line: str) -> None:
+    """Print a line on standard error, whatever it quotes from the image."""
     from layoutscope.report.escape import escape_text
 
-    sys.stderr.write(f"layoutscope: {escape_text(str(error))}\n")
-    return code
+    sys.stderr.write(f"layoutscope: {escape_text(line)}\n")
 
 
 def silence() -> int:

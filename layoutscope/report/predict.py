@@ -38,6 +38,9 @@ def _parts(result: PredictResult) -> Iterator[RenderableType]:
 
 def _volume(volume: VolumeCase) -> Iterator[RenderableType]:
     yield Text(escape_text(volume.volume), style="bold cyan")
+    if volume.coverage < 1 or volume.num_errors:
+        told = f"{format_share(volume.coverage)} of the known metadata was read, with {volume.num_errors:,} errors"
+        yield Text(f"{told}: what is missing is not walked, and takes longer than is told here", style="bold red")
     walk = volume.walk
     yield Text(f"{walk.order} as on {walk.host}: {walk.reads:,} reads, {format_bytes(walk.read_bytes)}")
     for metric in walk.metrics:
@@ -93,6 +96,8 @@ def predict_document(result: PredictResult) -> dict[str, Any]:
         "volumes": [
             {
                 "volume": volume.volume,
+                "coverage": volume.coverage,
+                "errors": volume.num_errors,
                 "walk": walk_document(volume.walk),
                 "host_cpu_s": volume.host_time.cpu_s,
                 "host_wall_s": volume.host_time.wall_s,

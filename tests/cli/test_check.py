@@ -56,3 +56,33 @@ def test_a_changed_count_is_found_at_its_place(run, image, tmp_path):
     codes = {finding["code"]: finding for item in json.loads(result.stdout)["volumes"] for finding in item["findings"]}
     assert result.exit_code == 3
     assert str(facts.num_files) in codes["file-count-differs"]["expected"] + codes["file-count-differs"]["found"]
+
+
+SAYING_NOTHING = {
+    "predict": (), "predict --json": (), "compare": ("image",), "series": ("image",), "trace": (),
+    "export --table nodes": (), "inspect --at 1024": (), "extract -o OUT": (), "predict --ncdu OUT": (),
+}  # fmt: skip
+"""Verbs whose results show no findings, and what they take besides one image."""
+
+
+@pytest.mark.parametrize("verb", sorted(SAYING_NOTHING))
+def test_every_verb_tells_that_an_image_is_damaged(run, cut_off, image, tmp_path, verb):
+    """Coverage and errors are one line on standard error, the exit code is 3; of a sound image neither is so."""
+    name, *words = [str(tmp_path / "out") if word == "OUT" else word for word in verb.split()]
+    damaged = run(name, cut_off, *[cut_off for _ in SAYING_NOTHING[verb]], *words, "--force")
+    if damaged.exit_code == 2:
+        damaged = run(name, cut_off, *[cut_off for _ in SAYING_NOTHING[verb]], *words)
+    assert damaged.exit_code == 3
+    assert damaged.stderr.count("\n") == 1
+    assert "% of the known metadata was read" in damaged.stderr
+    (tmp_path / "out").unlink(missing_ok=True)
+    sound = run(name, image, *[image for _ in SAYING_NOTHING[verb]], *words)
+    assert (sound.exit_code, sound.stderr) == (0, "")
+
+
+def test_predictions_say_what_they_leave_out(run, cut_off):
+    """Text and document of a prediction have the coverage and the number of errors of each volume."""
+    (volume, *_) = json.loads(run("predict", cut_off, "--json").stdout)["volumes"]
+    assert volume["coverage"] < 1
+    assert volume["errors"] > 0
+    assert "what is missing is not walked" in " ".join(run("predict", cut_off).stdout.split())

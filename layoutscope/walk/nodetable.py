@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from layoutscope.tables.categories import numbered
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -87,12 +89,12 @@ def node_table(layout: VolumeLayout) -> NodeTable:
     of_row = np.full(int(rows.max(initial=0)) + 2, NO_NODE, np.int32)
     of_row[rows] = np.arange(len(rows), dtype=np.int32)
     of_row[-1] = NO_NODE
-    trees, codes = _categories(nodes["tree"])
+    codes, trees = numbered(nodes["tree"])
     table = NodeTable(
         of_row=of_row,
         parent=np.full(len(rows), NO_NODE),
         mapper=np.full(len(rows), NO_NODE),
-        tree=codes,
+        tree=codes.astype(np.uint8),
         level=_numbers(nodes["level"]).astype(np.int16),
         node_id=_numbers(nodes["node_id"]),
         key_rank=_numbers(nodes["key_rank"]),
@@ -122,16 +124,6 @@ def _numbers(column: pl.Series) -> NDArray[np.int64]:
     if column.dtype == pl.UInt64:
         return column.fill_null(2**64 - 1).to_numpy().astype(np.int64)
     return column.cast(pl.Int64).fill_null(-1).to_numpy()
-
-
-def _categories(column: pl.Series) -> tuple[tuple[str, ...], NDArray[np.uint8]]:
-    """Names in the order of their first rows, and the code of each row; null is a name of no letters."""
-    values, codes = np.unique(column.to_physical().fill_null(NO_CATEGORY).to_numpy(), return_inverse=True)
-    first = [int(np.argmax(codes == code)) for code in range(len(values))]
-    return tuple(column[row] or "" for row in first), codes.reshape(-1).astype(np.uint8)
-
-
-NO_CATEGORY = 2**32 - 1
 
 
 HFS_SPECIAL_FILES = {"extents-overflow": 3, "catalog": 4, "attributes": 8}

@@ -11,9 +11,10 @@ import polars as pl
 from layoutscope.report.map import encode
 from layoutscope.report.map.distances import distances
 from layoutscope.report.map.history import history
-from layoutscope.report.map.segments import Segments, categories, coalesce, from_layouts, merge_touching, used_span
+from layoutscope.report.map.segments import Segments, coalesce, from_layouts, merge_touching, used_span
 from layoutscope.report.map.tiles import tiles
 from layoutscope.report.map.walks import costs, directories, walk
+from layoutscope.tables.categories import numbered
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,9 +88,9 @@ def _segments(segments: Segments) -> dict[str, Any]:
 
 def _nodes(nodes: pl.DataFrame) -> dict[str, Any]:
     kept = nodes.head(NODE_BUDGET)
-    codes, names = categories(kept["tree"])
+    codes, trees = numbered(kept["tree"])
     return {
-        "trees": [names.get(code, "") for code in range(max(names, default=-1) + 1)],
+        "trees": list(trees),
         "kinds": ["leaf", "index", "header", "map", "free"],
         "tree": encode.array(codes),
         "kind": encode.array(_kinds(kept["kind"])),

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from layoutscope.report.map import classes
+from layoutscope.tables.categories import numbered
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -159,18 +160,9 @@ def _region_codes(regions: pl.DataFrame, collector: _Collector) -> NDArray[Any]:
 
 def _codes(column: pl.Series, codes: dict[str, int], default: int) -> NDArray[Any]:
     """Translate categories through their own small table, not value by value."""
-    physical, names = categories(column)
-    table = np.full(max(names, default=0) + 1, default, np.uint8)
-    for number, name in names.items():
-        table[number] = codes.get(name, default)
-    return np.asarray(table[physical])
-
-
-def categories(column: pl.Series) -> tuple[NDArray[np.uint32], dict[int, str]]:
-    """Return the codes of a column of categories, and the names of those that occur."""
-    present = column.unique().drop_nulls()
-    names = dict(zip(present.to_physical().to_list(), present.cast(pl.String).to_list(), strict=True))
-    return column.to_physical().fill_null(0).to_numpy(), names
+    number, words = numbered(column)
+    table = np.array([codes.get(word, default) for word in words], np.uint8)
+    return table[number]
 
 
 def merge_touching(segments: Segments) -> Segments:

@@ -191,6 +191,12 @@ def _ranks(parent: NDArray[np.uint64]) -> NDArray[np.uint32]:
     return np.arange(len(parent), dtype=np.uint32) - np.repeat(starts, np.diff(starts, append=np.uint32(len(parent))))
 
 
+def _low_keys(nodes: TreeNodes) -> NDArray[np.uint64]:
+    """Lower bounds of the leaves' keys; in a damaged index, where they do not ascend, none is below one before it."""
+    low: NDArray[np.uint64] = np.maximum.accumulate(nodes.low_key[nodes.leaves])
+    return low
+
+
 def _leaves_at(nodes: TreeNodes, position: NDArray[np.int64]) -> NDArray[np.int32]:
     """Leaves by their place in key order, as positions among the nodes; the first one for what is before it."""
     leaves = nodes.leaves
@@ -213,7 +219,7 @@ def _dstream_leaves(inodes: Columns, nodes: TreeNodes) -> NDArray[np.int32]:
     if not len(inodes["obj_id"]):
         return np.empty(0, np.int32)
     wanted = order_key(inodes["private_id"], int(grammar.ApfsFsrecords.RecordType.dstream_id))
-    found = _leaves_at(nodes, last_at_most(nodes.low_key[nodes.leaves], wanted))
+    found = _leaves_at(nodes, last_at_most(_low_keys(nodes), wanted))
     found[~inodes["has_dstream"]] = NO_NODE
     return found
 
@@ -228,7 +234,7 @@ def _listing_leaves(
     rows = np.flatnonzero(is_directory)
     wanted = order_key(file_id[rows], int(grammar.ApfsFsrecords.RecordType.dir_rec))
     found = np.full(len(file_id), NO_NODE, np.int32)
-    found[rows] = _leaves_at(nodes, np.searchsorted(nodes.low_key[nodes.leaves], wanted, side) - 1)
+    found[rows] = _leaves_at(nodes, np.searchsorted(_low_keys(nodes), wanted, side) - 1)
     return found
 
 

@@ -119,7 +119,7 @@ class RecordTables:
     _known: dict[tuple[str, ...], Any] = field(default_factory=dict)
 
     def add(self, found: dict[str, Columns], num_records: int, num_decoded: int, to_come: float = 0.0) -> None:
-        """Add the records of a batch; `to_come` times as many are likely to follow."""
+        """Add the records of a batch; `to_come` times as many are likely to follow. :meth:`finish` shows them."""
         self.num_records += num_records
         self.num_decoded += num_decoded
         for name, table in found.items():
@@ -128,7 +128,12 @@ class RecordTables:
                 if key not in grown:
                     grown[key] = GrowingNames() if isinstance(values, Names) else GrowingColumn(NARROW.get(key))
                 grown[key].add(values, to_come)
+
+    def finish(self) -> RecordTables:
+        """Show all records that were added as tables."""
+        for name, grown in self._grown.items():
             self.tables[name] = {key: column.values for key, column in grown.items()}
+        return self
 
     def get(self, name: str) -> Columns:
         """Return the table of a record type, without rows if there are no such records."""

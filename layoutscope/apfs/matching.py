@@ -73,10 +73,6 @@ def is_strictly_ascending(keys: NDArray[np.uint64]) -> bool:
     return bool((keys[1:] > keys[:-1]).all())
 
 
-def _ascends(keys: NDArray[np.uint64]) -> bool:
-    return bool((keys[1:] >= keys[:-1]).all())
-
-
 def match(sorted_keys: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Find keys in ascending ones: position of the first match, and whether there is one."""
     return index_of(sorted_keys).find(wanted)
@@ -98,7 +94,7 @@ def last_at_most(bounds: NDArray[np.uint64], keys: NDArray[np.uint64]) -> NDArra
     >>> last_at_most(np.array([10, 20], np.uint64), np.array([5, 10, 15, 25], np.uint64)).tolist()
     [-1, 0, 0, 1]
     """
-    if len(keys) <= len(bounds) or not (_ascends(keys) and _ascends(bounds)):
+    if len(keys) <= len(bounds) or not (keys[1:] >= keys[:-1]).all():
         return np.searchsorted(bounds, keys, side="right") - 1
     stops = np.searchsorted(keys, bounds, side="left")
     counts = np.diff(stops, prepend=0, append=len(keys))

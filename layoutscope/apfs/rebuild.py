@@ -280,7 +280,7 @@ def _tree_of(
         columns.append(batch_columns(source, batch))
         found, num_decoded = fsrecords.decode_batch(source, batch, [], hashed_names=hashed_names)
         records.add(found, len(batch.slots), num_decoded)
-    return Tree(join(source.tree, columns), records)
+    return Tree(join(source.tree, columns), records.finish())
 
 
 def _report(source: TreeSource, findings: list[Finding], nodes: TreeNodes, is_inferred: NDArray[np.bool_]) -> None:

@@ -83,7 +83,7 @@ def read_fext_tree(blocks: Blocks, decoder: Decoder, volume: Volume, findings: l
         parts.append(batch_columns(source, batch))
         if not batch.level:
             records.add({"file_extent": _extents(decoder, batch)}, len(batch.slots), len(batch.slots), batch.to_come)
-    return Tree(join("fext", parts), records)
+    return Tree(join("fext", parts), records.finish())
 
 
 def _extents(decoder: Decoder, batch: NodeBatch) -> Columns:

@@ -52,4 +52,4 @@ def read_record_tree(
         records.add(found, len(batch.slots), num_decoded, batch.to_come)
     if pool is not None:
         pool.add(parts, children)
-    return Tree(join(source.tree, parts), records)
+    return Tree(join(source.tree, parts), records.finish())

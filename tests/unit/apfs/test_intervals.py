@@ -36,3 +36,10 @@ def test_set_operations_are_those_of_sets(one, two):
     assert as_set(intervals.union([first, second]).tolist()) == as_set(one) | as_set(two)
     assert as_set(intervals.subtract(first, second).tolist()) == as_set(one) - as_set(two)
     assert as_set(intervals.intersect(first, second).tolist()) == as_set(one) & as_set(two)
+
+
+@given(st.integers(0, 2**32), st.sampled_from([2**14, 2**17, 2**40]), st.sampled_from([0, -5]))
+def test_many_numbers_are_sorted_as_few_are(seed, limit, least):
+    """Twelve thousand numbers, with repetitions, in the order of numpy's stable sort: of one, two and three digits."""
+    values = np.random.default_rng(seed).integers(least, limit, 12_000)
+    assert (intervals.order_of(values) == np.argsort(values, kind="stable")).all()

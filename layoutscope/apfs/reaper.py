@@ -38,6 +38,8 @@ def read_reaper(container: Container, findings: list[Finding]) -> Details:
         Numbers for a report; empty where nothing is being reaped.
     """
     oid = container.superblock.reaper_oid
+    if not oid:
+        return {}
     found = try_kind(container, grammar.ApfsReaper.ReaperPhys, oid, int(KINDS.nx_reaper), "reaper", findings)
     if found is None:
         return {}

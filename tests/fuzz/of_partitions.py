@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING
 
+from fixtures.corestorage import PhysicalVolumePlan, physical_volume
 from fixtures.hfsplus.plan import Partitioning, Tree, VolumePlan, Wrapper
 from fixtures.hfsplus.scenarios import folders
 from fixtures.hfsplus.writer import render
@@ -30,7 +31,22 @@ PLANS = {
 
 def bases() -> tuple[Base, ...]:
     """Write the sound images."""
-    return tuple(_base(name, bytes(render(plan)[0].to_bytearray())) for name, plan in PLANS.items())
+    plain = tuple(_base(name, bytes(render(plan)[0].to_bytearray())) for name, plan in PLANS.items())
+    return (*plain, _with_core_storage())
+
+
+def _with_core_storage() -> Base:
+    """Write a disk with a second partition that is only named; its header and labels are what is mutated."""
+    disk = bytearray(render(PLANS["mbr"])[0].to_bytearray())
+    disk += bytes(-len(disk) % 4096)
+    start, volume = len(disk), physical_volume(PhysicalVolumePlan(has_bitmap=True), 1 << 18)
+    entry = bytes((0, 0, 2, 0, 0xAC, 0, 2, 0)) + (start // 512).to_bytes(4, "little")
+    disk[462:478] = entry + (len(volume) // 512).to_bytes(4, "little")
+    disk += volume
+    used = [at for at in range(start, len(disk) - 8, 4) if any(disk[at - at % 64 :][:64])]
+    spots = tuple((at, width) for at in used for width in (4, 8))
+    ranges = tuple((at, 512) for at in range(start, len(disk), 512) if any(disk[at : at + 512]))
+    return base_of("mbr-corestorage", bytes(disk), spots=spots, ranges=ranges)
 
 
 def _base(name: str, data: bytes) -> Base:

@@ -214,12 +214,23 @@ def _pairs(numbers: NDArray[np.uint64], first: NDArray[Any], second: NDArray[Any
     return np.where(has_one & has_two, one * len(numbers) + two, -1)
 
 
+def _naming_linked(parts: VolumeParts) -> NDArray[np.int64]:
+    """Rows of the entries that name an inode with records of hard links."""
+    records = parts.fs.records
+    own, known = records.find("sibling_link", "inode", "obj_id")
+    spot, found = records.find("dir_rec", "inode", "file_id")
+    is_linked = np.zeros(records.count("inode"), bool)
+    is_linked[own[known]] = True
+    return np.flatnonzero(found & is_linked[spot])
+
+
 def _check_siblings(parts: VolumeParts, report: Report, inodes: Columns, drecs: Columns) -> None:
     """Each hard link has a record at its inode and one by its own number, which agree."""
     records = parts.fs.records
     links, maps = records.get("sibling_link"), records.get("sibling_map")
     if "parent_id" in links:
-        pairs = _pairs(inodes["obj_id"], drecs["file_id"], drecs["obj_id"])
+        rows = _naming_linked(parts)
+        pairs = _pairs(inodes["obj_id"], drecs["file_id"][rows], drecs["obj_id"][rows])
         wrong = ~np.isin(_pairs(inodes["obj_id"], links["obj_id"], links["parent_id"]), pairs[pairs >= 0])
         message, field = "its directory does not list it", "val.sibling_val.fixed.parent_id"
         report.cases(wrong, links, "record-differs", "hard link of inode", message, field=field)

@@ -14,7 +14,7 @@ from layoutscope.containers import open_image
 from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UsageError
 from layoutscope.findings import Finding, from_error
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
-from layoutscope.report.result import ImageFacts
+from layoutscope.report.result import CUT_OFF, ImageFacts
 from layoutscope.tables.capture import is_capture, read_capture
 from layoutscope.tables.validation import check_values
 
@@ -109,10 +109,12 @@ def told(image: Opened, options: ReadOptions) -> Opened:
     facts = [layout.facts for layout in image.layouts]
     known = sum(item.metadata_known_bytes for item in facts)
     read = sum(item.metadata_read_bytes for item in facts)
-    levels = [item.level for item in image.findings]
-    levels += [level for layout in image.layouts for level in layout.findings["level"].cast(pl.String)]
-    if tell is not None and (read < known or "error" in levels):
-        tell(image.about.name, read / known if known else 1.0, levels.count("error"))
+    pairs = [(item.code, item.level) for item in image.findings]
+    for layout in image.layouts:
+        pairs += layout.findings.select(pl.col("code", "level").cast(pl.String)).rows()
+    num_errors = sum(level == "error" for _, level in pairs)
+    if tell is not None and (read < known or num_errors or any(code == CUT_OFF for code, _ in pairs)):
+        tell(image.about.name, read / known if known else 1.0, num_errors)
     return image
 
 

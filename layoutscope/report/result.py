@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 EXIT_COMPLETE = 0
 EXIT_DAMAGED = 3
+CUT_OFF = "truncated"
+"""Code of the finding that an image or a structure ends early."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,5 +181,6 @@ class ScanResult(Shown):
     def exit_code(self) -> int:
         """0 if everything was read, 3 with damage, gaps or a locked tree."""
         everything = [*self.findings, *(finding for volume in self.volumes for finding in volume.findings)]
-        damaged = any(finding.level == "error" for finding in everything)
+        # Of an image that ends early, all metadata may be there; it has a gap all the same.
+        damaged = any(finding.level == "error" or finding.code == CUT_OFF for finding in everything)
         return EXIT_DAMAGED if damaged or self.coverage < 1 else EXIT_COMPLETE

@@ -105,9 +105,15 @@ def test_incomplete_reading_is_said():
 @pytest.mark.parametrize(("level", "code"), [("info", 0), ("warning", 0), ("error", 3)])
 def test_exit_code_follows_the_worst_finding(level, code):
     """Information and warnings leave the result complete, an error does not, wherever it stands."""
-    finding = Finding("truncated", level, "node", 0, "x")
+    finding = Finding("structure-invalid", level, "node", 0, "x")
     assert result(volume(layout(nodes=leaves(1)), findings=(finding,))).exit_code == code
     assert result(volume(layout(nodes=leaves(1))), findings=(finding,)).exit_code == code
+
+
+def test_an_image_that_ends_early_is_not_complete():
+    """All of the metadata may be there; the exit code tells of the gap all the same."""
+    finding = Finding("truncated", "warning", "image", 0, "x")
+    assert result(volume(layout(nodes=leaves(1)), findings=(finding,))).exit_code == 3
 
 
 def test_story_of_packed_strewn_and_mixed_trees():

@@ -39,8 +39,10 @@ def format_seconds(seconds: float) -> str:
 
     Examples
     --------
-    >>> format_seconds(0.0000612), format_seconds(0.0123), format_seconds(4.2), format_seconds(380)
-    ('61.2 us', '12.3 ms', '4.20 s', '6 min 20 s')
+    >>> format_seconds(0.0000612), format_seconds(0.0123), format_seconds(4.2)
+    ('61.2 us', '12.3 ms', '4.20 s')
+    >>> format_seconds(380), format_seconds(12450)
+    ('6 min 20 s', '3 h 28 min')
     """
     if seconds < 0.001:
         return f"{seconds * 1e6:.3g} us"
@@ -48,8 +50,11 @@ def format_seconds(seconds: float) -> str:
         return f"{seconds * 1e3:.3g} ms"
     if seconds < 120:
         return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02d} s"
+    if seconds < 7200:
+        minutes, rest = divmod(round(seconds), 60)
+        return f"{minutes} min {rest:02d} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes:02d} min"
 
 
 def parse_size(text: str) -> int:

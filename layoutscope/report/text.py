@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 MOST_FINDINGS: Final = 20
 """So many findings are shown; the rest is counted."""
 
-MINUTES_FROM: Final = 120
+MINUTES_FROM, HOURS_FROM = 120, 7200
 """Seconds from which intervals are told in minutes."""
 
 STYLES: Final = {"error": "bold red", "warning": "yellow", "info": "dim"}
@@ -228,6 +228,8 @@ def prediction_table(
 
 
 def _interval(item: Prediction) -> str:
+    if item.seconds_high >= HOURS_FROM:
+        return f"{item.seconds_low / 3600:.1f}-{item.seconds_high / 3600:.1f} h"
     if item.seconds_high >= MINUTES_FROM:
         return f"{item.seconds_low / 60:.1f}-{item.seconds_high / 60:.1f} min"
     low, high = format_seconds(item.seconds_low), format_seconds(item.seconds_high)

@@ -111,6 +111,8 @@ def _matching_entry(catalog: CatalogRecords, owner: I64) -> I64:
     """Place of each thread's entry among the entries, -1 where there is none."""
     rows, ids, _ = catalog.entries()
     place = find(ids, owner)
+    if not len(ids):
+        return place
     parent = catalog.threads["parent_id"].astype(np.int64)
     several = np.flatnonzero((place >= 0) & (catalog.parent_id[rows[np.maximum(place, 0)]] != parent))
     for row in several.tolist()[:1000]:

@@ -41,16 +41,16 @@ def format_seconds(seconds: float) -> str:
     --------
     >>> format_seconds(0.0000612), format_seconds(0.0123), format_seconds(4.2)
     ('61.2 us', '12.3 ms', '4.20 s')
-    >>> format_seconds(380), format_seconds(12450)
-    ('6 min 20 s', '3 h 28 min')
+    >>> format_seconds(0.99999), format_seconds(380), format_seconds(12450)
+    ('1.00 s', '6 min 20 s', '3 h 28 min')
     """
-    if seconds < 0.001:
+    if seconds < 0.0009995:
         return f"{seconds * 1e6:.3g} us"
-    if seconds < 1:
+    if seconds < 0.9995:
         return f"{seconds * 1e3:.3g} ms"
-    if seconds < 120:
-        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.1f} s"
-    if seconds < 7200:
+    if seconds < 119.95:
+        return f"{seconds:.2f} s" if seconds < 9.995 else f"{seconds:.1f} s"
+    if seconds < 7199.5:
         minutes, rest = divmod(round(seconds), 60)
         return f"{minutes} min {rest:02d} s"
     hours, minutes = divmod(round(seconds / 60), 60)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.api.comparing import compare_scans, walked_volume
 from layoutscope.api.outputs import output
 from layoutscope.api.scanning import scan
 from layoutscope.errors import UsageError
-from layoutscope.report.series import Series, series_page
+from layoutscope.report.series import Series
+from layoutscope.report.series_plot import series_page
 
 if TYPE_CHECKING:
     import os
@@ -30,7 +32,7 @@ def series(
     host: str = "linux",
     **options: Unpack[ReadOptions],
 ) -> Series:
-    """Follow a volume over several images or captures.
+    """Follow a volume over several images or captures; several volumes make a curve each.
 
     Parameters
     ----------
@@ -57,19 +59,44 @@ def series(
     if not paths:
         raise UsageError("series needs images or captures")
     results = [scan(path, drives=drives, host=host, **options) for path in paths]
-    places = [(_place(result, by, number), number) for number, result in enumerate(results)]
-    ordered = [results[number] for _, number in sorted(places)]
-    return Series(by, tuple(place for place, _ in sorted(places)), compare_scans(ordered))
+    keys = [_volume_key(result) for result in results]
+    first = {key: keys.index(key) for key in keys}
+    sorted_by = [
+        (first[key], _place(result, by, n), n) for n, (key, result) in enumerate(zip(keys, results, strict=True))
+    ]
+    order = [number for _, _, number in sorted(sorted_by)]
+    places = tuple(str(sorted_by[number][1]) for number in order)
+    return Series(by, places, _volume_names([results[n] for n in order]), compare_scans([results[n] for n in order]))
 
 
-def _place(result: ScanResult, by: str, number: int) -> str:
-    """Return a text that sorts as what it stands for."""
+def _volume_key(result: ScanResult) -> tuple[str, str]:
+    """Tell volumes apart: by identifier, by file system where there is none."""
+    facts = walked_volume(result).layout.facts
+    return facts.filesystem, facts.uuid
+
+
+def _place(result: ScanResult, by: str, number: int) -> int | str:
     layout = walked_volume(result).layout
     if by == "xid":
-        return f"{layout.facts.stamp:>20}"
+        return layout.facts.stamp
     if by == "time":
-        return str(layout.entries["modify_time"].max() or "")
-    return f"{number + 1:>6}"
+        last = layout.entries["modify_time"].max()
+        return last.strftime("%Y-%m-%d %H:%M:%S") if isinstance(last, datetime) else ""
+    return number + 1
+
+
+def _volume_names(results: Sequence[ScanResult]) -> tuple[str, ...]:
+    """Name the volume of each layout: by its variant, with its name or identifier where that would not do."""
+    facts = [walked_volume(result).layout.facts for result in results]
+    keys = [_volume_key(result) for result in results]
+    for names in (
+        [item.variant for item in facts],
+        [f"{item.variant} {item.name}" for item in facts],
+        [f"{item.variant} {item.uuid}" for item in facts],
+    ):
+        if len(set(names)) == len(set(keys)) == len(set(zip(names, keys, strict=True))):
+            break
+    return tuple(names)
 
 
 def write_series_plot(found: Series, path: str | os.PathLike[str], *, force: bool = False) -> None:

@@ -9,21 +9,38 @@ from typing import Annotated
 import typer
 
 from layoutscope.api.options import ReadOptions
-from layoutscope.cli.options import AsJson, Drives, Host, reads_image
+from layoutscope.cli.options import AsJson, Drives, Force, Host, reads_image
 
-Images = Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Two or more images.")]
+Images = Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Two or more images or captures.")]
+
+Nodes = Annotated[
+    Path | None,
+    typer.Option(
+        "--nodes", metavar="FILE", help="List the nodes that moved, appeared or went: .csv, .parquet, .jsonl."
+    ),
+]
 
 
 @reads_image
 def compare(
-    images: Images, *, options: ReadOptions, drive: Drives = None, host: Host = "linux", as_json: AsJson = False
+    images: Images,
+    *,
+    options: ReadOptions,
+    drive: Drives = None,
+    host: Host = "linux",
+    nodes: Nodes = None,
+    as_json: AsJson = False,
+    force: Force = False,
 ) -> None:
     """Compare file systems, ages or disks: metrics and predictions side by side, and what explains the difference."""
+    from layoutscope.api.changes import write_changed_nodes
     from layoutscope.api.comparing import compare as run
-    from layoutscope.report.comparison import comparison_json, print_comparison
+    from layoutscope.report.comparison_text import comparison_json, print_comparison
     from layoutscope.report.text import make_console
 
     found = run(images, drives=drive, host=host, **options)
+    if nodes is not None:
+        write_changed_nodes(found, nodes, force=force)
     if as_json:
         sys.stdout.write(comparison_json(found) + "\n")
     else:

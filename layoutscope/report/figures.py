@@ -41,6 +41,21 @@ def format_number(value: float) -> str:
     return f"{value:.2f}"
 
 
+def format_ratio(ratio: float | None) -> str:
+    """Show three digits of how many times as large something is; a dash where nothing can be said.
+
+    Examples
+    --------
+    >>> format_ratio(1.0), format_ratio(12.78), format_ratio(0.078), format_ratio(2859), format_ratio(None)
+    ('1.00', '12.8', '0.078', '2,859', '-')
+    """
+    if ratio is None:
+        return NOTHING
+    if ratio >= 999.5:
+        return f"{ratio:,.0f}"
+    return f"{ratio:#.3g}".rstrip(".") if ratio >= 0.9995 else f"{ratio:.3g}"
+
+
 def format_value(value: float | None, unit: str) -> str:
     """Show a value in its unit; a dash where there is none."""
     if value is None:
@@ -54,6 +69,18 @@ def format_value(value: float | None, unit: str) -> str:
     if unit == "ratio":
         return f"{value:.3g}"
     return f"{format_number(value)} {unit.removesuffix('s') if value == 1 else unit}"
+
+
+def format_plain(value: float | None, unit: str) -> str:
+    """Show a value without the noun that it counts, for columns whose title has it.
+
+    Examples
+    --------
+    >>> format_plain(7, "clumps"), format_plain(0.5, "share"), format_plain(86.25, "nodes"), format_plain(None, "bytes")
+    ('7', '50.0 %', '86.25', '-')
+    """
+    has_noun = value is not None and unit not in ("share", "bytes", "seconds", "ratio")
+    return format_number(value) if has_noun and value is not None else format_value(value, unit)
 
 
 def format_metric(metric: Metric) -> str:

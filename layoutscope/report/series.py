@@ -1,39 +1,42 @@
-"""A sequence of layouts: every metric and the predicted times over it, as a table, as JSON and as a chart."""
+"""A sequence of layouts: every metric and the predicted times over it, as a table and as JSON."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from layoutscope.report.comparison import comparison_document
+from rich.text import Text
+
+from layoutscope.report.comparison import side_letters
+from layoutscope.report.comparison_text import comparison_document, metric_title
 from layoutscope.report.escape import escape_text
-from layoutscope.report.figures import format_value
+from layoutscope.report.figures import NOTHING, format_plain, format_ratio
 from layoutscope.report.grid import plain_table
 from layoutscope.report.shown import Shown
 from layoutscope.report.text import print_parts
 from layoutscope.units import format_seconds
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import Console, RenderableType
 
     from layoutscope.report.comparison import Comparison
 
 SCHEMA: Final = "layoutscope.series/1"
 
-SHOWN: Final = (
-    ("enumeration-layout-score", "walk", "Score"),
-    ("next-leaf-adjacent", "enumerated tree", "Next leaf"),
-    ("key-order-inversions", "enumerated tree", "Inversions"),
-    ("leaf-fill", "enumerated tree", "Fill"),
-    ("clump-largest-share", "metadata", "Clump"),
-)
-"""Metrics of the table: name, subject and heading."""
+TITLE_COLUMNS: Final = 30
+"""Width of the column of metrics' titles."""
+
+VALUE_COLUMNS: Final = 9
+"""Width of a column of values, with the gap."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series(Shown):
-    """Layouts in order.
+    """Layouts in order, volume by volume.
 
     Attributes
     ----------
@@ -41,58 +44,80 @@ class Series(Shown):
         What they are ordered by: ``order``, ``xid`` or ``time``.
     places : tuple of str
         Place of each in that order, as text.
+    volumes : tuple of str
+        The volume of each: its curve, by a name that tells it from the others.
     found : Comparison
         Metrics and times, one side a layout.
     """
 
     by: str
     places: tuple[str, ...]
+    volumes: tuple[str, ...]
     found: Comparison
+
+    @property
+    def curves(self) -> dict[str, list[int]]:
+        """Numbers of the layouts of each volume, in order."""
+        return {
+            name: [n for n, other in enumerate(self.volumes) if other == name] for name in dict.fromkeys(self.volumes)
+        }
 
 
 def print_series(series: Series, console: Console) -> None:
-    """Print a row a layout: predicted times, then the metrics that tell the story."""
-    found = series.found
-    rows = {(row.name, row.subject): row for row in found.metrics}
-    shown = [(heading, rows[name, subject]) for name, subject, heading in SHOWN if (name, subject) in rows]
-    columns = [("Layout", False), (series.by.capitalize(), True), *((row.drive, True) for row in found.times)]
-    columns += [(heading, True) for heading, _ in shown]
-    table = [
-        (
-            escape_text(name),
-            series.places[number],
-            *("-" if (seconds := row.seconds[number]) is None else format_seconds(seconds) for row in found.times),
-            *(format_value(row.values[number], row.unit) for _, row in shown),
-        )
-        for number, name in enumerate(found.names)
-    ]
-    print_parts(iter([plain_table("Series", columns, table, gap=1)]), console)
+    """Print the layouts with their predicted times, and every metric over them."""
+    print_parts(_parts(series, console.width), console)
+
+
+def _parts(series: Series, width: int) -> Iterator[RenderableType]:
+    letters = side_letters(len(series.places))
+    for letter, name in zip(letters, series.found.names, strict=True):
+        yield Text(f"{letter}: {escape_text(name)}")
+    for title, numbers in series.curves.items():
+        shown = f"Predicted enumeration, {escape_text(title)}" if len(series.curves) > 1 else "Predicted enumeration"
+        yield _times(series, letters, numbers, shown)
+    step = max((width - TITLE_COLUMNS) // VALUE_COLUMNS, 2)
+    for start in range(0, len(letters), step):
+        yield _metrics(series, letters, range(start, min(start + step, len(letters))))
+
+
+def _times(series: Series, letters: Sequence[str], numbers: Sequence[int], title: str) -> RenderableType:
+    """Show a row a layout: the time on each drive, and how many times the first one that is."""
+    columns = [("", False), (series.by.capitalize(), True)]
+    for row in series.found.times:
+        columns += [(row.drive, True), ("x", True)]
+    rows = [(letters[number], series.places[number], *_grown(series, number, numbers[0])) for number in numbers]
+    return plain_table(title, columns, rows, gap=2 if len(series.found.times) < 3 else 1)
+
+
+def _grown(series: Series, number: int, first: int) -> Iterator[str]:
+    for row in series.found.times:
+        now, then = row.seconds[number], row.seconds[first]
+        yield NOTHING if now is None else format_seconds(now)
+        yield format_ratio(now / then if then and now is not None else None)
+
+
+def _metrics(series: Series, letters: Sequence[str], numbers: Sequence[int]) -> RenderableType:
+    rows: list[tuple[str | Text, ...]] = []
+    for subject, group in groupby(series.found.metrics, key=lambda row: row.subject):
+        rows.append((Text(subject, style="italic"),))
+        rows += [
+            (f"  {metric_title(row)}", *(format_plain(row.values[number], row.unit) for number in numbers))
+            for row in group
+        ]
+    return plain_table("Metrics", [("Metric", False), *((letters[number], True) for number in numbers)], rows, gap=1)
 
 
 def series_document(series: Series) -> dict[str, Any]:
-    """Build the document of a series: that of a comparison, with the places."""
-    return {**comparison_document(series.found), "schema": SCHEMA, "by": series.by, "places": list(series.places)}
+    """Build the document of a series: that of a comparison, with the places and the volumes."""
+    return {
+        **comparison_document(series.found),
+        "schema": SCHEMA,
+        "by": series.by,
+        "places": list(series.places),
+        "volumes": list(series.volumes),
+    }
 
 
 def series_json(series: Series) -> str:
     """Write the document of a series as JSON text."""
     return json.dumps(series_document(series), indent=2, allow_nan=False)
-
-
-def series_page(series: Series) -> str:
-    """Draw the predicted times and every share over the sequence, as one offline page."""
-    import plotly.graph_objects as go
-    from plotly.subplots import make_subplots
-
-    figure = make_subplots(2, 1, shared_xaxes=True, subplot_titles=("Predicted enumeration", "Shares"))
-    places = list(series.places)
-    for row in series.found.times:
-        figure.add_trace(go.Scatter(x=places, y=row.seconds, name=row.drive, mode="lines+markers"), 1, 1)
-    for metric in series.found.metrics:
-        if metric.unit == "share":
-            name = f"{metric.title} ({metric.subject})"
-            figure.add_trace(go.Scatter(x=places, y=metric.values, name=name, mode="lines+markers"), 2, 1)
-    figure.update_yaxes(title_text="s", rangemode="tozero", row=1, col=1)
-    figure.update_yaxes(range=[0, 1], row=2, col=1)
-    figure.update_xaxes(type="category", title_text=series.by, row=2, col=1)
-    return str(figure.to_html(include_plotlyjs=True, full_html=True))

@@ -15,7 +15,7 @@ HTML: Final = '<pre style="font-family: monospace; white-space: pre; line-height
 PRINTERS: Final = {
     "ScanResult": "layoutscope.report.text:print_scan",
     "PredictResult": "layoutscope.report.predict:print_prediction",
-    "Comparison": "layoutscope.report.comparison:print_comparison",
+    "Comparison": "layoutscope.report.comparison_text:print_comparison",
     "Series": "layoutscope.report.series:print_series",
     "CheckResult": "layoutscope.report.check:print_check",
     "ReplayResult": "layoutscope.report.replay:print_replay",

@@ -99,6 +99,6 @@ def test_a_series_follows_layouts_in_order(run, image, apfs_image, tmp_path):
         assert document["times"][0]["seconds"][number] == pytest.approx(volume.predictions[0].seconds)
     stamps = [int(place) for place in json.loads(run(*words, "--json", "--by", "xid").stdout)["places"]]
     assert stamps == sorted(stamps)
-    assert "Predicted enumeration" in target.read_text("utf-8")
+    assert "Enumeration on sata-ssd" in target.read_text("utf-8")
     assert "apfs.img" in run(*words).stdout
     assert run("series", image, "--by", "colour").exit_code == 2

@@ -1,0 +1,235 @@
+"""A comparison as text, readable from 80 columns on, and as a JSON document."""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.text import Text
+
+from layoutscope.report.comparison import ratio, ratios, side_letters
+from layoutscope.report.escape import escape_text
+from layoutscope.report.explanation import all_reads, growth_by_cause, growth_by_reads
+from layoutscope.report.figures import NOTHING, format_plain, format_ratio
+from layoutscope.report.grid import plain_table
+from layoutscope.report.text import print_parts
+from layoutscope.units import format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import Console, RenderableType
+
+    from layoutscope.report.comparison import Changes, Comparison, Cost, MetricRow, TimeRow
+
+SCHEMA: Final = "layoutscope.compare/1"
+
+MOST_RATIOS: Final = 3
+"""Up to so many sides each has its ratio to the first; with more of them the last one has."""
+
+MOST_SIDES: Final = 4
+"""So many sides stand in one table of 80 columns."""
+
+
+def print_comparison(found: Comparison, console: Console) -> None:
+    """Print the sides, the verdict, the times, where they go, the metrics and what moved."""
+    print_parts(_parts(found), console)
+
+
+def _parts(found: Comparison) -> Iterator[RenderableType]:
+    letters = side_letters(len(found.names))
+    for letter, name in zip(letters, found.names, strict=True):
+        yield Text(f"{letter}: {escape_text(name)}")
+    if found.verdict:
+        yield Text(found.verdict, style="bold")
+    for chosen in blocks(len(letters)):
+        yield _times(found, letters, chosen)
+    row = explained_row(found.times)
+    if row is not None:
+        yield _where(row, letters)
+    for chosen in blocks(len(letters)):
+        yield _metrics(found, letters, chosen)
+    for sides, change in zip(pairwise(letters), found.changes, strict=True):
+        yield _changes(change, *sides)
+
+
+def blocks(count: int) -> list[list[int]]:
+    """Split sides into blocks that fit beside each other, the first side in each."""
+    rest = list(range(1, count))
+    step = MOST_SIDES - 1
+    return [[0, *rest[start : start + step]] for start in range(0, max(len(rest), 1), step)]
+
+
+def explained_row(times: Sequence[TimeRow]) -> TimeRow | None:
+    """Return the first drive on which both the first and the last side have a prediction."""
+    return next((row for row in times if None not in (row.costs[0], row.costs[-1])), None)
+
+
+def ends(row: TimeRow) -> tuple[Cost, Cost]:
+    """Return the costs of the first and the last side, which there must be."""
+    first, last = row.costs[0], row.costs[-1]
+    if first is None or last is None:
+        raise ValueError(f"{row.drive}: no prediction of both ends")
+    return first, last
+
+
+def _columns(letters: Sequence[str], chosen: Sequence[int]) -> list[tuple[str, bool]]:
+    named = [letters[number] for number in chosen]
+    compared = named[1:] if len(chosen) <= MOST_RATIOS else named[-1:]
+    return [*((letter, True) for letter in named), *((f"{letter}/{named[0]}", True) for letter in compared)]
+
+
+def _compared(values: Sequence[float | None]) -> list[str]:
+    found = ratios(values)
+    return list(map(format_ratio, found if len(values) <= MOST_RATIOS else found[-1:]))
+
+
+def _times(found: Comparison, letters: Sequence[str], chosen: Sequence[int]) -> RenderableType:
+    rows = []
+    for row in found.times:
+        values = [row.seconds[number] for number in chosen]
+        rows.append((row.drive, *map(_seconds, values), *_compared(values)))
+    return plain_table("Predicted enumeration", [("Drive", False), *_columns(letters, chosen)], rows)
+
+
+def _seconds(value: float | None) -> str:
+    return NOTHING if value is None else format_seconds(value)
+
+
+def _where(row: TimeRow, letters: Sequence[str]) -> RenderableType:
+    """Take the time on one drive apart, by cause and by reads; each part sums up to the whole."""
+    first, last = ends(row)
+    rows = [_part(name.capitalize(), *pair, first, last) for name, pair in _causes(first, last)]
+    rows += [_part(name, *pair, first, last) for name, pair in _kinds(first, last)]
+    sides = [(letters[0], True), (letters[-1], True), (f"{letters[-1]} - {letters[0]}", True), ("Share", True)]
+    return plain_table(f"Where the time goes on {row.drive}, by cause and by reads", [("", False), *sides], rows)
+
+
+def _causes(first: Cost, last: Cost) -> Iterator[tuple[str, tuple[float, float]]]:
+    sides = dict(first.causes_s), dict(last.causes_s)
+    for name in {**sides[0], **sides[1]}:
+        pair = sides[0].get(name, 0.0), sides[1].get(name, 0.0)
+        if pair != (0.0, 0.0):
+            yield name, pair
+
+
+def _kinds(first: Cost, last: Cost) -> Iterator[tuple[str, tuple[float, float]]]:
+    yield "Reads in sequence", (first.in_sequence.seconds, last.in_sequence.seconds)
+    yield "Reads elsewhere", (first.elsewhere.seconds, last.elsewhere.seconds)
+
+
+def _part(name: str, before: float, after: float, first: Cost, last: Cost) -> tuple[str, ...]:
+    whole = last.seconds - first.seconds
+    share = f"{round(100 * (after - before) / whole)} %" if whole else NOTHING
+    return name, format_seconds(before), format_seconds(after), signed_seconds(after - before), share
+
+
+def signed_seconds(seconds: float) -> str:
+    """Show a difference with its sign.
+
+    Examples
+    --------
+    >>> signed_seconds(1.5), signed_seconds(-0.02), signed_seconds(0)
+    ('+1.50 s', '-20 ms', '0 s')
+    """
+    if not seconds:
+        return "0 s"
+    return f"{'+' if seconds > 0 else '-'}{format_seconds(abs(seconds))}"
+
+
+def _metrics(found: Comparison, letters: Sequence[str], chosen: Sequence[int]) -> RenderableType:
+    rows: list[tuple[str | Text, ...]] = []
+    for subject, group in groupby(found.metrics, key=lambda row: row.subject):
+        rows.append((Text(subject, style="italic"),))
+        for row in group:
+            values = [row.values[number] for number in chosen]
+            shown = (format_plain(value, row.unit) for value in values)
+            rows.append((f"  {metric_title(row)}", *shown, *_compared(values)))
+    return plain_table("Metrics", [("Metric", False), *_columns(letters, chosen)], rows, gap=1)
+
+
+def metric_title(row: MetricRow) -> str:
+    """Name a metric, with the noun that it counts where its title lacks it."""
+    has_unit = row.unit in ("share", "bytes", "seconds", "ratio") or row.unit.rstrip("s") in row.title.lower()
+    return row.title if has_unit else f"{row.title}, {row.unit}"
+
+
+def _changes(change: Changes | None, earlier: str, later: str) -> RenderableType:
+    if change is None:
+        why = "they have not the same UUID"
+        return Text(f"{earlier} and {later} are no states of one volume ({why}): nothing is said to have moved.")
+    columns = [("", False), *((name, True) for name in ("Stayed", "Moved", "Appeared", "Went", "Moved by, median"))]
+    rows = [
+        (
+            row.what,
+            *(f"{count:,}" for count in (row.stayed, row.moved, row.appeared, row.went)),
+            NOTHING if row.moved_by_bytes is None else format_bytes(row.moved_by_bytes),
+        )
+        for row in change.rows
+    ]
+    return plain_table(f"What changed from {earlier} to {later}, by node number, oid or file number", columns, rows)
+
+
+def comparison_document(found: Comparison) -> dict[str, Any]:
+    """Build the document of a comparison."""
+    return {
+        "schema": SCHEMA,
+        "names": list(found.names),
+        "coverage": list(found.coverages),
+        "verdict": found.verdict,
+        "times": [_time_document(row) for row in found.times],
+        "metrics": [
+            {
+                "name": row.name,
+                "subject": row.subject,
+                "unit": row.unit,
+                "values": list(row.values),
+                "ratio": ratio(row.values),
+                "ratios": ratios(row.values),
+            }
+            for row in found.metrics
+        ],
+        "changes": [None if change is None else _change_document(change) for change in found.changes],
+    }
+
+
+def _time_document(row: TimeRow) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "drive": row.drive,
+        "seconds": list(row.seconds),
+        "intervals_s": [None if cost is None else [cost.seconds_low, cost.seconds_high] for cost in row.costs],
+        "causes_s": [{} if cost is None else dict(cost.causes_s) for cost in row.costs],
+        "reads": [None if cost is None else _reads_document(cost) for cost in row.costs],
+        "ratio": ratio(row.seconds),
+        "ratios": ratios(row.seconds),
+    }
+    if explained_row([row]) is not None:
+        found["difference_s"] = {"by_cause": growth_by_cause(*ends(row)), "by_reads": growth_by_reads(*ends(row))}
+    return found
+
+
+def _reads_document(cost: Cost) -> dict[str, Any]:
+    return {
+        "entries": cost.entries,
+        "nodes": cost.nodes,
+        "nodes_in_sequence_share": cost.sequence_share,
+        "reads": all_reads(cost).count,
+        "in_sequence": cost.in_sequence.count,
+        "in_sequence_s": cost.in_sequence.seconds,
+        "elsewhere": cost.elsewhere.count,
+        "elsewhere_s": cost.elsewhere.seconds,
+        "elsewhere_distance_bytes": cost.elsewhere.distance_bytes,
+    }
+
+
+def _change_document(change: Changes) -> dict[str, Any]:
+    names = ("what", "stayed", "moved", "appeared", "went", "moved_by_bytes")
+    rows = [{name: getattr(row, name) for name in names} for row in change.rows]
+    main = {name: rows[0][name] for name in ("stayed", "moved", "appeared", "went")}
+    return {**main, "rows": rows}
+
+
+def comparison_json(found: Comparison) -> str:
+    """Write the document of a comparison as JSON text."""
+    return json.dumps(comparison_document(found), indent=2, allow_nan=False)

@@ -1,0 +1,180 @@
+"""The aging curves of a series as one offline page: a panel a drive, and one a metric."""
+
+from __future__ import annotations
+
+from html import escape
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from layoutscope.report.escape import escape_text
+from layoutscope.units import GIB, KIB, MIB, TIB
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from layoutscope.report.comparison import Cost, MetricRow, TimeRow
+    from layoutscope.report.series import Series
+
+COLUMNS: Final = 3
+"""Panels beside each other."""
+
+PANEL_PIXELS: Final = 210
+"""Height of a row of panels."""
+
+COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+"""One a volume; tellable apart by the colour-blind (Okabe & Ito)."""
+
+BAND_OPACITY: Final = 0.2
+"""Of the interval of a prediction."""
+
+AXES: Final = {
+    "order": "place in the order given",
+    "xid": "transaction (APFS) or write count (HFS+)",
+    "time": "last change of any file",
+}
+"""What the horizontal axes say."""
+
+
+def series_page(series: Series) -> str:
+    """Draw predicted times with their intervals and every metric over the sequence, a colour a volume."""
+    from plotly.subplots import make_subplots
+
+    panels: list[TimeRow | MetricRow] = [*series.found.times, *series.found.metrics]
+    rows = list(_rows(series))
+    where = [(line, column) for line, cells in enumerate(rows, 1) for column in range(1, len(cells) + 1)]
+    specs: list[list[dict[str, Any] | None]] = [
+        [{} if column < len(cells) else None for column in range(COLUMNS)] for cells in rows
+    ]
+    titles = [title for cells in rows for title in cells]
+    figure = make_subplots(
+        len(rows),
+        COLUMNS,
+        specs=specs,
+        subplot_titles=titles,
+        vertical_spacing=0.35 / len(rows),
+        horizontal_spacing=0.07,
+    )
+    for panel, place in zip(panels, where, strict=True):
+        _draw(figure, series, panel, place, named=place == (1, 1))
+    _dress(figure, series, len(rows))
+    return str(figure.to_html(include_plotlyjs=True, full_html=True))
+
+
+def _rows(series: Series) -> Iterator[list[str]]:
+    """Yield the titles of the panels, row by row; each subject starts a row."""
+    yield from _wrapped([f"Enumeration on {row.drive}" for row in series.found.times])
+    for subject, group in groupby(series.found.metrics, key=lambda row: row.subject):
+        yield from _wrapped([f"{row.title} ({subject})" for row in group])
+
+
+def _wrapped(titles: Sequence[str]) -> Iterator[list[str]]:
+    for start in range(0, len(titles), COLUMNS):
+        yield [escape(escape_text(title)) for title in titles[start : start + COLUMNS]]
+
+
+def _draw(figure: Any, series: Series, panel: TimeRow | MetricRow, place: tuple[int, int], *, named: bool) -> None:
+    """Draw the curves of one panel, one a volume."""
+    from layoutscope.report.comparison import TimeRow
+
+    values = panel.seconds if isinstance(panel, TimeRow) else panel.values
+    factor, unit = _scale("seconds" if isinstance(panel, TimeRow) else panel.unit, values)
+    for number, (name, layouts) in enumerate(series.curves.items()):
+        colour, places = COLOURS[number % len(COLOURS)], [_place(series, layouts, n) for n in layouts]
+        if isinstance(panel, TimeRow):
+            _band(figure, places, [panel.costs[n] for n in layouts], factor, colour, place)
+        shown = [None if (value := values[n]) is None else value / factor for n in layouts]
+        _curve(figure, escape(escape_text(name)), places, shown, colour, place, named=named)
+    figure.update_yaxes(title_text=unit, row=place[0], col=place[1])
+    if unit == "%":
+        figure.update_yaxes(range=[0, 102], row=place[0], col=place[1])
+
+
+def _place(series: Series, layouts: Sequence[int], number: int) -> int | str:
+    """Return the horizontal place: a point of time, or a number; by order, volumes start at the same place."""
+    if series.by == "order":
+        return layouts.index(number) + 1
+    return series.places[number] if series.by == "time" else int(series.places[number])
+
+
+def _scale(unit: str, values: Sequence[float | None]) -> tuple[float, str]:
+    """Choose the unit of an axis, and how many of the metric's unit it is."""
+    largest = max((abs(value) for value in values if value is not None), default=0.0)
+    if unit == "bytes":
+        named = ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB"))
+        return next(((size, name) for size, name in named if largest >= size), (1, "bytes"))
+    if unit == "seconds":
+        return (60, "min") if largest >= 600 else (1, "s")
+    return (0.01, "%") if unit == "share" else (1, unit)
+
+
+def _band(
+    figure: Any,
+    places: Sequence[int | str],
+    costs: Sequence[Cost | None],
+    factor: float,
+    colour: str,
+    place: tuple[int, int],
+) -> None:
+    """Shade the interval of the predictions."""
+    import plotly.graph_objects as go
+
+    known = [(where, cost) for where, cost in zip(places, costs, strict=True) if cost is not None]
+    low, high = [cost.seconds_low / factor for _, cost in known], [cost.seconds_high / factor for _, cost in known]
+    around = [where for where, _ in known]
+    shape = go.Scatter(
+        x=[*around, *reversed(around)],
+        y=[*high, *reversed(low)],
+        fill="toself",
+        fillcolor=colour,
+        opacity=BAND_OPACITY,
+        line_width=0,
+        mode="lines",
+        hoverinfo="skip",
+        showlegend=False,
+    )
+    figure.add_trace(shape, *place)
+
+
+def _curve(
+    figure: Any,
+    name: str,
+    places: Sequence[int | str],
+    values: Sequence[float | None],
+    colour: str,
+    place: tuple[int, int],
+    *,
+    named: bool,
+) -> None:
+    import plotly.graph_objects as go
+
+    figure.add_trace(
+        go.Scatter(
+            x=places,
+            y=values,
+            name=name,
+            legendgroup=name,
+            showlegend=named,
+            mode="lines+markers",
+            line_color=colour,
+            marker_size=6,
+        ),
+        *place,
+    )
+
+
+def _dress(figure: Any, series: Series, rows: int) -> None:
+    """Set what all panels share: the title with its legend, sizes, axes from zero, whole numbers as places."""
+    height = PANEL_PIXELS * rows + 190
+    figure.update_layout(
+        title={"text": f"Aging curves, by {series.by}", "yref": "container", "yanchor": "top", "y": 1 - 20 / height},
+        template="plotly_white",
+        height=height,
+        margin={"l": 70, "r": 30, "t": 130, "b": 60},
+        legend={"orientation": "h", "yanchor": "bottom", "y": 1.0 + 35 / (PANEL_PIXELS * rows), "x": 0},
+    )
+    figure.update_annotations(font_size=13)
+    figure.update_yaxes(rangemode="tozero", title_font_size=11, title_standoff=4)
+    figure.update_xaxes(nticks=6)
+    if series.by == "order":
+        figure.update_xaxes(dtick=max(1, max(map(len, series.curves.values())) // 6), tickformat="d")
+    figure.update_xaxes(title_text=AXES[series.by], title_font_size=11, row=1)

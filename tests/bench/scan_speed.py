@@ -1,6 +1,7 @@
 """Scans against their peers and against the floor, in one run: ``python tests/bench/scan_speed.py IMAGE... -o FILE``.
 
 Each program is a process of its own and runs several times, in turns with the others; the least of its times counts.
+Python keeps compiled modules between runs, as it does for an installed package.
 The floor is the time to read the bytes of the metadata into memory, each node with one request, nothing decoded.
 The pages of the image are in the memory of the system after the first round, which is not counted.
 """
@@ -15,6 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -60,18 +62,25 @@ print(json.dumps([b - a for a, b in zip(first, used())]))
 """
 
 
-def measured(command: list[str]) -> dict[str, float]:
+def surroundings(kept: str) -> dict[str, str]:
+    """Return the environment of the programs; compiled modules are kept in a folder."""
+    plain = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**plain, "PYTHONPYCACHEPREFIX": kept}
+
+
+def measured(command: list[str], around: dict[str, str]) -> dict[str, float]:
     """Run a program; its wall, user and system seconds and its peak memory."""
     started = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=around)
     _, _, usage = os.wait4(process.pid, 0)
     wall = time.perf_counter() - started
     return {"wall": wall, "user": usage.ru_utime, "system": usage.ru_stime, "peak_mib": usage.ru_maxrss / 1024}
 
 
-def told(command: list[str]) -> list[float]:
+def told(command: list[str], around: dict[str, str]) -> list[float]:
     """Run a program that measures itself; what it prints."""
-    numbers: list[float] = json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
+    done = subprocess.run(command, capture_output=True, check=True, text=True, env=around)
+    numbers: list[float] = json.loads(done.stdout)
     return numbers
 
 
@@ -91,18 +100,18 @@ def peers(image: Path, *, slow: bool) -> dict[str, list[str]]:
     return found
 
 
-def bench(image: Path, rounds: int, scratch: Path, *, slow: bool) -> dict[str, object]:
+def bench(image: Path, rounds: int, scratch: Path, around: dict[str, str], *, slow: bool) -> dict[str, object]:
     """Measure everything about one image."""
     python = sys.executable
     subprocess.run([python, "-c", RANGES, image, scratch], check=True)
     programs = {"scan": [python, "-m", "layoutscope", "scan", str(image)], **peers(image, slow=slow)}
     times: dict[str, list[dict[str, float]]] = {}
     for number in range(rounds + 1):
-        results = {name: measured(command) for name, command in programs.items()}
-        wall, user, system, read, known, entries = told([python, "-c", DECODE, str(image)])
+        results = {name: measured(command, around) for name, command in programs.items()}
+        wall, user, system, read, known, entries = told([python, "-c", DECODE, str(image)], around)
         results["decode"] = {"wall": wall, "user": user, "system": system}
         results["floor"] = dict(
-            zip(("wall", "user", "system"), told([python, "-c", FLOOR, str(image), str(scratch)]), strict=True)
+            zip(("wall", "user", "system"), told([python, "-c", FLOOR, str(image), str(scratch)], around), strict=True)
         )
         for name, result in results.items():
             if number:
@@ -127,7 +136,9 @@ def main() -> None:
     parser.add_argument("--slow-peers", action="store_true", help="fshfsinfo and fsapfsinfo too")
     options = parser.parse_args()
     scratch = options.output.with_suffix(".npy")
-    found = [bench(image, options.rounds, scratch, slow=options.slow_peers) for image in options.images]
+    with tempfile.TemporaryDirectory() as kept:
+        around = surroundings(kept)
+        found = [bench(image, options.rounds, scratch, around, slow=options.slow_peers) for image in options.images]
     scratch.unlink()
     about = {"processors": os.cpu_count(), "python": platform.python_version(), "images": found}
     options.output.write_text(json.dumps(about, indent=1) + "\n", "utf-8")

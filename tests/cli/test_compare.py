@@ -102,3 +102,18 @@ def test_a_series_follows_layouts_in_order(run, image, apfs_image, tmp_path):
     assert "Enumeration on sata-ssd" in target.read_text("utf-8")
     assert "apfs.img" in run(*words).stdout
     assert run("series", image, "--by", "colour").exit_code == 2
+
+
+def test_nodes_that_did_not_stay_are_listed(run, image, apfs_image, tmp_path):
+    """Of a volume and itself the list is empty; of two volumes there is none; the ending must be a known one."""
+    target = tmp_path / "nodes.csv"
+    assert run("compare", apfs_image, apfs_image, "--nodes", target).exit_code == 0
+    assert target.read_text("utf-8").splitlines() == [
+        "earlier,later,tree,node_id,level,change,earlier_offset,later_offset"
+    ]
+    assert run("compare", apfs_image, apfs_image, "--nodes", target).exit_code != 0
+    assert run("compare", apfs_image, apfs_image, "--nodes", target, "--force").exit_code == 0
+    result = run("compare", image, apfs_image, "--nodes", tmp_path / "other.csv")
+    assert "states of one volume" in result.stderr
+    assert not (tmp_path / "other.csv").exists()
+    assert ".parquet" in run("compare", apfs_image, apfs_image, "--nodes", tmp_path / "nodes.txt").stderr

@@ -100,6 +100,31 @@ def peers(image: Path, *, slow: bool) -> dict[str, list[str]]:
     return found
 
 
+def least(runs: list[dict[str, float]]) -> dict[str, float]:
+    """Return the least of each figure of several runs."""
+    return {key: round(min(run[key] for run in runs), 3) for key in runs[0]}
+
+
+def scans(image: Path, rounds: int, around: dict[str, str]) -> dict[str, object]:
+    """Measure the scan of an image that is too large to wait for the others."""
+    command = [sys.executable, "-m", "layoutscope", "scan", str(image)]
+    runs = [measured(command, around) for _ in range(rounds + 1)][1:]
+    *_, read, known, entries = told([sys.executable, "-c", DECODE, str(image)], around)
+    return about(image, (read, known, entries), {"scan": least(runs)})
+
+
+def about(image: Path, sizes: tuple[float, float, float], seconds: dict[str, dict[str, float]]) -> dict[str, object]:
+    """Put together what was found of an image; `sizes` are bytes read, bytes of metadata, and entries."""
+    read, known, entries = sizes
+    return {
+        "image": image.name,
+        "entries": int(entries),
+        "metadata_bytes": int(known),
+        "read_ratio": round(read / known, 4),
+        "seconds": seconds,
+    }
+
+
 def bench(image: Path, rounds: int, scratch: Path, around: dict[str, str], *, slow: bool) -> dict[str, object]:
     """Measure everything about one image."""
     python = sys.executable
@@ -117,14 +142,7 @@ def bench(image: Path, rounds: int, scratch: Path, around: dict[str, str], *, sl
             if number:
                 times.setdefault(name, []).append(result)
         sys.stderr.write(f"{image.name} {number} { {name: round(run['wall'], 2) for name, run in results.items()} }\n")
-    least = {name: {key: round(min(run[key] for run in runs), 3) for key in runs[0]} for name, runs in times.items()}
-    return {
-        "image": image.name,
-        "entries": int(entries),
-        "metadata_bytes": int(known),
-        "read_ratio": round(read / known, 4),
-        "seconds": least,
-    }
+    return about(image, (read, known, entries), {name: least(runs) for name, runs in times.items()})
 
 
 def main() -> None:
@@ -134,14 +152,16 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--slow-peers", action="store_true", help="fshfsinfo and fsapfsinfo too")
+    parser.add_argument("--scan-only", nargs="*", default=[], type=Path, help="images that are scanned and no more")
     options = parser.parse_args()
     scratch = options.output.with_suffix(".npy")
     with tempfile.TemporaryDirectory() as kept:
         around = surroundings(kept)
         found = [bench(image, options.rounds, scratch, around, slow=options.slow_peers) for image in options.images]
+        found += [scans(image, 1, around) for image in options.scan_only]
     scratch.unlink()
-    about = {"processors": os.cpu_count(), "python": platform.python_version(), "images": found}
-    options.output.write_text(json.dumps(about, indent=1) + "\n", "utf-8")
+    document = {"processors": os.cpu_count(), "python": platform.python_version(), "images": found}
+    options.output.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

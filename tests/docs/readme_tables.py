@@ -144,7 +144,7 @@ def _speed_rows(image: dict) -> list[tuple[str, ...]]:
     """One row a program; ratios are of processor seconds, user and system together."""
     seconds = image["seconds"]
     used = {name: times["user"] + times["system"] for name, times in seconds.items()}
-    peer, floor = used.get("fls -r"), used["floor"]
+    peer, floor = used.get("fls -r"), used.get("floor")
     return [
         (
             f"{image['image']}, {image['entries']:,} entries",

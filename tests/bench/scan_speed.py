@@ -62,6 +62,17 @@ print(json.dumps([b - a for a, b in zip(first, used())]))
 """
 
 
+DISSECT = """
+import sys
+from dissect.apfs.apfs import APFS
+with open(sys.argv[1], "rb") as file:
+    todo = [volume.get("/") for volume in APFS(file).volumes]
+    while todo:
+        todo += [entry.inode for entry in todo.pop().iterdir() if entry.is_dir()]
+"""
+"""What ``fls -r`` does, by a reader in pure Python, which runs in an environment of its own (AGPL)."""
+
+
 def surroundings(kept: str) -> dict[str, str]:
     """Return the environment of the programs; compiled modules are kept in a folder."""
     plain = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
@@ -84,7 +95,7 @@ def told(command: list[str], around: dict[str, str]) -> list[float]:
     return numbers
 
 
-def peers(image: Path, *, slow: bool) -> dict[str, list[str]]:
+def peers(image: Path, *, slow: bool, dissect: str | None) -> dict[str, list[str]]:
     """Return the programs of others that list an image, as far as they are installed; some take minutes."""
     found: dict[str, list[str]] = {}
     is_hfs = "hfs" in image.name
@@ -94,6 +105,8 @@ def peers(image: Path, *, slow: bool) -> dict[str, list[str]]:
             pool = subprocess.run(["pstat", image], capture_output=True, check=True).stdout.decode("utf-8", "replace")
             block = re.findall(r"APSB Block Number: (\d+)", pool)[0]
             found["fls -r"] = ["fls", "-P", "apfs", "-B", block, "-r", str(image)]
+    if dissect and not is_hfs:
+        found["dissect.apfs"] = [dissect, "-c", DISSECT, str(image)]
     name = "fshfsinfo" if is_hfs else "fsapfsinfo"
     if slow and shutil.which(name):
         found[f"{name} -H"] = [name, "-H", str(image)] if is_hfs else [name, "-H", "-f", "1", str(image)]
@@ -125,11 +138,13 @@ def about(image: Path, sizes: tuple[float, float, float], seconds: dict[str, dic
     }
 
 
-def bench(image: Path, rounds: int, scratch: Path, around: dict[str, str], *, slow: bool) -> dict[str, object]:
+def bench(
+    image: Path, rounds: int, scratch: Path, around: dict[str, str], others: dict[str, list[str]]
+) -> dict[str, object]:
     """Measure everything about one image."""
     python = sys.executable
     subprocess.run([python, "-c", RANGES, image, scratch], check=True)
-    programs = {"scan": [python, "-m", "layoutscope", "scan", str(image)], **peers(image, slow=slow)}
+    programs = {"scan": [python, "-m", "layoutscope", "scan", str(image)], **others}
     times: dict[str, list[dict[str, float]]] = {}
     for number in range(rounds + 1):
         results = {name: measured(command, around) for name, command in programs.items()}
@@ -148,18 +163,23 @@ def bench(image: Path, rounds: int, scratch: Path, around: dict[str, str], *, sl
 def main() -> None:
     """Measure the images that are named, and write what came out."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("images", nargs="+", type=Path)
+    parser.add_argument("images", nargs="*", type=Path)
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--slow-peers", action="store_true", help="fshfsinfo and fsapfsinfo too")
+    parser.add_argument("--dissect", metavar="PYTHON", help="an interpreter that has dissect.apfs; takes minutes")
+    parser.add_argument("--append", action="store_true", help="keep the images that the output has already")
     parser.add_argument("--scan-only", nargs="*", default=[], type=Path, help="images that are scanned and no more")
     options = parser.parse_args()
     scratch = options.output.with_suffix(".npy")
     with tempfile.TemporaryDirectory() as kept:
         around = surroundings(kept)
-        found = [bench(image, options.rounds, scratch, around, slow=options.slow_peers) for image in options.images]
+        found = json.loads(options.output.read_text("utf-8"))["images"] if options.append else []
+        for image in options.images:
+            others = peers(image, slow=options.slow_peers, dissect=options.dissect)
+            found.append(bench(image, options.rounds, scratch, around, others))
         found += [scans(image, 1, around) for image in options.scan_only]
-    scratch.unlink()
+    scratch.unlink(missing_ok=True)
     document = {"processors": os.cpu_count(), "python": platform.python_version(), "images": found}
     options.output.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
 

@@ -1,6 +1,6 @@
 """On-disk layout of Apple file systems: where the metadata lies, and what that costs.
 
-Bytes flow one way: image, partition, reader (``hfsplus`` or ``apfs``), tables, metrics and walk, drive, report.
+Bytes flow one way: image, partition, reader (a package of ``filesystems``), tables, metrics and walk, drive, report.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import os
     from typing import Unpack
 
-    from layoutscope.apfs.check import Checked
     from layoutscope.api.options import ReadOptions
     from layoutscope.api.reading import Opened
+    from layoutscope.filesystems.apfs.check import Checked
     from layoutscope.findings import Finding
     from layoutscope.image import Source
     from layoutscope.tables import VolumeLayout
@@ -73,7 +73,7 @@ def _findings(
         return layout_findings(layout)
     if layout.facts.filesystem == "apfs":
         return _apfs_findings(image.source, layout, options, containers)
-    from layoutscope.hfsplus.check import check_volume
+    from layoutscope.filesystems.hfsplus.check import check_volume
 
     found = check_volume(
         image.source,
@@ -90,8 +90,8 @@ def _apfs_findings(
     source: Source, layout: VolumeLayout, options: ReadOptions, containers: dict[int, Checked]
 ) -> tuple[Finding, ...]:
     """Check a container when the first of its layouts comes; give each layout what concerns it."""
-    from layoutscope.apfs.check import check_container
-    from layoutscope.apfs.reader import Options
+    from layoutscope.filesystems.apfs.check import check_container
+    from layoutscope.filesystems.apfs.reader import Options
 
     where = layout.facts.image_offset
     if where not in containers:

@@ -269,7 +269,7 @@ def _cut_off(source: Source, layout: VolumeLayout) -> list[Finding]:
 def _read_one(source: Source, candidate: VolumeCandidate, number: int, options: ReadOptions) -> list[VolumeLayout]:
     stack, decoder = candidate.stack[:-1], options.get("decoder", "bulk")
     if candidate.kind == "hfsplus":
-        from layoutscope.hfsplus.reader import read_layout
+        from layoutscope.filesystems.hfsplus.reader import read_layout
 
         replay = not options.get("no_journal", False)
         at = candidate.image_offset
@@ -285,8 +285,8 @@ def _read_one(source: Source, candidate: VolumeCandidate, number: int, options: 
                 space_bytes=candidate.size_bytes,
             )
         ]
-    from layoutscope.apfs.reader import Options
-    from layoutscope.apfs.reader import read_layouts as read_container
+    from layoutscope.filesystems.apfs.reader import Options
+    from layoutscope.filesystems.apfs.reader import read_layouts as read_container
 
     chosen = Options(
         decoder=decoder,

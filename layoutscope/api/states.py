@@ -33,7 +33,7 @@ def checkpoints(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) ->
     LayoutscopeError
         If the image cannot be read.
     """
-    from layoutscope.apfs.reader import list_states
+    from layoutscope.filesystems.apfs.reader import list_states
 
     with opened_source(path, **options) as source:
         search = find_volumes(source)

@@ -14,7 +14,7 @@ from layoutscope.report.inspection import FieldLine, StructureLines
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from layoutscope.apfs.plaintext import Plaintext
+    from layoutscope.filesystems.apfs.plaintext import Plaintext
     from layoutscope.image import Source
     from layoutscope.ondisk.described import Described
     from layoutscope.tables import VolumeLayout
@@ -60,7 +60,7 @@ def view_of(source: Source, layout: VolumeLayout, *, replay_journal: bool, passw
         return View(source, 0, _plaintext(source, layout, password))
     if not replay_journal:
         return View(source, 0)
-    from layoutscope.hfsplus.inspect import mounted
+    from layoutscope.filesystems.hfsplus.inspect import mounted
 
     start = layout.facts.image_offset
     try:
@@ -74,8 +74,8 @@ def _plaintext(source: Source, layout: VolumeLayout, password: str | None) -> Pl
     facts = layout.facts
     if password is None or facts.volume is None or facts.details.get("locked"):
         return None
-    from layoutscope.apfs.plaintext import plaintext_of
     from layoutscope.api.reading import second_half
+    from layoutscope.filesystems.apfs.plaintext import plaintext_of
 
     second, start = second_half(source), facts.image_offset
     return plaintext_of(source, image_offset=start, volume_uuid=facts.uuid, password=password, second=second)
@@ -99,8 +99,8 @@ def node_structures(
     file_id : int, optional
         Only the records of this file.
     """
-    from layoutscope.apfs import inspect as apfs
-    from layoutscope.hfsplus import inspect as hfsplus
+    from layoutscope.filesystems.apfs import inspect as apfs
+    from layoutscope.filesystems.hfsplus import inspect as hfsplus
 
     prefix, pieces = f"{row['tree']}:{row['node_id']} ", node_pieces(layout, row)
     if row["kind"] == "locked":
@@ -118,8 +118,8 @@ def node_structures(
 
 def region_structures(view: View, layout: VolumeLayout, row: Row) -> list[StructureLines]:
     """Parse a region, where it is one structure."""
-    from layoutscope.apfs import inspect as apfs
-    from layoutscope.hfsplus import inspect as hfsplus
+    from layoutscope.filesystems.apfs import inspect as apfs
+    from layoutscope.filesystems.hfsplus import inspect as hfsplus
 
     piece = (row["image_offset"], min(row["length_bytes"], _LONGEST_REGION_BYTES))
     data = view.read(row, piece)

@@ -23,7 +23,7 @@ from pathlib import Path
 DECODE = """
 import json, resource, sys, time
 from layoutscope.api.reading import opened
-import layoutscope.hfsplus.reader, layoutscope.apfs.reader
+import layoutscope.filesystems.hfsplus.reader, layoutscope.filesystems.apfs.reader
 def used():
     now = resource.getrusage(resource.RUSAGE_SELF)
     return time.perf_counter(), now.ru_utime, now.ru_stime

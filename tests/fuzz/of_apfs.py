@@ -78,9 +78,9 @@ def _repaired(base: Base, changes: tuple[Change, ...]) -> list[Change]:
 
 def run(path: Path, base: Base) -> int:
     """Scan, check and sweep an image."""
-    from layoutscope.apfs.check import check_container
-    from layoutscope.apfs.options import Options
-    from layoutscope.apfs.reader import read_layouts
+    from layoutscope.filesystems.apfs.check import check_container
+    from layoutscope.filesystems.apfs.options import Options
+    from layoutscope.filesystems.apfs.reader import read_layouts
     from layoutscope.image import open_image
 
     options = Options(password=PASSWORD if base.name == "encrypted" else None)

@@ -14,7 +14,7 @@ from fixtures.apfs.structures import objects as disk
 from fixtures.apfs.structures import space
 from fixtures.apfs.structures import underway as work
 from fixtures.apfs.writer import write
-from layoutscope.apfs.reader import Options, read_layouts
+from layoutscope.filesystems.apfs.reader import Options, read_layouts
 from layoutscope.image.raw import RawFile
 
 HEADER = disk.OBJECT_HEADER_SIZE

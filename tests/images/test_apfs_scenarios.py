@@ -10,8 +10,8 @@ import pytest
 
 from fixtures.apfs import scenarios
 from fixtures.apfs.writer import write
-from layoutscope.apfs.reader import Options, list_states, read_layouts
 from layoutscope.errors import UsageError
+from layoutscope.filesystems.apfs.reader import Options, list_states, read_layouts
 from layoutscope.image.raw import RawFile
 from layoutscope.tables.schema import FLAG_PRIVATE
 

@@ -16,12 +16,12 @@ from fixtures.apfs.victims import VICTIMS
 from fixtures.apfs.writer import write
 from fixtures.fault import Fault, planted
 from fixtures.faults_apfs import FAULTS
-from layoutscope.apfs.check import CONTAINER_CHECKS, VOLUME_CHECKS, check_container
-from layoutscope.apfs.check.names import crc32c_of_characters
-from layoutscope.apfs.container import open_container
-from layoutscope.apfs.decoding import choose
-from layoutscope.apfs.live import report_changes
-from layoutscope.apfs.options import Options
+from layoutscope.filesystems.apfs.check import CONTAINER_CHECKS, VOLUME_CHECKS, check_container
+from layoutscope.filesystems.apfs.check.names import crc32c_of_characters
+from layoutscope.filesystems.apfs.container import open_container
+from layoutscope.filesystems.apfs.decoding import choose
+from layoutscope.filesystems.apfs.live import report_changes
+from layoutscope.filesystems.apfs.options import Options
 from layoutscope.image import open_image
 from layoutscope.image.source import MemorySource
 from layoutscope.partition import find_volumes

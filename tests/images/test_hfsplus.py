@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from layoutscope.hfsplus.paths import entry_paths
-from layoutscope.hfsplus.reader import read_layout
+from layoutscope.filesystems.hfsplus.paths import entry_paths
+from layoutscope.filesystems.hfsplus.reader import read_layout
 from layoutscope.image import RawFile, Window
 from layoutscope.partition.search import find_volumes
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_HARD_LINK, FLAG_PRIVATE, TABLES

@@ -10,8 +10,8 @@ from fixtures.faults_hfsplus import FAULTS
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
 from layoutscope.containers import open_image
-from layoutscope.hfsplus import btree, journal, reader, shape, tree, volume
-from layoutscope.hfsplus.check import CHECKS, check_volume
+from layoutscope.filesystems.hfsplus import btree, journal, reader, shape, tree, volume
+from layoutscope.filesystems.hfsplus.check import CHECKS, check_volume
 from layoutscope.image import MemorySource
 from layoutscope.partition import find_volumes
 

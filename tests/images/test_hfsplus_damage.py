@@ -9,7 +9,7 @@ import pytest
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
 from layoutscope.errors import FormatError
-from layoutscope.hfsplus.reader import read_layout
+from layoutscope.filesystems.hfsplus.reader import read_layout
 from layoutscope.image import MemorySource, Window
 
 

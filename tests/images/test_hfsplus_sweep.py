@@ -9,8 +9,8 @@ import pytest
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
 from layoutscope.errors import FormatError
-from layoutscope.hfsplus.check import check_volume
-from layoutscope.hfsplus.reader import read_layout
+from layoutscope.filesystems.hfsplus.check import check_volume
+from layoutscope.filesystems.hfsplus.reader import read_layout
 from layoutscope.image import MemorySource
 
 

@@ -13,10 +13,10 @@ from fixtures.apfs.structures.objects import ObjectType
 from fixtures.apfs.victims import VICTIMS
 from fixtures.apfs.writer import write
 from fixtures.faults_apfs import FAULTS
-from layoutscope.apfs.check import check_container
-from layoutscope.apfs.options import Options
-from layoutscope.apfs.reader import read_layouts
 from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs.check import check_container
+from layoutscope.filesystems.apfs.options import Options
+from layoutscope.filesystems.apfs.reader import read_layouts
 from layoutscope.image import open_image
 
 BLOCK_BYTES = 4096

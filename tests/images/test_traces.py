@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutscope.apfs.reader import read_layouts
-from layoutscope.hfsplus.reader import read_layout
+from layoutscope.filesystems.apfs.reader import read_layouts
+from layoutscope.filesystems.hfsplus.reader import read_layout
 from layoutscope.image import RawFile
 from layoutscope.walk import AccessTrace, host_profile, random_records, score, trace
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import zstandard
 
-from layoutscope.apfs.reader import read_layouts
-from layoutscope.hfsplus.reader import read_layout
+from layoutscope.filesystems.apfs.reader import read_layouts
+from layoutscope.filesystems.hfsplus.reader import read_layout
 from layoutscope.image import RawFile
 from layoutscope.walk import AccessTrace, Score, score, trace
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from layoutscope.hfsplus.arrays import LARGEST, distinct, find, heads, owners, ragged, signed
+from layoutscope.filesystems.hfsplus.arrays import LARGEST, distinct, find, heads, owners, ragged, signed
 
 
 def test_ragged_concatenates_ranges():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutscope.hfsplus.check.space import _common, _complement, _merged
-from layoutscope.hfsplus.keyorder import not_after
-from layoutscope.hfsplus.keys import FORMS, _with_tail
+from layoutscope.filesystems.hfsplus.check.space import _common, _complement, _merged
+from layoutscope.filesystems.hfsplus.keyorder import not_after
+from layoutscope.filesystems.hfsplus.keys import FORMS, _with_tail
 
 
 def numbers(*values):

@@ -1,0 +1,181 @@
+"""Who uses each block: nobody twice, nobody a free one, and somebody every used one.
+
+Apple File System Reference, Space Manager and Data Streams.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.filesystems.apfs import intervals
+from layoutscope.filesystems.apfs.accounting import node_runs
+from layoutscope.filesystems.apfs.check.space import chunk_table
+from layoutscope.filesystems.apfs.check.subject import MOST_CASES
+from layoutscope.filesystems.apfs.containerlayout import account
+from layoutscope.filesystems.apfs.regions import as_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.check.subject import Subject
+    from layoutscope.filesystems.apfs.volumeparts import VolumeParts
+
+Owner = tuple[str, "NDArray[np.int64]"]
+SPARE: Final = ("internal-pool", "pending-free")
+"""Regions that hold nothing current."""
+
+
+def owners(subject: Subject) -> Iterator[Owner]:
+    """Name every structure with its blocks; nodes that several states of a volume share stand once."""
+    block_size = subject.container.blocks.block_size
+    for nodes in subject.parts.trees:
+        yield f"{nodes.tree} tree of the container", node_runs([nodes], block_size)
+    for kind in dict.fromkeys(item.type for item in subject.parts.regions if item.type not in SPARE):
+        yield kind, as_runs([item for item in subject.parts.regions if item.type == kind])
+    for parts in subject.volumes:
+        yield from _volume_owners(parts, block_size)
+
+
+def _volume_owners(parts: VolumeParts, block_size: int) -> Iterator[Owner]:
+    volume = f"of volume {parts.state.number + 1}"
+    trees = [*parts.own_trees(), *(view.nodes for view in parts.views)]
+    for name in dict.fromkeys(nodes.tree for nodes in trees):
+        yield f"{name} tree {volume}", node_runs([nodes for nodes in trees if nodes.tree == name], block_size)
+    for number, tree in enumerate(parts.snapshot_extents):
+        yield f"extent references of snapshot {number} {volume}", node_runs([tree.nodes], block_size)
+    for kind in dict.fromkeys(item.type for item in parts.regions):
+        yield f"{kind} {volume}", as_runs([item for item in parts.regions if item.type == kind])
+    yield f"data {volume}", intervals.union([parts.data_runs(), parts.file_runs(block_size)])
+
+
+def current_claims(subject: Subject) -> NDArray[np.int64]:
+    """Blocks that something current uses."""
+    return intervals.union([runs for _, runs in owners(subject)])
+
+
+def overlap(runs: NDArray[np.int64], start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tell which stretches touch a set of disjoint ascending runs.
+
+    Examples
+    --------
+    >>> overlap(np.array([[5, 2], [9, 1]]), np.array([3, 4, 7, 8]), np.array([2, 2, 2, 2])).tolist()
+    [False, True, False, True]
+    """
+    if not len(runs):
+        return np.zeros(len(start), bool)
+    spot = np.searchsorted(runs.sum(axis=1), start, side="right")
+    inside = spot < len(runs)
+    result: NDArray[np.bool_] = inside & (runs[np.minimum(spot, len(runs) - 1), 0] < start + length)
+    return result
+
+
+def check_double_claims(subject: Subject) -> None:
+    """No block belongs to two structures."""
+    named = [(name, runs) for name, runs in owners(subject) if len(runs)]
+    table = np.concatenate([np.empty((0, 2), np.int64), *(runs for _, runs in named)])
+    owner = np.repeat(np.arange(len(named)), [len(runs) for _, runs in named])
+    order = np.argsort(table[:, 0], kind="stable")
+    table, owner = table[order], owner[order]
+    ends = table.sum(axis=1)
+    furthest = np.maximum.accumulate(ends)
+    wrong = np.flatnonzero(table[1:, 0] < furthest[:-1]) + 1
+    for row in wrong[:MOST_CASES].tolist():
+        start = int(table[row, 0])
+        other = int(np.flatnonzero(ends[:row] > start)[-1])
+        blocks = min(int(ends[row]), int(ends[other])) - start
+        message = f"{blocks} blocks from block {start} belong to this and to: {named[owner[other]][0]}"
+        where = subject.container.blocks.at(start)
+        subject.report("block-claimed-twice", named[owner[row]][0], where, message, level="error")
+
+
+def check_file_claims(subject: Subject) -> None:
+    """No file has a block of metadata, or one of another file that does not count that it is shared."""
+    block_size = subject.container.blocks.block_size
+    metadata = intervals.union([runs for name, runs in owners(subject) if not name.startswith("data ")])
+    for parts in subject.volumes:
+        extents = parts.file_extents()
+        if not len(extents["obj_id"]) or parts.is_locked:
+            continue
+        report = subject.records(parts)
+        real = extents["paddr"] != 0
+        start = np.minimum(extents["paddr"], np.uint64(2**62)).astype(np.int64)
+        length = -(-extents["length_bytes"].astype(np.int64) // block_size)
+        field, what = "val.file_extent_val.paddr", "extent of data stream"
+        sides = (None, extents["paddr"])
+        wrong = real & overlap(metadata, start, length)
+        message, code = "it has blocks that metadata use", "block-claimed-twice"
+        if "key_at" in extents:
+            report.cases(wrong, extents, code, what, message, level="error", field=field, sides=sides)
+            wrong = real & _unshared_twice(parts, start, length, real)
+            message = "it has blocks of another extent, and no reference says that they are shared"
+            report.cases(wrong, extents, code, what, message, level="error", field=field, sides=sides)
+
+
+def _unshared_twice(
+    parts: VolumeParts, start: NDArray[np.int64], length: NDArray[np.int64], real: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Extents that begin inside another one, in blocks that count one reference."""
+    rows = np.flatnonzero(real)
+    rows = rows[np.argsort(start[rows], kind="stable")]
+    furthest = np.maximum.accumulate(start[rows] + length[rows]) if len(rows) else rows
+    twice = np.zeros(len(start), bool)
+    later = np.flatnonzero(start[rows][1:] < furthest[:-1]) + 1
+    twice[rows[later]] = True
+    twice[rows[later - 1]] = True
+    return twice & ~overlap(_shared_runs(parts), start, length)
+
+
+def _shared_runs(parts: VolumeParts) -> NDArray[np.int64]:
+    """Blocks that count more than one reference, be it in one record or in those of several states."""
+    shared = np.empty((0, 2), np.int64)
+    known = shared
+    for tree in (parts.extentref, *parts.snapshot_extents):
+        physical = tree.records.get("extent")
+        if "refcnt" not in physical:
+            continue
+        several = physical["refcnt"] > 1
+        runs = intervals.runs_of(physical["obj_id"], physical["num_blocks"])
+        again = intervals.intersect(known, runs)
+        shared = intervals.union(
+            [shared, again, intervals.runs_of(physical["obj_id"][several], physical["num_blocks"][several])]
+        )
+        known = intervals.union([known, runs])
+    return shared
+
+
+def check_bitmaps(subject: Subject) -> None:
+    """Blocks in use are called used, and blocks that are called used belong to something."""
+    if subject.parts.space is None:
+        return
+    found = account(subject.container, subject.parts, subject.volumes)
+    _report_bits(subject, found.disputed, "block-claimed-free", "used, but free in the bitmap")
+    if subject.is_whole:
+        _report_bits(subject, found.unclaimed, "block-unclaimed", "used in the bitmap, but belong to nothing")
+
+
+def _report_bits(subject: Subject, runs: NDArray[np.int64], code: str, message: str) -> None:
+    """Report runs of blocks at the byte of the bitmap that speaks of the first of them."""
+    tables = [chunk_table(subject, number)[0].columns for number in range(2)] if len(runs) else []
+    for start, length in runs[:MOST_CASES].tolist():
+        where = next((at for at in (_bit_place(subject, table, start) for table in tables) if at is not None), None)
+        text = f"{length} blocks from block {start} are {message}"
+        subject.report(code, f"bitmap of block {start}", where, text)
+    if len(runs) > MOST_CASES:
+        subject.report(code, "bitmaps", None, f"{len(runs) - MOST_CASES} more runs of blocks are {message}")
+
+
+def _bit_place(subject: Subject, chunks: dict[str, NDArray[Any]], paddr: int) -> int | None:
+    """Address of the byte with a block's bit; None where the chunk has no bitmap."""
+    if not chunks:
+        return None
+    first = np.minimum(chunks["paddr"], np.uint64(2**62)).astype(np.int64)
+    inside = (first <= paddr) & (paddr < first + chunks["num_blocks"].astype(np.int64)) & (chunks["bitmap_paddr"] != 0)
+    rows = np.flatnonzero(inside)
+    if not len(rows):
+        return None
+    row = int(rows[0])
+    return subject.container.blocks.at(int(chunks["bitmap_paddr"][row])) + (paddr - int(first[row])) // 8

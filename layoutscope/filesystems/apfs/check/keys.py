@@ -1,0 +1,224 @@
+"""Whole keys of every tree: they ascend, and each index record leads to a node that begins with its key or after it.
+
+Apple File System Reference, B-Trees and File-System Objects. While a tree is read, only the leading part of its keys
+is compared; here hashes, names and numbers that follow are too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from layoutscope.filesystems.apfs.btree import read_levels
+from layoutscope.filesystems.apfs.check.subject import MOST_CASES, container_sources, volume_sources
+from layoutscope.filesystems.apfs.places import low_keys
+from layoutscope.ondisk import bulk, grammar
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.btree import NodeBatch, TreeSource
+    from layoutscope.filesystems.apfs.check.subject import Subject
+    from layoutscope.findings import Level as FindingLevel
+
+RECORD: Final = grammar.ApfsFsrecords.RecordType
+SECOND: Final = {
+    "omap": "xid",
+    "container-omap": "xid",
+    "spaceman": "paddr",
+    "fext": "logical_addr",
+}
+"""The field that decides where the leading one is the same, in trees of one kind of record."""
+
+NUMBERED: Final = {
+    "file_extent": ("file_extent_key", "logical_addr"),
+    "sibling_link": ("sibling_key", "sibling_id"),
+    "file_info": ("file_info_key", "lba"),
+}
+"""The same for records of volumes."""
+
+NAMED: Final = {"xattr": "xattr_key", "snap_name": "snap_name_key", "dir_rec": "drec_key"}
+"""Records whose keys end with a name."""
+
+
+class Keys(NamedTuple):
+    """Keys of consecutive records: two numbers that sort as the tree does, where the rest is, and each one's address.
+
+    `name` is the place of the name in the buffer, `stop` where the key ends; equal where there is none.
+    """
+
+    lead: NDArray[np.uint64]
+    second: NDArray[np.uint64]
+    name: NDArray[np.int64]
+    stop: NDArray[np.int64]
+    image_offset: NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Level:
+    """Keys of one level of a tree: those of the level above, and what was seen of this one."""
+
+    above: list[Keys] = field(default_factory=list)
+    own: list[Keys] = field(default_factory=list)
+    number: int = -1
+    num_nodes: int = 0
+    last: tuple[int, int, bytes] | None = None
+
+    def enter(self, number: int) -> None:
+        """Go down to a level."""
+        if number != self.number:
+            self.above, self.own, self.number, self.num_nodes, self.last = self.own, [], number, 0, None
+
+
+def check_container_keys(subject: Subject) -> None:
+    """Compare all keys of the container's own trees."""
+    for source in container_sources(subject):
+        check_tree(subject, source, hashed_names=False)
+
+
+def check_keys(subject: Subject) -> None:
+    """Compare all keys of a volume's trees."""
+    for parts in subject.volumes:
+        for source in volume_sources(subject, parts):
+            check_tree(subject, source, hashed_names=bool(parts.state.superblock.has_hashed_names))
+
+
+def check_tree(subject: Subject, source: TreeSource, *, hashed_names: bool) -> None:
+    """Compare the keys of one tree, level by level."""
+    level = Level()
+    for batch in read_levels(source, []):
+        level.enter(batch.level)
+        keys = read_keys(source, batch, hashed_names=hashed_names)
+        _check_order(subject, source, batch, keys, level)
+        _check_bounds(subject, source, batch, keys, level)
+        _check_empty(subject, source, batch)
+        level.num_nodes += len(batch.places)
+        if batch.level:
+            level.own.append(keys)
+        if len(keys.lead):
+            level.last = _whole(batch.buffer, keys, -1)
+
+
+def read_keys(source: TreeSource, batch: NodeBatch, *, hashed_names: bool) -> Keys:
+    """Decode the keys of a batch of nodes."""
+    slots, buffer = batch.slots, batch.buffer
+    lead = low_keys(source, buffer, slots.key_start)
+    second, name = np.zeros(len(slots), np.uint64), slots.key_start + slots.key_len
+    if source.key_field == "obj_id":
+        _volume_keys(source, batch, second, name, hashed_names=hashed_names)
+    elif source.tree in SECOND:
+        column = SECOND[source.tree]
+        second = source.decoder.columns(source.key_type, buffer, slots.key_start, (column,))[column]
+    within = slots.key_start - slots.node * batch.size_bytes
+    where = source.blocks.image_offset(batch.places.paddr[slots.node]) + within
+    return Keys(lead, second, name, slots.key_start + slots.key_len, where)
+
+
+def _volume_keys(
+    source: TreeSource, batch: NodeBatch, second: NDArray[np.uint64], name: NDArray[np.int64], *, hashed_names: bool
+) -> None:
+    """Fill in what follows object and type in keys of file-system records."""
+    slots = batch.slots
+    kinds = source.decoder.columns(source.key_type, batch.buffer, slots.key_start, ("record_type",))["record_type"]
+    forms = dict(NUMBERED)
+    if hashed_names:
+        # The length in the lower bits does not count, neither for linux-apfs-rw nor for apfsck.
+        forms["dir_rec"] = ("drec_hashed_key", "name_hash")
+    for record, (type_name, column) in forms.items():
+        rows = _of_kind(kinds, slots.key_len, record, f"apfs_fsrecords.{type_name}")
+        starts = slots.key_start[rows]
+        second[rows] = bulk.records(f"apfs_fsrecords.{type_name}", batch.buffer, starts)[column]
+    for record, type_name in NAMED.items():
+        form = "drec_hashed_key" if record in forms else type_name
+        rows = _of_kind(kinds, slots.key_len, record, f"apfs_fsrecords.{form}")
+        name[rows] = slots.key_start[rows] + bulk.size(f"apfs_fsrecords.{form}")
+
+
+def _of_kind(kinds: NDArray[np.uint64], length: NDArray[np.int32], record: str, type_name: str) -> NDArray[np.int64]:
+    return np.flatnonzero((kinds == int(RECORD[record])) & (length >= bulk.size(type_name)))
+
+
+def _whole(buffer: NDArray[np.uint8], keys: Keys, row: int) -> tuple[int, int, bytes]:
+    name = buffer[int(keys.name[row]) : int(keys.stop[row])].tobytes()
+    return int(keys.lead[row]), int(keys.second[row]), name
+
+
+def _check_order(subject: Subject, source: TreeSource, batch: NodeBatch, keys: Keys, level: Level) -> None:
+    """Each key comes after the one before it."""
+    if not len(keys.lead):
+        return
+    before, after = (keys.lead[:-1], keys.second[:-1]), (keys.lead[1:], keys.second[1:])
+    same = (before[0] == after[0]) & (before[1] == after[1])
+    wrong = (after[0] < before[0]) | ((after[0] == before[0]) & (after[1] < before[1]))
+    pairs = [(row + 1, _whole(batch.buffer, keys, row), _whole(batch.buffer, keys, row + 1)) for row in _rows(same)]
+    if level.last is not None:
+        pairs.insert(0, (0, level.last, _whole(batch.buffer, keys, 0)))
+    rows = sorted({row + 1 for row in _rows(wrong)} | {row for row, *both in pairs if _falls(source, *both)})
+    for row in rows[:MOST_CASES]:
+        _report(subject, source, batch, int(batch.slots.node[row]), int(keys.image_offset[row]), "key is out of order")
+    ties = [row for row, one, other in pairs if one[:2] == other[:2] and other[2] < one[2] and row not in rows]
+    for row in ties[:MOST_CASES]:
+        message = "of names with one hash, this one stands after one with greater bytes"
+        _report(subject, source, batch, int(batch.slots.node[row]), int(keys.image_offset[row]), message, level="info")
+
+
+def _rows(chosen: NDArray[np.bool_]) -> list[int]:
+    return np.flatnonzero(chosen).tolist()
+
+
+def _falls(source: TreeSource, one: tuple[int, int, bytes], other: tuple[int, int, bytes]) -> bool:
+    """Tell whether a key is not after the one before it.
+
+    Names of one hash may stand in any order: apfsck asks for that of their bytes, while linux-apfs-rw leaves them as
+    they were created and finds them by the hash alone. What macOS does is not documented.
+    """
+    is_hashed = one[1] != 0 or source.tree not in {"fs", "snapmeta"}
+    return other == one if is_hashed and other[:2] == one[:2] else other <= one
+
+
+def _check_bounds(subject: Subject, source: TreeSource, batch: NodeBatch, keys: Keys, level: Level) -> None:
+    """The first key of a node is not before the key that leads to it."""
+    if not level.above:
+        return
+    lead, second, where = (
+        np.concatenate([getattr(part, name) for part in level.above]) for name in ("lead", "second", "image_offset")
+    )
+    firsts = np.flatnonzero(np.diff(batch.slots.node, prepend=-1) != 0)
+    node = batch.slots.node[firsts]
+    entry = level.num_nodes + node
+    known = entry < len(lead)
+    firsts, node, entry = firsts[known], node[known], entry[known]
+    # Where nodes are missing, the n-th record is not that of the n-th node.
+    known = lead[entry] == batch.places.low_key[node]
+    firsts, node, entry = firsts[known], node[known], entry[known]
+    wrong = (keys.lead[firsts] < lead[entry]) | (
+        (keys.lead[firsts] == lead[entry]) & (keys.second[firsts] < second[entry])
+    )
+    for number, row in zip(node[wrong].tolist(), entry[wrong].tolist(), strict=True):
+        _report(subject, source, batch, number, int(where[row]), "the key that leads to it is after its first key")
+
+
+def _check_empty(subject: Subject, source: TreeSource, batch: NodeBatch) -> None:
+    """No node but a root is empty: a driver gives it back."""
+    wrong = batch.check.is_sound & (batch.head["num_keys"] == 0) & (batch.places.parent >= 0)
+    for number in np.flatnonzero(wrong)[:MOST_CASES].tolist():
+        where = source.blocks.at(int(batch.places.paddr[number])) + bulk.offset("apfs_btree.btree_node", "num_keys")
+        name = f"{source.tree} tree, node {batch.places.node_id[number]}"
+        subject.report("node-header-differs", name, where, "a node that is no root is empty", level="error")
+
+
+def _report(
+    subject: Subject,
+    source: TreeSource,
+    batch: NodeBatch,
+    number: int,
+    image_offset: int,
+    message: str,
+    *,
+    level: FindingLevel = "warning",
+) -> None:
+    device = int(source.blocks.split(batch.places.paddr[number : number + 1])[0][0])
+    name = f"{source.tree} tree, node {batch.places.node_id[number]}"
+    subject.report("keys-unordered", name, image_offset, message, device=device, level=level)

@@ -1,0 +1,121 @@
+"""Object maps against the objects they lead to.
+
+Apple File System Reference, Object Maps. Each entry is (object, transaction) -> address, size and flags; the object's
+own header repeats number and transaction, unless it has none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.filesystems.apfs.btree import TreeSource, lead_type, read_levels
+from layoutscope.filesystems.apfs.check.subject import MOST_CASES
+from layoutscope.ondisk import bulk
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.btree import NodeBatch
+    from layoutscope.filesystems.apfs.check.subject import Subject
+
+KEY: Final = "apfs_container.omap_key"
+VALUE: Final = "apfs_container.omap_val"
+FIELDS: Final = ("paddr", "size_bytes", "is_deleted", "is_encrypted", "is_noheader")
+
+
+def check_container_map(subject: Subject) -> None:
+    """Compare every entry of the container's object map with its object."""
+    if len(subject.container.omap.nodes):
+        _check_map(subject, "container-omap", subject.container.omap_header.tree_oid, may_encrypt=False)
+
+
+def check_object_maps(subject: Subject) -> None:
+    """Compare every entry of volumes' object maps with its object."""
+    for parts in subject.volumes:
+        may_encrypt = not parts.state.superblock.is_unencrypted
+        _check_map(subject, "omap", parts.state.omap_header.tree_oid, may_encrypt=may_encrypt)
+
+
+def _check_map(subject: Subject, tree: str, root: int, *, may_encrypt: bool) -> None:
+    container = subject.container
+    source = TreeSource(tree, container.blocks, container.decoder, root, None, *lead_type(tree), container.xid)
+    for batch in read_levels(source, []):
+        if not batch.level and len(batch.slots):
+            _check_entries(subject, source, batch, may_encrypt=may_encrypt)
+
+
+def _check_entries(subject: Subject, source: TreeSource, batch: NodeBatch, *, may_encrypt: bool) -> None:
+    slots, blocks = batch.slots, source.blocks
+    entry = source.decoder.columns(KEY, batch.buffer, slots.key_start, ("oid", "xid"))
+    entry |= source.decoder.columns(VALUE, batch.buffer, slots.val_start, FIELDS)
+    deleted, size = entry["is_deleted"], entry["size_bytes"].astype(np.int64)
+    future = entry["xid"] > np.uint64(source.max_xid)
+    odd = ~deleted & ((size == 0) | (size % blocks.block_size != 0))
+    outside = ~deleted & ~blocks.present(entry["paddr"], blocks.block_size)
+    alone = deleted & ~_has_older(entry["oid"])
+    strange = ~deleted & entry["is_encrypted"] & (not may_encrypt)
+    report = _Entries(subject, source, batch, entry)
+    report.cases(future, "key", "xid", "its transaction is younger than the container", None, entry["xid"])
+    report.cases(odd, "val", "size_bytes", "its size is no whole number of blocks", None, entry["size_bytes"])
+    report.cases(outside, "val", "paddr", "it leads out of the image", None, entry["paddr"])
+    report.cases(alone, "val", "flags", "it says deleted, but no older entry is there to delete")
+    report.cases(strange, "val", "flags", "it says encrypted on a volume that is not")
+    plain = ~(deleted | outside | future | odd | entry["is_encrypted"] | entry["is_noheader"])
+    plain &= blocks.readable(entry["paddr"], blocks.block_size)
+    _check_objects(report, np.flatnonzero(plain))
+
+
+def _has_older(oid: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    result = np.ones(len(oid), bool)
+    result[1:] = oid[1:] == oid[:-1]
+    return result
+
+
+def _check_objects(report: _Entries, rows: NDArray[np.int64]) -> None:
+    """Compare number and transaction with those in the objects' headers."""
+    blocks, entry = report.source.blocks, report.entry
+    if not len(rows):
+        return
+    data = blocks.read(entry["paddr"][rows], blocks.block_size).reshape(-1)
+    starts = np.arange(len(rows), dtype=np.int64) * blocks.block_size
+    head = report.source.decoder.columns("apfs_object.obj_phys", data, starts, ("oid", "xid"))
+    found = {name: entry[name].copy() for name in head}
+    for name, values in head.items():
+        found[name][rows] = values
+    other = found["oid"] != entry["oid"]
+    report.cases(other, "key", "oid", "the object there has another number", entry["oid"], found["oid"])
+    later = (found["xid"] != entry["xid"]) & ~other
+    report.cases(later, "key", "xid", "the object there is of another transaction", entry["xid"], found["xid"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    """Reports entries of a batch of leaves."""
+
+    subject: Subject
+    source: TreeSource
+    batch: NodeBatch
+    entry: dict[str, NDArray[Any]]
+
+    def cases(
+        self,
+        wrong: NDArray[np.bool_],
+        part: str,
+        field: str,
+        message: str,
+        expected: NDArray[Any] | None = None,
+        found: NDArray[Any] | None = None,
+    ) -> None:
+        """Report entries at a field of their key or value."""
+        slots = self.batch.slots
+        starts, type_name = (slots.key_start, KEY) if part == "key" else (slots.val_start, VALUE)
+        for row in np.flatnonzero(wrong)[:MOST_CASES].tolist():
+            node = int(slots.node[row])
+            paddr = self.batch.places.paddr[node : node + 1]
+            where = int(self.source.blocks.image_offset(paddr)[0]) + int(starts[row]) - node * self.batch.size_bytes
+            name = f"{self.source.tree} tree, entry of object {self.entry['oid'][row]}"
+            sides = ["" if side is None else int(side[row]) for side in (expected, found)]
+            self.subject.report("object-map-differs", name, where + bulk.offset(type_name, field), message, *sides)

@@ -1,0 +1,135 @@
+"""Fields that lead somewhere: what lies there is what it should be.
+
+Apple File System Reference. Reading reports what is wrong at its own address; here the field that led to it is named,
+because it may as well be the one that is wrong.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs import checkpoint as checkpoints
+from layoutscope.filesystems.apfs.check.subject import container_sources, volume_roots
+from layoutscope.filesystems.apfs.container import read_object
+from layoutscope.filesystems.apfs.lost import find_losses, report_losses
+from layoutscope.filesystems.apfs.volume import list_volumes
+from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk.checksum import fletcher64
+
+if TYPE_CHECKING:
+    from layoutscope.filesystems.apfs.check.subject import Subject
+
+SUPERBLOCK: Final = "apfs_container.nx_superblock"
+VOLUME: Final = "apfs_volume.apfs_superblock"
+MAPPING: Final = "apfs_container.checkpoint_mapping"
+OID_BYTES: Final = bulk.offset("apfs_object.obj_phys", "xid") - bulk.offset("apfs_object.obj_phys", "oid")
+FIELDS: Final = ("type", "subtype", "size_bytes", "oid", "paddr")
+
+
+def check_roots(subject: Subject) -> None:
+    """Every tree of a volume can be reached from the field that names its root, and every node from its parent."""
+    for parts in subject.volumes:
+        for source, structure, where in volume_roots(subject, parts):
+            if not find_losses(source)[1]:
+                message = f"leads to no root of the {source.tree} tree"
+                subject.report("tree-unreadable", structure, where, message, level="error")
+            records = parts.fs.records if source.tree == "fs" else None
+            report_losses(source, records, subject.findings)
+
+
+def check_container_trees(subject: Subject) -> None:
+    """Every node of the container's own trees can be reached from its parent."""
+    for source in container_sources(subject):
+        report_losses(source, None, subject.findings)
+
+
+def check_lost_volumes(subject: Subject) -> None:
+    """Every volume that the container names has a superblock with an object map."""
+    container = subject.container
+    opened = {parts.state.number for parts in subject.volumes}
+    numbers = {slot: number for number, slot in subject.slots.items()}
+    for slot, oid in list_volumes(container):
+        if numbers[slot] in opened:
+            continue
+        where = container.blocks.at(container.checkpoint.paddr) + bulk.offset(SUPERBLOCK, "fs_oid")
+        where += slot * OID_BYTES
+        found = container.view.find(np.array([oid], np.uint64))
+        try:
+            superblock = read_object(
+                container.blocks, grammar.ApfsVolume.ApfsSuperblock, int(found.paddr[0]), "volume", oid=oid
+            )
+            where = container.blocks.at(int(found.paddr[0])) + bulk.offset(VOLUME, "omap_oid")
+            _ = read_object(container.blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "object map")
+        except FormatError as error:
+            message = f"the volume in slot {slot} cannot be opened: {error.reason}"
+            subject.report("volume-unreadable", f"volume {oid}", where, message, level="error")
+
+
+def check_checkpoints(subject: Subject) -> None:
+    """Every checkpoint that is not older than the one in use has its objects where its maps say."""
+    container = subject.container
+    for paddr, superblock in checkpoints.superblocks(container.area, container.blocks, []):
+        if superblock.hdr.xid >= container.xid:
+            _check_maps(subject, superblock)
+            if superblock.hdr.xid > container.xid:
+                _check_omap(subject, paddr, superblock)
+
+
+def _check_omap(subject: Subject, paddr: int, superblock: Any) -> None:
+    try:
+        read_object(subject.container.blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "object map")
+    except FormatError as error:
+        where = subject.container.blocks.at(paddr) + bulk.offset(SUPERBLOCK, "omap_oid")
+        message = f"the object map cannot be used: {error.reason}"
+        subject.report("checkpoint-invalid", f"container superblock of xid {superblock.hdr.xid}", where, message)
+
+
+def _check_maps(subject: Subject, superblock: Any) -> None:
+    """Compare the mappings of a checkpoint with the objects in the data area."""
+    container = subject.container
+    blocks, area, ring = container.blocks, container.area, len(container.area.paddr)
+    kind = int(grammar.ApfsObject.ObjectType.checkpoint_map)
+    head, size = bulk.size("apfs_container.checkpoint_map_head"), bulk.size(MAPPING)
+    for row in ((superblock.xp_desc_index + np.arange(min(superblock.xp_desc_len, ring))) % max(ring, 1)).tolist():
+        if area.kind[row] != kind:
+            continue
+        block = area.blocks[row]
+        count = bulk.records("apfs_container.checkpoint_map_head", block, np.zeros(1, np.int64))["num_mappings"][0]
+        if count > (blocks.block_size - head) // size:
+            where = blocks.at(int(area.paddr[row])) + bulk.offset("apfs_container.checkpoint_map_head", "num_mappings")
+            name = f"checkpoint map of xid {superblock.hdr.xid}"
+            subject.report("checkpoint-invalid", name, where, "it counts more mappings than fit", "", int(count))
+            continue
+        starts = head + np.arange(int(count), dtype=np.int64) * size
+        found = container.decoder.columns(MAPPING, block, starts, FIELDS)
+        for number, start in enumerate(starts.tolist()):
+            mapping = {name: int(values[number]) for name, values in found.items()}
+            problem = _mapping_problem(subject, mapping)
+            if problem:
+                field, message = problem
+                where = blocks.at(int(area.paddr[row])) + start + bulk.offset(MAPPING, field)
+                name = f"checkpoint map of xid {superblock.hdr.xid}, object {mapping['oid']}"
+                subject.report("checkpoint-invalid", name, where, message, "", mapping.get(field, ""))
+
+
+def _mapping_problem(subject: Subject, mapping: dict[str, int]) -> tuple[str, str] | None:
+    """Field that cannot be right, and why; None if the object is there."""
+    blocks = subject.container.blocks
+    size = mapping["size_bytes"]
+    if not 0 < size <= checkpoints.MAX_OBJECT_BYTES or size % blocks.block_size:
+        return "size_bytes", "its size is no whole number of blocks, or impossibly large"
+    try:
+        data = np.frombuffer(blocks.read_object(mapping["paddr"], size), np.uint8)
+    except FormatError as error:
+        return "paddr", error.reason
+    head = bulk.records("apfs_object.obj_phys", data, np.zeros(1, np.int64))
+    if int(fletcher64(data[None, :])[0]) != int(head["cksum"][0]):
+        return "paddr", "the object there has a wrong checksum"
+    if int(head["oid"][0]) != mapping["oid"]:
+        return "oid", "the object there has another number"
+    if (int(head["type"][0]), int(head["subtype"][0])) != (mapping["type"], mapping["subtype"]):
+        return "type_and_flags", "the object there is of another type"
+    return None

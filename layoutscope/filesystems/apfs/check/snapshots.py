@@ -1,0 +1,80 @@
+"""Snapshots and seals: the records that tell of a snapshot, and the hash at the top of a sealed volume.
+
+Apple File System Reference, Snapshot Metadata and Sealed Volumes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs.btree import read_levels
+from layoutscope.filesystems.apfs.check.subject import snapshot_places, volume_sources
+from layoutscope.filesystems.apfs.consistency import Report
+from layoutscope.filesystems.apfs.container import read_object
+from layoutscope.filesystems.apfs.hashes import hash_objects
+from layoutscope.ondisk import grammar
+
+if TYPE_CHECKING:
+    from layoutscope.filesystems.apfs.check.subject import Subject
+    from layoutscope.filesystems.apfs.volumeparts import VolumeParts
+
+
+def check_snapshot_records(subject: Subject) -> None:
+    """Names, the object map's list and the superblocks of snapshots fit the snapshots' metadata."""
+    for parts in subject.volumes:
+        _check_superblocks(subject, parts)
+        xids = np.array([item.xid for item in parts.snapshots], np.uint64)
+        names = parts.snapmeta.records.get("snap_name")
+        if "snap_xid" in names:
+            report = Report(subject.container.blocks, parts.snapmeta.nodes, subject.findings)
+            field, sides = "val.snap_name_val.snap_xid", (None, names["snap_xid"])
+            wrong = ~np.isin(names["snap_xid"], xids)
+            message = "a name leads to no snapshot"
+            report.cases(wrong, names, "snapshot-differs", "snapshot name", message, field=field, sides=sides)
+        for source in volume_sources(subject, parts):
+            if source.tree != "omap-snapshots":
+                continue
+            for batch in read_levels(source, []):
+                slots = batch.slots
+                found = source.decoder.columns(source.key_type, batch.buffer, slots.key_start, ("xid",))["xid"]
+                where = source.blocks.image_offset(batch.places.paddr[slots.node])
+                where = where + slots.key_start - slots.node * batch.size_bytes
+                for row in np.flatnonzero(~np.isin(found, xids)).tolist() if not batch.level else ():
+                    message = "the object map lists a snapshot that there is not"
+                    subject.report("snapshot-differs", "object map", int(where[row]), message, "", int(found[row]))
+
+
+def _check_superblocks(subject: Subject, parts: VolumeParts) -> None:
+    for snapshot, where in snapshot_places(subject, parts, "sblock_oid"):
+        if not snapshot.sblock_paddr:
+            continue
+        try:
+            read_object(
+                subject.container.blocks, grammar.ApfsVolume.ApfsSuperblock, snapshot.sblock_paddr, snapshot.view
+            )
+        except FormatError as error:
+            message = f"its superblock cannot be used: {error.reason}"
+            subject.report("snapshot-differs", snapshot.view, where, message, "", snapshot.sblock_paddr, level="error")
+
+
+def check_seals(subject: Subject) -> None:
+    """The hash of a sealed volume's root is that in its integrity metadata."""
+    blocks = subject.container.blocks
+    for parts in subject.volumes:
+        seal, nodes = parts.state.seal, parts.fs.nodes
+        if seal is None or not seal.hash_type or not len(nodes):
+            continue
+        data = blocks.read(nodes.paddr[:1], int(nodes.size_bytes[0]))
+        found = hash_objects(seal.hash_type, data).tobytes()
+        if found != seal.root_hash:
+            meta = read_object(
+                blocks, grammar.ApfsSealed.IntegrityMeta, seal.paddr, "integrity metadata",
+                oid=parts.state.superblock.integrity_meta_oid,
+            )  # fmt: skip
+            where = blocks.at(seal.paddr) + int(meta.root_hash_start)
+            message = "the hash of the root is another"
+            sides = found.hex(), seal.root_hash.hex()
+            subject.report("seal-broken", "integrity metadata", where, message, *sides, level="error")

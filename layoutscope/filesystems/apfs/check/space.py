@@ -1,0 +1,253 @@
+"""Superblock and space manager: sizes that must agree, chunk by chunk.
+
+Apple File System Reference, Container and Space Manager.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from layoutscope.filesystems.apfs.btree import read_levels
+from layoutscope.filesystems.apfs.check.subject import MOST_CASES, queue_sources
+from layoutscope.filesystems.apfs.regions import MAX_BLOCKS
+from layoutscope.filesystems.apfs.spaceman import QUEUE_NAMES
+from layoutscope.ondisk import bulk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.check.subject import Subject
+
+SPACEMAN: Final = "apfs_spaceman.spaceman_phys"
+DEVICE: Final = "apfs_spaceman.spaceman_device"
+QUEUE: Final = "apfs_spaceman.spaceman_free_queue"
+CHUNK: Final = "apfs_spaceman.chunk_info"
+CIB: Final = "apfs_spaceman.cib_head"
+POOL_FACTOR: Final = 3
+"""The internal pool has room for three versions of every chunk-info block and bitmap."""
+BATCH_BITMAPS: Final = 2048
+
+
+class ChunkTable(NamedTuple):
+    """Chunks of a device: columns by field, each entry's address, and the bytes of nothing else."""
+
+    columns: dict[str, NDArray[Any]]
+    image_offset: NDArray[np.int64]
+
+
+def spaceman_field(subject: Subject, path: str, *, device: int = -1, queue: int = -1) -> int:
+    """Return the address of a field of the space manager, of one of its devices, or of a free queue."""
+    container = subject.container
+    item = container.checkpoint.ephemerals[container.superblock.spaceman_oid]
+    start = container.blocks.at(item.paddr)
+    if device >= 0:
+        return start + bulk.offset(SPACEMAN, "devices") + device * bulk.size(DEVICE) + bulk.offset(DEVICE, path)
+    if queue >= 0:
+        return start + bulk.offset(SPACEMAN, "free_queues") + queue * bulk.size(QUEUE) + bulk.offset(QUEUE, path)
+    return start + bulk.offset(SPACEMAN, path)
+
+
+def chunk_table(subject: Subject, device: int) -> tuple[ChunkTable, dict[str, NDArray[Any]], NDArray[np.int64]]:
+    """Decode the chunks of a device, and the heads of the blocks that hold them with their addresses."""
+    container, space = subject.container, subject.parts.space
+    blocks, decoder = container.blocks, container.decoder
+    owner, regions = QUEUE_NAMES[device + 1], space.regions if space is not None else []
+    paddr = np.array([r.paddr for r in regions if (r.type, r.owner) == ("spaceman-cib", owner)], np.uint64)
+    paddr = paddr[blocks.readable(paddr, blocks.block_size)]
+    buffer = blocks.read(paddr, blocks.block_size).reshape(-1)
+    starts = np.arange(len(paddr), dtype=np.int64) * blocks.block_size
+    heads = decoder.columns(CIB, buffer, starts, ("hdr.oid", "hdr.xid", "index", "num_chunks"))
+    heads["paddr"] = paddr
+    room = (blocks.block_size - bulk.size(CIB)) // bulk.size(CHUNK)
+    counts = np.minimum(heads["num_chunks"].astype(np.int64), room)
+    block = np.repeat(np.arange(len(paddr)), counts)
+    slot = np.arange(len(block)) - np.repeat(np.cumsum(counts) - counts, counts)
+    within = bulk.size(CIB) + slot * bulk.size(CHUNK)
+    names = ("xid", "paddr", "num_blocks", "free_count", "bitmap_paddr")
+    columns = decoder.columns(CHUNK, buffer, starts[block] + within, names) if len(block) else {}
+    base = blocks.image_offset(paddr)
+    return ChunkTable(columns, base[block] + within), heads, base
+
+
+def check_sizes(subject: Subject) -> None:
+    """Superblock and space manager have as many blocks as each other, in as many chunks as that takes."""
+    container, space = subject.container, subject.parts.space
+    if space is None:
+        return
+    superblock, header = container.superblock, space.header
+    found = superblock.block_count
+    expected = sum(int(device.num_blocks) for device in header.devices)
+    if not superblock.is_fusion and found != expected:
+        at = container.blocks.at(container.checkpoint.paddr)
+        at += bulk.offset("apfs_container.nx_superblock", "block_count")
+        message = "counts other blocks than the space manager"
+        subject.report("superblock-differs", "container superblock", at, message, expected, found)
+    bits = container.blocks.block_size * 8
+    for path, wanted in (("block_size", container.blocks.block_size), ("blocks_per_chunk", bits)):
+        if getattr(header, path) != wanted:
+            _differs(subject, spaceman_field(subject, path), path, wanted, getattr(header, path))
+    for number, device in enumerate(header.devices):
+        for path, wanted in _device_sizes(header, device):
+            if getattr(device, path) != wanted:
+                at = spaceman_field(subject, path, device=number)
+                _differs(subject, at, f"{path} of the {QUEUE_NAMES[number + 1]}", wanted, getattr(device, path))
+
+
+def _device_sizes(header: Any, device: Any) -> Iterator[tuple[str, int]]:
+    chunks = -(-int(device.num_blocks) // max(int(header.blocks_per_chunk), 1))
+    cibs = -(-chunks // max(int(header.chunks_per_cib), 1))
+    yield "num_chunks", chunks
+    yield "num_cibs", cibs
+    if device.num_cabs:
+        yield "num_cabs", -(-cibs // max(int(header.cibs_per_cab), 1))
+
+
+def _differs(subject: Subject, where: int | None, what: str, expected: object, found: object) -> None:
+    subject.report("spaceman-invalid", "space manager", where, f"{what} differs", expected, found)
+
+
+def check_pool(subject: Subject) -> None:
+    """The internal pool has room for three versions of everything in it, and its bitmap a bit for each block."""
+    space = subject.parts.space
+    if space is None:
+        return
+    header = space.header
+    parts = sum(int(item.num_chunks) + int(item.num_cibs) + int(item.num_cabs) for item in header.devices)
+    if header.ip_block_count != POOL_FACTOR * parts:
+        at = spaceman_field(subject, "ip_block_count")
+        _differs(subject, at, "size of the internal pool", POOL_FACTOR * parts, header.ip_block_count)
+    needed = -(-int(header.ip_block_count) // (8 * subject.container.blocks.block_size))
+    if header.ip_bm_size_in_blocks != needed:
+        at = spaceman_field(subject, "ip_bm_size_in_blocks")
+        _differs(subject, at, "size of the internal pool's bitmap", needed, header.ip_bm_size_in_blocks)
+
+
+def check_chunks(subject: Subject) -> None:
+    """Chunks follow each other without gap, and each has a bitmap in the pool and counts its free blocks."""
+    space = subject.parts.space
+    for number, device in enumerate(space.header.devices if space is not None else ()):
+        if not device.num_blocks:
+            continue
+        table, heads, base = chunk_table(subject, number)
+        _check_heads(subject, heads, base)
+        if table.columns:
+            _check_geometry(subject, table, number)
+            _check_free_counts(subject, table, number)
+
+
+def _check_heads(subject: Subject, heads: dict[str, NDArray[Any]], base: NDArray[np.int64]) -> None:
+    for path, expected in (("index", np.arange(len(base))), ("hdr.oid", heads["paddr"])):
+        for row in np.flatnonzero(heads[path] != expected)[:MOST_CASES].tolist():
+            message = "chunk information has another place" if path == "index" else "number is not the address"
+            at = int(base[row]) + bulk.offset(CIB, path)
+            subject.report(
+                "spaceman-invalid", "chunk information", at, message, int(expected[row]), int(heads[path][row])
+            )
+
+
+def _check_geometry(subject: Subject, table: ChunkTable, number: int) -> None:
+    space = subject.parts.space
+    if space is None:
+        return
+    header, columns = space.header, table.columns
+    per_chunk, total = int(header.blocks_per_chunk), min(int(header.devices[number].num_blocks), MAX_BLOCKS)
+    start = np.arange(len(table.image_offset), dtype=np.int64) * per_chunk
+    length = np.clip(total - start, 0, per_chunk)
+    mark = subject.container.blocks.tier2_mark if number else 0
+    bitmap = columns["bitmap_paddr"].astype(np.int64)
+    base = min(max(int(header.ip_base), 0), MAX_BLOCKS)
+    pool = (bitmap >= base) & (bitmap < base + min(int(header.ip_block_count), MAX_BLOCKS))
+    _cases(subject, table, "paddr", columns["paddr"].astype(np.int64) != start + mark, "starts elsewhere", start + mark)
+    _cases(subject, table, "block_count_field", columns["num_blocks"] != length, "is of another size", length)
+    _cases(subject, table, "bitmap_paddr", (bitmap != 0) & ~pool, "has a bitmap outside of the internal pool", None)
+    young = columns["xid"] > np.uint64(subject.container.xid)
+    _cases(subject, table, "xid", young, "is younger than its container", None)
+
+
+def _cases(
+    subject: Subject,
+    table: ChunkTable,
+    field: str,
+    wrong: NDArray[np.bool_],
+    message: str,
+    expected: NDArray[np.int64] | None,
+) -> None:
+    names = {"block_count_field": "num_blocks", "free_count_field": "free_count"}
+    found = table.columns[names.get(field, field)]
+    for row in np.flatnonzero(wrong)[:MOST_CASES].tolist():
+        at = int(table.image_offset[row]) + bulk.offset(CHUNK, field)
+        wanted = "" if expected is None else int(expected[row])
+        subject.report("spaceman-invalid", f"chunk {row}", at, message, wanted, int(found[row]))
+
+
+def _check_free_counts(subject: Subject, table: ChunkTable, number: int) -> None:
+    """Count the free blocks of every bitmap, and sum up what the chunks count."""
+    blocks, columns = subject.container.blocks, table.columns
+    length, bitmap = columns["num_blocks"].astype(np.int64), columns["bitmap_paddr"]
+    counted = length.copy()
+    rows = np.flatnonzero((bitmap != 0) & blocks.readable(bitmap, blocks.block_size))
+    for start in range(0, len(rows), BATCH_BITMAPS):
+        some = rows[start : start + BATCH_BITMAPS]
+        counted[some] = count_free(blocks.read(bitmap[some], blocks.block_size), length[some])
+    free = columns["free_count"].astype(np.int64)
+    wrong = counted != free
+    wrong[(bitmap != 0) & ~blocks.readable(bitmap, blocks.block_size)] = False
+    _cases(subject, table, "free_count_field", wrong, "counts other free blocks than its bitmap", counted)
+    space = subject.parts.space
+    if space is not None and int(space.header.devices[number].free_count) != int(free.sum()):
+        at, found = spaceman_field(subject, "free_count", device=number), space.header.devices[number].free_count
+        what = f"free blocks of the {QUEUE_NAMES[number + 1]}"
+        _differs(subject, at, what, int(free.sum()), found)
+
+
+def count_free(bitmaps: NDArray[np.uint8], num_blocks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Count the clear bits among the first ones of each row."""
+    bits = np.arange(8)
+    ones = ((np.arange(256)[:, None] >> bits) & 1).sum(axis=1).astype(np.int64)
+    used = np.concatenate([np.zeros((len(bitmaps), 1), np.int64), np.cumsum(ones[bitmaps], axis=1)], axis=1)
+    whole, rest = np.divmod(np.minimum(num_blocks, bitmaps.shape[1] * 8), 8)
+    rows = np.arange(len(bitmaps))
+    last = bitmaps[rows, np.minimum(whole, bitmaps.shape[1] - 1)] & ((1 << rest) - 1).astype(np.uint8)
+    result: NDArray[np.int64] = num_blocks - used[rows, whole] - ones[last]
+    return result
+
+
+def check_queues(subject: Subject) -> None:
+    """Free queues count what they hold; what waits in them lies in the container and is used by nothing current."""
+    from layoutscope.filesystems.apfs.check.claims import current_claims, overlap
+
+    space, container = subject.parts.space, subject.container
+    if space is None:
+        return
+    claims = current_claims(subject)
+    for number, source in queue_sources(subject):
+        queue = space.header.free_queues[number]
+        if space.queued.get(number, 0) != queue.num_blocks:
+            at = spaceman_field(subject, "num_blocks", queue=number)
+            what = f"number of blocks in free queue {number}"
+            _differs(subject, at, what, space.queued.get(number, 0), queue.num_blocks)
+        for batch in read_levels(source, []):
+            if batch.level or not len(batch.slots):
+                continue
+            slots = batch.slots
+            keys = source.decoder.columns(source.key_type, batch.buffer, slots.key_start, ("xid", "paddr"))
+            where = container.blocks.image_offset(batch.places.paddr[slots.node])
+            where = where + slots.key_start - slots.node * batch.size_bytes + bulk.offset(source.key_type, "paddr")
+            length = np.ones(len(slots), np.int64)
+            rows = np.flatnonzero(slots.val_len > 0)
+            value = source.decoder.columns(
+                "apfs_spaceman.free_queue_val", batch.buffer, slots.val_start[rows], ("num_blocks",)
+            )
+            length[rows] = np.minimum(value["num_blocks"], 2**40).astype(np.int64)
+            outside = ~container.blocks.present(keys["paddr"], container.blocks.block_size)
+            start = np.minimum(keys["paddr"], np.uint64(2**62)).astype(np.int64)
+            used = ~outside & overlap(claims, start, length)
+            for wrong, message in ((outside, "lies outside"), (used, "is in use")):
+                for row in np.flatnonzero(wrong)[:MOST_CASES].tolist():
+                    text = f"a block that waits to become free {message}"
+                    name = f"free queue of the {QUEUE_NAMES[number]}"
+                    subject.report("spaceman-invalid", name, int(where[row]), text, "", int(keys["paddr"][row]))

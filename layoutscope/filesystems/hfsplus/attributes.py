@@ -1,0 +1,174 @@
+"""The attributes file: extended attributes, their extents, and the headers of compressed files.
+
+TN1150, "Attributes File"; records of values that stand in the tree follow the system's hfs_format.h.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.filesystems.hfsplus import names
+from layoutscope.filesystems.hfsplus.arrays import I64, U8, Columns, Mask, concatenate, find, signed
+from layoutscope.filesystems.hfsplus.overflow import flatten
+from layoutscope.filesystems.hfsplus.records import record_types
+from layoutscope.ondisk import bulk, grammar
+from layoutscope.tables.layout import NULL_ROW
+
+if TYPE_CHECKING:
+    import polars as pl
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.hfsplus.names import Units
+    from layoutscope.filesystems.hfsplus.records import RecordBatch
+    from layoutscope.filesystems.hfsplus.tree import Tree
+    from layoutscope.filesystems.hfsplus.volume import Volume
+
+KEY: Final = "hfsplus_attributes.attribute_key"
+TYPE: Final = "hfsplus_attributes.attribute_record_type"
+INLINE: Final = "hfsplus_attributes.attribute_inline_data"
+FORK: Final = "hfsplus_attributes.attribute_fork_data"
+EXTENTS: Final = "hfsplus_attributes.attribute_extents"
+DECMPFS: Final = "hfsplus_attributes.decmpfs_header"
+
+COMPRESSION_ATTRIBUTE: Final = "com.apple.decmpfs"
+
+_TYPES = grammar.HfsplusAttributes.RecordType
+RECORD_SIZES: Final = {
+    int(_TYPES.inline_data): bulk.size(INLINE),
+    int(_TYPES.fork_data): bulk.size(FORK),
+    int(_TYPES.extents): bulk.size(EXTENTS),
+}
+"""Fixed parts of leaf records by their types, in bytes."""
+
+_MAGIC: Final = int(grammar.HfsplusAttributes.DecmpfsMagic.cmpf)
+
+_FORK_COLUMNS: Final = ("owner", "fork_block", "start_block", "block_count")
+_OWNER_COLUMNS: Final = ("file_id", "node", "size")
+_COMPRESSED_COLUMNS: Final = ("file_id", "node", "size")
+
+
+@dataclass(slots=True)
+class AttributeLeaves:
+    """Leaf records of the attributes file; extents are kept in the order of decoding."""
+
+    key_type: str = KEY
+    id_field: str = "file_id"
+    bad: list[I64] = field(default_factory=list)
+    owners: list[Columns] = field(default_factory=list)
+    names: list[Units] = field(default_factory=list)
+    name_lengths: list[I64] = field(default_factory=list)
+    forks: list[Columns] = field(default_factory=list)
+    compressed: list[Columns] = field(default_factory=list)
+    num_owners: int = 0
+
+    def decode(self, volume: Volume, records: RecordBatch, leaf: Mask) -> Columns:
+        """Decode the leaf records of a batch: node, file and type; extents and compression headers are kept."""
+        node, key, data, stop = records.of(leaf)
+        buffer = records.nodes.buffer
+        kind, is_sound = record_types(volume.decoder, buffer, data, stop, TYPE, RECORD_SIZES)
+        keys = volume.decoder.columns(KEY, buffer, key, ("file_id", "start_block", "name_length"))
+        wide = {name: values.astype(np.int64) for name, values in keys.items()}
+        start, length = key + bulk.size(KEY), wide["name_length"]
+        is_sound &= start + length * names.UNIT_BYTES <= data
+        self.bad.append(node[~is_sound])
+        for record_type, type_name, path in (
+            (_TYPES.fork_data, FORK, "the_fork.extents"),
+            (_TYPES.extents, EXTENTS, "extents"),
+        ):
+            chosen = np.flatnonzero(is_sound & (kind == record_type))
+            self._keep_fork(volume, buffer, data[chosen], wide["start_block"][chosen], type_name, path)
+            self._keep_owner(volume, buffer, data[chosen], node[chosen], wide["file_id"][chosen], type_name)
+            self.names.append(names.gather(buffer, start[chosen], length[chosen]))
+            self.name_lengths.append(length[chosen])
+        is_inline = is_sound & (kind == _TYPES.inline_data) & names.equals(buffer, start, length, COMPRESSION_ATTRIBUTE)
+        is_inline &= data + bulk.size(INLINE) + bulk.size(DECMPFS) <= stop
+        self._keep_compressed(volume, buffer, data[is_inline], node[is_inline], wide["file_id"][is_inline])
+        return {"node": node[is_sound], "file_id": wide["file_id"][is_sound], "record_type": kind[is_sound]}
+
+    def _keep_fork(self, volume: Volume, buffer: U8, data: I64, first_block: I64, type_name: str, path: str) -> None:
+        paths = (f"{path}.start_block", f"{path}.block_count")
+        found = volume.decoder.columns(type_name, buffer, data, paths)
+        starts, counts = (found[name].astype(np.int64) for name in paths)
+        rows = flatten(starts, counts, first_block)
+        rows["owner"] = self.num_owners + rows.pop("record")
+        self.forks.append(rows)
+
+    def _keep_owner(self, volume: Volume, buffer: U8, data: I64, node: I64, file_id: I64, type_name: str) -> None:
+        """Keep whose extents they are; only the first record of an attribute knows its size."""
+        size = np.full(len(data), -1, np.int64)
+        if type_name == FORK:
+            size = volume.decoder.columns(FORK, buffer, data, ("the_fork.logical_size",))["the_fork.logical_size"]
+        self.owners.append({"file_id": file_id, "node": node, "size": signed(size)})
+        self.num_owners += len(data)
+
+    def _keep_compressed(self, volume: Volume, buffer: U8, data: I64, node: I64, file_id: I64) -> None:
+        place = data + bulk.size(INLINE)
+        found = volume.decoder.columns(DECMPFS, buffer, place, ("compression_magic", "uncompressed_size"))
+        is_header = found["compression_magic"] == _MAGIC
+        size = signed(found["uncompressed_size"])
+        self.compressed.append({"file_id": file_id[is_header], "node": node[is_header], "size": size[is_header]})
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """What the attributes file holds.
+
+    Attributes
+    ----------
+    first_row : int
+        Row of its node 0 in the nodes table.
+    file_id, node : (n,) int64 arrays
+        Of every leaf record, in key order.
+    compressed_id, compressed_node, uncompressed_size : (m,) int64 arrays
+        Of every compression header.
+    owners : Columns
+        ``file_id, node, size`` of each record with extents.
+    owner_name : polars.Series
+        Their attributes' names.
+    forks : Columns
+        One row an extent: ``owner`` is a row of `owners`; ``fork_block, start_block, block_count``.
+    """
+
+    first_row: int
+    file_id: I64
+    node: I64
+    compressed_id: I64
+    compressed_node: I64
+    uncompressed_size: I64
+    owners: Columns
+    owner_name: pl.Series
+    forks: Columns
+
+    def rows_of(self, file_id: I64, is_compressed: Mask) -> NDArray[np.uint32]:
+        """Rows of the leaves with files' first attributes; of compressed files, with their compression header."""
+        place = find(self.file_id, file_id)
+        nodes = np.append(self.node, 0)[place]
+        header = find(self.compressed_id, file_id)
+        use_header = is_compressed & (header >= 0)
+        nodes = np.where(use_header, np.append(self.compressed_node, 0)[header], nodes)
+        found = (place >= 0) | use_header
+        return np.where(found, nodes + self.first_row, int(NULL_ROW)).astype(np.uint32)
+
+
+def collect(tree: Tree | None, leaves: AttributeLeaves, first_row: int) -> Attributes:
+    """Put together what the leaves held."""
+    none = np.empty(0, np.int64)
+    records = tree.records if tree is not None else {"file_id": none, "node": none}
+    compressed = concatenate(leaves.compressed, dict.fromkeys(_COMPRESSED_COLUMNS, none))
+    order = np.argsort(compressed["file_id"], kind="stable")
+    units = np.concatenate(leaves.names) if leaves.names else np.empty(0, np.uint16)
+    counts = np.concatenate(leaves.name_lengths) if leaves.name_lengths else none
+    return Attributes(
+        first_row,
+        records["file_id"],
+        records["node"],
+        compressed["file_id"][order],
+        compressed["node"][order],
+        compressed["size"][order],
+        concatenate(leaves.owners, dict.fromkeys(_OWNER_COLUMNS, none)),
+        names.text_series("fork", units, counts, np.arange(len(counts), dtype=np.int64)),
+        concatenate(leaves.forks, dict.fromkeys(_FORK_COLUMNS, none)),
+    )

@@ -1,0 +1,322 @@
+"""HFS+ B-trees: from a fork to nodes, their places, their links and their records.
+
+TN1150, "B-Trees". Nodes are read and decoded in node-number order, which is the order on the volume within each
+extent, in batches; the tree's shape is then found over arrays (:mod:`layoutscope.filesystems.hfsplus.shape`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
+
+import numpy as np
+
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.hfsplus.arrays import I64, U8, Columns, Mask, concatenate
+from layoutscope.filesystems.hfsplus.fork import Fork, Pieces, locate, read_parts
+from layoutscope.filesystems.hfsplus.records import (
+    DESCRIPTOR,
+    DESCRIPTOR_BYTES,
+    HEADER,
+    INDEX,
+    LEAF,
+    MAP,
+    OFFSET_BYTES,
+    NodeBatch,
+    RecordBatch,
+    decode_nodes,
+    locate_records,
+)  # fmt: skip
+from layoutscope.image import Workspace
+from layoutscope.ondisk import bulk, grammar
+from layoutscope.tables.growing import GrowingTable
+
+if TYPE_CHECKING:
+    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.ondisk.grammar import HfsplusBtree
+
+BATCH_BYTES: Final = 4 * 1024**2
+"""Small enough that the fields of a batch are gathered from the processor's cache."""
+
+HEADER_NODE_BYTES: Final = bulk.size("hfsplus_btree.header_node")
+
+
+class LeafDecoder(Protocol):
+    """What a tree's leaves hold: the only thing that differs between trees."""
+
+    key_type: str
+    id_field: str
+    bad: list[I64]
+    """Numbers of leaves with records that contradict the format."""
+
+    def decode(self, volume: Volume, records: RecordBatch, leaf: Mask) -> Columns:
+        """Decode the leaf records of a batch; ``node`` (node numbers) is one of the columns."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TreeFile:
+    """A B-tree's file and header.
+
+    Attributes
+    ----------
+    tree : str
+        Name as in the tables.
+    file_id : int
+        CNID of the tree's file.
+    fork : Fork
+        All its extents.
+    header : HfsplusBtree.HeaderRecord
+        The header record.
+    user_data : bytes
+        The header node's second record.
+    num_nodes : int
+        Nodes that the fork holds.
+    used : (num_nodes,) bool array
+        From the header's and the map nodes' bitmaps; nodes behind their end are not.
+    map_nodes : (n,) int64 array
+        Numbers of the map nodes.
+    map_parts : tuple of (int, int)
+        Where the parts of the map lie: bytes from the start of the file, and length in bytes.
+    readable : (num_nodes,) bool array
+        Nodes all of whose bytes are on the image.
+    """
+
+    tree: str
+    file_id: int
+    fork: Fork
+    header: HfsplusBtree.HeaderRecord
+    user_data: bytes
+    num_nodes: int
+    used: Mask
+    map_nodes: I64
+    map_parts: tuple[tuple[int, int], ...]
+    readable: Mask
+
+    @property
+    def node_size_bytes(self) -> int:
+        """Size of a node."""
+        return int(self.header.node_size)
+
+    @property
+    def num_mapped(self) -> int:
+        """Nodes that the map has bits for."""
+        return min(self.num_nodes, 8 * sum(length for _, length in self.map_parts))
+
+
+@dataclass(slots=True)
+class Decoded:
+    """What decoding some nodes of a tree gave; grows batch by batch.
+
+    Attributes
+    ----------
+    nodes : list of Columns
+        ``number, f_link, b_link, kind, height, num_records, free_offset, first_key_id, last_key_id, damaged``.
+    pointers : list of Columns
+        Records of index nodes: ``node, child``.
+    leaves : GrowingTable
+        Records of leaves, as the tree's leaf decoder gave them.
+    """
+
+    nodes: list[Columns] = field(default_factory=list)
+    pointers: list[Columns] = field(default_factory=list)
+    leaves: GrowingTable = field(default_factory=GrowingTable)
+
+
+def node_pieces(volume: Volume, fork: Fork, node_size_bytes: int, numbers: I64) -> Pieces:
+    """Where nodes lie; a node may lie in several pieces."""
+    return locate(volume, fork, numbers * node_size_bytes, np.full(len(numbers), node_size_bytes, np.int64))
+
+
+def open_tree(volume: Volume, tree: str, file_id: int, fork: Fork) -> TreeFile | None:
+    """Read the header node and the map of a tree; None where there is no tree or its header is damaged."""
+    if not fork.num_blocks:
+        return None
+    at = int(fork.start_blocks[0]) * volume.block_size_bytes
+    try:
+        node = _read_header_node(volume, tree, fork, at)
+    except FormatError as error:
+        volume.survive(error, code="tree-header-invalid")
+        return None
+    if min(fork.logical_size_bytes, fork.num_blocks * volume.block_size_bytes) < node.header.node_size:
+        volume.report(
+            "tree-header-invalid", "error", f"{tree} B-tree header node", at, "its file is smaller than a node"
+        )
+        return None
+    return _with_map(volume, tree, file_id, fork, node)
+
+
+def _read_header_node(volume: Volume, tree: str, fork: Fork, at: int) -> HfsplusBtree.HeaderNode:
+    structure = f"{tree} B-tree header node"
+    # The node size stands in the node itself: its start is read first, from the first extent.
+    pieces = locate(volume, fork, np.array([0]), np.array([HEADER_NODE_BYTES]))
+    data = read_parts(volume, pieces).tobytes()
+    node = grammar.parse(grammar.HfsplusBtree.HeaderNode, data, structure=structure, image_offset=at)
+    limits = grammar.HfsplusBtree.NodeSizeLimit
+    size = int(node.header.node_size)
+    if not limits.minimum <= size <= limits.maximum or size & (size - 1):
+        raise FormatError(
+            "impossible node size",
+            structure=structure,
+            image_offset=at + DESCRIPTOR_BYTES + bulk.offset("hfsplus_btree.header_record", "node_size"),
+            expected=f"a power of two from {int(limits.minimum)} to {int(limits.maximum)}",
+            found=str(size),
+        )
+    if int(node.descriptor.kind) != HEADER:
+        volume.report(
+            "node-invalid", "error", structure, at + bulk.offset(DESCRIPTOR, "kind"), "node 0 is no header node",
+            expected=HEADER, found=int(node.descriptor.kind),
+        )  # fmt: skip
+    return node
+
+
+def _with_map(volume: Volume, tree: str, file_id: int, fork: Fork, node: HfsplusBtree.HeaderNode) -> TreeFile:
+    size = int(node.header.node_size)
+    in_fork = min(fork.logical_size_bytes, fork.num_blocks * volume.block_size_bytes) // size
+    num_nodes = min(in_fork, volume.source.size_bytes // size + 1)
+    if int(node.header.total_nodes) != num_nodes:
+        volume.report(
+            "tree-size-differs", "warning", f"{tree} B-tree header node",
+            int(fork.start_blocks[0]) * volume.block_size_bytes
+            + bulk.offset("hfsplus_btree.header_node", "header.total_nodes"),
+            "the header counts other nodes than the file holds", expected=num_nodes, found=int(node.header.total_nodes),
+        )  # fmt: skip
+    pieces = node_pieces(volume, fork, size, np.arange(num_nodes, dtype=np.int64))
+    readable = np.ones(num_nodes, np.bool_)
+    readable[pieces.part[~volume.is_readable(pieces.volume_offset, pieces.length_bytes)]] = False
+    located = np.zeros(num_nodes, np.bool_)
+    located[pieces.part] = True
+    readable &= located
+    used, map_nodes, map_parts = _read_map(volume, tree, fork, node, readable)
+    return TreeFile(
+        tree, file_id, fork, node.header, bytes(node.user_data), num_nodes, used, map_nodes, map_parts, readable
+    )
+
+
+def _read_map(
+    volume: Volume, tree: str, fork: Fork, node: HfsplusBtree.HeaderNode, readable: Mask
+) -> tuple[Mask, I64, tuple[tuple[int, int], ...]]:
+    """Read the node bitmap from the header node and the chain of map nodes behind it."""
+    size = int(node.header.node_size)
+    parts: list[U8] = []
+    visited: list[int] = []
+    places: list[tuple[int, int]] = []
+    number, skip = 0, HEADER_NODE_BYTES
+    known_bits = 0
+    while known_bits < len(readable):
+        if number >= len(readable) or not readable[number] or number in visited:
+            break
+        visited.append(number)
+        data = read_parts(volume, node_pieces(volume, fork, size, np.array([number])))
+        batch = decode_nodes(volume.decoder, data, size, np.array([number]))
+        if number and int(batch.kind[0]) != MAP:
+            at = int(node_pieces(volume, fork, size, np.array([number])).volume_offset[0])
+            volume.report(
+                "node-invalid", "error", f"{tree} node {number}", at + bulk.offset(DESCRIPTOR, "kind"),
+                "a node in the chain of map nodes is none", expected=MAP, found=int(batch.kind[0]),
+            )  # fmt: skip
+            break
+        end = _map_end(volume, batch)
+        parts.append(data[skip:end])
+        places.append((number * size + skip, max(0, end - skip)))
+        known_bits += 8 * max(0, end - skip)
+        number, skip = int(batch.f_link[0]), DESCRIPTOR_BYTES
+        if not number:
+            break
+    bits = np.unpackbits(np.concatenate(parts)) if parts else np.empty(0, np.uint8)
+    used = np.zeros(len(readable), np.bool_)
+    used[: len(bits)] = bits[: len(readable)].astype(np.bool_)
+    return used, np.array(visited[1:], np.int64), tuple(places)
+
+
+def _map_end(volume: Volume, node: NodeBatch) -> int:
+    """End of a map record: where the node's free space starts, at most where its offset table starts."""
+    count = int(node.num_records[0])
+    limit = node.node_size_bytes - OFFSET_BYTES * (count + 1)
+    if limit <= DESCRIPTOR_BYTES:
+        return DESCRIPTOR_BYTES
+    place = np.array([limit])
+    offset = volume.decoder.columns("hfsplus_btree.record_offset", node.buffer, place, ("node_offset",))["node_offset"]
+    return int(offset[0]) if DESCRIPTOR_BYTES < int(offset[0]) <= limit else limit
+
+
+def decode_tree(volume: Volume, file: TreeFile, numbers: I64, leaves: LeafDecoder, into: Decoded) -> None:
+    """Read and decode nodes, in node-number order and in batches.
+
+    Parameters
+    ----------
+    volume, file
+        The tree.
+    numbers : (n,) int64 array
+        Ascending numbers of readable nodes.
+    leaves : LeafDecoder
+        Decodes leaf records.
+    into : Decoded
+        Receives the columns.
+    """
+    size, step = file.node_size_bytes, max(1, BATCH_BYTES // file.node_size_bytes)
+    workspace = Workspace()
+    for start in range(0, len(numbers), step):
+        chosen = numbers[start : start + step]
+        buffer = read_parts(volume, node_pieces(volume, file.fork, size, chosen), workspace)
+        to_come = (len(numbers) - start) / len(chosen) - 1
+        batch = decode_nodes(volume.decoder, buffer, size, chosen, to_come)
+        _decode_batch(volume, file, batch, leaves, into)
+
+
+def _decode_batch(volume: Volume, file: TreeFile, nodes: NodeBatch, leaves: LeafDecoder, into: Decoded) -> None:
+    fixed = None if file.header.has_variable_index_keys else int(file.header.max_key_length)
+    records = locate_records(volume.decoder, nodes, fixed)
+    records = _with_whole_keys(records, leaves.key_type)
+    ids = volume.decoder.columns(leaves.key_type, nodes.buffer, records.key, (leaves.id_field,))[leaves.id_field]
+    into.nodes.append(_node_columns(records, ids.astype(np.int64)))
+    is_index = nodes.kind[records.node] == INDEX
+    number, _, data, _ = records.of(is_index)
+    child = volume.decoder.columns("hfsplus_btree.pointer_record", nodes.buffer, data, ("child_node",))["child_node"]
+    into.pointers.append({"node": number, "child": child.astype(np.int64)})
+    into.leaves.add(leaves.decode(volume, records, nodes.kind[records.node] == LEAF), nodes.to_come)
+
+
+def _with_whole_keys(records: RecordBatch, key_type: str) -> RecordBatch:
+    """Leave out records whose key is shorter than the fixed part of the tree's keys."""
+    is_whole = records.data - records.key >= bulk.size(key_type)
+    return records if is_whole.all() else records.without(~is_whole)
+
+
+def _node_columns(records: RecordBatch, ids: I64) -> Columns:
+    nodes = records.nodes
+    first = np.searchsorted(records.node, np.arange(len(nodes.number)))
+    after = np.searchsorted(records.node, np.arange(len(nodes.number)), side="right")
+    keyed = np.flatnonzero(after > first)
+    first_key, last_key = np.full((2, len(nodes.number)), -1, np.int64)
+    first_key[keyed], last_key[keyed] = ids[first[keyed]], ids[after[keyed] - 1]
+    return {
+        "number": nodes.number,
+        "f_link": nodes.f_link,
+        "b_link": nodes.b_link,
+        "kind": nodes.kind,
+        "height": nodes.height,
+        "num_records": nodes.num_records,
+        "free_offset": records.free_offset,
+        "first_key_id": first_key,
+        "last_key_id": last_key,
+        "damaged": records.damaged,
+    }
+
+
+def join_nodes(decoded: Decoded) -> Columns:
+    """Join the node columns of all batches, in node-number order."""
+    names = (
+        "number",
+        "f_link",
+        "b_link",
+        "kind",
+        "height",
+        "num_records",
+        "free_offset",
+        "first_key_id",
+        "last_key_id",
+    )
+    empty: Columns = {name: np.empty(0, np.int64) for name in names}
+    empty["damaged"] = np.empty(0, np.bool_)
+    return concatenate(decoded.nodes, empty)

@@ -1,0 +1,138 @@
+"""Read-only structure check of HFS+ and HFSX volumes.
+
+TN1150. A check reads everything that a scan reads, and then every record again with all its fields: so each finding
+carries the address of the field that contradicts the others. What cannot be told apart, such as which of two numbers is
+the wrong one, is reported at one of them, as the message says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from layoutscope.filesystems.hfsplus import decoding
+from layoutscope.filesystems.hfsplus.check import chains, forks, headers, hotfiles, links, nodes, records, space
+from layoutscope.filesystems.hfsplus.check.subject import Subject, survey_volume
+from layoutscope.filesystems.hfsplus.reader import open_contents
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container
+
+    from layoutscope.filesystems.hfsplus.decoding import DecoderName
+    from layoutscope.findings import Finding
+    from layoutscope.image import Source
+
+CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
+    "unmounted": headers.check_unmounted,
+    "volume-counts": headers.check_volume_counts,
+    "special-sizes": headers.check_special_sizes,
+    "allocation-size": headers.check_allocation_size,
+    "tree-headers": headers.check_tree_headers,
+    "key-compare": headers.check_key_compare,
+    "key-lengths": headers.check_key_lengths,
+    "descriptors": nodes.check_descriptors,
+    "record-offsets": nodes.check_record_offsets,
+    "keys": nodes.check_keys,
+    "index-links": nodes.check_index_links,
+    "pointers": nodes.check_pointers,
+    "index-keys": nodes.check_index_keys,
+    "key-order": nodes.check_key_order,
+    "record-types": records.check_record_types,
+    "ids": records.check_ids,
+    "parents": records.check_parents,
+    "threads": records.check_threads,
+    "valence": records.check_valence,
+    "subfolders": records.check_subfolders,
+    "link-targets": links.check_link_targets,
+    "link-counts": links.check_link_counts,
+    "link-chains": chains.check_link_chains,
+    "first-links": chains.check_first_links,
+    "fork-sizes": forks.check_fork_sizes,
+    "extents": forks.check_extents,
+    "overflow-records": forks.check_overflow_records,
+    "overflow-starts": forks.check_overflow_starts,
+    "attribute-values": forks.check_attribute_values,
+    "attribute-owners": forks.check_attribute_owners,
+    "attribute-flags": forks.check_attribute_flags,
+    "hot-files": hotfiles.check_hot_files,
+    "double-claims": space.check_double_claims,
+    "allocation": space.check_allocation,
+}
+"""Every check by its name, in the order in which they run; what is found while reading comes before all of them."""
+
+
+OF_HEADER: Final = frozenset(
+    {
+        *("unmounted", "volume-counts", "special-sizes", "allocation-size", "overflow-starts", "double-claims"),
+        "allocation",
+    }
+)
+"""Checks of what the volume header says, which contradict nothing where it was made up, or is an old copy."""
+
+BY_NODE: Final = ("records-invalid", "pointer-invalid")
+"""What reading reports of a whole node, and a check of the byte in it."""
+
+
+def check_volume(
+    source: Source,
+    *,
+    image_offset: int = 0,
+    decoder: DecoderName = "bulk",
+    replay_journal: bool = True,
+    sweep: bool = False,
+    space_bytes: int | None = None,
+    without: Container[str] = (),
+) -> list[Finding]:
+    """Check the structure of an HFS+ or HFSX volume.
+
+    Parameters
+    ----------
+    source : Source
+        The image, or a window on it.
+    image_offset : int
+        Where the volume starts in `source`, in bytes.
+    decoder : {'bulk', 'grammar'}
+        How structures are decoded; both find the same.
+    replay_journal : bool
+        Whether the volume is checked as it is after its journal was applied, in memory.
+    sweep : bool
+        Whether the whole volume is looked at for nodes; what is rebuilt is checked too.
+    space_bytes : int, optional
+        Size of the partition that the volume lies in, where it ends before the source.
+    without : container of str
+        Names of checks that are left out.
+
+    Returns
+    -------
+    list of Finding
+        In no order.
+
+    Raises
+    ------
+    FormatError
+        If neither the volume header nor its copy can be read.
+    """
+    volume, contents = open_contents(
+        source,
+        image_offset,
+        decoding.choose(decoder),
+        replay_journal=replay_journal,
+        sweep=sweep,
+        space_bytes=space_bytes,
+    )
+    seen = len(volume.findings)
+    subject = survey_volume(volume, contents)
+    for name, check in CHECKS.items():
+        if name not in without and not (volume.is_inferred and name in OF_HEADER):
+            check(subject)
+    return _refined(volume.findings[:seen], volume.findings[seen:])
+
+
+def _refined(coarse: list[Finding], fine: list[Finding]) -> list[Finding]:
+    """Leave out what reading found where a check names the same place, or the very byte in a damaged node."""
+    exact = {(item.code, item.structure) for item in fine if item.code in BY_NODE}
+    places = {(item.code, item.image_offset) for item in fine}
+    kept = (
+        item for item in coarse
+        if (item.code, item.structure) not in exact and (item.code, item.image_offset) not in places
+    )  # fmt: skip
+    return [*kept, *fine]

@@ -1,0 +1,175 @@
+"""Attribute records: each has an owner, fits into its record, and its groups of extents follow one another.
+
+TN1150, "Attributes File"; records of values that stand in the tree follow the system's hfs_format.h.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.filesystems.hfsplus import names
+from layoutscope.filesystems.hfsplus.arrays import I64, U8, Columns, concatenate
+from layoutscope.filesystems.hfsplus.attributes import EXTENTS, FORK, INLINE, KEY, RECORD_SIZES, TYPE
+from layoutscope.filesystems.hfsplus.check.survey import Batch, Survey, survey_tree
+from layoutscope.ondisk import bulk, grammar
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.hfsplus.tree import Tree
+    from layoutscope.filesystems.hfsplus.volume import Volume
+
+TYPES = grammar.HfsplusAttributes.RecordType
+TYPE_NAMES: Final = {int(TYPES.inline_data): INLINE, int(TYPES.fork_data): FORK, int(TYPES.extents): EXTENTS}
+FIRST_LINK: Final = "com.apple.system.hfs.firstlink"
+"""The attribute of a folder with hard links that names the first of them, as digits and a zero byte."""
+
+MOST_DIGITS: Final = 10
+
+EXTENT_PATHS: Final = {FORK: "the_fork.extents", EXTENTS: "extents"}
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeRecords:
+    """Attribute records in key order.
+
+    Attributes
+    ----------
+    survey : Survey
+        Of the whole tree.
+    key, data, stop : (n,) int64 arrays
+        Places of every leaf record, in the tree's file.
+    kind : (n,) int64 array
+        Its type; 0 where it is none that exists, or too short.
+    file_id, start_block : (n,) int64 arrays
+        From the keys.
+    units, start, count
+        Names.
+    size, blocks : (n,) int64 arrays
+        Inline: bytes of the value. Fork: its logical size and total blocks. 0 otherwise.
+    first_link : (n,) int64 array
+        Number in an attribute of this name; 0 where it is none, -1 in other attributes.
+    starts, counts : (n, 8) int64 arrays
+        Extents; zeros in inline records.
+    """
+
+    survey: Survey
+    key: I64
+    data: I64
+    stop: I64
+    kind: I64
+    file_id: I64
+    start_block: I64
+    units: NDArray[np.uint16]
+    start: I64
+    count: I64
+    size: I64
+    blocks: I64
+    first_link: I64
+    starts: I64
+    counts: I64
+
+    def report(
+        self, code: str, level: str, row: int, path: str, message: str, *, expected: object = "", found: object = ""
+    ) -> None:
+        """Report a field of a record's data; of its key where the path starts with ``key.``."""
+        if path.startswith("key."):
+            at = int(self.key[row]) + bulk.offset(KEY, path.removeprefix("key."))
+        else:
+            name, _, number = path.partition("#")
+            type_name = TYPE_NAMES.get(int(self.kind[row]), TYPE)
+            step = bulk.size("hfsplus_volume.extent_descriptor") * int(number or 0)
+            at = int(self.data[row]) + bulk.offset(type_name, name) + step
+        self.survey.report(code, level, at, message, expected=expected, found=found)
+
+
+@dataclass(slots=True)
+class _Collector:
+    volume: Volume
+    parts: list[Columns] = field(default_factory=list)
+    names: list[NDArray[np.uint16]] = field(default_factory=list)
+
+    def read(self, batch: Batch) -> None:
+        """Read a batch of leaves."""
+        everything = np.ones(len(batch.shift), np.bool_)
+        key, data, stop = (batch.at(name, everything) for name in ("key", "data", "stop"))
+        decoder, buffer = self.volume.decoder, batch.buffer
+        keys = decoder.columns(KEY, buffer, key, ("file_id", "start_block", "name_length"))
+        counts = keys["name_length"].astype(np.int64)
+        units = names.gather(buffer, key + bulk.size(KEY), counts)
+        self.names.append(units)
+        kind = self._kinds(batch, data, stop)
+        columns: Columns = {name: batch.rows[name] for name in ("key", "data", "stop")}
+        columns |= {"kind": kind, "count": counts}
+        columns |= {name: keys[name].astype(np.int64) for name in ("file_id", "start_block")}
+        columns |= self._values(batch, data, kind)
+        columns["first_link"] = np.full(len(data), -1, np.int64)
+        rows = _named(units, counts, FIRST_LINK)
+        rows = rows[kind[rows] == TYPES.inline_data]
+        columns["first_link"][rows] = _numbers(
+            buffer, data[rows] + bulk.size(INLINE), columns["size"][rows], stop[rows]
+        )
+        self.parts.append(columns)
+
+    def _kinds(self, batch: Batch, data: I64, stop: I64) -> I64:
+        place = np.where(data + bulk.size(TYPE) <= stop, data, 0)
+        found = self.volume.decoder.columns(TYPE, batch.buffer, place, ("record_type",))["record_type"]
+        kind = np.zeros(len(data), np.int64)
+        for number, size in RECORD_SIZES.items():
+            kind[(found == number) & (data + size <= stop) & (place == data)] = number
+        return kind
+
+    def _values(self, batch: Batch, data: I64, kind: I64) -> Columns:
+        decoder = self.volume.decoder
+        size, blocks = np.zeros(len(data), np.int64), np.zeros(len(data), np.int64)
+        starts, counts = np.zeros((len(data), 8), np.int64), np.zeros((len(data), 8), np.int64)
+        inline = kind == TYPES.inline_data
+        size[inline] = decoder.columns(INLINE, batch.buffer, data[inline], ("attribute_size",))["attribute_size"]
+        for number, path in ((TYPES.fork_data, EXTENT_PATHS[FORK]), (TYPES.extents, EXTENT_PATHS[EXTENTS])):
+            chosen = kind == number
+            fields = (f"{path}.start_block", f"{path}.block_count")
+            found = decoder.columns(TYPE_NAMES[int(number)], batch.buffer, data[chosen], fields)
+            starts[chosen], counts[chosen] = found[fields[0]], found[fields[1]]
+        chosen = kind == TYPES.fork_data
+        found = decoder.columns(FORK, batch.buffer, data[chosen], ("the_fork.logical_size", "the_fork.total_blocks"))
+        size[chosen] = np.minimum(found["the_fork.logical_size"], np.uint64(np.iinfo(np.int64).max)).astype(np.int64)
+        blocks[chosen] = found["the_fork.total_blocks"]
+        return {"size": size, "blocks": blocks, "starts": starts, "counts": counts}
+
+
+def _named(units: NDArray[np.uint16], counts: I64, name: str) -> I64:
+    """Rows whose name is this one."""
+    wanted = np.array([ord(letter) for letter in name], np.uint16)
+    rows = np.flatnonzero(counts == len(wanted))
+    start = (np.cumsum(counts) - counts)[rows]
+    same: I64 = rows[(units[start[:, None] + np.arange(len(wanted))] == wanted).all(axis=1)]
+    return same
+
+
+def _numbers(buffer: U8, start: I64, size: I64, stop: I64) -> I64:
+    """Read decimal numbers that end with their values or with a zero byte; 0 where there is something else."""
+    place = start[:, None] + np.arange(MOST_DIGITS + 1)
+    inside = (np.arange(MOST_DIGITS + 1) < size[:, None]) & (place < stop[:, None])
+    digits = np.where(inside, buffer[np.where(inside, place, 0)], 0).astype(np.int64) - ord("0")
+    length = np.argmax(digits == -ord("0"), axis=1)
+    own = np.arange(MOST_DIGITS + 1) < length[:, None]
+    number = np.zeros(len(start), np.int64)
+    for column in range(MOST_DIGITS):
+        number = np.where(own[:, column], number * 10 + digits[:, column], number)
+    is_number = ((digits >= 0) & (digits <= 9) | ~own).all(axis=1) & (length > 0)
+    return np.where(is_number, number, 0)
+
+
+def read_attributes(volume: Volume, tree: Tree) -> AttributeRecords:
+    """Read all attribute records."""
+    collector = _Collector(volume)
+    survey = survey_tree(volume, tree, collector.read)
+    none, eight = np.empty(0, np.int64), np.empty((0, 8), np.int64)
+    plain = ("key", "data", "stop", "kind", "count", "file_id", "start_block", "size", "blocks", "first_link")
+    rows = concatenate(collector.parts, {**dict.fromkeys(plain, none), "starts": eight, "counts": eight})
+    units = np.concatenate([np.empty(0, np.uint16), *collector.names])
+    start = np.cumsum(rows["count"]) - rows["count"]
+    return AttributeRecords(survey, units=units, start=start, **rows)

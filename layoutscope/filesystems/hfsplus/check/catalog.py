@@ -1,0 +1,197 @@
+"""What a check must know of catalog records beyond what a scan keeps: every field that another one contradicts.
+
+TN1150, "Catalog File".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.filesystems.hfsplus import names
+from layoutscope.filesystems.hfsplus.arrays import I64, Columns, Mask, concatenate
+from layoutscope.filesystems.hfsplus.catalog import FILE, FOLDER, KEY, RECORD_SIZES, THREAD
+from layoutscope.filesystems.hfsplus.check.survey import Batch, Survey, survey_tree
+from layoutscope.ondisk import bulk, grammar
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.hfsplus.tree import Tree
+    from layoutscope.filesystems.hfsplus.volume import Volume
+
+TYPES = grammar.HfsplusCatalog.RecordType
+
+FILE_FIELDS: Final = (
+    "file_id", "flags", "reserved1", "create_date", "permissions.owner_id", "permissions.group_id",
+    "permissions.special", "user_info.file_type", "user_info.file_creator", "has_thread", "has_attributes",
+    "has_security", "has_link_chain",
+    *(
+        f"{fork}.{name}"
+        for fork in ("data_fork", "resource_fork")
+        for name in ("logical_size", "total_blocks", "extents.start_block", "extents.block_count")
+    ),
+)  # fmt: skip
+FOLDER_FIELDS: Final = (
+    "folder_id", "flags", "valence", "folder_count", "permissions.special", "has_attributes", "has_security",
+    "has_folder_count", "has_link_chain",
+)  # fmt: skip
+THREAD_FIELDS: Final = ("parent_id", "name_length")
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogRecords:
+    """Catalog records in key order.
+
+    Attributes
+    ----------
+    survey : Survey
+        Of the whole tree.
+    kind : (n,) int64 array
+        Type of every leaf record; 0 where it is none that exists, or too short.
+    excess : (n,) bool array
+        Files and folders that are longer than their type says.
+    parent_id : (n,) int64 array
+        From the key of every leaf record; the file's own ID in threads.
+    units, start, count
+        Names in the keys of leaf records, as stored.
+    files, folders, threads : Columns
+        Their fields, and ``row``, the place among the leaf records.
+    thread_units, thread_start : arrays
+        Names in threads; their lengths are ``threads["name_length"]``, -1 where a name leaves its record.
+    """
+
+    survey: Survey
+    kind: I64
+    excess: Mask
+    parent_id: I64
+    units: NDArray[np.uint16]
+    start: I64
+    count: I64
+    files: Columns
+    folders: Columns
+    threads: Columns
+    thread_units: NDArray[np.uint16]
+    thread_start: I64
+
+    def report(
+        self, code: str, level: str, row: int, field: str, message: str, *, expected: object = "", found: object = ""
+    ) -> None:
+        """Report a field of a record's data; ``#`` and a number behind the name choose an item of an array."""
+        kind = int(self.kind[row])
+        type_name = {int(TYPES.folder): FOLDER, int(TYPES.file): FILE}.get(kind, THREAD)
+        at = int(self.survey.rows["data"][row]) + field_offset(type_name, field)
+        self.survey.report(code, level, at, message, expected=expected, found=found)
+
+    def entries(self) -> tuple[I64, I64, Mask]:
+        """Rows, own IDs and whether it is a folder, of files and folders in key order."""
+        rows = np.concatenate([self.files["row"], self.folders["row"]])
+        ids = np.concatenate([self.files["file_id"], self.folders["folder_id"]]).astype(np.int64)
+        is_folder = np.concatenate(
+            [np.zeros(len(self.files["row"]), np.bool_), np.ones(len(self.folders["row"]), np.bool_)]
+        )
+        order = np.argsort(rows, kind="stable")
+        return rows[order], ids[order], is_folder[order]
+
+    def name(self, row: int) -> str:
+        """Name in the key of a record, for messages."""
+        return names.shown(self.units[self.start[row] : self.start[row] + self.count[row]])
+
+
+def field_offset(type_name: str, path: str) -> int:
+    """Where a field starts in its record; ``extents.start_block#3`` is in the fourth extent."""
+    name, _, number = path.partition("#")
+    start = bulk.offset(type_name, name)
+    return start + int(number or 0) * bulk.size("hfsplus_volume.extent_descriptor")
+
+
+@dataclass(slots=True)
+class _Collector:
+    """Collects what the leaves of the catalog hold."""
+
+    volume: Volume
+    num_rows: int = 0
+    rows: list[Columns] = field(default_factory=list)
+    names: list[NDArray[np.uint16]] = field(default_factory=list)
+    thread_names: list[NDArray[np.uint16]] = field(default_factory=list)
+    parts: dict[str, list[Columns]] = field(default_factory=lambda: {"files": [], "folders": [], "threads": []})
+
+    def read(self, batch: Batch) -> None:
+        """Read a batch of leaves."""
+        decoder, everything = self.volume.decoder, np.ones(len(batch.shift), np.bool_)
+        key, data, stop = (batch.at(name, everything) for name in ("key", "data", "stop"))
+        kind, excess = self._kinds(batch, data, stop)
+        keys = decoder.columns(KEY, batch.buffer, key, ("parent_id", "name_length"))
+        counts = keys["name_length"].astype(np.int64)
+        self.names.append(names.gather(batch.buffer, key + bulk.size(KEY), counts))
+        self.rows.append(
+            {"kind": kind, "excess": excess, "parent_id": keys["parent_id"].astype(np.int64), "count": counts}
+        )
+        for part, type_name, fields, types in (
+            ("files", FILE, FILE_FIELDS, (TYPES.file,)),
+            ("folders", FOLDER, FOLDER_FIELDS, (TYPES.folder,)),
+            ("threads", THREAD, THREAD_FIELDS, (TYPES.folder_thread, TYPES.file_thread)),
+        ):
+            chosen = np.flatnonzero(np.isin(kind, [int(item) for item in types]))
+            found = decoder.columns(type_name, batch.buffer, data[chosen], fields)
+            found = {"row": self.num_rows + chosen, **found}
+            if part == "threads":
+                found["name_length"] = self._thread_names(batch, data[chosen], stop[chosen], found["name_length"])
+            self.parts[part].append(found)
+        self.num_rows += len(kind)
+
+    def _kinds(self, batch: Batch, data: I64, stop: I64) -> tuple[I64, Mask]:
+        type_bytes = bulk.size("hfsplus_catalog.catalog_record_type")
+        place = np.where(data + type_bytes <= stop, data, 0)
+        found = self.volume.decoder.columns(
+            "hfsplus_catalog.catalog_record_type", batch.buffer, place, ("record_type",)
+        )["record_type"].astype(np.int64)
+        kind, excess = np.zeros(len(data), np.int64), np.zeros(len(data), np.bool_)
+        for number, size in RECORD_SIZES.items():
+            fits = (found == number) & (data + size <= stop) & (place == data)
+            kind[fits] = number
+            if number in (TYPES.folder, TYPES.file):
+                excess |= fits & (data + size < stop)
+        return kind, excess
+
+    def _thread_names(self, batch: Batch, data: I64, stop: I64, lengths: NDArray[np.uint16]) -> I64:
+        start = data + bulk.size(THREAD)
+        wide = lengths.astype(np.int64)
+        fits = start + names.UNIT_BYTES * wide <= stop
+        self.thread_names.append(names.gather(batch.buffer, start, np.where(fits, wide, 0)))
+        return np.where(fits, wide, -1)
+
+
+def read_catalog(volume: Volume, tree: Tree) -> CatalogRecords:
+    """Read all catalog records again, with all fields that a check compares."""
+    collector = _Collector(volume)
+    survey = survey_tree(volume, tree, collector.read)
+    none = np.empty(0, np.int64)
+    rows = concatenate(
+        collector.rows, {"kind": none, "excess": none.astype(np.bool_), "parent_id": none, "count": none}
+    )
+    parts = {
+        part: concatenate(collector.parts[part], _nothing(type_name, fields, volume))
+        for part, type_name, fields in (
+            ("files", FILE, FILE_FIELDS), ("folders", FOLDER, FOLDER_FIELDS), ("threads", THREAD, THREAD_FIELDS),
+        )
+    }  # fmt: skip
+    threads = parts["threads"]
+    threads["name_length"] = threads["name_length"].astype(np.int64)
+    counts = np.maximum(threads["name_length"], 0)
+    no_units = np.empty(0, np.uint16)
+    return CatalogRecords(
+        survey, rows["kind"], rows["excess"], rows["parent_id"],
+        np.concatenate([no_units, *collector.names]), np.cumsum(rows["count"]) - rows["count"], rows["count"],
+        parts["files"], parts["folders"], threads,
+        np.concatenate([no_units, *collector.thread_names]), np.cumsum(counts) - counts,
+    )  # fmt: skip
+
+
+def _nothing(type_name: str, fields: tuple[str, ...], volume: Volume) -> Columns:
+    """Return the columns of no record at all."""
+    blank = np.zeros(bulk.size(type_name), np.uint8)
+    none = np.empty(0, np.int64)
+    return {"row": none, **volume.decoder.columns(type_name, blank, none, fields)}

@@ -1,0 +1,271 @@
+"""Checks of forks: sizes, extents, and the records that carry them on.
+
+TN1150, "Fork Data Structure", "Extents Overflow File".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.filesystems.hfsplus.arrays import I64, Mask, find
+from layoutscope.filesystems.hfsplus.catalog import DATA_FORK, RESOURCE_FORK
+from layoutscope.filesystems.hfsplus.check.attributes import EXTENT_PATHS, TYPE_NAMES, TYPES
+from layoutscope.filesystems.hfsplus.check.headers import SPECIAL_FILES
+from layoutscope.ondisk import grammar
+
+if TYPE_CHECKING:
+    from layoutscope.filesystems.hfsplus.check.catalog import CatalogRecords
+    from layoutscope.filesystems.hfsplus.check.subject import Subject
+
+CNID = grammar.HfsplusVolume.Cnid
+FORKS: Final = {DATA_FORK: "data_fork", RESOURCE_FORK: "resource_fork"}
+_RECORD_EXTENTS: Final = 8
+_LARGEST: Final = np.iinfo(np.int64).max
+
+
+def fork_arrays(catalog: CatalogRecords, fork: str) -> tuple[I64, I64]:
+    """Start blocks and block counts of a fork of all files, (n, 8)."""
+    files = catalog.files
+    return (
+        files[f"{fork}.extents.start_block"].astype(np.int64),
+        files[f"{fork}.extents.block_count"].astype(np.int64),
+    )
+
+
+def check_fork_sizes(subject: Subject) -> None:
+    """A fork counts the blocks of its extents, and is not longer than they are."""
+    catalog = subject.catalog
+    if catalog is None:
+        return
+    block = np.uint64(subject.volume.block_size_bytes)
+    for fork_type, name in FORKS.items():
+        total = catalog.files[f"{name}.total_blocks"].astype(np.int64)
+        counted = fork_arrays(catalog, name)[1].sum(axis=1) + _overflow_blocks(subject, catalog, fork_type)
+        for place in subject.cases("fork-size-differs", np.flatnonzero(total != counted), "catalog files"):
+            catalog.report(
+                "fork-size-differs", "error", int(catalog.files["row"][place]), f"{name}.total_blocks",
+                "a fork counts other blocks than its extents hold",
+                expected=int(counted[place]), found=int(total[place]),
+            )  # fmt: skip
+        size = catalog.files[f"{name}.logical_size"]
+        longer = np.flatnonzero(size > total.astype(np.uint64) * block)
+        for place in subject.cases("fork-size-differs", longer, "catalog files"):
+            catalog.report(
+                "fork-size-differs", "error", int(catalog.files["row"][place]), f"{name}.logical_size",
+                "a fork is longer than its blocks",
+                expected=f"at most {int(total[place]) * int(block)}", found=int(size[place]),
+            )  # fmt: skip
+
+
+def _overflow_blocks(subject: Subject, catalog: CatalogRecords, fork_type: int) -> I64:
+    """Blocks that the extents-overflow file adds to a fork of each file."""
+    ids = catalog.files["file_id"].astype(np.int64)
+    records = subject.overflow
+    if records is None or not len(records.at):
+        return np.zeros(len(ids), np.int64)
+    mine = records.fork_type == fork_type
+    place = find(ids, records.file_id[mine])
+    blocks = records.counts[mine].sum(axis=1)
+    return np.bincount(place[place >= 0], blocks[place >= 0], minlength=len(ids)).astype(np.int64)
+
+
+def outside(starts: I64, counts: I64, total_blocks: int) -> Mask:
+    """Say which extents leave the volume."""
+    found: Mask = (counts > 0) & (starts + counts > total_blocks)
+    return found
+
+
+def check_extents(subject: Subject) -> None:
+    """Extents lie on the volume."""
+    total = int(subject.volume.header.total_blocks)
+    catalog, overflow, attributes = subject.catalog, subject.overflow, subject.attributes
+    for cnid, field in SPECIAL_FILES.items():
+        fork = subject.contents.special[cnid]
+        wrong = np.flatnonzero(outside(fork.start_blocks, fork.block_counts, total) & (fork.record_nodes < 0))
+        for slot in wrong.tolist():
+            subject.report_header("extent-outside", "error", f"{field}.extents", f"extent {slot} leaves the volume")
+    for name in FORKS.values() if catalog is not None else ():
+        _check_extents_of(subject, catalog, name, total)
+    if overflow is not None:
+        rows, slots = np.nonzero(outside(overflow.starts, overflow.counts, total))
+        for case in subject.cases("extent-outside", np.arange(len(rows)), "extents-overflow records"):
+            row, slot = int(rows[case]), int(slots[case])
+            field = _wrong_field(int(overflow.starts[row, slot]), total)
+            message = f"an extent of file {overflow.file_id[row]} leaves the volume"
+            overflow.report("extent-outside", "error", row, f"data.extents.{field}#{slot}", message)
+    if attributes is not None:
+        rows, slots = np.nonzero(outside(attributes.starts, attributes.counts, total))
+        for case in subject.cases("extent-outside", np.arange(len(rows)), "attribute records"):
+            row, slot = int(rows[case]), int(slots[case])
+            path = EXTENT_PATHS[TYPE_NAMES[int(attributes.kind[row])]]
+            field = _wrong_field(int(attributes.starts[row, slot]), total)
+            message = f"an extent of an attribute of file {attributes.file_id[row]} leaves the volume"
+            attributes.report("extent-outside", "error", row, f"{path}.{field}#{slot}", message)
+
+
+def _check_extents_of(subject: Subject, catalog: CatalogRecords | None, name: str, total: int) -> None:
+    if catalog is None:
+        return
+    starts, counts = fork_arrays(catalog, name)
+    rows, slots = np.nonzero(outside(starts, counts, total))
+    for case in subject.cases("extent-outside", np.arange(len(rows)), "catalog files"):
+        row, slot = int(rows[case]), int(slots[case])
+        catalog.report(
+            "extent-outside", "error", int(catalog.files["row"][row]),
+            f"{name}.extents.{_wrong_field(int(starts[row, slot]), total)}#{slot}",
+            f"an extent of file {catalog.files['file_id'][row]} leaves the volume",
+            expected=f"an end at or before block {total}", found=int(starts[row, slot] + counts[row, slot]),
+        )  # fmt: skip
+
+
+def _wrong_field(start: int, total: int) -> str:
+    return "start_block" if start >= total else "block_count"
+
+
+def check_overflow_records(subject: Subject) -> None:
+    """Overflow records name a fork that exists, hold no gaps, and belong to a file."""
+    records = subject.overflow
+    if records is None:
+        return
+    unknown = np.flatnonzero(~np.isin(records.fork_type, list(FORKS)))
+    for row in subject.cases("extents-invalid", unknown, "extents-overflow records"):
+        records.report(
+            "extents-invalid", "error", row, "key.fork_type", "a record names neither fork",
+            expected=" or ".join(map(str, FORKS)), found=int(records.fork_type[row]),
+        )  # fmt: skip
+    used = records.counts > 0
+    gap = ~used[:, :-1] & np.maximum.accumulate(used[:, ::-1], axis=1)[:, ::-1][:, 1:]
+    rows, slots = np.nonzero(gap)
+    for case in subject.cases("extents-invalid", np.arange(len(rows)), "extents-overflow records"):
+        records.report(
+            "extents-invalid", "error", int(rows[case]), f"data.extents.block_count#{slots[case]}",
+            "an unused extent stands before a used one", expected="at least 1", found=0,
+        )  # fmt: skip
+    if subject.catalog is None:
+        return
+    owners = np.concatenate(
+        [subject.catalog.files["file_id"].astype(np.int64), [*SPECIAL_FILES, int(CNID.bad_block_file)]]
+    )
+    for row in subject.cases("extents-orphaned", np.flatnonzero(find(owners, records.file_id) < 0), "extents"):
+        message = "overflow extents belong to no file"
+        records.report("extents-orphaned", "warning", row, "key.file_id", message, found=int(records.file_id[row]))
+
+
+def check_overflow_starts(subject: Subject) -> None:
+    """Each record goes on where the extents before it ended."""
+    records, catalog = subject.overflow, subject.catalog
+    if records is None or catalog is None or not len(records.at):
+        return
+    order = np.lexsort((records.start_block, records.fork_type, records.file_id))
+    file_id, fork_type = records.file_id[order], records.fork_type[order]
+    blocks = records.counts[order].sum(axis=1)
+    is_first = np.concatenate([[True], (file_id[1:] != file_id[:-1]) | (fork_type[1:] != fork_type[:-1])])
+    ends = records.start_block[order] + blocks
+    expected = np.where(is_first, _inline_blocks(subject, catalog, file_id, fork_type), np.append(-1, ends[:-1]))
+    wrong = np.flatnonzero((expected >= 0) & (expected != records.start_block[order]))
+    for case in subject.cases("extents-gap", wrong, "extents-overflow records"):
+        records.report(
+            "extents-gap", "error", int(order[case]), "key.start_block",
+            "extents do not go on where those before them end",
+            expected=int(expected[case]), found=int(records.start_block[order[case]]),
+        )  # fmt: skip
+
+
+def _inline_blocks(subject: Subject, catalog: CatalogRecords, file_id: I64, fork_type: I64) -> I64:
+    """Blocks in the first eight extents of forks; -1 where the file is unknown."""
+    place = find(catalog.files["file_id"].astype(np.int64), file_id)
+    found = np.full(len(file_id), -1, np.int64)
+    for number, name in FORKS.items():
+        mine = (place >= 0) & (fork_type == number)
+        found[mine] = fork_arrays(catalog, name)[1].sum(axis=1)[place[mine]]
+    for cnid in SPECIAL_FILES:
+        fork = subject.contents.special[cnid]
+        found[(file_id == cnid) & (fork_type == DATA_FORK)] = int(fork.block_counts[fork.record_nodes < 0].sum())
+    found[file_id == CNID.bad_block_file] = 0
+    return found
+
+
+def check_attribute_values(subject: Subject) -> None:
+    """Values in the tree fit into their records; those in forks have the blocks that they count."""
+    records = subject.attributes
+    if records is None:
+        return
+    inline = records.kind == TYPES.inline_data
+    room = records.stop - records.data - _inline_head()
+    for row in subject.cases("attribute-invalid", np.flatnonzero(inline & (records.size > room)), "attributes"):
+        records.report(
+            "attribute-invalid", "error", row, "attribute_size", "a value is longer than its record",
+            expected=f"at most {room[row]}", found=int(records.size[row]),
+        )  # fmt: skip
+    _check_attribute_groups(subject)
+
+
+def _inline_head() -> int:
+    from layoutscope.filesystems.hfsplus.attributes import INLINE
+    from layoutscope.ondisk import bulk
+
+    return bulk.size(INLINE)
+
+
+def _check_attribute_groups(subject: Subject) -> None:
+    """Groups of extents of one attribute follow one another; the first group counts the blocks of all."""
+    records = subject.attributes
+    if records is None or not len(records.kind):
+        return
+    keys = records.survey.keys
+    is_fork, is_extents = records.kind == TYPES.fork_data, records.kind == TYPES.extents
+    head = np.maximum.accumulate(np.where(is_extents, -1, np.arange(len(is_fork))))
+    rows = np.flatnonzero(is_extents & (head >= 0))
+    same = (records.file_id[rows] == records.file_id[head[rows]]) & (keys.count[rows] == keys.count[head[rows]])
+    rows = rows[same & is_fork[head[rows]]]
+    blocks = records.counts.sum(axis=1)
+    before = np.cumsum(blocks) - blocks
+    expected = before[rows] - before[head[rows]]
+    lost = np.setdiff1d(np.flatnonzero(is_extents), rows)
+    for row in subject.cases("attribute-invalid", lost, "attributes"):
+        records.report("attribute-invalid", "error", row, "record_type", "extents follow no attribute with a fork")
+    for case in subject.cases("attribute-invalid", np.flatnonzero(expected != records.start_block[rows]), "attributes"):
+        records.report(
+            "attribute-invalid", "error", int(rows[case]), "key.start_block",
+            "extents of an attribute do not go on where those before them end",
+            expected=int(expected[case]), found=int(records.start_block[rows[case]]),
+        )  # fmt: skip
+    counted = np.bincount(
+        np.append(head[rows], np.flatnonzero(is_fork)), np.append(blocks[rows], blocks[is_fork]), minlength=len(blocks)
+    )
+    wrong = np.flatnonzero(is_fork & (counted != records.blocks))
+    for row in subject.cases("attribute-invalid", wrong, "attributes"):
+        records.report(
+            "attribute-invalid", "error", row, "the_fork.total_blocks",
+            "the fork of an attribute counts other blocks than its extents hold",
+            expected=int(counted[row]), found=int(records.blocks[row]),
+        )  # fmt: skip
+
+
+def check_attribute_owners(subject: Subject) -> None:
+    """Attributes belong to files and folders that exist."""
+    records, catalog = subject.attributes, subject.catalog
+    if records is None or catalog is None:
+        return
+    _, ids, _ = catalog.entries()
+    for row in subject.cases("attribute-orphaned", np.flatnonzero(find(ids, records.file_id) < 0), "attributes"):
+        message = "an attribute belongs to no file or folder"
+        records.report("attribute-orphaned", "error", row, "key.file_id", message, found=int(records.file_id[row]))
+
+
+def check_attribute_flags(subject: Subject) -> None:
+    """Files and folders say whether they have attributes."""
+    records, catalog = subject.attributes, subject.catalog
+    if catalog is None:
+        return
+    owners = np.unique(records.file_id) if records is not None else np.empty(0, np.int64)
+    for holders, field in ((catalog.files, "file_id"), (catalog.folders, "folder_id")):
+        has = find(owners, holders[field].astype(np.int64)) >= 0
+        for place in subject.cases("attribute-flag-differs", np.flatnonzero(has & ~holders["has_attributes"]), "files"):
+            catalog.report(
+                "attribute-flag-differs", "error", int(holders["row"][place]), "flags",
+                "a file or folder with attributes says that it has none",
+                expected="has attributes", found=f"{int(holders['flags'][place]):#06x}",
+            )  # fmt: skip

@@ -1,0 +1,108 @@
+"""Checks of the volume header, the special files and the headers of B-trees.
+
+TN1150, "Volume Header", "Header Record".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from layoutscope.filesystems.hfsplus.checks import check_counts, check_leaf_count, check_tree_header
+from layoutscope.filesystems.hfsplus.keys import FORMS
+from layoutscope.ondisk import bulk, grammar
+
+if TYPE_CHECKING:
+    from layoutscope.filesystems.hfsplus.check.subject import Subject
+
+CNID = grammar.HfsplusVolume.Cnid
+COMPARE = grammar.HfsplusBtree.KeyCompareType
+
+SPECIAL_FILES: Final = {
+    int(CNID.allocation_file): "allocation_file",
+    int(CNID.extents_file): "extents_file",
+    int(CNID.catalog_file): "catalog_file",
+    int(CNID.attributes_file): "attributes_file",
+    int(CNID.startup_file): "startup_file",
+}
+"""Fields of the volume header by the CNID of the file."""
+
+
+def check_unmounted(subject: Subject) -> None:
+    """Say whether the volume was left without being unmounted; no damage, if its journal was replayed."""
+    header = subject.volume.header
+    if not header.is_unmounted or header.is_boot_inconsistent:
+        subject.report_header(
+            "not-unmounted", "info", "attributes", "the volume was not cleanly unmounted, or is mounted now"
+        )
+
+
+def check_volume_counts(subject: Subject) -> None:
+    """Compare files, folders and the next CNID with the catalog."""
+    if subject.catalog is not None:
+        check_counts(subject.volume, subject.contents.catalog)
+
+
+def check_special_sizes(subject: Subject) -> None:
+    """A special file is as long as its extents."""
+    header, block = subject.volume.header, subject.volume.block_size_bytes
+    for cnid, name in SPECIAL_FILES.items():
+        fork, blocks = getattr(header, name), subject.contents.special[cnid].num_blocks
+        if int(fork.total_blocks) != blocks:
+            subject.report_header(
+                "fork-size-differs", "error", f"{name}.total_blocks",
+                f"the {name.replace('_', ' ')} counts other blocks than its extents hold",
+                expected=blocks, found=int(fork.total_blocks),
+            )  # fmt: skip
+        if int(fork.logical_size) > blocks * block:
+            subject.report_header(
+                "fork-size-differs", "error", f"{name}.logical_size",
+                f"the {name.replace('_', ' ')} is longer than its extents",
+                expected=f"at most {blocks * block}", found=int(fork.logical_size),
+            )  # fmt: skip
+
+
+def check_allocation_size(subject: Subject) -> None:
+    """The allocation file has a bit for every block."""
+    header = subject.volume.header
+    needed, found = -(-int(header.total_blocks) // 8), int(header.allocation_file.logical_size)
+    if found < needed:
+        subject.report_header(
+            "allocation-file-short", "error", "allocation_file.logical_size",
+            "the allocation file has fewer bits than the volume has blocks",
+            expected=f"at least {needed}", found=found,
+        )  # fmt: skip
+
+
+def check_tree_headers(subject: Subject) -> None:
+    """Compare every tree's header record with its nodes."""
+    for tree in subject.contents.trees.values():
+        check_leaf_count(subject.volume, tree)
+        check_tree_header(subject.volume, tree)
+
+
+def check_key_compare(subject: Subject) -> None:
+    """On HFSX volumes the catalog says how names compare; on others the field has no meaning."""
+    if subject.catalog is None or not subject.volume.is_hfsx:
+        return
+    found = int(subject.catalog.survey.tree.file.header.key_compare_type)
+    if found not in {int(kind) for kind in COMPARE}:
+        _report_tree_header(
+            subject, "catalog", "key_compare_type", "names compare in no known way",
+            expected=" or ".join(str(int(kind)) for kind in COMPARE), found=found,
+        )  # fmt: skip
+
+
+def check_key_lengths(subject: Subject) -> None:
+    """The longest key that a tree's header allows is that of the format."""
+    for name, survey in subject.surveys.items():
+        expected, found = FORMS[name].max_length, int(survey.tree.file.header.max_key_length)
+        if expected is not None and found != expected:
+            message = "the header allows other keys than the format"
+            _report_tree_header(subject, name, "max_key_length", message, expected=expected, found=found)
+
+
+def _report_tree_header(
+    subject: Subject, tree: str, field: str, message: str, *, expected: object, found: object
+) -> None:
+    at = bulk.offset("hfsplus_btree.header_node", f"header.{field}")
+    subject.surveys[tree].report("tree-header-differs", "error", at, message, expected=expected, found=found)

@@ -1,0 +1,197 @@
+"""Checks of B-tree nodes: descriptors, record offsets, keys, links, pointers.
+
+TN1150, "B-Trees".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.filesystems.hfsplus.check.survey import COUNT_FLAW, KEY_FLAW, NAME_FLAW, OFFSET_FLAW
+from layoutscope.filesystems.hfsplus.keys import FORMS
+from layoutscope.filesystems.hfsplus.records import DESCRIPTOR, HEADER, INDEX, LEAF, MAP
+from layoutscope.filesystems.hfsplus.shape import UNKNOWN_KIND
+from layoutscope.ondisk import bulk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from layoutscope.filesystems.hfsplus.arrays import I64
+    from layoutscope.filesystems.hfsplus.check.subject import Subject
+    from layoutscope.filesystems.hfsplus.check.survey import Survey
+
+_FLAWS: Final = {
+    OFFSET_FLAW: "a record offset contradicts the one before, or leaves the node",
+    COUNT_FLAW: "the node counts other records than its offsets tell",
+    KEY_FLAW: "a key has an impossible length",
+    NAME_FLAW: "a name is not as long as its key",
+}
+
+
+def check_descriptors(subject: Subject) -> None:
+    """Kinds exist, and heights fit them; header and map nodes are compared while a tree is read."""
+    for survey in subject.surveys.values():
+        _check_descriptors(subject, survey)
+
+
+def _check_descriptors(subject: Subject, survey: Survey) -> None:
+    table, file = survey.tree.table, survey.tree.file
+    wanted = _wanted_heights(survey)
+    lowest = np.select([table.kind == LEAF, table.kind == INDEX], [1, 2], 0)
+    highest = np.select([table.kind == LEAF, table.kind == INDEX], [1, np.iinfo(np.uint8).max], 0)
+    is_known = np.isin(table.kind, (LEAF, INDEX, HEADER, MAP))
+    fits = is_known & (table.height >= lowest) & (table.height <= highest)
+    # A node that no pointer leads to and that holds nothing is free, whatever the map says.
+    is_empty = (wanted < 0) & (table.num_records == 0)
+    compared = file.used & (table.kind != UNKNOWN_KIND)
+    compared[[0, *file.map_nodes.tolist()]] = False
+    wrong = np.flatnonzero(compared & ~fits & ~is_empty)
+    for number in subject.cases("node-invalid", wrong, f"{survey.name} nodes"):
+        height, kind, expected = int(table.height[number]), int(table.kind[number]), int(wanted[number])
+        by_height = not is_known[number] or height in (expected, 0)
+        field = "kind" if by_height else "height"
+        survey.report(
+            "node-invalid", "error", number * file.node_size_bytes + bulk.offset(DESCRIPTOR, field),
+            "the node's kind and height contradict each other, or its place in the tree",
+            expected=_kind_at(height) if by_height else max(expected, int(lowest[number])),
+            found=kind if by_height else height,
+        )  # fmt: skip
+
+
+def _kind_at(height: int) -> int:
+    return {0: MAP, 1: LEAF}.get(height, INDEX)
+
+
+def _wanted_heights(survey: Survey) -> I64:
+    """Height of every node as the nodes that point to it have it; -1 where none does."""
+    wanted = np.full(survey.tree.file.num_nodes, -1, np.int64)
+    rows = np.flatnonzero(survey.rows["level"] > 0)
+    child = survey.rows["child"][rows]
+    inside = (child > 0) & (child < len(wanted))
+    wanted[child[inside]] = survey.rows["level"][rows[inside]]
+    return wanted
+
+
+def check_record_offsets(subject: Subject) -> None:
+    """Offsets ascend, from behind the descriptor to before the table, and are as many as the node counts."""
+    _report_flaws(subject, (OFFSET_FLAW, COUNT_FLAW))
+
+
+def check_keys(subject: Subject) -> None:
+    """Keys are as long as their format allows and as their names are."""
+    _report_flaws(subject, (KEY_FLAW, NAME_FLAW))
+
+
+def _report_flaws(subject: Subject, kinds: tuple[int, ...]) -> None:
+    for survey in subject.surveys.values():
+        wrong = np.flatnonzero(np.isin(survey.flaws["kind"], kinds))
+        for row in subject.cases("records-invalid", wrong, f"{survey.name} nodes"):
+            survey.report(
+                "records-invalid", "error", int(survey.flaws["at"][row]), _FLAWS[int(survey.flaws["kind"][row])]
+            )
+
+
+def check_index_links(subject: Subject) -> None:
+    """Index nodes of a level are linked in the order of their keys; leaves are compared while a tree is read."""
+    for survey in subject.surveys.values():
+        for numbers in _index_levels(survey):
+            _check_links(subject, survey, numbers, "f_link", np.append(numbers[1:], 0))
+            _check_links(subject, survey, numbers, "b_link", np.append(0, numbers[:-1]))
+
+
+def _index_levels(survey: Survey) -> Iterator[I64]:
+    shape, table = survey.tree.shape, survey.tree.table
+    reached = np.flatnonzero((shape.key_rank >= 0) & (table.kind == INDEX))
+    for height in sorted(set(table.height[reached].tolist())):
+        numbers = reached[table.height[reached] == height]
+        yield numbers[np.argsort(shape.key_rank[numbers], kind="stable")]
+
+
+def _check_links(subject: Subject, survey: Survey, numbers: I64, field: str, neighbours: I64) -> None:
+    links = getattr(survey.tree.table, field)[numbers]
+    for place in subject.cases("node-links-differ", np.flatnonzero(links != neighbours), f"{survey.name} nodes"):
+        at = int(numbers[place]) * survey.tree.file.node_size_bytes + bulk.offset(DESCRIPTOR, field)
+        survey.report(
+            "node-links-differ", "error", at, "an index node's neighbour by link is not its neighbour by key",
+            expected=int(neighbours[place]), found=int(links[place]),
+        )  # fmt: skip
+
+
+def check_pointers(subject: Subject) -> None:
+    """Each pointer leads to a node one level below that no other one leads to."""
+    for survey in subject.surveys.values():
+        rows = np.flatnonzero(survey.rows["level"] > 0)
+        wrong = rows[_is_wrong_pointer(survey, rows)]
+        for row in subject.cases("pointer-invalid", wrong, f"{survey.name} nodes"):
+            survey.report(
+                "pointer-invalid", "error", int(survey.rows["data"][row]),
+                "a pointer leads to no node of the level below, or to one that another pointer leads to",
+                found=int(survey.rows["child"][row]), expected="a node of its own",
+            )  # fmt: skip
+
+
+def _is_wrong_pointer(survey: Survey, rows: I64) -> I64:
+    """Find pointers that lie; where a node contradicts itself, its descriptor is to blame and not the pointer."""
+    table = survey.tree.table
+    child, level = survey.rows["child"][rows], survey.rows["level"][rows]
+    inside = (child > 0) & (child < survey.tree.file.num_nodes)
+    place = np.where(inside, child, 0)
+    kind, height = table.kind[place], table.height[place]
+    is_leaf, is_index = (kind == LEAF) & (height == 1), (kind == INDEX) & (height > 1)
+    elsewhere = (is_leaf | is_index | (kind == HEADER) | (kind == MAP)) & (height != level)
+    order = np.argsort(place, kind="stable")
+    is_repeated = np.zeros(len(rows), np.bool_)
+    is_repeated[order[1:]] = place[order[1:]] == place[order[:-1]]
+    return np.flatnonzero(~inside | elsewhere | (inside & is_repeated))
+
+
+def check_index_keys(subject: Subject) -> None:
+    """The key of a pointer is the first key of the node that it leads to."""
+    for survey in subject.surveys.values():
+        index, first = _pairs(survey)
+        above = index[~survey.keys.not_after(first, index)]
+        below = index[~survey.keys.not_after(index, first)]
+        for rows, level, side in ((above, "error", "above"), (below, "warning", "below")):
+            for row in subject.cases("index-key-differs", rows, f"{survey.name} nodes"):
+                at = int(survey.rows["key"][row]) + bulk.offset(FORMS[survey.name].type_name, FORMS[survey.name].ident)
+                survey.report(
+                    "index-key-differs", level, at,
+                    f"the key of a pointer lies {side} the first key of node {survey.rows['child'][row]}",
+                )  # fmt: skip
+
+
+def _pairs(survey: Survey) -> tuple[I64, I64]:
+    """Rows of pointers whose node was read, and of the first record of that node."""
+    rows = survey.rows
+    first = np.full(survey.tree.file.num_nodes, -1, np.int64)
+    node = rows["node"]
+    heads = np.flatnonzero(np.concatenate([[True], node[1:] != node[:-1]])) if len(node) else node
+    first[node[heads]] = heads
+    index = np.flatnonzero(rows["level"] > 0)
+    child = rows["child"][index]
+    inside = (child > 0) & (child < len(first))
+    target = np.where(inside, first[np.where(inside, child, 0)], -1)
+    is_below = (target >= 0) & (rows["level"][target] == rows["level"][index] - 1)
+    return index[is_below], target[is_below]
+
+
+def check_key_order(subject: Subject) -> None:
+    """Keys of a level ascend, within nodes and from node to node."""
+    for survey in subject.surveys.values():
+        level, keys = survey.rows["level"], survey.keys
+        rows = np.flatnonzero(level[1:] == level[:-1]) + 1
+        wrong = rows[keys.not_after(rows - 1, rows)]
+        for row in subject.cases("keys-unordered", _culprits(survey, wrong), f"{survey.name} nodes"):
+            form = FORMS[survey.name]
+            at = int(survey.rows["key"][row]) + bulk.offset(form.type_name, form.ident)
+            survey.report("keys-unordered", "error", at, "a key does not come between its neighbours")
+
+
+def _culprits(survey: Survey, wrong: I64) -> I64:
+    """Of two keys in the wrong order, blame the first one if the second one fits behind what comes before both."""
+    level = survey.rows["level"]
+    has_other = (wrong >= 2) & (level[np.maximum(wrong - 2, 0)] == level[wrong])
+    fits = ~survey.keys.not_after(np.maximum(wrong - 2, 0), wrong)
+    return np.where(has_other & fits, wrong - 1, wrong)

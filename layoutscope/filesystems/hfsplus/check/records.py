@@ -1,0 +1,207 @@
+"""Checks of catalog records: types, IDs, threads, folders.
+
+TN1150, "Catalog File"; numbers of subfolders follow hfs_format.h.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.filesystems.hfsplus.arrays import I64, Mask, find, owners, ragged
+from layoutscope.filesystems.hfsplus.catalog import KEY, THREAD
+from layoutscope.filesystems.hfsplus.check.catalog import TYPES
+from layoutscope.filesystems.hfsplus.check.links import is_directory_link
+from layoutscope.ondisk import bulk, grammar
+
+if TYPE_CHECKING:
+    from layoutscope.filesystems.hfsplus.check.catalog import CatalogRecords
+    from layoutscope.filesystems.hfsplus.check.subject import Subject
+
+CNID = grammar.HfsplusVolume.Cnid
+
+
+def check_record_types(subject: Subject) -> None:
+    """Catalog and attribute records are of types that exist, and as long as these."""
+    catalog, attributes, overflow = subject.catalog, subject.attributes, subject.overflow
+    if catalog is not None:
+        for row in subject.cases("records-invalid", np.flatnonzero(catalog.kind == 0), "catalog records"):
+            at = int(catalog.survey.rows["data"][row])
+            catalog.survey.report("records-invalid", "error", at, "a record is of no known type, or shorter than it")
+        for row in subject.cases("records-invalid", np.flatnonzero(catalog.excess), "catalog records"):
+            at = int(catalog.survey.rows["data"][row])
+            catalog.survey.report("records-invalid", "error", at, "a record is longer than its type")
+    if attributes is not None:
+        for row in subject.cases("records-invalid", np.flatnonzero(attributes.kind == 0), "attribute records"):
+            message = "a record is of no known type, or shorter than it"
+            attributes.survey.report("records-invalid", "error", int(attributes.data[row]), message)
+    if overflow is not None:
+        leaf = np.flatnonzero(overflow.survey.rows["level"] == 0)
+        for row in subject.cases("records-invalid", leaf[~overflow.is_whole], "extents-overflow records"):
+            at = int(overflow.survey.rows["key"][row])
+            overflow.survey.report("records-invalid", "error", at, "a record is shorter than eight extents")
+
+
+def _id_field(is_folder: bool) -> str:
+    return "folder_id" if is_folder else "file_id"
+
+
+def check_ids(subject: Subject) -> None:
+    """CNIDs of files and folders are not reserved, and no two are the same."""
+    catalog = subject.catalog
+    if catalog is None:
+        return
+    rows, ids, is_folder = catalog.entries()
+    is_root = is_folder & (ids == CNID.root_folder)
+    reserved = np.flatnonzero((ids < CNID.first_user) & ~is_root)
+    for place in subject.cases("cnid-reserved", reserved, "catalog records"):
+        catalog.report(
+            "cnid-reserved", "error", int(rows[place]), _id_field(bool(is_folder[place])),
+            "a file or folder has a reserved CNID",
+            expected=f"at least {int(CNID.first_user)}", found=int(ids[place]),
+        )  # fmt: skip
+    order = np.argsort(ids, kind="stable")
+    same = np.zeros(len(ids), np.bool_)
+    same[order[1:]] |= ids[order[1:]] == ids[order[:-1]]
+    same[order[:-1]] |= ids[order[1:]] == ids[order[:-1]]
+    for place in subject.cases("cnid-duplicate", np.flatnonzero(same), "catalog records"):
+        catalog.report(
+            "cnid-duplicate", "error", int(rows[place]), _id_field(bool(is_folder[place])),
+            "two files or folders have the same CNID", found=int(ids[place]), expected="a CNID of its own",
+        )  # fmt: skip
+
+
+def check_parents(subject: Subject) -> None:
+    """Every file and folder lies in a folder that exists."""
+    catalog = subject.catalog
+    if catalog is None:
+        return
+    rows, ids, is_folder = catalog.entries()
+    parent = catalog.parent_id[rows]
+    lost = np.flatnonzero((find(ids[is_folder], parent) < 0) & (parent != CNID.root_parent))
+    for place in subject.cases("parent-missing", lost, "catalog records"):
+        row = int(rows[place])
+        at = int(catalog.survey.rows["key"][row]) + bulk.offset(KEY, "parent_id")
+        catalog.survey.report(
+            "parent-missing", "error", at, f"the folder of CNID {ids[place]} does not exist", found=int(parent[place])
+        )
+
+
+def check_threads(subject: Subject) -> None:
+    """Folders have threads, and files that say so; each thread knows type, parent and name of its own."""
+    catalog = subject.catalog
+    if catalog is None:
+        return
+    rows, ids, is_folder = catalog.entries()
+    threads = catalog.threads
+    owner = catalog.parent_id[threads["row"]]
+    _check_missing_threads(subject, catalog, find(owner, ids))
+    # Where two entries share a CNID, the thread is that of the one in the folder that it names.
+    place = _matching_entry(catalog, owner)
+    for row in subject.cases("thread-orphaned", np.flatnonzero(place < 0), "catalog threads"):
+        at = int(catalog.survey.rows["key"][threads["row"][row]]) + bulk.offset(KEY, "parent_id")
+        message = "a thread belongs to no file or folder"
+        catalog.survey.report("thread-orphaned", "warning", at, message, found=int(owner[row]))
+    known = np.flatnonzero(place >= 0)
+    _compare_threads(subject, catalog, known, rows[place[known]], is_folder[place[known]])
+
+
+def _matching_entry(catalog: CatalogRecords, owner: I64) -> I64:
+    """Place of each thread's entry among the entries, -1 where there is none."""
+    rows, ids, _ = catalog.entries()
+    place = find(ids, owner)
+    if not len(ids):
+        return place
+    parent = catalog.threads["parent_id"].astype(np.int64)
+    several = np.flatnonzero((place >= 0) & (catalog.parent_id[rows[np.maximum(place, 0)]] != parent))
+    for row in several.tolist()[:1000]:
+        same = np.flatnonzero((ids == owner[row]) & (catalog.parent_id[rows] == parent[row]))
+        if len(same):
+            place[row] = same[0]
+    return place
+
+
+def _check_missing_threads(subject: Subject, catalog: CatalogRecords, place: I64) -> None:
+    rows, ids, is_folder = catalog.entries()
+    claims = is_folder.copy()
+    claims[~is_folder] = catalog.files["has_thread"]
+    for lost in subject.cases("thread-differs", np.flatnonzero((place < 0) & claims), "catalog records"):
+        catalog.report(
+            "thread-differs", "error", int(rows[lost]), _id_field(bool(is_folder[lost])),
+            "a file or folder has no thread", found=int(ids[lost]), expected="the CNID of a thread",
+        )  # fmt: skip
+
+
+def _compare_threads(subject: Subject, catalog: CatalogRecords, known: I64, entry: I64, is_folder: Mask) -> None:
+    """Compare threads with the entries of their CNIDs."""
+    threads = catalog.threads
+    row = threads["row"][known]
+    kind = catalog.kind[row]
+    expected = np.where(is_folder, int(TYPES.folder_thread), int(TYPES.file_thread))
+    for case in subject.cases("thread-differs", np.flatnonzero(kind != expected), "catalog threads"):
+        catalog.report(
+            "thread-differs", "error", int(row[case]), "record_type", "a thread has the type of another kind",
+            expected=int(expected[case]), found=int(kind[case]),
+        )  # fmt: skip
+    parent, real = threads["parent_id"][known].astype(np.int64), catalog.parent_id[entry]
+    for case in subject.cases("thread-differs", np.flatnonzero(parent != real), "catalog threads"):
+        catalog.report(
+            "thread-differs", "error", int(row[case]), "parent_id", "a thread names another folder",
+            expected=int(real[case]), found=int(parent[case]),
+        )  # fmt: skip
+    for case in subject.cases("thread-differs", _other_names(catalog, known, entry), "catalog threads"):
+        at = int(catalog.survey.rows["data"][row[case]]) + bulk.size(THREAD)
+        if threads["name_length"][known[case]] != catalog.count[entry[case]]:
+            at += bulk.offset(THREAD, "name_length") - bulk.size(THREAD)
+        catalog.survey.report("thread-differs", "error", at, "a thread has another name")
+
+
+def _other_names(catalog: CatalogRecords, known: I64, entry: I64) -> I64:
+    """Places of threads whose name is not that of the entry."""
+    lengths, wanted = catalog.threads["name_length"][known], catalog.count[entry]
+    same = np.flatnonzero(lengths == wanted)
+    own = catalog.thread_units[ragged(catalog.thread_start[known[same]], lengths[same])]
+    real = catalog.units[ragged(catalog.start[entry[same]], wanted[same])]
+    differs = lengths != wanted
+    differs[same[np.unique(owners(lengths[same])[own != real])]] = True
+    return np.flatnonzero(differs)
+
+
+def check_valence(subject: Subject) -> None:
+    """Folders count their entries."""
+    catalog = subject.catalog
+    if catalog is None:
+        return
+    rows, _, _ = catalog.entries()
+    counted = _counts(catalog, catalog.parent_id[rows])
+    declared = catalog.folders["valence"].astype(np.int64)
+    for place in subject.cases("valence-differs", np.flatnonzero(counted != declared), "catalog folders"):
+        catalog.report(
+            "valence-differs", "error", int(catalog.folders["row"][place]), "valence",
+            "a folder counts other entries than it has", expected=int(counted[place]), found=int(declared[place]),
+        )  # fmt: skip
+
+
+def check_subfolders(subject: Subject) -> None:
+    """Folders of HFSX volumes that say so count their subfolders, links to folders among them."""
+    catalog = subject.catalog
+    if catalog is None:
+        return
+    links = catalog.files["row"][is_directory_link(catalog.files)]
+    inside = catalog.parent_id[np.concatenate([catalog.folders["row"], links])]
+    counted, declared = _counts(catalog, inside), catalog.folders["folder_count"].astype(np.int64)
+    wrong = np.flatnonzero(catalog.folders["has_folder_count"] & (counted != declared))
+    for place in subject.cases("folder-count-differs", wrong, "catalog folders"):
+        catalog.report(
+            "folder-count-differs", "error", int(catalog.folders["row"][place]), "folder_count",
+            "a folder counts other subfolders than it has", expected=int(counted[place]), found=int(declared[place]),
+        )  # fmt: skip
+
+
+def _counts(catalog: CatalogRecords, parents: I64) -> I64:
+    """How many of the given parents are each folder."""
+    ordered = np.sort(parents)
+    ids = catalog.folders["folder_id"].astype(np.int64)
+    counts: I64 = np.searchsorted(ordered, ids, side="right") - np.searchsorted(ordered, ids, side="left")
+    return counts

@@ -1,0 +1,266 @@
+"""Checks of space: every block in use is claimed once, and the allocation file knows it.
+
+TN1150, "Allocation File".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.filesystems.hfsplus.arrays import I64, owners, ragged
+from layoutscope.filesystems.hfsplus.check.attributes import EXTENT_PATHS, TYPE_NAMES
+from layoutscope.filesystems.hfsplus.check.forks import FORKS, fork_arrays
+from layoutscope.filesystems.hfsplus.check.headers import SPECIAL_FILES
+from layoutscope.filesystems.hfsplus.check.subject import MOST_CASES
+from layoutscope.filesystems.hfsplus.fork import locate
+from layoutscope.filesystems.hfsplus.volume import END_BYTES, HEADER_BYTES, HEADER_OFFSET
+from layoutscope.ondisk import grammar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from layoutscope.filesystems.hfsplus.check.subject import Subject
+
+    Tell = Callable[[int, int, str], None]
+
+CNID = grammar.HfsplusVolume.Cnid
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """Runs of blocks that somebody says are his.
+
+    Attributes
+    ----------
+    start, stop : (n,) int64 arrays
+        In allocation blocks, within the volume.
+    part, row, slot : (n,) int64 arrays
+        Which list of claims, which record of it, and which extent of the record.
+    owners : tuple of callable
+        For each list: name of the owner of a row.
+    tellers : tuple of callable or None
+        For each list: reports something about an extent of a row; None where the volume itself is the claimant.
+    """
+
+    start: I64
+    stop: I64
+    part: I64
+    row: I64
+    slot: I64
+    owners: tuple[Callable[[int], str], ...]
+    tellers: tuple[Tell | None, ...]
+
+    def owner(self, claim: int) -> str:
+        """Name of who claims."""
+        return self.owners[int(self.part[claim])](int(self.row[claim]))
+
+
+_Part = tuple["I64", "I64", "Callable[[int], str]", "Tell | None"]
+
+
+def gather_claims(subject: Subject) -> Claims:
+    """List every claim of the volume: fixed structures, special files, journal, files, attributes."""
+    parts = [*_fixed(subject), *_special(subject), *_files(subject), *_others(subject)]
+    total = int(subject.volume.header.total_blocks)
+    columns: list[list[I64]] = [[], [], [], [], []]
+    for number, (starts, counts, _, _) in enumerate(parts):
+        row, slot = np.nonzero((counts > 0) & (starts < total))
+        start = starts[row, slot]
+        found = (start, np.minimum(start + counts[row, slot], total), np.full(len(row), number, np.int64), row, slot)
+        for column, values in zip(columns, found, strict=True):
+            column.append(values)
+    joined = [np.concatenate(column) for column in columns]
+    joined = _without_files_of_journal(joined, len(_fixed(subject)))
+    order = np.lexsort((joined[1], joined[0]))
+    start, stop, part, row, slot = (column[order] for column in joined)
+    return Claims(start, stop, part, row, slot, tuple(part[2] for part in parts), tuple(part[3] for part in parts))
+
+
+def _without_files_of_journal(columns: list[I64], num_fixed: int) -> list[I64]:
+    """Leave out claims of the journal that hidden files of the root folder make too."""
+    start, stop, part = columns[:3]
+    kept = np.ones(len(start), np.bool_)
+    for claim in np.flatnonzero((part >= 2) & (part < num_fixed)).tolist():
+        kept[claim] = not ((part >= num_fixed) & (start == start[claim]) & (stop == stop[claim])).any()
+    return [column[kept] for column in columns]
+
+
+def _pair(start: int, stop: int) -> tuple[I64, I64]:
+    return np.array([[start]], np.int64), np.array([[stop - start]], np.int64)
+
+
+def _fixed(subject: Subject) -> list[_Part]:
+    """Boot blocks with the volume header, its copy, and the journal."""
+    volume, block, total = subject.volume, subject.volume.block_size_bytes, int(subject.volume.header.total_blocks)
+    parts: list[_Part] = [(*_pair(0, -(-(HEADER_OFFSET + HEADER_BYTES) // block)), lambda _: "the volume header", None)]
+    end = total * block
+    # The copy lies 1024 bytes before the end of the partition, which may be behind the last whole block.
+    first = (volume.end_offset if volume.end_offset is not None else end - END_BYTES) // block
+    if first < total:
+        parts.append((*_pair(first, total), lambda _: "the alternate volume header", None))
+    else:
+        parts.append((*_pair(0, 0), lambda _: "", None))
+    journal = subject.contents.journal
+    if journal is not None:
+        at = journal.info_offset // block
+        parts.append((*_pair(at, at + 1), lambda _: "the journal info block", None))
+        if journal.size_bytes:
+            start = journal.journal_offset // block
+            stop = -(-(journal.journal_offset + journal.size_bytes) // block)
+            parts.append((*_pair(start, stop), lambda _: "the journal", None))
+    return parts
+
+
+def _special(subject: Subject) -> list[_Part]:
+    """First eight extents of the special files; others are overflow records."""
+    parts: list[_Part] = []
+    for cnid, field in SPECIAL_FILES.items():
+        fork = subject.contents.special[cnid]
+        inline = fork.record_nodes < 0
+        name = f"the {field.replace('_', ' ')}"
+        parts.append(
+            (fork.start_blocks[inline][:, None], fork.block_counts[inline][:, None], lambda _, name=name: name, None)  # type: ignore[misc]
+        )
+    return parts
+
+
+def _files(subject: Subject) -> list[_Part]:
+    catalog = subject.catalog
+    if catalog is None:
+        return []
+    parts: list[_Part] = []
+    for name in FORKS.values():
+
+        def owner(row: int, name: str = name) -> str:
+            return f"the {name.replace('_', ' ')} of file {catalog.files['file_id'][row]}"
+
+        def tell(row: int, slot: int, message: str, name: str = name) -> None:
+            place, path = int(catalog.files["row"][row]), f"{name}.extents.start_block#{slot}"
+            catalog.report("block-claimed-twice", "error", place, path, message)
+
+        parts.append((*fork_arrays(catalog, name), owner, tell))
+    return parts
+
+
+def _others(subject: Subject) -> list[_Part]:
+    """Overflow extents of files and special files, bad blocks, and attributes."""
+    overflow, attributes = subject.overflow, subject.attributes
+    parts: list[_Part] = []
+    if overflow is not None:
+
+        def tell(row: int, slot: int, message: str) -> None:
+            overflow.report("block-claimed-twice", "error", row, f"data.extents.start_block#{slot}", message)
+
+        parts.append((overflow.starts, overflow.counts, lambda row: f"file {overflow.file_id[row]}", tell))
+    if attributes is not None:
+
+        def tell_attribute(row: int, slot: int, message: str) -> None:
+            path = f"{EXTENT_PATHS[TYPE_NAMES[int(attributes.kind[row])]]}.start_block#{slot}"
+            attributes.report("block-claimed-twice", "error", row, path, message)
+
+        parts.append(
+            (
+                attributes.starts,
+                attributes.counts,
+                lambda row: f"an attribute of file {attributes.file_id[row]}",
+                tell_attribute,
+            )
+        )
+    return parts
+
+
+def check_double_claims(subject: Subject) -> None:
+    """No block is claimed twice; both claimants are named, each at its extent."""
+    claims = gather_claims(subject)
+    if not len(claims.start):
+        return
+    reach = np.maximum.accumulate(claims.stop)
+    later = np.flatnonzero(claims.start[1:] < reach[:-1]) + 1
+    for claim in subject.cases("block-claimed-twice", later, "extents"):
+        before = np.flatnonzero(claims.stop[:claim] > claims.start[claim])
+        other = int(before[-1])
+        start, stop = int(claims.start[claim]), int(min(claims.stop[claim], claims.stop[other]))
+        for mine, his in ((claim, other), (other, claim)):
+            message = f"blocks {start} to {stop - 1} belong to {claims.owner(mine)} and to {claims.owner(his)}"
+            _tell(subject, claims, mine, message)
+
+
+def _tell(subject: Subject, claims: Claims, claim: int, message: str) -> None:
+    teller = claims.tellers[int(claims.part[claim])]
+    if teller is not None:
+        teller(int(claims.row[claim]), int(claims.slot[claim]), message)
+        return
+    at = int(claims.start[claim]) * subject.volume.block_size_bytes
+    subject.volume.report("block-claimed-twice", "error", claims.owner(claim), at, message)
+
+
+def check_allocation(subject: Subject) -> None:
+    """Claimed blocks are in use in the allocation file, and blocks in use are claimed."""
+    if any(finding.code == "allocation-file-unreadable" for finding in subject.volume.findings):
+        return
+    claims = gather_claims(subject)
+    total, known = int(subject.volume.header.total_blocks), _known_blocks(subject)
+    merged = _merged(claims.start, claims.stop)
+    free = subject.contents.free_starts, subject.contents.free_starts + subject.contents.free_counts
+    used = _complement(*free, min(total, known))
+    for start, stop in _cases(subject, "block-claimed-free", *_common(*merged, *free)):
+        claim = int(np.flatnonzero((claims.start <= start) & (claims.stop > start))[0])
+        _report_bits(
+            subject, "block-claimed-free", "error", start, stop, f"belong to {claims.owner(claim)} but are free"
+        )
+    for start, stop in _cases(subject, "block-unclaimed", *_common(*used, *_complement(*merged, total))):
+        _report_bits(
+            subject, "block-unclaimed", "warning", start, stop, "are in use but belong to nothing that was read"
+        )
+
+
+def _known_blocks(subject: Subject) -> int:
+    """Blocks for which the allocation file has bits."""
+    fork = subject.contents.special[int(CNID.allocation_file)]
+    return 8 * min(fork.logical_size_bytes, fork.num_blocks * subject.volume.block_size_bytes)
+
+
+def _cases(subject: Subject, code: str, starts: I64, stops: I64) -> list[tuple[int, int]]:
+    chosen = [int(row) for row in subject.cases(code, np.arange(len(starts)), "allocation file")]
+    return [(int(starts[row]), int(stops[row])) for row in chosen[:MOST_CASES]]
+
+
+def _report_bits(subject: Subject, code: str, level: str, start: int, stop: int, message: str) -> None:
+    """Report bits of the allocation file, with the address of their blocks in words."""
+    volume = subject.volume
+    fork = subject.contents.special[int(CNID.allocation_file)]
+    pieces = locate(volume, fork, np.array([start // 8], np.int64), np.ones(1, np.int64))
+    at = int(pieces.volume_offset[0]) if len(pieces.part) else None
+    byte = volume.image_offset + start * volume.block_size_bytes
+    which = f"block {start}" if stop - start == 1 else f"blocks {start} to {stop - 1}"
+    verb = message if stop - start > 1 else message.replace("belong ", "belongs ").replace("are ", "is ")
+    volume.report(code, level, "allocation file", at, f"{which}, from byte {byte:,} of the image, {verb}")
+
+
+def _merged(start: I64, stop: I64) -> tuple[I64, I64]:
+    """Join runs that touch or overlap; they come sorted by their starts."""
+    if not len(start):
+        return start, stop
+    reach = np.maximum.accumulate(stop)
+    heads = np.flatnonzero(np.concatenate([[True], start[1:] > reach[:-1]]))
+    return start[heads], np.append(reach[heads[1:] - 1], reach[-1])
+
+
+def _complement(start: I64, stop: I64, total: int) -> tuple[I64, I64]:
+    """What lies between runs, from 0 to a total."""
+    begins = np.minimum(np.append(0, stop), total)
+    ends = np.minimum(np.append(start, total), total)
+    kept = ends > begins
+    return begins[kept], ends[kept]
+
+
+def _common(start: I64, stop: I64, other_start: I64, other_stop: I64) -> tuple[I64, I64]:
+    """What two lists of runs have in common, both sorted and without overlap."""
+    first = np.searchsorted(other_stop, start, side="right")
+    after = np.searchsorted(other_start, stop, side="left")
+    counts = np.maximum(after - first, 0)
+    mine, his = owners(counts), ragged(first, counts)
+    return np.maximum(start[mine], other_start[his]), np.minimum(stop[mine], other_stop[his])

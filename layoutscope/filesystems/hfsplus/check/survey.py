@@ -1,0 +1,259 @@
+"""A survey of one B-tree: every record with its place on the volume, and what is wrong inside nodes.
+
+TN1150, "B-Trees". Unlike a scan, which only wants what a record says, a check must be able to point at the byte: places
+are bytes from the start of the tree's file until they are reported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.filesystems.hfsplus.arrays import I64, U8, Columns, Mask, concatenate
+from layoutscope.filesystems.hfsplus.btree import BATCH_BYTES, node_pieces
+from layoutscope.filesystems.hfsplus.facts import is_case_sensitive
+from layoutscope.filesystems.hfsplus.fork import locate, read_parts
+from layoutscope.filesystems.hfsplus.keys import FORMS, KeyForm, Keys, joined, read_keys, without_case
+from layoutscope.filesystems.hfsplus.records import (
+    DESCRIPTOR,
+    DESCRIPTOR_BYTES,
+    INDEX,
+    LENGTH_BYTES,
+    OFFSET_BYTES,
+    POINTER_BYTES,
+    Bounds,
+    NodeBatch,
+    decode_nodes,
+    record_bounds,
+)
+from layoutscope.ondisk import bulk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from layoutscope.filesystems.hfsplus.tree import Tree
+    from layoutscope.filesystems.hfsplus.volume import Volume
+
+ROW_COLUMNS: Final = ("node", "level", "key", "key_length", "data", "stop", "child")
+FLAW_COLUMNS: Final = ("at", "node", "kind")
+OFFSET_FLAW, COUNT_FLAW, KEY_FLAW, NAME_FLAW = range(4)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Sound records of some nodes, with the bytes they lie in.
+
+    Attributes
+    ----------
+    buffer : (n_bytes,) uint8 array
+        The nodes.
+    shift : (n,) int64 array
+        What leads from a place in the buffer to one in the tree's file.
+    rows : Columns
+        ``ROW_COLUMNS``; places in the tree's file.
+    """
+
+    buffer: U8
+    shift: I64
+    rows: Columns
+
+    def at(self, name: str, chosen: Mask) -> I64:
+        """Places in the buffer."""
+        return self.rows[name][chosen] - self.shift[chosen]
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """All sound records of a tree, leaves first, each level in the order of its nodes.
+
+    Attributes
+    ----------
+    volume, tree
+        Where it was read.
+    rows : Columns
+        ``node, level`` (0 at the leaf), ``key, data, stop`` in bytes from the start of the tree's file, ``key_length``
+        without the length field, ``child`` (-1 in leaves).
+    keys : Keys
+        Their keys, folded where the tree does not tell cases apart.
+    flaws : Columns
+        ``at, node, kind`` of offsets, counts and keys that cannot be.
+    """
+
+    volume: Volume
+    tree: Tree
+    rows: Columns
+    keys: Keys
+    flaws: Columns
+
+    @property
+    def name(self) -> str:
+        """Name of the tree."""
+        return self.tree.file.tree
+
+    def volume_offset(self, at: int) -> int | None:
+        """Turn a place in the tree's file into one on the volume."""
+        pieces = locate(self.volume, self.tree.file.fork, np.array([at], np.int64), np.ones(1, np.int64))
+        return int(pieces.volume_offset[0]) if len(pieces.part) else None
+
+    def report(
+        self, code: str, level: str, at: int, message: str, *, expected: object = "", found: object = ""
+    ) -> None:
+        """Report something at a place in the tree's file; the structure is the node that it lies in."""
+        node = at // self.tree.file.node_size_bytes
+        self.volume.report(
+            code, level, f"{self.name} node {node}", self.volume_offset(at), message, expected=expected, found=found
+        )
+
+
+def survey_tree(volume: Volume, tree: Tree, leaves: Callable[[Batch], None] | None = None) -> Survey:
+    """Read all nodes that the tree reaches, level by level.
+
+    Parameters
+    ----------
+    volume, tree
+        What was scanned.
+    leaves : callable, optional
+        Called with each batch of leaves.
+    """
+    form = FORMS[tree.file.tree]
+    parts: list[Columns] = []
+    keys: list[Keys] = []
+    flaws: list[Columns] = []
+    for level, numbers in _levels(tree):
+        for nodes in _batches(volume, tree, numbers):
+            batch = _sound_records(volume, tree, form, nodes, level, flaws)
+            parts.append(batch.rows)
+            keys.append(read_keys(volume.decoder, form, batch.buffer, batch.rows["key"] - batch.shift))
+            if leaves is not None and level == 0:
+                leaves(batch)
+    none = np.empty(0, np.int64)
+    found = joined(keys)
+    if form.has_name and not form.tail and not is_case_sensitive(volume, tree):
+        found = without_case(found)
+    return Survey(
+        volume, tree, concatenate(parts, dict.fromkeys(ROW_COLUMNS, none)), found,
+        concatenate(flaws, dict.fromkeys(FLAW_COLUMNS, none)),
+    )  # fmt: skip
+
+
+def _levels(tree: Tree) -> Iterator[tuple[int, I64]]:
+    """Numbers of the nodes of each level, in the order of their keys as the tree has it."""
+    yield 0, tree.shape.leaves
+    reached = np.flatnonzero((tree.shape.key_rank >= 0) & (tree.table.kind == INDEX))
+    for level in sorted(set((tree.table.height[reached] - 1).tolist())):
+        chosen = reached[tree.table.height[reached] - 1 == level]
+        yield level, chosen[np.argsort(tree.shape.key_rank[chosen], kind="stable")]
+
+
+def _batches(volume: Volume, tree: Tree, numbers: I64) -> Iterator[NodeBatch]:
+    size = tree.file.node_size_bytes
+    step = max(1, BATCH_BYTES // size)
+    for start in range(0, len(numbers), step):
+        chosen = numbers[start : start + step]
+        buffer = read_parts(volume, node_pieces(volume, tree.file.fork, size, chosen))
+        yield decode_nodes(volume.decoder, buffer, size, chosen)
+
+
+def _sound_records(
+    volume: Volume, tree: Tree, form: KeyForm, nodes: NodeBatch, level: int, flaws: list[Columns]
+) -> Batch:
+    """Locate the records of nodes; what cannot be one is kept among the flaws."""
+    bounds = record_bounds(volume.decoder, nodes)
+    shift = nodes.number * nodes.node_size_bytes - nodes.start
+    flaws.append(_offset_flaws(nodes, bounds, shift))
+    sound = bounds.is_sound
+    node = bounds.node[sound]
+    key = nodes.start[node] + bounds.first[sound]
+    stop = nodes.start[node] + bounds.stop[sound]
+    length = volume.decoder.columns("hfsplus_btree.key_header", nodes.buffer, key, ("key_length",))["key_length"]
+    key_length = length.astype(np.int64)
+    stored = key_length
+    if level and not tree.file.header.has_variable_index_keys:
+        stored = np.full(len(key), int(tree.file.header.max_key_length))
+    data = key + LENGTH_BYTES + stored + stored % 2
+    flaw = _key_flaws(volume, form, nodes.buffer, key, key_length, data, stop, level)
+    whole = flaw < 0
+    at = key + np.where(flaw == NAME_FLAW, _name_field(form), 0) + shift[node]
+    flaws.append({"at": at[~whole], "node": nodes.number[node[~whole]], "kind": flaw[~whole]})
+    found = {"node": node, "key": key, "key_length": key_length, "data": data, "stop": stop}
+    return _batch(volume, nodes, level, shift, {name: values[whole] for name, values in found.items()})
+
+
+def _batch(volume: Volume, nodes: NodeBatch, level: int, shift: I64, kept: Columns) -> Batch:
+    node = kept["node"]
+    child = np.full(len(node), -1, np.int64)
+    if level:
+        pointers = volume.decoder.columns("hfsplus_btree.pointer_record", nodes.buffer, kept["data"], ("child_node",))
+        child = pointers["child_node"].astype(np.int64)
+    places = {name: kept[name] + shift[node] for name in ("key", "data", "stop")}
+    rows = {
+        "node": nodes.number[node],
+        "level": np.full(len(node), level, np.int64),
+        "key_length": kept["key_length"],
+        "child": child,
+        **places,
+    }
+    return Batch(nodes.buffer, shift[node], {name: rows[name] for name in ROW_COLUMNS})
+
+
+def _offset_flaws(nodes: NodeBatch, bounds: Bounds, shift: I64) -> Columns:
+    """Find the first entry of each offset table that cannot be.
+
+    The first record follows the descriptor, the others follow one another, and the free space follows the last one.
+    """
+    node, slot = bounds.node, bounds.slot
+    bad_start = (slot == 0) & (bounds.first != DESCRIPTOR_BYTES)
+    bad_stop = (bounds.stop < bounds.first + LENGTH_BYTES) | (bounds.stop > bounds.limit[node]) | (bounds.stop % 2 != 0)
+    entry = np.where(bad_start, 0, slot + 1)
+    rows = np.flatnonzero(bad_start | bad_stop)
+    rows = rows[np.concatenate([[True], node[rows[1:]] != node[rows[:-1]]])] if len(rows) else rows
+    owner = node[rows]
+    at = nodes.start[owner] + nodes.node_size_bytes - OFFSET_BYTES * (entry[rows] + 1)
+    # With one record too many it is the table's last entry alone that is wrong.
+    is_count = (entry[rows] == bounds.counts[owner]) & (bounds.counts[owner] > 1)
+    count_at = nodes.start[owner] + bulk.offset(DESCRIPTOR, "num_records")
+    at, kind = np.where(is_count, count_at, at), np.where(is_count, COUNT_FLAW, OFFSET_FLAW)
+    overfull = np.flatnonzero(bounds.is_overfull)
+    kept = ~bounds.is_overfull[owner]
+    place = np.concatenate([at[kept], nodes.start[overfull] + bulk.offset(DESCRIPTOR, "num_records")])
+    owner = np.concatenate([owner[kept], overfull])
+    kinds = np.concatenate([kind[kept], np.full(len(overfull), COUNT_FLAW, np.int64)])
+    return {"at": place + shift[owner], "node": nodes.number[owner], "kind": kinds}
+
+
+def _name_field(form: KeyForm) -> int:
+    return bulk.offset(form.type_name, "name_length") if form.has_name else 0
+
+
+def _key_flaws(
+    volume: Volume, form: KeyForm, buffer: U8, key: I64, length: I64, data: I64, stop: I64, level: int
+) -> I64:
+    """Say what is wrong with each key, -1 if nothing is."""
+    flaw = np.full(len(key), -1, np.int64)
+    limit = form.max_length if form.max_length is not None else form.fixed_length
+    need = POINTER_BYTES if level else 0
+    bad = (length < form.fixed_length) | (length > limit) | (data + need > stop)
+    flaw[bad] = KEY_FLAW
+    if form.has_name:
+        rows = np.flatnonzero(~bad)
+        units = volume.decoder.columns(form.type_name, buffer, key[rows], ("name_length",))["name_length"]
+        differs = form.fixed_length + 2 * units.astype(np.int64) != length[rows]
+        rows = rows[differs]
+        # A key that ends where its record's data start is as long as it says: then the name's length is wrong.
+        fits = data[rows] + need == stop[rows] if level else _has_type(volume, form, buffer, data[rows], stop[rows])
+        flaw[rows] = np.where(fits, NAME_FLAW, KEY_FLAW)
+    return flaw
+
+
+def _has_type(volume: Volume, form: KeyForm, buffer: U8, data: I64, stop: I64) -> Mask:
+    """Say of each leaf record whether its data start with a type of its tree."""
+    from layoutscope.filesystems.hfsplus.attributes import RECORD_SIZES as ATTRIBUTES
+    from layoutscope.filesystems.hfsplus.catalog import RECORD_SIZES as CATALOG
+
+    known = np.array(sorted(CATALOG if form is FORMS["catalog"] else ATTRIBUTES), np.int64)
+    inside = data + bulk.size(form.record_types) <= stop
+    place = np.where(inside, data, 0)
+    found = volume.decoder.columns(form.record_types, buffer, place, ("record_type",))["record_type"]
+    return inside & np.isin(found.astype(np.int64), known)

@@ -1,0 +1,201 @@
+"""Contradictions between what was read: counts, threads, keys, places.
+
+TN1150, "Volume Header", "Catalog File". A check reports the number of cases and the place of the first one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.filesystems.hfsplus.arrays import I64, distinct, find, heads, is_ascending
+from layoutscope.filesystems.hfsplus.catalog import DATA_FORK, RESOURCE_FORK
+from layoutscope.filesystems.hfsplus.facts import is_case_sensitive
+from layoutscope.filesystems.hfsplus.keyorder import folded, misplaced
+from layoutscope.filesystems.hfsplus.shape import header_field_offset, node_offset
+from layoutscope.filesystems.hfsplus.volume import HEADER_OFFSET
+from layoutscope.ondisk import bulk
+
+if TYPE_CHECKING:
+    from layoutscope.filesystems.hfsplus.catalog import Catalog
+    from layoutscope.filesystems.hfsplus.reader import Contents
+    from layoutscope.filesystems.hfsplus.tree import Tree
+    from layoutscope.filesystems.hfsplus.volume import Volume
+
+
+def check_contents(volume: Volume, contents: Contents) -> None:
+    """Run all checks; findings go to the volume."""
+    for tree in contents.trees.values():
+        check_leaf_count(volume, tree)
+        _check_leaf_order(volume, tree)
+        check_tree_header(volume, tree)
+    catalog = contents.trees.get("catalog")
+    if catalog is None:
+        return
+    check_counts(volume, contents.catalog)
+    _check_threads(volume, catalog, contents.catalog)
+    _check_valence(volume, catalog, contents.catalog)
+    _check_names(volume, catalog, contents.catalog)
+    _check_extents(volume, catalog, contents)
+    _check_fork_sizes(volume, catalog, contents)
+
+
+def check_leaf_count(volume: Volume, tree: Tree) -> None:
+    """Compare the leaf records that a tree's header counts with those of its leaves."""
+    found, declared = int(tree.table.num_records[tree.shape.leaves].sum()), int(tree.file.header.leaf_records)
+    if found != declared:
+        volume.report(
+            "tree-count-differs", "warning", f"{tree.file.tree} B-tree header node",
+            header_field_offset(volume, tree.file, "leaf_records"),
+            "the header counts other leaf records than the leaves hold", expected=found, found=declared,
+        )  # fmt: skip
+
+
+def _check_leaf_order(volume: Volume, tree: Tree) -> None:
+    leaves = tree.shape.leaves
+    first, last = tree.table.first_key_id[leaves], tree.table.last_key_id[leaves]
+    wrong = np.flatnonzero((first[1:] >= 0) & (first[1:] < last[:-1])) + 1
+    _report_nodes(
+        volume, tree, "keys-unordered", "warning", leaves[wrong], "leaves start before the end of the leaf before"
+    )
+
+
+def check_counts(volume: Volume, catalog: Catalog) -> None:
+    """The root folder counts in no total; links and indirect nodes count as files."""
+    is_folder = catalog.entries["is_folder"]
+    for noun, found, field in (
+        ("files", int((~is_folder).sum()), "file_count"),
+        ("folders", max(int(is_folder.sum()) - 1, 0), "folder_count"),
+    ):
+        declared = int(getattr(volume.header, field))
+        if found != declared:
+            message = f"the volume header counts other {noun} than the catalog holds"
+            _report_header(volume, "file-count-differs", field, message, expected=found, found=declared)
+    highest, following = int(catalog.entries["file_id"].max(initial=0)), int(volume.header.next_catalog_id)
+    if highest >= following and not volume.header.is_cnid_reused:
+        message = "the next catalog node ID is in use already"
+        _report_header(volume, "next-cnid-used", "next_catalog_id", message, expected=highest + 1, found=following)
+
+
+def _report_header(
+    volume: Volume, code: str, field: str, message: str, *, expected: object = "", found: object = ""
+) -> None:
+    """Report a field of the volume header."""
+    at = HEADER_OFFSET + bulk.offset("hfsplus_volume.volume_header", field)
+    volume.report(code, "warning", "volume header", at, message, expected=expected, found=found)
+
+
+def check_free_count(volume: Volume, counts: I64) -> None:
+    """Compare the free blocks that the volume header counts with those of the allocation file."""
+    found, declared = int(counts.sum()), int(volume.header.free_blocks)
+    if found != declared:
+        message = "the volume header counts other free blocks than the allocation file"
+        _report_header(volume, "free-count-differs", "free_blocks", message, expected=found, found=declared)
+
+
+def check_tree_header(volume: Volume, tree: Tree) -> None:
+    """Compare the header record with the nodes."""
+    header, leaves, table = tree.file.header, tree.shape.leaves, tree.table
+    root = int(header.root_node)
+    pairs = [("free_nodes", int((~tree.file.used).sum()))]
+    if len(leaves) and 0 < root < tree.file.num_nodes:
+        ends = ("first_leaf_node", int(leaves[0])), ("last_leaf_node", int(leaves[-1]))
+        pairs += [("tree_depth", int(table.height[root])), *ends]
+    for field, expected in pairs:
+        found = int(getattr(header, field))
+        if found != expected:
+            at = header_field_offset(volume, tree.file, field)
+            message = f"the header's {field.replace('_', ' ')} is not that of the nodes"
+            structure = f"{tree.file.tree} B-tree header node"
+            volume.report("tree-header-differs", "warning", structure, at, message, expected=expected, found=found)
+
+
+def _check_threads(volume: Volume, tree: Tree, catalog: Catalog) -> None:
+    """Every folder has a thread record; those of files may be missing on old volumes, but not lie."""
+    entries, threads = catalog.entries, catalog.threads
+    place = find(threads["file_id"], entries["file_id"])
+    parent = np.append(threads["parent_id"], -1)[place]
+    wrong = np.where(place >= 0, parent != entries["parent_id"], entries["is_folder"])
+    _report_entries(
+        volume,
+        tree,
+        catalog,
+        "thread-differs",
+        np.flatnonzero(wrong),
+        "have no thread record, or one with another parent",
+    )
+
+
+def _check_valence(volume: Volume, tree: Tree, catalog: Catalog) -> None:
+    entries = catalog.entries
+    parent = entries["parent_id"]
+    ordered = parent if is_ascending(parent) else np.sort(parent)
+    starts = heads(ordered)
+    counts = np.diff(np.append(starts, len(ordered)))
+    place = find(ordered[starts], entries["file_id"])
+    actual = np.where(place >= 0, np.append(counts, 0)[place], 0)
+    wrong = entries["is_folder"] & (actual != entries["valence"])
+    _report_entries(
+        volume, tree, catalog, "valence-differs", np.flatnonzero(wrong), "count other entries than they have"
+    )
+
+
+def _check_names(volume: Volume, tree: Tree, catalog: Catalog) -> None:
+    parent = catalog.entries["parent_id"]
+    names = (catalog.units, catalog.unit_start, catalog.unit_count)
+    if not is_case_sensitive(volume, tree):
+        names = folded(*names)
+    wrong = np.flatnonzero(misplaced(parent, *names))
+    _report_entries(
+        volume, tree, catalog, "keys-unordered", wrong, "have a key that does not come after the one before"
+    )
+
+
+def _check_extents(volume: Volume, tree: Tree, contents: Contents) -> None:
+    forks = contents.catalog.forks
+    outside = forks["start_block"] + forks["block_count"] > int(volume.header.total_blocks)
+    rows = distinct(forks["entry"][outside])
+    _report_entries(volume, tree, contents.catalog, "extent-outside", rows, "have extents that leave the volume")
+
+
+def _check_fork_sizes(volume: Volume, tree: Tree, contents: Contents) -> None:
+    """Compare the blocks that each fork counts with its extents, overflow extents included."""
+    entries, forks = contents.catalog.entries, contents.catalog.forks
+    overflow = contents.trees.get("extents-overflow")
+    wrong = np.zeros(len(entries["file_id"]), np.bool_)
+    for fork_type, declared in ((DATA_FORK, "data_blocks"), (RESOURCE_FORK, "resource_blocks")):
+        mine = forks["fork_type"] == fork_type
+        counted = np.bincount(forks["entry"][mine], forks["block_count"][mine], minlength=len(wrong))
+        if overflow is not None and len(overflow.records["node"]):
+            counted += _overflow_blocks(overflow, entries["file_id"], fork_type)
+        wrong |= counted != entries[declared]
+    message = "have forks that count other blocks than their extents hold"
+    _report_entries(volume, tree, contents.catalog, "fork-size-differs", np.flatnonzero(wrong), message)
+
+
+def _overflow_blocks(overflow: Tree, file_id: I64, fork_type: int) -> I64:
+    """Blocks that the extents-overflow file adds to a fork of each file."""
+    records = overflow.records
+    mine = records["key.fork_type"] == fork_type
+    entry = find(file_id, records["key.file_id"][mine])
+    blocks = records["data.extents.block_count"][mine].sum(axis=1)
+    return np.bincount(entry[entry >= 0], blocks[entry >= 0], minlength=len(file_id)).astype(np.int64)
+
+
+def _report_entries(volume: Volume, tree: Tree, catalog: Catalog, code: str, rows: I64, message: str) -> None:
+    """Report entries, at the leaf of the first one."""
+    if len(rows):
+        node = int(catalog.entries["node"][rows[0]])
+        volume.report(
+            code, "warning", f"catalog node {node}", node_offset(volume, tree.file, node),
+            f"{len(rows):,} files or folders {message}; the first has CNID {catalog.entries['file_id'][rows[0]]}",
+        )  # fmt: skip
+
+
+def _report_nodes(volume: Volume, tree: Tree, code: str, level: str, nodes: I64, message: str) -> None:
+    """Report nodes, at the first one."""
+    if len(nodes):
+        node = int(nodes[0])
+        structure = f"{tree.file.tree} node {node}"
+        volume.report(code, level, structure, node_offset(volume, tree.file, node), f"{len(nodes):,} {message}")

@@ -1,0 +1,170 @@
+"""The table of extents: of files, of attributes, and of the special files.
+
+TN1150, "Fork Data Structure", "Extents Overflow File".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from layoutscope.filesystems.hfsplus.arrays import I64, Columns, find, take_joined
+from layoutscope.filesystems.hfsplus.catalog import DATA_FORK
+from layoutscope.filesystems.hfsplus.overflow import flatten
+from layoutscope.ondisk import grammar
+from layoutscope.tables.layout import NULL_ROW, build_table
+from layoutscope.tables.schema import FLAG_PAST_END
+
+if TYPE_CHECKING:
+    from layoutscope.filesystems.hfsplus.attributes import Attributes
+    from layoutscope.filesystems.hfsplus.catalog import Catalog
+    from layoutscope.filesystems.hfsplus.fork import Fork
+    from layoutscope.filesystems.hfsplus.tree import Tree
+    from layoutscope.filesystems.hfsplus.volume import Volume
+
+CNID = grammar.HfsplusVolume.Cnid
+
+_COLUMNS = ("file_id", "fork", "fork_block", "start_block", "block_count", "node_row", "size")
+FORKS = ("data", "resource")
+
+
+def extents_table(
+    volume: Volume,
+    number: int | None,
+    rows: dict[str, int],
+    catalog: Catalog,
+    overflow: Tree | None,
+    attributes: Attributes,
+    special: dict[int, Fork],
+) -> pl.DataFrame:
+    """Build the table of extents, sorted by file, fork and place in the fork.
+
+    Parameters
+    ----------
+    volume, number
+        The volume.
+    rows : dict of str to int
+        Row of node 0 of each tree.
+    catalog, overflow, attributes
+        What was read.
+    special : dict of int to Fork
+        Special files by their CNID.
+    """
+    parts = [
+        _special(special, rows.get("extents-overflow", 0)),
+        _inline(catalog, rows.get("catalog", 0)),
+        _overflow(volume, catalog, overflow, rows.get("extents-overflow", 0), special),
+        _attributes(attributes),
+    ]
+    file_id, fork = (np.concatenate([part[name] for part in parts]) for name in ("file_id", "fork"))
+    # Within each part the extents of a fork stand in its order, and overflow extents come behind the others.
+    order = np.argsort(file_id * (int(fork.max(initial=0)) + 1) + fork, kind="stable")
+    joined = take_joined(parts, dict.fromkeys(_COLUMNS, np.int64), order)
+    attribute_names = attributes.owner_name.unique(maintain_order=True).to_list()
+    return _table(volume, number, joined, (*FORKS, *attribute_names))
+
+
+def _table(volume: Volume, number: int | None, rows: Columns, fork_names: tuple[str, ...]) -> pl.DataFrame:
+    block = volume.block_size_bytes
+    logical = rows["fork_block"] * block
+    columns: dict[str, Any] = {
+        "device": 0,
+        "volume": number,
+        "file_id": rows["file_id"],
+        "fork": (rows["fork"], fork_names),
+        "logical_offset": logical,
+        "image_offset": rows["start_block"] * block + volume.image_offset,
+        "length_bytes": rows["block_count"] * block,
+        "node_row": rows["node_row"].astype(np.uint32),
+        "flags": np.where((rows["size"] >= 0) & (logical >= rows["size"]), FLAG_PAST_END, 0),
+    }
+    return build_table("extents", columns)
+
+
+def _inline(catalog: Catalog, first_row: int) -> Columns:
+    forks, entries = catalog.forks, catalog.entries
+    entry = forks["entry"]
+    is_data = forks["fork_type"] == DATA_FORK
+    return {
+        "file_id": entries["file_id"][entry],
+        "fork": np.where(is_data, 0, 1),
+        "fork_block": forks["fork_block"],
+        "start_block": forks["start_block"],
+        "block_count": forks["block_count"],
+        "node_row": entries["node"][entry] + first_row,
+        "size": np.where(is_data, entries["data_size"][entry], entries["resource_size"][entry]),
+    }
+
+
+def _overflow(
+    volume: Volume, catalog: Catalog, overflow: Tree | None, first_row: int, special: dict[int, Fork]
+) -> Columns:
+    """Overflow records of files; those of the special files are theirs already."""
+    if overflow is None or not len(overflow.records["node"]):
+        return {name: np.empty(0, np.int64) for name in _COLUMNS}
+    records = overflow.records
+    chosen = np.flatnonzero(find(np.array(sorted(special), np.int64), records["key.file_id"]) < 0)
+    owner = records["key.file_id"][chosen]
+    is_data = records["key.fork_type"][chosen] == DATA_FORK
+    rows = flatten(
+        records["data.extents.start_block"][chosen],
+        records["data.extents.block_count"][chosen],
+        records["key.start_block"][chosen],
+    )
+    record = rows.pop("record")
+    entry = find(catalog.entries["file_id"], owner)
+    # The bad-block file has extents but no catalog record.
+    _report_orphans(volume, owner[(entry < 0) & (owner != CNID.bad_block_file)])
+    sizes = np.where(is_data, *(np.append(catalog.entries[name], 0)[entry] for name in ("data_size", "resource_size")))
+    return {
+        "file_id": owner[record],
+        "fork": np.where(is_data, 0, 1)[record],
+        **rows,
+        "node_row": records["node"][chosen][record] + first_row,
+        "size": np.where(entry >= 0, sizes, -1)[record],
+    }
+
+
+def _report_orphans(volume: Volume, owner: I64) -> None:
+    if len(owner):
+        volume.report(
+            "extents-orphaned", "warning", "extents-overflow records", None,
+            f"{len(owner):,} records belong to no file of the catalog; the first names file {owner[0]}",
+        )  # fmt: skip
+
+
+def _attributes(attributes: Attributes) -> Columns:
+    forks, owner = attributes.forks, attributes.forks["owner"]
+    names = attributes.owner_name
+    codes = names.unique(maintain_order=True)
+    code = names.replace_strict(codes, np.arange(len(codes)), return_dtype=pl.Int64).to_numpy() if len(names) else owner
+    return {
+        "file_id": attributes.owners["file_id"][owner],
+        "fork": code[owner] + len(FORKS),
+        "fork_block": forks["fork_block"],
+        "start_block": forks["start_block"],
+        "block_count": forks["block_count"],
+        "node_row": attributes.owners["node"][owner] + attributes.first_row,
+        "size": attributes.owners["size"][owner],
+    }
+
+
+def _special(special: dict[int, Fork], first_row: int) -> Columns:
+    """Extents of the special files; those beside their sizes stand in no node."""
+    parts = [_special_rows(file_id, fork, first_row) for file_id, fork in special.items()]
+    return {name: np.concatenate([part[name] for part in parts]) for name in _COLUMNS}
+
+
+def _special_rows(file_id: int, fork: Fork, first_row: int) -> Columns:
+    count = len(fork.start_blocks)
+    return {
+        "file_id": np.full(count, file_id, np.int64),
+        "fork": np.zeros(count, np.int64),
+        "fork_block": np.cumsum(fork.block_counts) - fork.block_counts,
+        "start_block": fork.start_blocks,
+        "block_count": fork.block_counts,
+        "node_row": np.where(fork.record_nodes >= 0, fork.record_nodes + first_row, int(NULL_ROW)),
+        "size": np.full(count, fork.logical_size_bytes, np.int64),
+    }

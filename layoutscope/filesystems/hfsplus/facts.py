@@ -1,0 +1,140 @@
+"""What a volume says of itself, and how much of its metadata could be read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.filesystems.hfsplus.files import EPOCH_SECONDS
+from layoutscope.filesystems.hfsplus.records import INDEX, LEAF
+from layoutscope.filesystems.hfsplus.regions import find_regions
+from layoutscope.filesystems.hfsplus.volume import HEADER_BYTES, attribute_names, volume_uuid
+from layoutscope.ondisk import grammar
+from layoutscope.tables.layout import TreeFacts, VolumeFacts
+
+if TYPE_CHECKING:
+    from layoutscope.filesystems.hfsplus.arrays import Mask
+    from layoutscope.filesystems.hfsplus.catalog import Catalog
+    from layoutscope.filesystems.hfsplus.journal import Journal
+    from layoutscope.filesystems.hfsplus.reader import Contents
+    from layoutscope.filesystems.hfsplus.tree import Tree
+    from layoutscope.filesystems.hfsplus.volume import Volume
+
+_COMPARE = grammar.HfsplusBtree.KeyCompareType
+
+
+def volume_facts(volume: Volume, contents: Contents, stack: tuple[str, ...], number: int | None) -> VolumeFacts:
+    """Put together name, identifier, geometry, features, trees and coverage."""
+    header, trees = volume.header, contents.trees
+    variant = "HFSX" if volume.is_hfsx else "HFS+"
+    known, read = _coverage(volume, contents)
+    return VolumeFacts(
+        filesystem="hfsplus",
+        variant=variant,
+        volume=number,
+        name=_volume_name(contents.catalog),
+        uuid=volume_uuid(header),
+        stack=(*stack, variant),
+        image_offset=volume.image_offset,
+        size_bytes=volume.size_bytes,
+        block_size_bytes=volume.block_size_bytes,
+        case_sensitive=is_case_sensitive(volume, trees.get("catalog")),
+        stamp=int(header.write_count),
+        num_files=int(header.file_count),
+        num_directories=int(header.folder_count),
+        features=attribute_names(header),
+        details=_details(volume, contents),
+        trees=tuple(_tree_facts(tree) for tree in trees.values()),
+        metadata_known_bytes=known,
+        metadata_read_bytes=read,
+    )
+
+
+def is_case_sensitive(volume: Volume, catalog: Tree | None) -> bool:
+    """Whether names compare by their 16-bit numbers, which only HFSX can."""
+    return volume.is_hfsx and catalog is not None and catalog.file.header.key_compare_type == _COMPARE.binary
+
+
+def _details(volume: Volume, contents: Contents) -> dict[str, str | int | float | bool]:
+    header = volume.header
+    details: dict[str, str | int | float | bool] = {
+        "created (local time)": _date(int(header.create_date)),
+        "modified": _date(int(header.modify_date)),
+        "checked": _date(int(header.checked_date)),
+        "last mounted by": int(header.last_mounted_version).to_bytes(4, "big").decode("ascii", "replace"),
+        "allocation blocks": int(header.total_blocks),
+        "free blocks": int(header.free_blocks),
+        "next CNID": int(header.next_catalog_id),
+        "extended attributes": len(contents.attributes.file_id),
+        "catalog clump bytes": int(header.catalog_file.clump_size),
+        "attributes clump bytes": int(header.attributes_file.clump_size),
+    }
+    for name, count in (contents.stale or {}).items():
+        details[f"stale {name} nodes"] = count
+    if contents.journal is not None:
+        details["journal"] = _journal(contents.journal)
+    return details
+
+
+def _journal(journal: Journal) -> str:
+    if not journal.size_bytes:
+        return "on another device"
+    order = "little-endian" if journal.is_little_endian else "big-endian"
+    state = "no header" if journal.header is None else f"{order}, {journal.num_pending_bytes:,} bytes pending"
+    return f"{journal.size_bytes:,} bytes at volume byte {journal.journal_offset:,}, {state}"
+
+
+def _date(seconds: int) -> str:
+    if not seconds:
+        return "never"
+    return datetime.fromtimestamp(seconds - EPOCH_SECONDS, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _coverage(volume: Volume, contents: Contents) -> tuple[int, int]:
+    """Bytes of metadata in use, and those of them that are on the image and were read into it."""
+    regions = find_regions(volume, contents.special, contents.journal, contents.trees.get("extents-overflow"))
+    starts = np.array([region[2] for region in regions], np.int64)
+    lengths = np.array([region[3] for region in regions], np.int64)
+    known, read = int(lengths.sum()), int(lengths[volume.is_readable(starts, lengths)].sum())
+    for tree in contents.trees.values():
+        known += int(tree.file.used.sum()) * tree.file.node_size_bytes
+        read += int((tree.file.used & tree.file.readable & ~_is_lost(tree)).sum()) * tree.file.node_size_bytes
+    # Of a volume that only a sweep brought out, the header's place is known, and nothing of what it said.
+    read -= HEADER_BYTES if volume.is_inferred else 0
+    return known + _lost_trees(volume, contents), read
+
+
+def _is_lost(tree: Tree) -> Mask:
+    """Leaves and index nodes that nothing leads to: their bytes were read, but nothing of what they say is known."""
+    table = tree.table
+    lost: Mask = (tree.shape.key_rank < 0) & ((table.kind == LEAF) | (table.kind == INDEX))
+    return lost & (len(tree.shape.misled) + len(tree.shape.missing) > 0 or not len(tree.shape.leaves))
+
+
+def _lost_trees(volume: Volume, contents: Contents) -> int:
+    """Bytes of B-trees that could not be opened at all."""
+    opened = {tree.file.file_id for tree in contents.trees.values()}
+    cnids = grammar.HfsplusVolume.Cnid
+    btrees = (cnids.extents_file, cnids.catalog_file, cnids.attributes_file)
+    return sum(contents.special[cnid].num_blocks * volume.block_size_bytes for cnid in btrees if cnid not in opened)
+
+
+def _volume_name(catalog: Catalog) -> str:
+    """Name of the root folder, which is the volume's."""
+    roots = (catalog.entries["parent_id"] == grammar.HfsplusVolume.Cnid.root_parent).nonzero()[0]
+    return str(catalog.name[int(roots[0])]) if len(roots) else ""
+
+
+def _tree_facts(tree: Tree) -> TreeFacts:
+    header = tree.file.header
+    return TreeFacts(
+        tree=tree.file.tree,
+        node_size_bytes=tree.file.node_size_bytes,
+        height=int(header.tree_depth),
+        num_nodes=int(header.total_nodes),
+        num_free_nodes=int(header.free_nodes),
+        num_leaf_records=int(header.leaf_records),
+        root_node_id=int(header.root_node),
+    )

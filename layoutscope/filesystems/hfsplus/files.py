@@ -1,0 +1,139 @@
+"""From catalog records to what a ``stat`` shows: the entries table.
+
+TN1150, "Catalog File", "HFS Plus Permissions", "HFS Plus Dates".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import polars as pl
+
+from layoutscope.filesystems.hfsplus.arrays import I64, Mask, find
+from layoutscope.ondisk import grammar
+from layoutscope.tables.layout import NULL_ROW, build_table
+from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_DIRECTORY_LINK, FLAG_HARD_LINK, FLAG_PRIVATE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.hfsplus.attributes import Attributes
+    from layoutscope.filesystems.hfsplus.catalog import Catalog
+    from layoutscope.filesystems.hfsplus.links import Links
+
+EPOCH_SECONDS: Final = 2_082_844_800
+"""From 1904-01-01, where HFS+ dates start, to 1970-01-01."""
+
+KINDS: Final = ("file", "directory", "symlink", "fifo", "socket", "char-device", "block-device")
+
+_MODE = grammar.HfsplusCatalog.ModeType
+_KIND_OF_MODE: Final = {
+    int(_MODE.directory): 1,
+    int(_MODE.symbolic_link): 2,
+    int(_MODE.fifo): 3,
+    int(_MODE.socket): 4,
+    int(_MODE.character_device): 5,
+    int(_MODE.block_device): 6,
+}
+
+
+def entries_table(
+    volume_number: int | None, catalog: Catalog, links: Links, attributes: Attributes, catalog_row: int
+) -> pl.DataFrame:
+    """Build the entries table.
+
+    Parameters
+    ----------
+    volume_number : int or None
+        For the column ``volume``.
+    catalog, links, attributes
+        What was read.
+    catalog_row : int
+        Row of the catalog's node 0 in the nodes table.
+    """
+    entries, follow = catalog.entries, links.follow
+    file_id = follow(entries["file_id"])
+    is_link = links.is_link | links.is_directory_link
+    is_compressed = follow(entries["is_compressed"])
+    thread = find(catalog.threads["file_id"], file_id)
+    columns: dict[str, Any] = {
+        "volume": volume_number,
+        "parent_id": entries["parent_id"],
+        "file_id": file_id,
+        "name": catalog.name,
+        "name_raw": catalog.name_raw,
+        "kind": (_kinds(catalog, links), KINDS),
+        "size_bytes": _sizes(catalog, links, attributes, is_compressed),
+        "link_count": np.where(follow(links.is_inode), follow(entries["special"]), 1),
+        "create_time": _times(follow(entries["create_date"])),
+        "modify_time": _times(follow(entries["modify_date"])),
+        "flags": _flags(links, is_compressed),
+        "entry_rank": _ranks(entries["parent_id"]),
+        "entry_node_row": _rows(entries["node"], catalog_row),
+        "inode_node_row": _rows(follow(entries["node"]), catalog_row),
+        "thread_node_row": _chosen_rows(catalog.threads["node"], thread, catalog_row),
+        "xattr_node_row": attributes.rows_of(file_id, is_compressed),
+        "valence": pl.Series(follow(entries["valence"])).set(pl.Series(~follow(entries["is_folder"])), None),
+        "link_id": pl.Series(entries["file_id"]).set(pl.Series(~is_link), None),
+    }
+    columns["listing_node_row"] = np.where(follow(entries["is_folder"]), columns["thread_node_row"], NULL_ROW)
+    return build_table("entries", columns)
+
+
+def _kinds(catalog: Catalog, links: Links) -> I64:
+    entries = catalog.entries
+    mode = links.follow(entries["mode_type"])
+    kinds = np.zeros(len(mode), np.int64)
+    for number, kind in _KIND_OF_MODE.items():
+        kinds[mode == number] = kind
+    # A record without a mode was written by a system before Mac OS X; a file is never a directory.
+    is_folder = links.follow(entries["is_folder"])
+    kinds[(kinds == 1) & ~is_folder] = 0
+    kinds[is_folder] = 1
+    return kinds
+
+
+def _sizes(catalog: Catalog, links: Links, attributes: Attributes, is_compressed: Mask) -> I64:
+    """Logical sizes; those of compressed files stand in an attribute."""
+    sizes = links.follow(catalog.entries["data_size"]).copy()
+    rows = np.flatnonzero(is_compressed)
+    place = find(attributes.compressed_id, catalog.entries["file_id"][links.target[rows]])
+    sizes[rows[place >= 0]] = attributes.uncompressed_size[place[place >= 0]]
+    return sizes
+
+
+def _times(dates: NDArray[np.uint32]) -> pl.Series:
+    """Dates as times; 0 means that there is none."""
+    return (
+        pl.Series((dates.astype(np.int64) - EPOCH_SECONDS) * 1_000_000)
+        .set(pl.Series(dates == 0), None)
+        .cast(pl.Datetime("us", "UTC"))
+    )
+
+
+def _flags(links: Links, is_compressed: Mask) -> I64:
+    flags: I64 = (
+        links.is_link * np.int64(FLAG_HARD_LINK)
+        + is_compressed * np.int64(FLAG_COMPRESSED)
+        + links.is_private * np.int64(FLAG_PRIVATE)
+        + links.is_directory_link * np.int64(FLAG_DIRECTORY_LINK)
+    )
+    return flags
+
+
+def _ranks(parent_id: I64) -> I64:
+    """Place of each entry among those of its folder, which stand together in key order."""
+    heads = np.concatenate([[True], parent_id[1:] != parent_id[:-1]]) if len(parent_id) else np.empty(0, np.bool_)
+    starts = np.flatnonzero(heads)
+    return np.arange(len(parent_id), dtype=np.int64) - np.repeat(starts, np.diff(np.append(starts, len(parent_id))))
+
+
+def _rows(nodes: I64, first_row: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
+    return (nodes + first_row).astype(np.uint32)
+
+
+def _chosen_rows(nodes: I64, places: I64, first_row: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
+    """Rows of nodes at places, none where the place is -1."""
+    padded = np.append(nodes, 0)
+    return np.where(places >= 0, padded[places] + first_row, int(NULL_ROW)).astype(np.uint32)

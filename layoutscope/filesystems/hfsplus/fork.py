@@ -1,0 +1,144 @@
+"""Forks: where the bytes of a file lie on the volume.
+
+TN1150, "Fork Data Structure" and "Extents Overflow File". A fork is a list of extents; the first eight stand in the
+volume header or the catalog record, the others in the extents-overflow file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.hfsplus.arrays import I64, LARGEST, U8, owners, ragged
+from layoutscope.filesystems.hfsplus.volume import shifted
+
+if TYPE_CHECKING:
+    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.image import Workspace
+    from layoutscope.ondisk.grammar import HfsplusVolume
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """The extents of one fork, in the order of the fork.
+
+    Attributes
+    ----------
+    logical_size_bytes : int
+        Bytes of valid data.
+    start_blocks, block_counts : (n,) int64 arrays
+        Extents, in allocation blocks from the start of the volume.
+    record_nodes : (n,) int64 array
+        Node of the extents-overflow file with the extent's record; -1 where it stands in the volume header.
+    """
+
+    logical_size_bytes: int
+    start_blocks: I64
+    block_counts: I64
+    record_nodes: I64
+
+    @property
+    def num_blocks(self) -> int:
+        """Allocation blocks in all extents."""
+        return int(self.block_counts.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Contiguous pieces of parts of a fork, in the order of the parts.
+
+    Attributes
+    ----------
+    part : (n,) int64 array
+        Which part the piece belongs to.
+    volume_offset, length_bytes : (n,) int64 arrays
+        Where it lies.
+    """
+
+    part: I64
+    volume_offset: I64
+    length_bytes: I64
+
+
+def inline_fork(fork_data: HfsplusVolume.ForkData) -> Fork:
+    """Make a fork of the eight extents beside its size; unused ones are left out."""
+    starts = np.array([extent.start_block for extent in fork_data.extents], np.int64)
+    counts = np.array([extent.block_count for extent in fork_data.extents], np.int64)
+    used = counts > 0
+    return Fork(
+        min(int(fork_data.logical_size), LARGEST), starts[used], counts[used], np.full(int(used.sum()), -1, np.int64)
+    )
+
+
+def extended(fork: Fork, start_blocks: I64, block_counts: I64, record_nodes: I64) -> Fork:
+    """Return the fork with its overflow extents at the end."""
+    return Fork(
+        fork.logical_size_bytes,
+        np.concatenate([fork.start_blocks, start_blocks]),
+        np.concatenate([fork.block_counts, block_counts]),
+        np.concatenate([fork.record_nodes, record_nodes]),
+    )
+
+
+def locate(volume: Volume, fork: Fork, fork_offsets: I64, lengths_bytes: I64) -> Pieces:
+    """Cut parts of a fork at the borders of its extents.
+
+    Parameters
+    ----------
+    volume : Volume
+        Gives the block size.
+    fork : Fork
+        The fork.
+    fork_offsets, lengths_bytes : (n,) int64 arrays
+        Parts of the fork that lie within its extents.
+
+    Returns
+    -------
+    Pieces
+        One or more for each part; a part behind the last extent has none.
+    """
+    block = volume.block_size_bytes
+    ends = np.cumsum(fork.block_counts) * block
+    begins = ends - fork.block_counts * block
+    first = np.searchsorted(ends, fork_offsets, side="right")
+    last = np.searchsorted(ends, fork_offsets + lengths_bytes, side="left")
+    counts = np.where(last < len(ends), last - first + 1, 0)
+    part, extent = owners(counts), ragged(first, counts)
+    start = np.maximum(begins[extent], fork_offsets[part])
+    stop = np.minimum(ends[extent], fork_offsets[part] + lengths_bytes[part])
+    return Pieces(part, fork.start_blocks[extent] * block + (start - begins[extent]), stop - start)
+
+
+def merged(pieces: Pieces) -> tuple[I64, I64]:
+    """Join pieces that follow one another on the volume: offsets and lengths in bytes."""
+    if not len(pieces.part):
+        return pieces.volume_offset, pieces.length_bytes
+    ends = pieces.volume_offset + pieces.length_bytes
+    heads = np.flatnonzero(np.concatenate([[True], pieces.volume_offset[1:] != ends[:-1]]))
+    return pieces.volume_offset[heads], np.add.reduceat(pieces.length_bytes, heads)
+
+
+def read_parts(volume: Volume, pieces: Pieces, workspace: Workspace | None = None) -> U8:
+    """Read pieces, each once, in large requests; their bytes in the order given.
+
+    Those of a workspace are valid until the next read into it.
+    """
+    try:
+        return volume.source.read_extents(*merged(pieces), workspace)
+    except FormatError as error:
+        raise shifted(error, -volume.source.origin) from error
+
+
+def read_fork(volume: Volume, fork: Fork) -> U8:
+    """Read all valid bytes of a fork.
+
+    Raises
+    ------
+    TruncatedError
+        If an extent leaves the image.
+    """
+    length = min(fork.logical_size_bytes, fork.num_blocks * volume.block_size_bytes)
+    return read_parts(volume, locate(volume, fork, np.array([0], np.int64), np.array([length], np.int64)))

@@ -1,0 +1,85 @@
+"""The hot-file B-tree: which files are read often and therefore were moved to the metadata zone.
+
+TN1150, "Hot Files". Unlike the other trees it is an ordinary file, which is found by its name in the root folder.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from layoutscope.filesystems.hfsplus import names
+from layoutscope.filesystems.hfsplus.catalog import DATA_FORK
+from layoutscope.filesystems.hfsplus.fork import Fork
+from layoutscope.filesystems.hfsplus.links import ROOT_FOLDER
+from layoutscope.filesystems.hfsplus.overflow import extend_fork
+from layoutscope.filesystems.hfsplus.tree import Tree, read_tree
+from layoutscope.ondisk import bulk, grammar
+
+if TYPE_CHECKING:
+    from layoutscope.filesystems.hfsplus.arrays import I64, Columns, Mask
+    from layoutscope.filesystems.hfsplus.catalog import Catalog
+    from layoutscope.filesystems.hfsplus.records import RecordBatch
+    from layoutscope.filesystems.hfsplus.volume import Volume
+
+FILE_NAME: Final = ".hotfiles.btree"
+LEAF_RECORD: Final = "hfsplus_hotfiles.hot_file_leaf_record"
+MAGIC: Final = grammar.HfsplusHotfiles.HotFilesMagic.hot_files
+
+
+class HotFileLeaves:
+    """Leaf records of the hot-file B-tree."""
+
+    key_type = "hfsplus_hotfiles.hot_file_key"
+    id_field = "temperature"
+
+    def __init__(self) -> None:
+        self.bad: list[I64] = []
+
+    def decode(self, volume: Volume, records: RecordBatch, leaf: Mask) -> Columns:
+        """Decode leaf records: node, file and temperature."""
+        whole = leaf & (records.stop - records.key >= bulk.size(LEAF_RECORD))
+        self.bad.append(records.of(leaf & ~whole)[0])
+        node, key, _, _ = records.of(whole)
+        fields = ("key.file_id", "key.temperature")
+        found = volume.decoder.columns(LEAF_RECORD, records.nodes.buffer, key, fields)
+        return {"node": node, **{name: values.astype(np.int64) for name, values in found.items()}}
+
+
+def read_hot_files(volume: Volume, catalog: Catalog, overflow: Tree | None) -> Tree | None:
+    """Read the hot-file B-tree; None where there is none, or where a file has its name only."""
+    row = _find_file(catalog)
+    if row < 0:
+        return None
+    file_id = int(catalog.entries["file_id"][row])
+    fork = extend_fork(_fork_of(catalog, row), overflow, file_id, DATA_FORK)
+    before = len(volume.findings)
+    tree = read_tree(volume, "hot-files", file_id, fork, HotFileLeaves())
+    if tree is None or _magic(tree) == MAGIC:
+        return tree
+    del volume.findings[before:]
+    return None
+
+
+def _find_file(catalog: Catalog) -> int:
+    entries = catalog.entries
+    rows = np.flatnonzero((entries["parent_id"] == ROOT_FOLDER) & (entries["is_folder"] == 0))
+    wanted = pl.Series([FILE_NAME.encode(names.ENCODING)], dtype=pl.Binary)
+    matches = (catalog.name_raw.gather(rows) == wanted).arg_true()
+    return int(rows[matches[0]]) if len(matches) else -1
+
+
+def _fork_of(catalog: Catalog, row: int) -> Fork:
+    forks = catalog.forks
+    mine = (forks["entry"] == row) & (forks["fork_type"] == DATA_FORK)
+    size = int(catalog.entries["data_size"][row])
+    return Fork(size, forks["start_block"][mine], forks["block_count"][mine], np.full(int(mine.sum()), -1, np.int64))
+
+
+def _magic(tree: Tree) -> int:
+    info = grammar.parse(
+        grammar.HfsplusHotfiles.HotFilesInfo, tree.file.user_data, structure="hot-file user data", image_offset=0
+    )
+    return int(info.magic)

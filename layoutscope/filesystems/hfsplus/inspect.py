@@ -1,0 +1,132 @@
+"""One node or region of an HFS+ volume as its grammar parses it, for people.
+
+TN1150, "B-Trees". Input: the bytes of a node or region. Names come out as text; damage is told where it is.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from layoutscope.filesystems.hfsplus import decoding
+from layoutscope.filesystems.hfsplus.journal import find_journal, replay
+from layoutscope.filesystems.hfsplus.volume import open_volume
+from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk.described import Described, describe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from layoutscope.image import Source
+    from layoutscope.ondisk.grammar import FieldValue
+
+_RECORDS: Final = {
+    "catalog": ("HfsplusCatalog", "CatalogLeafRecord", "CatalogIndexRecord"),
+    "extents-overflow": ("HfsplusExtents", "ExtentLeafRecord", "ExtentIndexRecord"),
+    "attributes": ("HfsplusAttributes", "AttributeLeafRecord", "AttributeIndexRecord"),
+    "hot-files": ("HfsplusHotfiles", "HotFileLeafRecord", ""),
+}
+"""Grammar and types of leaf and index records, by tree."""
+
+_REGIONS: Final = {
+    "volume-header": ("HfsplusVolume", "VolumeHeader"),
+    "alternate-volume-header": ("HfsplusVolume", "VolumeHeader"),
+    "journal-info-block": ("HfsplusJournal", "JournalInfoBlock"),
+}
+"""Grammar and type of a region that is one structure, by its type."""
+
+
+def mounted(source: Source, image_offset: int, size_bytes: int) -> Source:
+    """Return the bytes of a volume of a size as a mount would see them, addresses counted from the volume's start.
+
+    Raises
+    ------
+    FormatError
+        If neither the volume header nor its copy can be read.
+    """
+    volume = open_volume(source, image_offset, decoding.choose("bulk"), size_bytes)
+    journal = find_journal(volume)
+    overlay = replay(volume, journal) if journal is not None else None
+    return volume.source if overlay is None else overlay
+
+
+def describe_node(data: bytes, tree: str) -> list[Described]:
+    """List the structures of a node: descriptor, then records in key order.
+
+    Parameters
+    ----------
+    data : bytes
+        The whole node.
+    tree : str
+        Name of its tree.
+
+    Returns
+    -------
+    list of Described
+        Addresses count from the start of the node.
+    """
+    types, size = grammar.HfsplusBtree, bulk.size("hfsplus_btree.node_descriptor")
+    descriptor = describe(types.NodeDescriptor, data, 0, size, "node descriptor")
+    kind, count = descriptor.value("kind"), descriptor.value("num_records")
+    if kind == types.NodeKind.header:
+        stop = size + bulk.size("hfsplus_btree.header_record")
+        return [descriptor, describe(types.HeaderRecord, data, size, stop, "header record")]
+    if not isinstance(count, int) or kind not in (types.NodeKind.leaf, types.NodeKind.index):
+        return [descriptor]
+    cls = _record_class(tree, is_leaf=kind == types.NodeKind.leaf)
+    bounds = list(_offsets(data, count + 1))
+    records = itertools.pairwise(bounds)
+    return [descriptor, *(_record(cls, data, start, stop, number) for number, (start, stop) in enumerate(records))]
+
+
+def _record_class(tree: str, *, is_leaf: bool) -> Any:
+    family, leaf, index = _RECORDS[tree]
+    name = leaf if is_leaf else index
+    return getattr(getattr(grammar, family), name) if name else grammar.HfsplusBtree.KeyHeader
+
+
+def _offsets(data: bytes, count: int) -> Iterator[int]:
+    """Yield where records start; the table grows from the end of the node towards its beginning."""
+    width = bulk.size("hfsplus_btree.record_offset")
+    for number in range(1, min(count, len(data) // width) + 1):
+        at = len(data) - number * width
+        entry = describe(grammar.HfsplusBtree.RecordOffset, data, at, at + width, "record offset")
+        offset = entry.value("node_offset")
+        yield offset if isinstance(offset, int) else 0
+
+
+def _record(cls: Any, data: bytes, start: int, stop: int, number: int) -> Described:
+    found = describe(cls, data, start, stop, f"record {number}")
+    return replace(found, fields=tuple(map(_with_name, found.fields)))
+
+
+def _with_name(field: FieldValue) -> FieldValue:
+    """Show a name as text; names on disk are UTF-16, most significant byte first."""
+    if field.path.rpartition(".")[2] == "name" and isinstance(field.value, bytes):
+        return replace(field, value=field.value.decode("utf-16-be", "surrogatepass").replace("/", ":"))
+    return field
+
+
+def describe_region(data: bytes, kind: str) -> list[Described]:
+    """List the structures of a region, of those types that are one structure.
+
+    Parameters
+    ----------
+    data : bytes
+        The region.
+    kind : str
+        Its type in the table.
+    """
+    if kind not in _REGIONS:
+        return []
+    family, name = _REGIONS[kind]
+    return [describe(getattr(getattr(grammar, family), name), data, 0, len(data), kind.replace("-", " "))]
+
+
+def is_about(record: Described, file_id: int) -> bool:
+    """Whether a catalog record is the file's or folder's own, or its thread."""
+    if record.value("file_id", "folder_id") == file_id:
+        return True
+    key = [field.value for field in record.fields if field.path in ("key.parent_id", "key.name_length")]
+    return key == [file_id, 0] or record.value("file_id") == file_id

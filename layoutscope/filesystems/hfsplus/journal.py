@@ -1,0 +1,350 @@
+"""The journal: where it lies, whether it holds transactions, and replaying them in memory.
+
+TN1150, "Journal"; block checksums and sequence numbers follow XNU, vfs_journal.h. The journal is in the byte order
+of its writer. Its buffer is circular: it starts behind the journal header and goes on there after its end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.hfsplus.overlay import Overlay
+from layoutscope.filesystems.hfsplus.volume import read_at
+from layoutscope.ondisk import bulk, grammar
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.hfsplus.arrays import I64, U8
+    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.ondisk.grammar import HfsplusJournal
+
+HEADER: Final = "hfsplus_journal.journal_header_be"
+INFO: Final = "hfsplus_journal.journal_info_block"
+INFO_BYTES: Final = bulk.size(INFO)
+HEADER_BYTES: Final = bulk.size(HEADER)
+LIST: Final = "hfsplus_journal.block_list_header_be"
+LIST_BYTES: Final = bulk.size(LIST)
+BLOCK_INFO_BYTES: Final = bulk.size("hfsplus_journal.block_info_be")
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """A journal on this volume.
+
+    Attributes
+    ----------
+    info_offset : int
+        Where the journal info block lies, in bytes from the start of the volume.
+    journal_offset, size_bytes : int
+        Where the journal lies: its header and its buffer.
+    header : HfsplusJournal.JournalHeaderBe or None
+        Its header, in whichever byte order; None where it is damaged or was never written.
+    is_little_endian : bool
+        Byte order.
+    """
+
+    info_offset: int
+    journal_offset: int
+    size_bytes: int
+    header: HfsplusJournal.JournalHeaderBe | HfsplusJournal.JournalHeaderLe | None
+    is_little_endian: bool
+
+    @property
+    def num_pending_bytes(self) -> int:
+        """Bytes of transactions that were not written to their places."""
+        if self.header is None or self.header.start == self.header.end:
+            return 0
+        length = int(self.header.end) - int(self.header.start)
+        return length if length > 0 else length + int(self.header.size) - int(self.header.jhdr_size)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockList:
+    """One block list.
+
+    Attributes
+    ----------
+    bnum, sizes, starts : (n,) int64 arrays
+        Where blocks belong in units of the journal's sector, their bytes, and where their contents start.
+    used_bytes : int
+        Length of the list with its contents.
+    sequence : int
+        Number of the transaction, 0 in old journals.
+    """
+
+    bnum: I64
+    sizes: I64
+    starts: I64
+    used_bytes: int
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """What a journal writes, in its order.
+
+    Attributes
+    ----------
+    volume_offset, length_bytes : (n,) int64 arrays
+        Blocks of the volume.
+    data_start : (n,) int64 array
+        Their contents, in bytes from the start of `data`.
+    data : (n_bytes,) uint8 array
+        The journal's transactions in one piece.
+    num_lists : int
+        Block lists that were sound.
+    """
+
+    volume_offset: I64
+    length_bytes: I64
+    data_start: I64
+    data: U8
+    num_lists: int
+
+
+def find_journal(volume: Volume) -> Journal | None:
+    """Locate the journal of a journaled volume; None where there is none on this device."""
+    if not volume.header.is_journaled:
+        return None
+    at = int(volume.header.journal_info_block) * volume.block_size_bytes
+    try:
+        data = read_at(volume.source, at, INFO_BYTES, "journal info block")
+        info = grammar.parse(
+            grammar.HfsplusJournal.JournalInfoBlock, data, structure="journal info block", image_offset=at
+        )
+    except FormatError as error:
+        volume.survive(error, code="journal-invalid")
+        return None
+    if info.is_on_other_device or not info.is_in_file_system:
+        _report_external(volume, info, at)
+        return Journal(at, 0, 0, None, is_little_endian=False)
+    if not _has_place(volume, info, at):
+        return Journal(at, 0, 0, None, is_little_endian=False)
+    header, is_little = (None, False) if info.needs_initialisation else _read_header(volume, int(info.journal_offset))
+    return Journal(at, int(info.journal_offset), int(info.journal_size), header, is_little)
+
+
+def _has_place(volume: Volume, info: HfsplusJournal.JournalInfoBlock, at: int) -> bool:
+    """Say whether the journal lies on the volume; if not, report the field that is wrong."""
+    start, size = int(info.journal_offset), int(info.journal_size)
+    if start + HEADER_BYTES > volume.size_bytes:
+        field, message, found = "journal_offset", "the journal lies outside the volume", start
+    elif size < HEADER_BYTES or start + size > volume.size_bytes:
+        field, message, found = "journal_size", "the journal has an impossible size", size
+    else:
+        return True
+    volume.report(
+        "journal-invalid", "error", "journal info block", at + bulk.offset(INFO, field), message,
+        expected=f"an end within {volume.size_bytes} bytes", found=found,
+    )  # fmt: skip
+    return False
+
+
+def _report_external(volume: Volume, info: HfsplusJournal.JournalInfoBlock, at: int) -> None:
+    uuid = bytes(info.external_journal_uuid).split(b"\0")[0].decode("ascii", "replace")
+    signature = " ".join(f"{int(word):08x}" for word in info.device_signature)
+    volume.report(
+        "journal-external", "warning", "journal info block", at,
+        f"the journal is on another device and was not read: {uuid or f'signature {signature}'}",
+    )  # fmt: skip
+
+
+def _read_header(
+    volume: Volume, at: int
+) -> tuple[HfsplusJournal.JournalHeaderBe | HfsplusJournal.JournalHeaderLe | None, bool]:
+    """Read the journal header in the byte order that its magic tells, and verify its checksum."""
+    try:
+        data = read_at(volume.source, at, HEADER_BYTES, "journal header")
+        header, is_little = _parse_header(data, at)
+    except FormatError as error:
+        volume.survive(error, code="journal-invalid")
+        return None, False
+    computed = _masked_checksum(data, "hfsplus_journal.journal_header_checked")
+    if computed != int(header.checksum):
+        _report_checksum(volume, header, at, computed)
+        return None, is_little
+    return header, is_little
+
+
+def _report_checksum(
+    volume: Volume, header: HfsplusJournal.JournalHeaderBe | HfsplusJournal.JournalHeaderLe, at: int, computed: int
+) -> None:
+    """Report a wrong checksum; at the place of the oldest transaction, where that one is impossible too."""
+    field, expected, found = "checksum", f"{computed:08x}", f"{int(header.checksum):08x}"
+    if not int(header.jhdr_size) <= int(header.start) <= int(header.size):
+        field, expected, found = "start", f"from {header.jhdr_size} to {header.size}", str(header.start)
+    volume.report(
+        "journal-invalid", "error", "journal header", at + bulk.offset(HEADER, field),
+        "wrong checksum; the journal is not applied", expected=expected, found=found,
+    )  # fmt: skip
+
+
+def _parse_header(data: bytes, at: int) -> tuple[HfsplusJournal.JournalHeaderBe | HfsplusJournal.JournalHeaderLe, bool]:
+    types = grammar.HfsplusJournal
+    try:
+        little = grammar.parse(types.JournalHeaderLe, data, structure="journal header", image_offset=at)
+    except FormatError:
+        return grammar.parse(types.JournalHeaderBe, data, structure="journal header", image_offset=at), False
+    return little, True
+
+
+def _masked_checksum(data: bytes, checked: str) -> int:
+    """Checksum of a structure's checked part, with the checksum itself taken as zero."""
+    part = np.frombuffer(data, np.uint8)[: bulk.size(checked)].copy()
+    start = bulk.offset(checked, "checksum")
+    part[start : bulk.offset(checked, "after_checksum")] = 0
+    return int(checksums(part.reshape(1, -1))[0])
+
+
+def checksums(blocks: U8) -> NDArray[np.uint32]:
+    """Journal checksum of each block.
+
+    Parameters
+    ----------
+    blocks : (n, size) uint8 array
+        Blocks of one size.
+
+    Returns
+    -------
+    (n,) uint32 array
+
+    References
+    ----------
+    .. [1] TN1150, "Journal", calc_checksum.
+    """
+    total = np.zeros(len(blocks), np.uint32)
+    for column in np.ascontiguousarray(blocks.T):
+        total = (total << np.uint32(8)) ^ (total + column)
+    return ~total
+
+
+def replay(volume: Volume, journal: Journal) -> Overlay | None:
+    """Apply the journal's transactions in memory; None where there are none.
+
+    A transaction whose checksums do not match ends the replay, as it does at a mount.
+    """
+    if not journal.num_pending_bytes or journal.header is None:
+        return None
+    try:
+        writes = _read_writes(volume, journal)
+    except FormatError as error:
+        volume.survive(error, code="journal-invalid")
+        return None
+    if not len(writes.volume_offset):
+        return None
+    volume.report(
+        "journal-replayed", "info", "journal", journal.journal_offset,
+        f"{writes.num_lists:,} block lists with {len(writes.volume_offset):,} blocks were applied in memory",
+    )  # fmt: skip
+    return Overlay(volume.source, writes.volume_offset, writes.length_bytes, writes.data_start, writes.data)
+
+
+def report_pending(volume: Volume, journal: Journal) -> None:
+    """Say that transactions were left alone, where there are any."""
+    if journal.num_pending_bytes:
+        volume.report(
+            "journal-pending", "info", "journal", journal.journal_offset,
+            f"{journal.num_pending_bytes:,} bytes of transactions are not applied",
+        )  # fmt: skip
+
+
+def _read_writes(volume: Volume, journal: Journal) -> Writes:
+    """Collect the blocks of all lists; they are few compared with the metadata.
+
+    The header is not rewritten with every transaction: those behind its end count as long as their numbers go on.
+    """
+    data = _unrolled(volume, journal)
+    header = journal.header
+    sector = int(header.jhdr_size) if header is not None else 0
+    parts: list[BlockList] = []
+    start, last = 0, 0
+    while start < len(data):
+        is_beyond = start >= journal.num_pending_bytes
+        found = _read_list(journal, volume, data, start)
+        if isinstance(found, str):
+            if not is_beyond:
+                _report_invalid(volume, journal, found, start)
+            break
+        if is_beyond and not (last and found.sequence in (last, last + 1)):
+            break
+        parts.append(found)
+        start, last = start + found.used_bytes, found.sequence
+    none = np.empty(0, np.int64)
+    places = np.concatenate([none, *(part.bnum * sector for part in parts)])
+    sizes, starts = (np.concatenate([none, *(getattr(part, name) for part in parts)]) for name in ("sizes", "starts"))
+    keep = places >= 0
+    return Writes(places[keep], sizes[keep], starts[keep], data, len(parts))
+
+
+def _unrolled(volume: Volume, journal: Journal) -> U8:
+    """The whole circular buffer in one piece, from the oldest transaction on."""
+    header = journal.header
+    if header is None:
+        return np.empty(0, np.uint8)
+    start, end, size, first = (int(value) for value in (header.start, header.end, header.size, header.jhdr_size))
+    structure = "journal header"
+    if not (0 < first <= start < size <= journal.size_bytes and first <= end <= size):
+        raise FormatError("impossible places of transactions", structure=structure, image_offset=journal.journal_offset)
+    buffer = np.frombuffer(read_at(volume.source, journal.journal_offset + first, size - first, structure), np.uint8)
+    return np.roll(buffer, first - start)
+
+
+def _read_list(journal: Journal, volume: Volume, data: U8, start: int) -> BlockList | str:
+    """Read one block list, or say what is wrong with it."""
+    order = "le" if journal.is_little_endian else "be"
+    list_size = int(journal.header.blhdr_size) if journal.header is not None else 0
+    if list_size < LIST_BYTES + BLOCK_INFO_BYTES or start + list_size > len(data):
+        return "ends early"
+    fields = ("num_blocks", "bytes_used", "checksum", "has_block_checksums")
+    head = volume.decoder.columns(f"hfsplus_journal.block_list_header_{order}", data, np.array([start]), fields)
+    count, used = int(head["num_blocks"][0]), int(head["bytes_used"][0])
+    problem = _problem(data[start:], int(head["checksum"][0]), count, used, list_size)
+    if problem:
+        return problem
+    places = start + LIST_BYTES + BLOCK_INFO_BYTES * np.arange(count, dtype=np.int64)
+    infos = volume.decoder.columns(f"hfsplus_journal.block_info_{order}", data, places, ("bnum", "bsize", "cksum"))
+    sizes = infos["bsize"][1:].astype(np.int64)
+    starts = start + list_size + np.cumsum(sizes) - sizes
+    if int(sizes.sum()) + list_size > used:
+        return "blocks exceed their list"
+    if head["has_block_checksums"][0] and not _contents_match(data, sizes, starts, infos["cksum"][1:]):
+        return "wrong checksum of a block"
+    return BlockList(infos["bnum"][1:].astype(np.int64), sizes, starts, used, int(infos["cksum"][0]))
+
+
+def _report_invalid(volume: Volume, journal: Journal, problem: str, start: int) -> None:
+    """Report a block list; the buffer was unrolled, so that its place has to be wrapped again."""
+    at = journal.journal_offset
+    if journal.header is not None:
+        first, size = int(journal.header.jhdr_size), int(journal.header.size)
+        at += first + (int(journal.header.start) - first + start) % (size - first)
+    field = {"wrong checksum": "checksum", "impossible counts": "num_blocks"}.get(problem)
+    volume.report(
+        "journal-invalid", "warning", "journal block list", at + (bulk.offset(LIST, field) if field else 0),
+        f"{problem}; the transactions from there on are not applied",
+    )  # fmt: skip
+
+
+def _problem(data: U8, checksum: int, count: int, used: int, list_size: int) -> str:
+    """Say what is wrong with a block list header; empty if nothing is."""
+    room = (list_size - LIST_BYTES) // BLOCK_INFO_BYTES
+    if not 1 <= count <= room or not list_size <= used <= len(data):
+        return "impossible counts"
+    checked = "hfsplus_journal.block_list_checked"
+    if _masked_checksum(data[: bulk.size(checked)].tobytes(), checked) != checksum:
+        return "wrong checksum"
+    return ""
+
+
+def _contents_match(data: U8, sizes: I64, starts: I64, expected: NDArray[np.uint32]) -> bool:
+    """Compare the checksums of blocks, all of one size at once."""
+    for size in np.unique(sizes).tolist():
+        rows = np.flatnonzero(sizes == size)
+        if (checksums(data[starts[rows][:, None] + np.arange(size)]) != expected[rows]).any():
+            return False
+    return True

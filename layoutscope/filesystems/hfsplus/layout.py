@@ -1,0 +1,144 @@
+"""From what was read to tables: nodes, their fragments, extents, regions and free space.
+
+Nodes are numbered tree by tree, in node-number order: the row of a node is the row of its tree's node 0 and its number.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import polars as pl
+
+from layoutscope.filesystems.hfsplus.btree import node_pieces
+from layoutscope.filesystems.hfsplus.records import DESCRIPTOR_BYTES, HEADER, INDEX, LEAF, MAP, OFFSET_BYTES
+from layoutscope.tables.layout import NULL_ROW, build_table
+
+if TYPE_CHECKING:
+    from layoutscope.filesystems.hfsplus.arrays import I64, Columns
+    from layoutscope.filesystems.hfsplus.tree import Tree
+    from layoutscope.filesystems.hfsplus.volume import Volume
+
+NODE_KINDS: Final = ("leaf", "index", "header", "map", "free", "unreadable")
+STATES: Final = ("live", "stale")
+VALIDITY: Final = ("structure", "no")
+
+
+def first_rows(trees: list[Tree]) -> dict[str, int]:
+    """Row of node 0 of each tree."""
+    rows, row = {}, 0
+    for tree in trees:
+        rows[tree.file.tree] = row
+        row += tree.file.num_nodes
+    return rows
+
+
+def nodes_tables(volume: Volume, number: int | None, trees: list[Tree]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Build the tables of nodes and of fragments of nodes that lie in several pieces."""
+    rows = first_rows(trees)
+    parts = [_nodes_of(volume, number, tree, rows[tree.file.tree]) for tree in trees]
+    if not parts:
+        return build_table("nodes", {}), build_table("node_fragments", {})
+    fragments = [part[1] for part in parts]
+    joined: Columns = {name: np.concatenate([part[name] for part in fragments]) for name in fragments[0]}
+    return pl.concat([part[0] for part in parts]), build_table("node_fragments", {"device": 0, **joined})
+
+
+def _nodes_of(volume: Volume, number: int | None, tree: Tree, first_row: int) -> tuple[pl.DataFrame, Columns]:
+    file, table, shape = tree.file, tree.table, tree.shape
+    numbers = np.arange(file.num_nodes, dtype=np.int64)
+    pieces = node_pieces(volume, file.fork, file.node_size_bytes, numbers)
+    offset = np.full(file.num_nodes, -1, np.int64)
+    heads = np.concatenate([[True], pieces.part[1:] != pieces.part[:-1]]) if len(pieces.part) else np.empty(0, np.bool_)
+    offset[pieces.part[heads]] = pieces.volume_offset[heads] + volume.image_offset
+    kind = _kinds(tree)
+    is_keyed = kind <= 1
+    used, free = _fill(tree)
+    reached = (shape.key_rank >= 0) | (kind >= 2)
+    columns: dict[str, Any] = {
+        "row": (numbers + first_row).astype(np.uint32),
+        "device": 0,
+        "volume": number,
+        "tree": (np.zeros(file.num_nodes, np.int64), (file.tree,)),
+        "node_id": numbers,
+        "image_offset": offset,
+        "size_bytes": file.node_size_bytes,
+        "level": _nullable(table.height - 1, is_keyed & (table.height > 0)),
+        "kind": (kind, NODE_KINDS),
+        "num_records": _nullable(table.num_records, kind <= 3),
+        "used_bytes": _nullable(used, is_keyed & (used >= 0)),
+        "free_bytes": _nullable(free, is_keyed & (used >= 0)),
+        "parent_row": np.where(shape.parent >= 0, shape.parent + first_row, int(NULL_ROW)).astype(np.uint32),
+        "key_rank": _nullable(shape.key_rank, shape.key_rank >= 0),
+        "first_key_id": _nullable(table.first_key_id, is_keyed & (table.first_key_id >= 0)),
+        "last_key_id": _nullable(table.last_key_id, is_keyed & (table.last_key_id >= 0)),
+        "state": (~reached & is_keyed, STATES),
+        "valid": (table.damaged | (kind == NODE_KINDS.index("unreadable")), VALIDITY),
+    }
+    several = np.bincount(pieces.part, minlength=file.num_nodes)[pieces.part] > 1
+    fragments: Columns = {
+        "node_row": (pieces.part[several] + first_row).astype(np.uint32),
+        "image_offset": pieces.volume_offset[several] + volume.image_offset,
+        "length_bytes": pieces.length_bytes[several],
+    }
+    return build_table("nodes", columns), fragments
+
+
+def _nullable(values: I64, known: np.ndarray[Any, np.dtype[np.bool_]]) -> pl.Series:
+    return pl.Series(values).set(pl.Series(~known), None)
+
+
+def _kinds(tree: Tree) -> I64:
+    """Kind of every node by its place in ``NODE_KINDS``; what is not in use is free, whatever its bytes say."""
+    file, table = tree.file, tree.table
+    kinds = np.full(file.num_nodes, NODE_KINDS.index("free"), np.int64)
+    for name, number in (("leaf", LEAF), ("index", INDEX), ("header", HEADER), ("map", MAP)):
+        kinds[file.used & (table.kind == number)] = NODE_KINDS.index(name)
+    kinds[file.used & ~file.readable] = NODE_KINDS.index("unreadable")
+    return kinds
+
+
+def _fill(tree: Tree) -> tuple[I64, I64]:
+    """Bytes of records, and bytes that further records could take; -1 where it cannot be told."""
+    table = tree.table
+    limit = tree.file.node_size_bytes - OFFSET_BYTES * (table.num_records + 1)
+    known = table.free_offset >= 0
+    return np.where(known, table.free_offset - DESCRIPTOR_BYTES, -1), np.where(known, limit - table.free_offset, -1)
+
+
+def free_table(volume: Volume, number: int | None, starts: I64, counts: I64) -> pl.DataFrame:
+    """Build the table of free space."""
+    block = volume.block_size_bytes
+    return build_table(
+        "free",
+        {
+            "device": 0,
+            "volume": number,
+            "image_offset": starts * block + volume.image_offset,
+            "length_bytes": counts * block,
+        },
+    )
+
+
+def regions_table(volume: Volume, number: int | None, regions: list[tuple[str, str, int, int]]) -> pl.DataFrame:
+    """Build the table of metadata that is no tree node.
+
+    Parameters
+    ----------
+    volume, number
+        The volume.
+    regions : list of (type, owner, volume_offset, length_bytes)
+        In any order.
+    """
+    ordered = sorted(regions, key=lambda region: region[2])
+    return build_table(
+        "regions",
+        {
+            "device": 0,
+            "volume": number,
+            "type": pl.Series([region[0] for region in ordered], dtype=pl.String),
+            "owner": pl.Series([region[1] for region in ordered], dtype=pl.String),
+            "image_offset": np.array([region[2] + volume.image_offset for region in ordered], np.int64),
+            "length_bytes": np.array([region[3] for region in ordered], np.int64),
+        },
+    )

@@ -1,0 +1,112 @@
+"""Hard links: from the link's record to the file or folder that it stands for.
+
+TN1150, "Hard Links"; links of directories are newer and follow the system's hfs_catalog.h. A link is a file record
+with a Finder type of its own whose ``special`` field numbers an indirect node, which lies in a private directory
+of the root folder under a name made of that number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import polars as pl
+
+from layoutscope.filesystems.hfsplus import names
+from layoutscope.filesystems.hfsplus.arrays import I64, Mask, find
+from layoutscope.filesystems.hfsplus.shape import node_offset
+from layoutscope.ondisk import grammar
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.hfsplus.btree import TreeFile
+    from layoutscope.filesystems.hfsplus.catalog import Catalog
+    from layoutscope.filesystems.hfsplus.volume import Volume
+
+FILE_LINKS_DIRECTORY: Final = "\0\0\0\0HFS+ Private Data"
+DIRECTORY_LINKS_DIRECTORY: Final = ".HFS+ Private Directory Data\r"
+
+ROOT_FOLDER: Final = int(grammar.HfsplusVolume.Cnid.root_folder)
+
+_TYPE = grammar.HfsplusCatalog.FinderType
+_CREATOR = grammar.HfsplusCatalog.FinderCreator
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Which entries are links, and what they stand for.
+
+    Attributes
+    ----------
+    target : (n_entries,) int64 array
+        Row of the entry that holds the inode: of the indirect node for a link that leads to one, else its own.
+    is_link, is_directory_link : (n_entries,) bool arrays
+        Hard links of files, and of directories.
+    is_private : (n_entries,) bool array
+        The private directories and what lies directly in them.
+    is_inode : (n_entries,) bool array
+        Indirect nodes: files and folders whose ``special`` field counts their links.
+    """
+
+    target: I64
+    is_link: Mask
+    is_directory_link: Mask
+    is_private: Mask
+    is_inode: Mask
+
+    def follow(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return a column of entries with each link's value taken from its target."""
+        is_followed = bool((self.is_link | self.is_directory_link).any())
+        return values[self.target] if is_followed else values
+
+
+def resolve(volume: Volume, catalog: Catalog, file: TreeFile | None) -> Links:
+    """Find every link's indirect node; one that leads nowhere is reported and stands for itself."""
+    entries = catalog.entries
+    is_file = ~entries["is_folder"]
+    is_link = is_file & (entries["finder_type"] == _TYPE.hard_link) & (entries["finder_creator"] == _CREATOR.hfs_plus)
+    # The Finder's own aliases have the same type and creator: only the flag tells a directory link.
+    is_directory_link = is_file & (entries["finder_type"] == _TYPE.directory_alias) & entries["has_link_chain"]
+    is_directory_link &= entries["finder_creator"] == _CREATOR.macs
+    target = np.arange(len(is_file), dtype=np.int64)
+    is_private, is_inode = np.zeros(len(is_file), np.bool_), np.zeros(len(is_file), np.bool_)
+    for directory, prefix, links in (
+        (FILE_LINKS_DIRECTORY, "iNode", is_link),
+        (DIRECTORY_LINKS_DIRECTORY, "dir_", is_directory_link),
+    ):
+        home, inodes = _private_directory(catalog, directory)
+        is_private[home] = True
+        is_private[inodes] = True
+        numbers = _numbers(catalog, inodes, prefix)
+        is_inode[inodes[numbers >= 0]] = True
+        rows = np.flatnonzero(links)
+        found = find(numbers, entries["special"][rows].astype(np.int64))
+        target[rows[found >= 0]] = inodes[found[found >= 0]]
+        _report_broken(volume, catalog, file, rows[found < 0])
+    return Links(target, is_link, is_directory_link, is_private, is_inode)
+
+
+def _private_directory(catalog: Catalog, name: str) -> tuple[I64, I64]:
+    """Rows of a private directory, one at most, and of what lies in it."""
+    entries = catalog.entries
+    rows = np.flatnonzero((entries["parent_id"] == ROOT_FOLDER) & entries["is_folder"])
+    wanted = pl.Series([name.encode(names.ENCODING)], dtype=pl.Binary)
+    home = rows[(catalog.name_raw.gather(rows) == wanted).arg_true().to_numpy()[:1]]
+    inside = entries["parent_id"] == entries["file_id"][home] if len(home) else np.zeros(len(catalog.name), np.bool_)
+    return home, np.flatnonzero(inside)
+
+
+def _numbers(catalog: Catalog, rows: I64, prefix: str) -> I64:
+    """Numbers in the names of indirect nodes; -1 where a name has another form."""
+    digits = catalog.name.gather(rows).str.extract(f"^{prefix}([0-9]{{1,10}})$").cast(pl.Int64)
+    return digits.fill_null(-1).to_numpy()
+
+
+def _report_broken(volume: Volume, catalog: Catalog, file: TreeFile | None, rows: I64) -> None:
+    """Report links at the leaf of the first one."""
+    if len(rows) and file is not None:
+        node, cnid = (int(catalog.entries[name][rows[0]]) for name in ("node", "file_id"))
+        message = f"{len(rows):,} links lead to no indirect node; the first is file {cnid}"
+        volume.report("hard-link-broken", "error", f"catalog node {node}", node_offset(volume, file, node), message)

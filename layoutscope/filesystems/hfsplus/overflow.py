@@ -1,0 +1,92 @@
+"""The extents-overflow file: extents beyond the eighth.
+
+TN1150, "Extents Overflow File".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.filesystems.hfsplus.arrays import heads
+from layoutscope.filesystems.hfsplus.fork import Fork, extended
+from layoutscope.ondisk import bulk
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.hfsplus.arrays import I64, Columns, Mask
+    from layoutscope.filesystems.hfsplus.records import RecordBatch
+    from layoutscope.filesystems.hfsplus.tree import Tree
+    from layoutscope.filesystems.hfsplus.volume import Volume
+
+LEAF_RECORD: Final = "hfsplus_extents.extent_leaf_record"
+
+
+class OverflowLeaves:
+    """Leaf records of the extents-overflow file."""
+
+    key_type = "hfsplus_extents.extent_key"
+    id_field = "file_id"
+
+    def __init__(self) -> None:
+        self.bad: list[I64] = []
+
+    def decode(self, volume: Volume, records: RecordBatch, leaf: Mask) -> Columns:
+        """Decode leaf records: node, fork, file, place in the fork and the eight extents."""
+        whole = leaf & (records.stop - records.key >= bulk.size(LEAF_RECORD))
+        self.bad.append(records.of(leaf & ~whole)[0])
+        node, key, _, _ = records.of(whole)
+        fields = (
+            "key.fork_type",
+            "key.file_id",
+            "key.start_block",
+            "data.extents.start_block",
+            "data.extents.block_count",
+        )
+        found = volume.decoder.columns(LEAF_RECORD, records.nodes.buffer, key, fields)
+        return {"node": node, **{name: values.astype(np.int64) for name, values in found.items()}}
+
+
+def extend_fork(fork: Fork, overflow: Tree | None, file_id: int, fork_type: int) -> Fork:
+    """Add a special file's overflow extents, in the order of the fork."""
+    if overflow is None:
+        return fork
+    records = overflow.records
+    mine = np.flatnonzero((records["key.file_id"] == file_id) & (records["key.fork_type"] == fork_type))
+    if not len(mine):
+        return fork
+    mine = mine[np.argsort(records["key.start_block"][mine], kind="stable")]
+    starts, counts = records["data.extents.start_block"][mine], records["data.extents.block_count"][mine]
+    used = counts > 0
+    nodes = np.broadcast_to(records["node"][mine][:, None], counts.shape)
+    return extended(fork, starts[used], counts[used], nodes[used])
+
+
+def flatten(starts: NDArray[Any], counts: NDArray[Any], first_block: I64) -> Columns:
+    """Turn records of eight extents into rows.
+
+    Parameters
+    ----------
+    starts, counts : (n, 8) integer arrays
+        Extents in allocation blocks.
+    first_block : (n,) int64 array
+        Place in the fork of each record's first extent, in allocation blocks.
+
+    Returns
+    -------
+    dict of str to (m,) int64 array
+        ``record``: which record; ``fork_block, start_block, block_count``. Unused extents are left out.
+    """
+    record, slot = np.nonzero(counts)
+    count = counts[record, slot].astype(np.int64)
+    before = np.cumsum(count) - count
+    first = heads(record)
+    before -= np.repeat(before[first], np.diff(np.append(first, len(record))))
+    return {
+        "record": record,
+        "fork_block": first_block[record] + before,
+        "start_block": starts[record, slot].astype(np.int64),
+        "block_count": count,
+    }

@@ -1,0 +1,278 @@
+"""The HFS+ and HFSX reader: from a source to a :class:`~layoutscope.tables.layout.VolumeLayout`.
+
+TN1150, "HFS Plus Basics". The volume header leads to the special files; the extents-overflow file is read first, as it
+completes the others; then the catalog, the attributes and the hot files. The order of the tables follows the disk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.hfsplus import attributes as attributes_file
+from layoutscope.filesystems.hfsplus import catalog as catalog_file
+from layoutscope.filesystems.hfsplus import decoding, links
+from layoutscope.filesystems.hfsplus.allocation import free_runs
+from layoutscope.filesystems.hfsplus.checks import check_contents, check_free_count
+from layoutscope.filesystems.hfsplus.extents import extents_table
+from layoutscope.filesystems.hfsplus.facts import volume_facts
+from layoutscope.filesystems.hfsplus.files import entries_table
+from layoutscope.filesystems.hfsplus.fork import Fork, inline_fork, read_fork
+from layoutscope.filesystems.hfsplus.hotfiles import read_hot_files
+from layoutscope.filesystems.hfsplus.journal import find_journal, replay, report_pending
+from layoutscope.filesystems.hfsplus.layout import first_rows, free_table, nodes_tables, regions_table
+from layoutscope.filesystems.hfsplus.lost import report_losses
+from layoutscope.filesystems.hfsplus.overflow import OverflowLeaves, extend_fork
+from layoutscope.filesystems.hfsplus.rebuild import is_broken, rebuild, report_stale
+from layoutscope.filesystems.hfsplus.regions import find_regions
+from layoutscope.filesystems.hfsplus.salvage import salvage_volume
+from layoutscope.filesystems.hfsplus.sweep import sweep as find_nodes
+from layoutscope.filesystems.hfsplus.tree import Tree, read_tree
+from layoutscope.filesystems.hfsplus.volume import Volume, open_volume, report_change, reread
+from layoutscope.ondisk import grammar
+from layoutscope.tables.layout import VolumeLayout, findings_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from layoutscope.filesystems.hfsplus.arrays import I64
+    from layoutscope.filesystems.hfsplus.attributes import Attributes
+    from layoutscope.filesystems.hfsplus.btree import LeafDecoder
+    from layoutscope.filesystems.hfsplus.catalog import Catalog
+    from layoutscope.filesystems.hfsplus.decoding import Decoder, DecoderName
+    from layoutscope.filesystems.hfsplus.journal import Journal
+    from layoutscope.filesystems.hfsplus.sweep import Swept
+    from layoutscope.image import Source
+
+CNID = grammar.HfsplusVolume.Cnid
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """All that was read of a volume.
+
+    Attributes
+    ----------
+    journal : Journal or None
+        The journal, where there is one.
+    special : dict of int to Fork
+        Special files by their CNID.
+    trees : dict of str to Tree
+        B-trees by their names.
+    catalog, attributes
+        What these trees hold.
+    free_starts, free_counts : (n,) int64 arrays
+        Runs of free blocks.
+    stale : dict of str to int or None
+        Nodes outside of the trees, by tree; None where nobody looked for them.
+    """
+
+    journal: Journal | None
+    special: dict[int, Fork]
+    trees: dict[str, Tree]
+    catalog: Catalog
+    attributes: Attributes
+    free_starts: I64
+    free_counts: I64
+    stale: dict[str, int] | None = None
+
+
+def read_layout(
+    source: Source,
+    *,
+    image_offset: int = 0,
+    stack: Sequence[str] = (),
+    volume: int | None = 0,
+    decoder: DecoderName = "bulk",
+    replay_journal: bool = True,
+    sweep: bool = False,
+    space_bytes: int | None = None,
+) -> VolumeLayout:
+    """Read the layout of an HFS+ or HFSX volume.
+
+    Parameters
+    ----------
+    source : Source
+        The image, or a window on it.
+    image_offset : int
+        Where the volume starts in `source`, in bytes. Offsets in the tables count from the start of the image.
+    stack : sequence of str
+        The layers around the volume, outermost first.
+    volume : int or None
+        Its number on the image.
+    decoder : {'bulk', 'grammar'}
+        How structures are decoded; both give the same tables.
+    replay_journal : bool
+        Whether transactions that the journal still holds are applied, in memory, as a mount would.
+    sweep : bool
+        Whether the whole volume is looked at for nodes, to rebuild broken trees and to count old copies.
+    space_bytes : int, optional
+        Size of the partition that the volume lies in, where it ends before the source.
+
+    Returns
+    -------
+    VolumeLayout
+        With all that can be read; damage is among its findings.
+
+    Raises
+    ------
+    FormatError
+        If neither the volume header nor its copy can be read.
+    """
+    opened, contents = open_contents(
+        source,
+        image_offset,
+        decoding.choose(decoder),
+        replay_journal=replay_journal,
+        sweep=sweep,
+        space_bytes=space_bytes,
+    )
+    check_contents(opened, contents)
+    return build_layout(opened, contents, tuple(stack), volume)
+
+
+def open_contents(
+    source: Source,
+    image_offset: int,
+    decoder: Decoder,
+    *,
+    replay_journal: bool,
+    sweep: bool = False,
+    space_bytes: int | None = None,
+) -> tuple[Volume, Contents]:
+    """Open a volume, apply its journal in memory if wanted, and read all of its metadata."""
+    found: Swept | None = None
+    try:
+        opened = open_volume(source, image_offset, decoder, space_bytes)
+    except FormatError as error:
+        if not sweep:
+            raise
+        opened, found = salvage_volume(source, image_offset, decoder, error, space_bytes)
+    below = opened
+    journal = find_journal(opened)
+    if journal is not None:
+        opened = _with_journal(opened, journal, replay_journal=replay_journal and not opened.is_inferred)
+    if sweep and found is None:
+        found = find_nodes(opened)
+    contents = read_contents(opened, journal, found)
+    report_change(below)
+    return opened, contents
+
+
+def _with_journal(volume: Volume, journal: Journal, *, replay_journal: bool) -> Volume:
+    if not replay_journal:
+        report_pending(volume, journal)
+        return volume
+    overlay = replay(volume, journal)
+    return volume if overlay is None else reread(volume, overlay)
+
+
+def read_contents(volume: Volume, journal: Journal | None = None, found: Swept | None = None) -> Contents:
+    """Read all metadata of a volume, each block once; rebuild what is broken where nodes were looked for everywhere."""
+    special = special_forks(volume)
+    overflow, _ = _read(volume, "extents-overflow", CNID.extents_file, special[CNID.extents_file], found)
+    for file_id, fork in special.items() if not volume.is_inferred else ():
+        special[file_id] = extend_fork(fork, overflow, file_id, catalog_file.DATA_FORK)
+    catalog_tree, catalog_leaves = _read(volume, "catalog", CNID.catalog_file, special[CNID.catalog_file], found)
+    attribute_tree, attribute_leaves = _read(
+        volume, "attributes", CNID.attributes_file, special[CNID.attributes_file], found
+    )
+    assert isinstance(catalog_leaves, catalog_file.CatalogLeaves)  # noqa: S101  (for the type checker)
+    assert isinstance(attribute_leaves, attributes_file.AttributeLeaves)  # noqa: S101  (for the type checker)
+    catalog = catalog_file.collect(catalog_tree, catalog_leaves)
+    read = {"extents-overflow": overflow, "catalog": catalog_tree, "attributes": attribute_tree}
+    read["hot-files"] = read_hot_files(volume, catalog, overflow)
+    trees = {name: tree for name, tree in read.items() if tree is not None}
+    for tree in trees.values():
+        report_losses(volume, tree, catalog)
+    rows = first_rows(list(trees.values()))
+    return Contents(
+        journal,
+        special,
+        trees,
+        catalog,
+        attributes_file.collect(attribute_tree, attribute_leaves, rows.get("attributes", 0)),
+        *_free_space(volume, special[CNID.allocation_file]),
+        None if found is None else report_stale(volume, trees, found),
+    )
+
+
+LEAVES: Final[dict[str, Callable[[], LeafDecoder]]] = {
+    "extents-overflow": OverflowLeaves,
+    "catalog": catalog_file.CatalogLeaves,
+    "attributes": attributes_file.AttributeLeaves,
+}
+"""What decodes the leaves of each tree."""
+
+
+def special_forks(volume: Volume) -> dict[int, Fork]:
+    """Forks of the special files as the volume header has them."""
+    header = volume.header
+    return {
+        int(CNID.allocation_file): inline_fork(header.allocation_file),
+        int(CNID.extents_file): inline_fork(header.extents_file),
+        int(CNID.catalog_file): inline_fork(header.catalog_file),
+        int(CNID.attributes_file): inline_fork(header.attributes_file),
+        int(CNID.startup_file): inline_fork(header.startup_file),
+    }
+
+
+def _read(volume: Volume, name: str, file_id: int, fork: Fork, found: Swept | None) -> tuple[Tree | None, LeafDecoder]:
+    """Read a tree; where the whole volume was looked at, rebuild it if it is broken."""
+    leaves = LEAVES[name]()
+    tree = read_tree(volume, name, file_id, fork, leaves)
+    if found is not None and is_broken(tree, fork, name, found, anywhere=volume.is_inferred):
+        fresh = LEAVES[name]()
+        rebuilt = rebuild(volume, tree, name, file_id, fork, fresh, found)
+        if rebuilt is not None:
+            return rebuilt, fresh
+    return tree, leaves
+
+
+def _free_space(volume: Volume, fork: Fork) -> tuple[I64, I64]:
+    if volume.is_inferred and not fork.num_blocks:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    try:
+        bitmap = read_fork(volume, fork)
+    except FormatError as error:
+        volume.survive(error, code="allocation-file-unreadable")
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    starts, counts = free_runs(bitmap, int(volume.header.total_blocks))
+    if not volume.is_inferred:
+        check_free_count(volume, counts)
+    return starts, counts
+
+
+def build_layout(volume: Volume, contents: Contents, stack: tuple[str, ...], number: int | None) -> VolumeLayout:
+    """Build the public tables."""
+    trees = list(contents.trees.values())
+    rows = first_rows(trees)
+    overflow = contents.trees.get("extents-overflow")
+    nodes, fragments = nodes_tables(volume, number, trees)
+    catalog = contents.trees.get("catalog")
+    resolved = links.resolve(volume, contents.catalog, catalog.file if catalog is not None else None)
+    entries = entries_table(number, contents.catalog, resolved, contents.attributes, rows.get("catalog", 0))
+    extents = extents_table(
+        volume,
+        number,
+        rows,
+        contents.catalog,
+        contents.trees.get("extents-overflow"),
+        contents.attributes,
+        contents.special,
+    )
+    regions = regions_table(volume, number, find_regions(volume, contents.special, contents.journal, overflow))
+    free = free_table(volume, number, contents.free_starts, contents.free_counts)
+    return VolumeLayout(
+        facts=volume_facts(volume, contents, stack, number),
+        nodes=nodes,
+        node_fragments=fragments,
+        regions=regions,
+        extents=extents,
+        entries=entries,
+        free=free,
+        findings=findings_table(volume.findings),
+    )

@@ -1,0 +1,260 @@
+"""Record offsets and keys of whole B-tree nodes.
+
+TN1150, "B-Trees", Node Structure and Keyed Records. Input: whole nodes, many at once. Output: where each record's key
+and data lie. What contradicts the format is left out and named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.filesystems.hfsplus.arrays import I64, U8, Mask, owners
+from layoutscope.ondisk import bulk, grammar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from layoutscope.filesystems.hfsplus.decoding import Decoder
+
+DESCRIPTOR: Final = "hfsplus_btree.node_descriptor"
+DESCRIPTOR_BYTES: Final = bulk.size(DESCRIPTOR)
+OFFSET_BYTES: Final = bulk.size("hfsplus_btree.record_offset")
+LENGTH_BYTES: Final = bulk.size("hfsplus_btree.key_header")
+POINTER_BYTES: Final = bulk.size("hfsplus_btree.pointer_record")
+
+LEAF: Final = int(grammar.HfsplusBtree.NodeKind.leaf)
+INDEX: Final = int(grammar.HfsplusBtree.NodeKind.index)
+HEADER: Final = int(grammar.HfsplusBtree.NodeKind.header)
+MAP: Final = int(grammar.HfsplusBtree.NodeKind.map)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeBatch:
+    """Some nodes of one tree, with their descriptors.
+
+    Attributes
+    ----------
+    buffer : (n * node_size,) uint8 array
+        Whole nodes, one after the other.
+    node_size_bytes : int
+        Size of a node.
+    number : (n,) int64 array
+        Node numbers.
+    f_link, b_link, kind, height, num_records : (n,) int64 arrays
+        Fields of the descriptors.
+    to_come : float
+        How many times as many nodes of the tree are likely to follow.
+    """
+
+    buffer: U8
+    node_size_bytes: int
+    number: I64
+    f_link: I64
+    b_link: I64
+    kind: I64
+    height: I64
+    num_records: I64
+    to_come: float = 0.0
+
+    @property
+    def start(self) -> I64:
+        """Where each node starts in the buffer."""
+        return np.arange(len(self.number), dtype=np.int64) * self.node_size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RecordBatch:
+    """Records of leaf or index nodes, in node order.
+
+    Attributes
+    ----------
+    nodes : NodeBatch
+        The nodes they lie in.
+    node : (n,) int64 array
+        Place of each record's node in the batch.
+    slot : (n,) int64 array
+        Number of the record in its node.
+    key, data, stop : (n,) int64 arrays
+        Where the key, what follows it and the end of the record lie, in bytes from the start of the buffer.
+    free_offset : (n_nodes,) int64 array
+        Start of the free space, in bytes from the start of each node; -1 where it cannot be told.
+    damaged : (n_nodes,) bool array
+        Nodes with records that were left out.
+    """
+
+    nodes: NodeBatch
+    node: I64
+    slot: I64
+    key: I64
+    data: I64
+    stop: I64
+    free_offset: I64
+    damaged: Mask
+
+    def of(self, chosen: Mask) -> tuple[I64, I64, I64, I64]:
+        """Node numbers, keys, data and stops of the chosen records."""
+        return self.nodes.number[self.node[chosen]], self.key[chosen], self.data[chosen], self.stop[chosen]
+
+    def without(self, wrong: Mask) -> RecordBatch:
+        """Leave out records; their nodes are damaged."""
+        damaged = self.damaged.copy()
+        damaged[self.node[wrong]] = True
+        kept = {name: getattr(self, name)[~wrong] for name in ("node", "slot", "key", "data", "stop")}
+        return replace(self, **kept, damaged=damaged)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Offset tables of some nodes.
+
+    Attributes
+    ----------
+    keyed, is_overfull : (n_nodes,) bool arrays
+        Leaf and index nodes; those that claim more records than they have room for.
+    counts, limit : (n_nodes,) int64 arrays
+        Records that are looked at, and where the offset table starts, in bytes from the start of the node.
+    node, slot : (n,) int64 arrays
+        Place of each record's node in the batch, and its number in the node.
+    first, stop : (n,) int64 arrays
+        Where each record starts and ends, in bytes from the start of its node, sound or not.
+    is_sound : (n,) bool array
+        Records that can lie there.
+    """
+
+    keyed: Mask
+    counts: I64
+    limit: I64
+    is_overfull: Mask
+    node: I64
+    slot: I64
+    first: I64
+    stop: I64
+    is_sound: Mask
+
+
+def decode_nodes(decoder: Decoder, buffer: U8, node_size_bytes: int, numbers: I64, to_come: float = 0.0) -> NodeBatch:
+    """Decode the descriptors of whole nodes."""
+    starts = np.arange(len(numbers), dtype=np.int64) * node_size_bytes
+    names = ("f_link", "b_link", "kind", "height", "num_records")
+    fields = decoder.columns(DESCRIPTOR, buffer, starts, names)
+    f_link, b_link, kind, height, num_records = (fields[name].astype(np.int64) for name in names)
+    return NodeBatch(buffer, node_size_bytes, numbers, f_link, b_link, kind, height, num_records, to_come)
+
+
+def locate_records(decoder: Decoder, nodes: NodeBatch, fixed_index_key_bytes: int | None) -> RecordBatch:
+    """Locate every record of every leaf and index node.
+
+    Parameters
+    ----------
+    decoder : Decoder
+        How structures are decoded.
+    nodes : NodeBatch
+        Whole nodes; other kinds have no keyed records and are passed over.
+    fixed_index_key_bytes : int or None
+        Length of all keys in index nodes, where the tree's header does not say that they vary.
+
+    Returns
+    -------
+    RecordBatch
+        Of each record, ``14 <= key < data <= stop`` holds within its node.
+    """
+    found = record_bounds(decoder, nodes)
+    node, keyed, damaged = found.node, found.keyed, found.is_overfull.copy()
+    node_start = nodes.start[node]
+    stop: I64 = node_start + found.stop
+    key, data = _keys(decoder, nodes, node, node_start, found.first, found.is_sound, fixed_index_key_bytes)
+    is_sound = found.is_sound & (data + np.where(nodes.kind == INDEX, POINTER_BYTES, 0)[node] <= stop)
+    free = _free_offset(decoder, nodes, found.counts, keyed, found.limit)
+    batch = RecordBatch(nodes, node, found.slot, key, data, stop, free, damaged)
+    return batch if is_sound.all() else batch.without(~is_sound)
+
+
+def record_types(
+    decoder: Decoder, buffer: U8, data: I64, stop: I64, type_name: str, sizes: Mapping[int, int]
+) -> tuple[I64, Mask]:
+    """Tell the type of each leaf record, and whether it is known and all of its fixed part is there.
+
+    Parameters
+    ----------
+    decoder : Decoder
+        How structures are decoded.
+    buffer : uint8 array
+        Whole nodes.
+    data, stop : (n,) int64 arrays
+        Where what follows the key begins, and where the record ends.
+    type_name : str
+        What the data of every leaf record of the tree start with.
+    sizes : mapping of int to int
+        Fixed part of a record by its type, in bytes.
+
+    Returns
+    -------
+    (n,) int64 array, (n,) bool array
+    """
+    holds_type = data + bulk.size(type_name) <= stop
+    kind = decoder.columns(type_name, buffer, np.where(holds_type, data, 0), ("record_type",))["record_type"]
+    wide = kind.astype(np.int64)
+    is_sound = np.zeros(len(data), np.bool_)
+    for number, size in sizes.items():
+        is_sound |= holds_type & (wide == number) & (data + size <= stop)
+    return wide, is_sound
+
+
+def record_bounds(decoder: Decoder, nodes: NodeBatch) -> Bounds:
+    """Read the offset tables of leaf and index nodes; other kinds have no keyed records and are passed over."""
+    keyed = (nodes.kind == LEAF) | (nodes.kind == INDEX)
+    table_space = (nodes.node_size_bytes - DESCRIPTOR_BYTES) // OFFSET_BYTES - 1
+    counts = np.where(keyed, np.clip(nodes.num_records, 0, table_space), 0)
+    first, stop = _bounds(decoder, nodes, counts, keyed)
+    node = owners(counts)
+    slot = np.arange(len(node), dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
+    limit = nodes.node_size_bytes - OFFSET_BYTES * (counts + 1)
+    is_overfull = (nodes.num_records > table_space) & keyed
+    return Bounds(keyed, counts, limit, is_overfull, node, slot, first, stop, _sound(first, stop, limit[node]))
+
+
+def _bounds(decoder: Decoder, nodes: NodeBatch, counts: I64, keyed: Mask) -> tuple[I64, I64]:
+    """Read the offset tables, which grow from the node's end towards its start; one entry more than records."""
+    entries = np.where(keyed, counts + 1, 0)
+    node = owners(entries)
+    slot = np.arange(len(node), dtype=np.int64) - np.repeat(np.cumsum(entries) - entries, entries)
+    place = nodes.start[node] + nodes.node_size_bytes - OFFSET_BYTES * (slot + 1)
+    offsets = decoder.columns("hfsplus_btree.record_offset", nodes.buffer, place, ("node_offset",))["node_offset"]
+    wide = offsets.astype(np.int64)
+    is_last = slot == counts[node]
+    return wide[~is_last], wide[1:][~is_last[:-1]]
+
+
+def _sound(first: I64, stop: I64, limit: I64) -> Mask:
+    """Records lie behind the descriptor, before the offset table, and start at even offsets."""
+    sound: Mask = (first >= DESCRIPTOR_BYTES) & (first + LENGTH_BYTES <= stop) & (stop <= limit) & (first % 2 == 0)
+    return sound
+
+
+def _keys(
+    decoder: Decoder,
+    nodes: NodeBatch,
+    node: I64,
+    node_start: I64,
+    first: I64,
+    is_sound: Mask,
+    fixed_index_key_bytes: int | None,
+) -> tuple[I64, I64]:
+    """Find where each key ends; data start at an even offset."""
+    key = node_start + np.where(is_sound, first, DESCRIPTOR_BYTES)
+    length = decoder.columns("hfsplus_btree.key_header", nodes.buffer, key, ("key_length",))["key_length"]
+    wide = length.astype(np.int64)
+    if fixed_index_key_bytes is not None:
+        wide = np.where((nodes.kind == INDEX)[node], fixed_index_key_bytes, wide)
+    return key, key + LENGTH_BYTES + wide + wide % 2
+
+
+def _free_offset(decoder: Decoder, nodes: NodeBatch, counts: I64, keyed: Mask, limit: I64) -> I64:
+    """Start of the free space: the entry of the offset table behind those of the records."""
+    place = nodes.start + nodes.node_size_bytes - OFFSET_BYTES * (counts + 1)
+    offsets = decoder.columns("hfsplus_btree.record_offset", nodes.buffer, place, ("node_offset",))["node_offset"]
+    free = offsets.astype(np.int64)
+    return np.where(keyed & (free >= DESCRIPTOR_BYTES) & (free <= limit), free, -1)

@@ -1,0 +1,64 @@
+"""Regions: metadata that is no tree node.
+
+TN1150, "HFS Plus Volume Structure": boot blocks, volume header and its copy, reserved areas, allocation and startup
+file, journal, bad blocks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.filesystems.hfsplus.catalog import DATA_FORK
+from layoutscope.filesystems.hfsplus.fork import Fork
+from layoutscope.filesystems.hfsplus.overflow import extend_fork
+from layoutscope.filesystems.hfsplus.volume import END_BYTES, HEADER_BYTES, HEADER_OFFSET
+from layoutscope.ondisk import grammar
+
+if TYPE_CHECKING:
+    from layoutscope.filesystems.hfsplus.journal import Journal
+    from layoutscope.filesystems.hfsplus.tree import Tree
+    from layoutscope.filesystems.hfsplus.volume import Volume
+
+CNID = grammar.HfsplusVolume.Cnid
+
+Region = tuple[str, str, int, int]
+"""Type, owner, volume offset, length in bytes."""
+
+
+def find_regions(
+    volume: Volume, special: dict[int, Fork], journal: Journal | None, overflow: Tree | None
+) -> list[Region]:
+    """List the regions of a volume."""
+    regions: list[Region] = [
+        ("boot-blocks", "", 0, HEADER_OFFSET),
+        ("volume-header", "", HEADER_OFFSET, HEADER_BYTES),
+    ]
+    if volume.end_offset is not None:
+        reserved = volume.end_offset + HEADER_BYTES
+        regions.append(("alternate-volume-header", "", volume.end_offset, HEADER_BYTES))
+        regions.append(("reserved", "", reserved, END_BYTES - HEADER_BYTES))
+    regions += fork_regions(volume, "allocation-file", special[CNID.allocation_file])
+    regions += fork_regions(volume, "startup-file", special[CNID.startup_file])
+    none = np.empty(0, np.int64)
+    bad_blocks = extend_fork(Fork(0, none, none, none), overflow, CNID.bad_block_file, DATA_FORK)
+    regions += fork_regions(volume, "bad-blocks", bad_blocks)
+    return regions + (journal_regions(volume, journal) if journal is not None else [])
+
+
+def journal_regions(volume: Volume, journal: Journal) -> list[Region]:
+    """Make regions of the journal info block, which takes a whole block, and of the journal."""
+    regions: list[Region] = [("journal-info-block", "journal", journal.info_offset, volume.block_size_bytes)]
+    if journal.size_bytes:
+        regions.append(("journal", "journal", journal.journal_offset, journal.size_bytes))
+    return regions
+
+
+def fork_regions(volume: Volume, kind: str, fork: Fork) -> list[Region]:
+    """Make a region of each extent of a special file."""
+    block = volume.block_size_bytes
+    return [
+        (kind, kind, start * block, count * block)
+        for start, count in zip(fork.start_blocks.tolist(), fork.block_counts.tolist(), strict=True)
+    ]

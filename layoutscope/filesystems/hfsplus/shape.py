@@ -1,0 +1,241 @@
+"""The shape of a B-tree: who is whose parent, and the order of the nodes of a level.
+
+TN1150, "B-Trees", Index Nodes and Node Descriptor. Input: descriptors and pointer records of all nodes that are in
+use. The tree is walked level by level over arrays; the leaf chain is compared with it, and followed where an index
+node is damaged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.filesystems.hfsplus.arrays import I64, Columns, Mask, concatenate, distinct, heads, ragged
+from layoutscope.filesystems.hfsplus.records import DESCRIPTOR, INDEX, LEAF
+from layoutscope.ondisk import bulk
+
+if TYPE_CHECKING:
+    from layoutscope.filesystems.hfsplus.btree import Decoded, TreeFile
+    from layoutscope.filesystems.hfsplus.volume import Volume
+
+UNKNOWN_KIND = 99
+"""Kind of a node that was not decoded."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTable:
+    """All nodes of a tree, indexed by node number; -1 (kind: ``UNKNOWN_KIND``) where a node was not decoded.
+
+    Attributes
+    ----------
+    f_link, b_link, kind, height, num_records, free_offset, first_key_id, last_key_id : (num_nodes,) int64 arrays
+        From the nodes.
+    damaged : (num_nodes,) bool array
+        Nodes with records that were left out.
+    """
+
+    f_link: I64
+    b_link: I64
+    kind: I64
+    height: I64
+    num_records: I64
+    free_offset: I64
+    first_key_id: I64
+    last_key_id: I64
+    damaged: Mask
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A tree's links.
+
+    Attributes
+    ----------
+    parent : (num_nodes,) int64 array
+        Node number of the parent; -1 at the root and at what was not reached.
+    key_rank : (num_nodes,) int64 array
+        Place among the nodes of the same level; -1 where the node was not reached.
+    leaves : (n,) int64 array
+        Node numbers of the leaves, in key order.
+    missing : (n,) int64 array
+        Nodes that an index node points to but that were not decoded.
+    misled : (n,) int64 array
+        Index nodes with pointers that lead out of the file, to a node of another height, or to one with a parent.
+    """
+
+    parent: I64
+    key_rank: I64
+    leaves: I64
+    missing: I64
+    misled: I64
+
+
+def node_table(num_nodes: int, nodes: Columns) -> NodeTable:
+    """Spread decoded nodes over all node numbers."""
+    number = nodes["number"]
+
+    def spread(name: str, blank: int) -> I64:
+        column = np.full(num_nodes, blank, np.int64)
+        column[number] = nodes[name]
+        return column
+
+    damaged = np.zeros(num_nodes, np.bool_)
+    damaged[number] = nodes["damaged"]
+    names = ("f_link", "b_link", "height", "num_records", "free_offset", "first_key_id", "last_key_id")
+    return NodeTable(kind=spread("kind", UNKNOWN_KIND), damaged=damaged, **{name: spread(name, -1) for name in names})
+
+
+def find_shape(file: TreeFile, table: NodeTable, decoded: Decoded) -> Shape:
+    """Walk a tree from its root, level by level.
+
+    A child counts where its height is one less than its parent's and no other node pointed to it before; so the walk
+    ends after as many levels as the root is high, whatever the pointers say.
+    """
+    pointers = concatenate(decoded.pointers, {"node": np.empty(0, np.int64), "child": np.empty(0, np.int64)})
+    order = np.argsort(pointers["node"], kind="stable")
+    children = pointers["child"][order]
+    counts = np.bincount(pointers["node"], minlength=file.num_nodes)
+    starts = np.cumsum(counts) - counts
+    parent, rank = np.full(file.num_nodes, -1, np.int64), np.full(file.num_nodes, -1, np.int64)
+    level = _root(file, table)
+    rank[level] = 0
+    none: I64 = np.empty(0, np.int64)
+    missing, misled = [none], [none]
+    while len(level) and int(table.kind[level[0]]) == INDEX:
+        child = children[ragged(starts[level], counts[level])]
+        owner = np.repeat(level, counts[level])
+        inside = (child > 0) & (child < file.num_nodes)
+        place = np.where(inside, child, 0)
+        unknown = inside & (table.kind[place] == UNKNOWN_KIND)
+        fits = _first_only(place, inside & ~unknown & _is_child(table, owner, place) & (rank[place] < 0))
+        missing.append(child[unknown])
+        misled.append(owner[~unknown & ~fits])
+        level = child[fits]
+        parent[level], rank[level] = owner[fits], np.arange(len(level))
+    leaves = level if len(level) and int(table.kind[level[0]]) == LEAF else none
+    return Shape(parent, rank, leaves, distinct(np.concatenate(missing)), distinct(np.concatenate(misled)))
+
+
+def _is_child(table: NodeTable, owner: I64, child: I64) -> Mask:
+    """Say which nodes are one level below, and of the kind of that level."""
+    kind = np.where(table.height[child] > 1, INDEX, LEAF)
+    is_child: Mask = (table.height[child] == table.height[owner] - 1) & (table.kind[child] == kind)
+    return is_child
+
+
+def _first_only(child: I64, fits: Mask) -> Mask:
+    """Leave out later pointers to a node that was pointed to before."""
+    rows = np.flatnonzero(fits)
+    order = np.argsort(child[rows], kind="stable")
+    first = np.zeros(len(fits), np.bool_)
+    first[rows[order[heads(child[rows][order])]]] = True
+    return first
+
+
+def _root(file: TreeFile, table: NodeTable) -> I64:
+    root = int(file.header.root_node)
+    if not 0 < root < file.num_nodes or table.kind[root] not in (INDEX, LEAF):
+        return np.empty(0, np.int64)
+    return np.array([root], np.int64)
+
+
+def check_shape(volume: Volume, file: TreeFile, table: NodeTable, shape: Shape) -> None:
+    """Report where pointers, heights, links and counts contradict each other."""
+    root = int(file.header.root_node)
+    if file.header.tree_depth and (not len(shape.leaves)) and file.header.leaf_records:
+        at = node_offset(volume, file, root) if 0 < root < file.num_nodes else None
+        volume.report(
+            "tree-unreachable", "error", f"{file.tree} node {root}",
+            header_field_offset(volume, file, "root_node") if at is None else at,
+            "no leaf can be reached from the root",
+        )  # fmt: skip
+    chain = shape.leaves
+    _check_links(volume, file, chain, table.f_link[chain], np.append(chain[1:], 0), "next")
+    _check_links(volume, file, chain, table.b_link[chain], np.append(0, chain[:-1]), "previous")
+    for number in shape.misled.tolist()[:MAX_REPORTED]:
+        _report(volume, file, "pointer-invalid", number, "pointers lead to nodes that are no children of this one")
+    for number in np.flatnonzero(table.damaged & (shape.key_rank >= 0)).tolist()[:MAX_REPORTED]:
+        _report(volume, file, "records-invalid", number, "record offsets or keys contradict the format")
+
+
+def _check_links(volume: Volume, file: TreeFile, chain: I64, links: I64, neighbours: I64, which: str) -> None:
+    for place in np.flatnonzero(links != neighbours[: len(chain)]).tolist()[:MAX_REPORTED]:
+        message = f"the {which} leaf by link is not the {which} leaf by key"
+        expected, found = int(neighbours[place]), int(links[place])
+        field = "f_link" if which == "next" else "b_link"
+        _report(volume, file, "leaf-chain-broken", int(chain[place]), message, field, expected=expected, found=found)
+
+
+MAX_REPORTED = 100
+"""Findings of one kind in one tree; more tell nothing new."""
+
+
+def follow_chain(file: TreeFile, table: NodeTable, shape: Shape) -> Shape:
+    """Add leaves that only the leaf chain still reaches, behind the leaf that links to them.
+
+    Loops over the leaves that were lost to the index, which is none in a sound tree.
+    """
+    links = np.append(shape.leaves[1:], 0)
+    breaks = np.flatnonzero(table.f_link[shape.leaves] != links)
+    starts = [(int(place) + 1, int(table.f_link[shape.leaves[place]])) for place in breaks]
+    first = int(file.header.first_leaf_node)
+    if not len(shape.leaves) or first != shape.leaves[0]:
+        starts.insert(0, (0, first))
+    seen = set(shape.leaves.tolist())
+    pieces: list[int] = []
+    places: list[int] = []
+    for place, number in starts:
+        found = _lost_leaves(file, table, number, seen)
+        pieces += found
+        places += [place] * len(found)
+    if not pieces:
+        return shape
+    leaves = np.insert(shape.leaves, places, pieces)
+    rank = shape.key_rank.copy()
+    rank[leaves] = np.arange(len(leaves))
+    return replace(shape, key_rank=rank, leaves=leaves)
+
+
+def _lost_leaves(file: TreeFile, table: NodeTable, number: int, seen: set[int]) -> list[int]:
+    found = []
+    while 0 < number < file.num_nodes and number not in seen and table.kind[number] == LEAF:
+        found.append(number)
+        seen.add(number)
+        number = int(table.f_link[number])
+    return found
+
+
+def _report(
+    volume: Volume,
+    file: TreeFile,
+    code: str,
+    number: int,
+    message: str,
+    field: str = "",
+    *,
+    expected: object = "",
+    found: object = "",
+) -> None:
+    """Report something about a node, at its address or at that of a field of its descriptor."""
+    at = node_offset(volume, file, number)
+    if at is not None and field:
+        at += bulk.offset(DESCRIPTOR, field)
+    volume.report(code, "error", f"{file.tree} node {number}", at, message, expected=expected, found=found)
+
+
+def header_field_offset(volume: Volume, file: TreeFile, field: str) -> int:
+    """Where a field of a tree's header record lies on the volume."""
+    at = int(file.fork.start_blocks[0]) * volume.block_size_bytes
+    return at + bulk.offset("hfsplus_btree.header_node", f"header.{field}")
+
+
+def node_offset(volume: Volume, file: TreeFile, number: int) -> int | None:
+    """Where a node starts on the volume; None where its file ends before it."""
+    from layoutscope.filesystems.hfsplus.btree import node_pieces
+
+    if not 0 <= number < file.num_nodes:
+        return None
+    pieces = node_pieces(volume, file.fork, file.node_size_bytes, np.array([number]))
+    return int(pieces.volume_offset[0]) if len(pieces.part) else None

@@ -1,0 +1,217 @@
+"""Finding B-tree nodes by looking at the whole volume, whatever its header and trees say.
+
+TN1150, "B-Trees". A node is known by its descriptor, by a table of ascending offsets at its end, and by its first key,
+which also tells the tree. Nodes start at multiples of 512 bytes. Old copies of nodes, those in the journal, and
+nodes of volumes that lie in files are found like all others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.hfsplus import decode_bulk
+from layoutscope.filesystems.hfsplus.arrays import I64, U8, Columns, Mask, concatenate, ragged
+from layoutscope.filesystems.hfsplus.attributes import RECORD_SIZES as ATTRIBUTE_SIZES
+from layoutscope.filesystems.hfsplus.catalog import RECORD_SIZES as CATALOG_SIZES
+from layoutscope.filesystems.hfsplus.records import (
+    DESCRIPTOR,
+    DESCRIPTOR_BYTES,
+    INDEX,
+    LEAF,
+    LENGTH_BYTES,
+    OFFSET_BYTES,
+    POINTER_BYTES,
+    NodeBatch,
+    decode_nodes,
+    locate_records,
+)
+from layoutscope.filesystems.hfsplus.volume import shifted
+from layoutscope.image.source import overlaps
+from layoutscope.ondisk import bulk, grammar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from layoutscope.filesystems.hfsplus.volume import Volume
+
+CHUNK_BYTES: Final = 8 * 1024**2
+STEP_BYTES: Final = 512
+HIGHEST: Final = 16
+"""Index nodes above this height are none: 16 levels hold more nodes than a volume has bytes."""
+
+TREES: Final = ("catalog", "attributes", "extents-overflow")
+_LIMITS: Final = grammar.HfsplusBtree.NodeSizeLimit
+NODE_SIZES: Final = tuple(
+    int(_LIMITS.minimum) << shift for shift in range((int(_LIMITS.maximum) // int(_LIMITS.minimum)).bit_length())
+)
+_COLUMNS: Final = ("volume_offset", "node_size", "tree", "height", "num_records", "f_link", "b_link")
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """Nodes that were found, in address order.
+
+    Attributes
+    ----------
+    volume_offset, node_size : (n,) int64 arrays
+        Where each lies, and its size in bytes.
+    tree : (n,) int64 array
+        Place of its tree in :data:`TREES`.
+    height, num_records, f_link, b_link : (n,) int64 arrays
+        From its descriptor.
+    """
+
+    volume_offset: I64
+    node_size: I64
+    tree: I64
+    height: I64
+    num_records: I64
+    f_link: I64
+    b_link: I64
+
+    def of(self, chosen: Mask) -> Swept:
+        """Return some of the nodes."""
+        return Swept(*(getattr(self, name)[chosen] for name in _COLUMNS))
+
+
+def sweep(volume: Volume) -> Swept:
+    """Look at every sector of a volume once; holes and unread areas are passed over."""
+    parts = [_nodes_in(buffer, length, at) for at, length, buffer in chunks(volume)]
+    return _joined(parts)
+
+
+def nodes_in(buffer: U8, length: int) -> Swept:
+    """Find the nodes that start in the first so many bytes of a buffer; places count from its start."""
+    return _joined([_nodes_in(buffer, length, 0)])
+
+
+def _joined(parts: list[Columns]) -> Swept:
+    none = np.empty(0, np.int64)
+    found = concatenate([part for part in parts if len(part["tree"])], dict.fromkeys(_COLUMNS, none))
+    return Swept(**{name: found[name] for name in _COLUMNS})
+
+
+def chunks(volume: Volume) -> Iterator[tuple[int, int, U8]]:
+    """Yield parts of the volume, each with as much behind it as a node that starts in it may need."""
+    source, size = volume.source, min(volume.size_bytes, volume.source.size_bytes)
+    idle = source.holes
+    for at in range(0, size, CHUNK_BYTES):
+        length = min(CHUNK_BYTES, size - at)
+        hole = overlaps(idle, np.array([at]), np.array([length]))[0] and _is_inside(idle, at, length)
+        if hole:
+            continue
+        buffer = np.zeros(min(length + int(_LIMITS.maximum), size - at), np.uint8)
+        try:
+            source.read_into(at, buffer.data)
+        except FormatError as error:
+            volume.survive(shifted(error, -source.origin))
+            continue
+        yield at, length, buffer
+
+
+def _is_inside(ranges: I64, at: int, length: int) -> bool:
+    """Whether one range covers all of it."""
+    return bool(((ranges[:, 0] <= at) & (ranges.sum(axis=1) >= at + length)).any())
+
+
+def _nodes_in(buffer: U8, length: int, volume_offset: int) -> Columns:
+    """Find the nodes that start in the first so many bytes of a buffer."""
+    starts = np.arange(0, max(0, min(length, len(buffer) - NODE_SIZES[0] + 1)), STEP_BYTES, dtype=np.int64)
+    fields = bulk.records(DESCRIPTOR, buffer, starts)
+    kind, height, reserved = (fields[name].astype(np.int64) for name in ("kind", "height", "reserved"))
+    likely = ((kind == LEAF) & (height == 1)) | ((kind == INDEX) & (height > 1) & (height <= HIGHEST))
+    starts = starts[likely & (reserved == 0) & (fields["num_records"] > 0)]
+    parts = []
+    for size in NODE_SIZES:
+        part = _of_size(buffer, starts[starts + size <= len(buffer)], size)
+        starts = np.setdiff1d(starts, part["volume_offset"], assume_unique=True)
+        parts.append(part)
+    found = concatenate(parts, {})
+    found["volume_offset"] = found["volume_offset"] + volume_offset
+    order = np.argsort(found["volume_offset"], kind="stable")
+    return {name: values[order] for name, values in found.items()}
+
+
+def _of_size(buffer: U8, starts: I64, size: int) -> Columns:
+    """Keep the places where a node of this size lies, with what its descriptor says."""
+    fields = bulk.records(DESCRIPTOR, buffer, starts)
+    counts = fields["num_records"].astype(np.int64)
+    starts = starts[_ends_in_table(buffer, starts, counts, size)]
+    data = buffer[ragged(starts, np.full(len(starts), size, np.int64))]
+    nodes = decode_nodes(decode_bulk, data, size, starts)
+    tree = _trees(nodes)
+    kept = tree >= 0
+    columns = {name: getattr(nodes, name)[kept] for name in ("height", "num_records", "f_link", "b_link")}
+    size_column = np.full(int(kept.sum()), size, np.int64)
+    return {"volume_offset": starts[kept], "node_size": size_column, "tree": tree[kept], **columns}
+
+
+def _ends_in_table(buffer: U8, starts: I64, counts: I64, size: int) -> Mask:
+    """Say where the last bytes are the offset of a first record, and the free space starts where it can."""
+    limit = size - OFFSET_BYTES * (counts + 1)
+    fits = limit > DESCRIPTOR_BYTES
+    first = _offset(buffer, starts + size - OFFSET_BYTES)
+    free = _offset(buffer, starts + np.where(fits, limit, 0))
+    found: Mask = fits & (first == DESCRIPTOR_BYTES) & (free > DESCRIPTOR_BYTES) & (free <= limit)
+    return found
+
+
+def _offset(buffer: U8, places: I64) -> I64:
+    return bulk.records("hfsplus_btree.record_offset", buffer, places)["node_offset"].astype(np.int64)
+
+
+def _trees(nodes: NodeBatch) -> I64:
+    """Tell the tree of each node by its first record; -1 where the node is none."""
+    tree = np.full(len(nodes.number), -1, np.int64)
+    records = locate_records(decode_bulk, nodes, None)
+    found = np.bincount(records.node, minlength=len(tree))
+    whole = ~records.damaged & (found == nodes.num_records)
+    heads = np.flatnonzero(whole[records.node] & (records.slot == 0))
+    node, key, data, stop = (getattr(records, name)[heads] for name in ("node", "key", "data", "stop"))
+    is_leaf = nodes.kind[node] == LEAF
+    for place, tells in enumerate((_is_catalog, _is_attributes, _is_overflow)):
+        tree[node[tells(nodes.buffer, key, data, stop, is_leaf) & (tree[node] < 0)]] = place
+    return tree
+
+
+def _named(buffer: U8, key: I64, type_name: str) -> Mask:
+    """Say which keys are as long as their fixed part and their name."""
+    inside = key + bulk.size(type_name) <= len(buffer)
+    fields = bulk.records(type_name, buffer, np.where(inside, key, 0))
+    length, name = fields["key_length"].astype(np.int64), fields["name_length"].astype(np.int64)
+    named: Mask = inside & (length == bulk.size(type_name) - LENGTH_BYTES + 2 * name)
+    return named
+
+
+def _typed(buffer: U8, data: I64, stop: I64, is_leaf: Mask, type_name: str, sizes: dict[int, int]) -> Mask:
+    """Say which records have a type of the tree and its length; those of index nodes are pointers."""
+    inside = data + bulk.size(type_name) <= stop
+    kind = bulk.records(type_name, buffer, np.where(inside, data, 0))["record_type"].astype(np.int64)
+    known = np.zeros(len(data), np.bool_)
+    for number, size in sizes.items():
+        known |= inside & (kind == number) & (data + size <= stop)
+    found: Mask = np.where(is_leaf, known, data + POINTER_BYTES == stop)
+    return found
+
+
+def _is_catalog(buffer: U8, key: I64, data: I64, stop: I64, is_leaf: Mask) -> Mask:
+    named = _named(buffer, key, "hfsplus_catalog.catalog_key")
+    return named & _typed(buffer, data, stop, is_leaf, "hfsplus_catalog.catalog_record_type", CATALOG_SIZES)
+
+
+def _is_attributes(buffer: U8, key: I64, data: I64, stop: I64, is_leaf: Mask) -> Mask:
+    named = _named(buffer, key, "hfsplus_attributes.attribute_key")
+    return named & _typed(buffer, data, stop, is_leaf, "hfsplus_attributes.attribute_record_type", ATTRIBUTE_SIZES)
+
+
+def _is_overflow(buffer: U8, key: I64, _: I64, stop: I64, is_leaf: Mask) -> Mask:
+    type_name = "hfsplus_extents.extent_key"
+    inside = key + bulk.size(type_name) <= len(buffer)
+    length = bulk.records(type_name, buffer, np.where(inside, key, 0))["key_length"].astype(np.int64)
+    need = np.where(is_leaf, bulk.size("hfsplus_extents.extent_leaf_record"), bulk.size(type_name) + POINTER_BYTES)
+    found: Mask = inside & (length == bulk.size(type_name) - LENGTH_BYTES) & (stop - key == need)
+    return found

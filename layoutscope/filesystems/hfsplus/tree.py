@@ -1,0 +1,183 @@
+"""Reading one whole B-tree: nodes, shape and leaf records in key order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.filesystems.hfsplus.arrays import I64, Columns, ragged
+from layoutscope.filesystems.hfsplus.btree import Decoded, LeafDecoder, TreeFile, decode_tree, join_nodes, open_tree
+from layoutscope.filesystems.hfsplus.fork import locate
+from layoutscope.filesystems.hfsplus.records import MAP, NodeBatch, RecordBatch
+from layoutscope.filesystems.hfsplus.shape import (
+    NodeTable,
+    Shape,
+    check_shape,
+    find_shape,
+    follow_chain,
+    node_offset,
+    node_table,
+)
+
+if TYPE_CHECKING:
+    from layoutscope.filesystems.hfsplus.fork import Fork
+    from layoutscope.filesystems.hfsplus.volume import Volume
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A B-tree that was read.
+
+    Attributes
+    ----------
+    file : TreeFile
+        Its file, header and map.
+    table : NodeTable
+        Its nodes.
+    shape : Shape
+        Its links.
+    records : Columns
+        The records of its leaves, in key order; ``node`` is the leaf's number.
+    """
+
+    file: TreeFile
+    table: NodeTable
+    shape: Shape
+    records: Columns
+
+
+def read_tree(volume: Volume, tree: str, file_id: int, fork: Fork, leaves: LeafDecoder) -> Tree | None:
+    """Read a B-tree; None where there is none or its header is damaged.
+
+    Parameters
+    ----------
+    volume : Volume
+        The volume; receives findings.
+    tree : str
+        Name as in the tables.
+    file_id : int
+        CNID of the tree's file.
+    fork : Fork
+        All its extents.
+    leaves : LeafDecoder
+        Decodes leaf records.
+    """
+    file = open_tree(volume, tree, file_id, fork)
+    if file is None:
+        return None
+    decoded = Decoded()
+    decode_tree(volume, file, np.flatnonzero(file.used & file.readable), leaves, decoded)
+    table, shape = _shape(file, decoded)
+    while True:
+        # Nodes that the map calls free, or has no bits for, though the tree points to them are read after all.
+        late = shape.missing[file.readable[shape.missing] & ~file.used[shape.missing]]
+        if not len(late):
+            break
+        _report_map(volume, file, late[late < file.num_mapped])
+        file.used[late] = True
+        decode_tree(volume, file, late, leaves, decoded)
+        table, shape = _shape(file, decoded)
+    for numbers in leaves.bad:
+        table.damaged[numbers] = True
+    _report_short_map(volume, file, table)
+    check_shape(volume, file, table, shape)
+    _report_unreadable(volume, file)
+    shape = follow_chain(file, table, shape)
+    _report_unreached(volume, file, table, shape)
+    return Tree(file, table, shape, in_key_order(file, decoded, shape, leaves, volume))
+
+
+def _shape(file: TreeFile, decoded: Decoded) -> tuple[NodeTable, Shape]:
+    table = node_table(file.num_nodes, join_nodes(decoded))
+    return table, find_shape(file, table, decoded)
+
+
+def in_key_order(file: TreeFile, decoded: Decoded, shape: Shape, leaves: LeafDecoder, volume: Volume) -> Columns:
+    """Join leaf records and bring them into the order of the leaves; leaves that were not reached drop out."""
+    decoded.leaves.add(leaves.decode(volume, _no_records(file), np.empty(0, np.bool_)))  # for a tree without nodes
+    node = decoded.leaves.values["node"]
+    # Records of one leaf stand together, in its order: whole leaves are moved.
+    heads = np.flatnonzero(np.concatenate([[True], node[1:] != node[:-1]])) if len(node) else np.empty(0, np.int64)
+    counts = np.zeros(file.num_nodes, np.int64)
+    starts = np.zeros(file.num_nodes, np.int64)
+    counts[node[heads]] = np.diff(np.append(heads, len(node)))
+    starts[node[heads]] = heads
+    order = ragged(starts[shape.leaves], counts[shape.leaves])
+    return decoded.leaves.give_up(order)
+
+
+def _no_records(file: TreeFile) -> RecordBatch:
+    none: I64 = np.empty(0, np.int64)
+    nodes = NodeBatch(
+        np.zeros(file.node_size_bytes, np.uint8), file.node_size_bytes, none, none, none, none, none, none
+    )
+    return RecordBatch(nodes, none, none, none, none, none, none, np.empty(0, np.bool_))
+
+
+def _report_map(volume: Volume, file: TreeFile, numbers: I64) -> None:
+    if not len(numbers):
+        return
+    first = int(numbers[0])
+    volume.report(
+        "node-map-differs", "warning", f"{file.tree} B-tree map", map_offset(volume, file, first),
+        f"the map calls {len(numbers):,} nodes free that the tree uses; the first is node {first}",
+        expected="used", found="free",
+    )  # fmt: skip
+
+
+def _report_short_map(volume: Volume, file: TreeFile, table: NodeTable) -> None:
+    """Report a map that ends before the file; Linux grows a file first, and adds a map node when it needs one."""
+    if file.num_mapped == file.num_nodes:
+        return
+    beyond = int(file.used[file.num_mapped :].sum())
+    stray = np.setdiff1d(np.flatnonzero(table.kind == MAP), file.map_nodes)
+    is_harmless = not beyond and not len(stray)
+    volume.report(
+        "node-map-short", "info" if is_harmless else "warning", f"{file.tree} B-tree map",
+        node_offset(volume, file, int(file.map_nodes[-1]) if len(file.map_nodes) else 0),
+        f"the map of used nodes ends early; the tree uses {beyond:,} nodes behind its end",
+        expected=file.num_nodes, found=file.num_mapped,
+    )  # fmt: skip
+
+
+def map_offset(volume: Volume, file: TreeFile, number: int) -> int | None:
+    """Where the byte with a node's bit lies on the volume; None where the map ends before it."""
+    byte = number // 8
+    for start, length in file.map_parts:
+        if byte < length:
+            return int(locate(volume, file.fork, np.array([start + byte]), np.array([1])).volume_offset[0])
+        byte -= length
+    return None
+
+
+def _report_unreadable(volume: Volume, file: TreeFile) -> None:
+    lost = np.flatnonzero(file.used & ~file.readable)
+    if len(lost):
+        first = int(lost[0])
+        volume.report(
+            "node-unreadable", "error", f"{file.tree} node {first}", node_offset(volume, file, first),
+            f"{len(lost):,} nodes in use lie outside the image or in areas that were never read",
+        )  # fmt: skip
+
+
+def _report_unreached(volume: Volume, file: TreeFile, table: NodeTable, shape: Shape) -> None:
+    special = np.zeros(file.num_nodes, np.bool_)
+    special[[0, *file.map_nodes.tolist()]] = True
+    lost = np.flatnonzero(file.used & file.readable & ~special & (shape.key_rank < 0))
+    # A node without records was never part of the tree: its bit alone is wrong.
+    empty = lost[table.num_records[lost] <= 0]
+    if len(empty):
+        volume.report(
+            "node-map-differs", "warning", f"{file.tree} B-tree map", map_offset(volume, file, int(empty[0])),
+            f"the map calls {len(empty):,} nodes used that are empty; the first is node {empty[0]}",
+            expected="free", found="used",
+        )  # fmt: skip
+    lost = lost[table.num_records[lost] > 0]
+    if len(lost):
+        first = int(lost[0])
+        volume.report(
+            "node-unreached", "warning", f"{file.tree} node {first}", node_offset(volume, file, first),
+            f"the map calls {len(lost):,} nodes used that the tree does not reach", expected="free", found="used",
+        )  # fmt: skip

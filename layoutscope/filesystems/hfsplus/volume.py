@@ -1,0 +1,306 @@
+"""The volume header, its copy, and the geometry that they give.
+
+TN1150, "Volume Header". Input: a source and where the volume starts. All addresses inside the reader are
+``volume_offset``, bytes from the start of the volume; :class:`Volume` knows how to make them ``image_offset``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from layoutscope.errors import FormatError, LayoutscopeError
+from layoutscope.findings import Finding, from_error
+from layoutscope.image import Source, Window
+from layoutscope.image.source import overlaps
+from layoutscope.ondisk import bulk, grammar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from layoutscope.filesystems.hfsplus.arrays import I64, Mask
+    from layoutscope.filesystems.hfsplus.decoding import Decoder
+    from layoutscope.ondisk.grammar import HfsplusVolume
+
+HEADER_OFFSET: Final = bulk.offset("hfsplus_volume.volume_start", "volume_header")
+HEADER_BYTES: Final = bulk.size("hfsplus_volume.volume_header")
+END_BYTES: Final = bulk.size("hfsplus_volume.volume_end")
+
+_UUID_NAMESPACE: Final = uuid.UUID("b3e20f39-f292-11d6-97a4-00306543ecac")
+
+ATTRIBUTE_NAMES: Final = {
+    "is_hardware_locked": "hardware-locked",
+    "is_unmounted": "unmounted",
+    "has_spared_blocks": "spared-blocks",
+    "is_no_cache_required": "no-cache-required",
+    "is_boot_inconsistent": "boot-inconsistent",
+    "is_cnid_reused": "cnids-reused",
+    "is_journaled": "journaled",
+    "is_software_locked": "software-locked",
+    "is_content_protected": "content-protected",
+    "is_unused_node_fix": "unused-nodes-zeroed",
+}
+"""Instances of the volume header and the names under which reports show them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """One volume: its bytes and its geometry.
+
+    Attributes
+    ----------
+    source : Source
+        The volume alone, with addresses that start at 0.
+    image_offset : int
+        Where it starts, in bytes from the start of the image.
+    header : HfsplusVolume.VolumeHeader
+        The volume header, or its copy where that one is damaged.
+    end_offset : int or None
+        ``volume_offset`` of the last 1024 bytes, which hold the alternate volume header; None where it was not found.
+    decoder : Decoder
+        How structures are decoded.
+    findings : list of Finding
+        What is wrong; every part of the reader adds to it.
+    is_inferred : bool
+        Whether no header stood where it should, so that a sweep had to tell what is known.
+    """
+
+    source: Source
+    image_offset: int
+    header: HfsplusVolume.VolumeHeader
+    end_offset: int | None
+    decoder: Decoder
+    findings: list[Finding]
+    is_inferred: bool = False
+
+    @property
+    def block_size_bytes(self) -> int:
+        """Size of an allocation block."""
+        return int(self.header.block_size)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes from the first block to the end of the volume."""
+        blocks = int(self.header.total_blocks) * self.block_size_bytes
+        return max(blocks, self.end_offset + END_BYTES) if self.end_offset is not None else blocks
+
+    @property
+    def is_hfsx(self) -> bool:
+        """Whether the signature is that of HFSX."""
+        return self.header.signature == grammar.HfsplusVolume.Signature.hfsx
+
+    def report(
+        self,
+        code: str,
+        level: str,
+        structure: str,
+        volume_offset: int | None,
+        message: str,
+        *,
+        expected: object = "",
+        found: object = "",
+    ) -> None:
+        """Add a finding at an address of this volume."""
+        at = None if volume_offset is None else self.image_offset + volume_offset
+        self.findings.append(Finding(code, level, structure, at, message, str(expected), str(found)))  # type: ignore[arg-type]
+
+    def survive(self, error: FormatError, *, code: str = "structure-invalid") -> None:
+        """Add an error that was survived; its address is one of this volume."""
+        finding = from_error(error, code=code)
+        self.report(
+            code, finding.level, finding.structure, error.image_offset, finding.message,
+            expected=finding.expected, found=finding.found,
+        )  # fmt: skip
+
+    def is_readable(self, volume_offsets: I64, lengths_bytes: I64) -> Mask:
+        """Say of each range whether all of it is on the image and was read into it."""
+        start, length = volume_offsets, lengths_bytes
+        inside: Mask = (start >= 0) & (length >= 0) & (start <= self.source.size_bytes - length)
+        return inside & ~overlaps(self.source.unread_ranges(), start, length)
+
+
+def open_volume(source: Source, image_offset: int, decoder: Decoder, space_bytes: int | None = None) -> Volume:
+    """Read the volume header, or the alternate one where it is damaged, and compare both.
+
+    Parameters
+    ----------
+    source : Source
+        The image or a window on it.
+    image_offset : int
+        Where the volume starts in the source.
+    decoder : Decoder
+        How structures are decoded.
+    space_bytes : int, optional
+        Size of the partition that the volume lies in, where it ends before the source.
+
+    Raises
+    ------
+    FormatError
+        If neither header can be read; carries the address of the first one.
+    """
+    window = Window(source, image_offset, source.size_bytes - image_offset)
+    findings: list[Finding] = []
+    header: HfsplusVolume.VolumeHeader | None = None
+    try:
+        header = read_header(window, HEADER_OFFSET, "volume header")
+    except FormatError as error:
+        end, alternate = _find_alternate(window, None, space_bytes)
+        if alternate is None:
+            raise shifted(error, window.origin) from error
+        volume = Volume(window, window.origin, alternate, end, decoder, findings)
+        volume.survive(error, code="volume-header-invalid")
+        return volume
+    end, alternate = _find_alternate(window, header)
+    volume = Volume(window, window.origin, header, end, decoder, findings)
+    _compare(volume, alternate)
+    return volume
+
+
+def reread(volume: Volume, source: Source) -> Volume:
+    """Return the volume over other bytes, such as after the journal was replayed."""
+    header = read_header(source, HEADER_OFFSET, "volume header")
+    return Volume(source, volume.image_offset, header, volume.end_offset, volume.decoder, volume.findings)
+
+
+def read_header(source: Source, volume_offset: int, structure: str) -> HfsplusVolume.VolumeHeader:
+    """Read and check one volume header; addresses in errors are those of the source."""
+    data = read_at(source, volume_offset, HEADER_BYTES, structure)
+    header = grammar.parse(grammar.HfsplusVolume.VolumeHeader, data, structure=structure, image_offset=volume_offset)
+    smallest = int(grammar.HfsplusVolume.BlockSizeLimit.minimum)
+    if header.block_size < smallest or header.block_size & (header.block_size - 1):
+        raise FormatError(
+            "impossible allocation block size",
+            structure=structure,
+            image_offset=volume_offset + bulk.offset("hfsplus_volume.volume_header", "block_size"),
+            expected=f"a power of two of at least {smallest}",
+            found=str(header.block_size),
+        )
+    if not header.total_blocks:
+        raise FormatError(
+            "a volume without blocks",
+            structure=structure,
+            image_offset=volume_offset + bulk.offset("hfsplus_volume.volume_header", "total_blocks"),
+            expected="at least 1",
+            found="0",
+        )
+    return header
+
+
+def report_change(volume: Volume) -> None:
+    """Look at the volume header again: who mounts the volume while it is read raises its write count."""
+    try:
+        now = read_header(volume.source, HEADER_OFFSET, "volume header")
+    except FormatError:
+        return
+    if volume.header.write_count == now.write_count:
+        return
+    at = HEADER_OFFSET + bulk.offset("hfsplus_volume.volume_header", "write_count")
+    message = "the volume was written to while it was read; what was read is of no single state"
+    expected, found = int(volume.header.write_count), int(now.write_count)
+    volume.report("changed-while-read", "warning", "volume header", at, message, expected=expected, found=found)
+
+
+def read_at(source: Source, volume_offset: int, length_bytes: int, structure: str) -> bytes:
+    """Read a structure; errors name it and carry its address in the source, as those of its grammar do."""
+    try:
+        return source.read(volume_offset, length_bytes)
+    except FormatError as error:
+        raise shifted(error, -source.origin, structure) from error
+
+
+def shifted(error: FormatError, distance_bytes: int, structure: str = "") -> FormatError:
+    """Return the same error about another address; sources speak of the image, grammars of their buffer's address."""
+    return type(error)(
+        error.reason,
+        structure=structure or error.structure,
+        image_offset=error.image_offset + distance_bytes,
+        expected=error.expected,
+        found=error.found,
+    )
+
+
+def _find_alternate(
+    window: Source, header: HfsplusVolume.VolumeHeader | None, space_bytes: int | None = None
+) -> tuple[int | None, HfsplusVolume.VolumeHeader | None]:
+    """Look for the copy 1024 bytes before the end of the volume."""
+    for end in _end_candidates(window, header, space_bytes):
+        try:
+            alternate = read_header(window, end, "alternate volume header")
+        except LayoutscopeError:
+            continue
+        if header is None or alternate.block_size == header.block_size:
+            return end, alternate
+    return None, None
+
+
+def _end_candidates(
+    window: Source, header: HfsplusVolume.VolumeHeader | None, space_bytes: int | None
+) -> Iterator[int]:
+    """Places where the last 1024 bytes of the volume may start.
+
+    The volume ends with its partition, up to one allocation block after the last whole one. The source may go on
+    behind the volume, so that every sector in that block is a candidate.
+    """
+    if header is None:
+        if space_bytes is not None and END_BYTES <= space_bytes < window.size_bytes:
+            yield space_bytes - END_BYTES
+        yield window.size_bytes - END_BYTES
+        return
+    blocks_end = int(header.total_blocks) * int(header.block_size)
+    if blocks_end <= window.size_bytes <= blocks_end + header.block_size:
+        yield window.size_bytes - END_BYTES
+    for slack in range(0, int(header.block_size) + 1, 512):
+        if END_BYTES <= blocks_end + slack <= window.size_bytes:
+            yield blocks_end + slack - END_BYTES
+
+
+_COPIED_FIELDS: Final = (
+    "signature", "version", "block_size", "total_blocks", "allocation_file", "extents_file", "catalog_file",
+    "attributes_file", "startup_file",
+)  # fmt: skip
+"""What a copy that is up to date agrees on; counts, dates and hints may differ."""
+
+
+def _compare(volume: Volume, alternate: HfsplusVolume.VolumeHeader | None) -> None:
+    if alternate is None:
+        volume.report(
+            "alternate-header-missing", "warning", "alternate volume header",
+            _expected_end(volume), "no copy of the volume header lies at the end of the volume",
+        )  # fmt: skip
+        return
+    first = {field.path: field.value for field in grammar.describe(volume.header, 0)}
+    fields = {field.path: field for field in grammar.describe(alternate, volume.end_offset or 0)}
+    second = {path: field.value for path, field in fields.items()}
+    # The clump size of a fork is a hint.
+    differing = [
+        path for path in first
+        if path.startswith(_COPIED_FIELDS) and not path.endswith("clump_size") and first[path] != second[path]
+    ]  # fmt: skip
+    if differing:
+        volume.report(
+            "alternate-header-differs", "warning", "alternate volume header", fields[differing[0]].image_offset,
+            f"the copy of the volume header differs in {', '.join(differing)}",
+            expected=first[differing[0]], found=second[differing[0]],
+        )  # fmt: skip
+
+
+def _expected_end(volume: Volume) -> int | None:
+    """Where the copy should start, as far as the blocks tell; None where that is outside the image."""
+    at = int(volume.header.total_blocks) * volume.block_size_bytes - END_BYTES
+    return at if 0 <= at <= volume.source.size_bytes - END_BYTES else None
+
+
+def volume_uuid(header: HfsplusVolume.VolumeHeader) -> str:
+    """UUID of a volume as macOS shows it, made of the last two words of the Finder info; empty if they are zero."""
+    identifier = b"".join(int(word).to_bytes(4, "big") for word in header.finder_info[6:8])
+    if not any(identifier):
+        return ""
+    digest = hashlib.md5(_UUID_NAMESPACE.bytes + identifier, usedforsecurity=False).digest()
+    return str(uuid.UUID(bytes=digest, version=3)).upper()
+
+
+def attribute_names(header: HfsplusVolume.VolumeHeader) -> tuple[str, ...]:
+    """Name the bits of the volume header that are set."""
+    return tuple(name for instance, name in ATTRIBUTE_NAMES.items() if getattr(header, instance))

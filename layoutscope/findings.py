@@ -1,14 +1,20 @@
 """Findings: what is wrong or remarkable on an image, with its address.
 
-Readers collect findings in a plain list and go on with what remains; ``--strict`` turns them into errors.
+Readers write findings into a :class:`FindingLog` and go on with what remains; ``--strict`` turns them into errors.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from numpy.typing import NDArray
+
     from layoutscope.errors import FormatError
 
 Level = Literal["info", "warning", "error"]
@@ -151,3 +157,128 @@ def from_error(error: FormatError, *, code: str = "structure-invalid", level: Le
     """Turn an error that was survived into a finding at the same address."""
     sides = error.expected, error.found
     return Finding(code, level, error.structure, error.image_offset, error.reason, *sides, device=error.device)
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """What is wrong with rows of a table.
+
+    Parameters
+    ----------
+    code, message, level
+        As of :class:`Finding`.
+    expected, found : (n,) array, optional
+        Both sides of it, one row a row of the table.
+    """
+
+    code: str
+    message: str
+    level: Level = "warning"
+    expected: NDArray[Any] | None = None
+    found: NDArray[Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FindingLog:
+    """Where the readers of one part of an image write what they find.
+
+    A log knows where its part starts, so that nobody else turns addresses into those of the image. :meth:`at` binds it
+    to a structure; all logs that are made so write into the same list.
+
+    Attributes
+    ----------
+    findings : list of Finding
+        What was found so far, in the order of finding.
+    base : int
+        Where addresses count from, in bytes from the start of the image; those in errors too.
+    device : int
+        Which image of a set the part lies on.
+    locate : callable, optional
+        Turns an address into image offset and device where a sum does not, such as of a block of a set of devices.
+    structure : str
+        The structure that findings are about.
+    image_offset : int or None
+        Where that is; None where it has no single place.
+    """
+
+    findings: list[Finding] = field(default_factory=list)
+    base: int = 0
+    device: int = 0
+    locate: Callable[[int], tuple[int, int]] | None = None
+    structure: str = ""
+    image_offset: int | None = None
+
+    def at(self, structure: str, address: int | None = None, *, plus: int = 0) -> FindingLog:
+        """Bind the log to a structure.
+
+        Parameters
+        ----------
+        structure : str
+            In the field's words.
+        address : int, optional
+            Its address, as the format counts; None where there is no single place.
+        plus : int
+            Bytes from there to the field that is meant.
+        """
+        if address is None:
+            return replace(self, structure=structure, image_offset=None)
+        start, device = self.locate(address) if self.locate else (self.base + address, self.device)
+        return replace(self, structure=structure, image_offset=start + plus, device=device)
+
+    def add(self, code: str, level: Level, message: str, *, expected: object = "", found: object = "") -> None:
+        """Write down a finding about the structure that the log is bound to.
+
+        Parameters
+        ----------
+        code, level, message
+            As of :class:`Finding`.
+        expected, found : object
+            Both sides of the contradiction, where there are two.
+        """
+        sides = str(expected), str(found)
+        self.findings.append(
+            Finding(code, level, self.structure, self.image_offset, message, *sides, device=self.device)
+        )
+
+    def cases(
+        self, wrong: NDArray[np.bool_], what: Contradiction, at: Callable[[int], FindingLog], *, most: int = 1
+    ) -> None:
+        """Write down rows of a table that are wrong: the first ones, and with the last of them how many more there are.
+
+        Parameters
+        ----------
+        wrong : (n,) bool array
+            Which rows.
+        what : Contradiction
+            What is wrong with them.
+        at : callable
+            Binds the log to a row.
+        most : int
+            How many are listed.
+        """
+        rows = np.flatnonzero(wrong)
+        listed = rows[:most].tolist()
+        for row in listed:
+            more = len(rows) - most if row == listed[-1] else 0
+            message = f"{what.message}; {more} more cases" if more > 0 else what.message
+            expected, found = ("" if side is None else side[row] for side in (what.expected, what.found))
+            at(row).add(what.code, what.level, message, expected=expected, found=found)
+
+    def survive(self, error: FormatError, *, code: str = "structure-invalid", level: Level = "error") -> None:
+        """Write down an error that was survived, at its own structure and address."""
+        finding = from_error(error, code=code, level=level)
+        where = self.base + error.image_offset
+        self.findings.append(replace(finding, image_offset=where, device=error.device or self.device))
+
+    def branch(self) -> FindingLog:
+        """Return the same log with a list of its own, whose findings may be dropped or added later."""
+        return replace(self, findings=[])
+
+    def extend(self, findings: Iterable[Finding]) -> None:
+        """Take over findings of another log."""
+        self.findings.extend(findings)
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether something is missing, so that what contradicts may follow from that."""
+        return any(item.level == "error" for item in self.findings)

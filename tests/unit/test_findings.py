@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+
+from layoutscope.errors import FormatError
+from layoutscope.findings import Contradiction, Finding, FindingLog
+
+
+def test_address_counts_from_the_base():
+    """A volume at byte 4096 of the second image: its byte 1024 is byte 5120 there."""
+    log = FindingLog(base=4096, device=1)
+    log.at("volume header", 1024).add("checksum-mismatch", "warning", "differs", expected=1, found=2)
+    expected = Finding("checksum-mismatch", "warning", "volume header", 5120, "differs", "1", "2", device=1)
+    assert log.findings == [expected]
+
+
+def test_field_lies_behind_its_structure():
+    """The field at byte 12 of a structure at byte 100 is at byte 112."""
+    log = FindingLog()
+    log.at("header", 100, plus=12).add("truncated", "error", "ends early")
+    assert log.findings[0].image_offset == 112
+
+
+def test_structure_without_a_place():
+    """What has no single address says so, also in a log that was bound to one before."""
+    log = FindingLog(base=4096).at("header", 0)
+    log.at("forks").add("truncated", "error", "end early")
+    assert (log.findings[0].structure, log.findings[0].image_offset) == ("forks", None)
+
+
+def test_own_addresses():
+    """Blocks of 512 bytes, of which those from 1000 on lie on the second device."""
+    log = FindingLog(locate=lambda block: (block % 1000 * 512, block // 1000))
+    log.at("node", 1003, plus=8).add("node-invalid", "error", "torn")
+    assert (log.findings[0].image_offset, log.findings[0].device) == (1544, 1)
+
+
+def test_survived_error_counts_from_the_base():
+    """An error keeps its structure and both sides; its address is one of the part."""
+    log = FindingLog(base=4096, device=1)
+    log.survive(FormatError("no root", structure="tree", image_offset=8, expected="a", found="b"), code="node-invalid")
+    assert log.findings == [Finding("node-invalid", "error", "tree", 4104, "no root", "a", "b", device=1)]
+
+
+def test_survived_error_knows_its_device():
+    """An error that says on which device it lies is believed."""
+    error = FormatError("no root", structure="tree", image_offset=8)
+    error.device = 2
+    log = FindingLog()
+    log.survive(error)
+    assert log.findings[0].device == 2
+
+
+@pytest.mark.parametrize(
+    ("most", "expected"),
+    [
+        (1, [("row 1", "odd; 2 more cases", "10", "11")]),
+        (2, [("row 1", "odd", "10", "11"), ("row 2", "odd; 1 more cases", "20", "21")]),
+        (3, [("row 1", "odd", "10", "11"), ("row 2", "odd", "20", "21"), ("row 4", "odd", "40", "41")]),
+    ],
+)
+def test_cases_are_listed_up_to_a_number(most, expected):
+    """Rows 1, 2 and 4 of five are wrong; what is not listed is counted with the last that is."""
+    log, tens = FindingLog(), np.arange(5) * 10
+    what = Contradiction("record-differs", "odd", expected=tens, found=tens + 1)
+    log.cases(np.array([False, True, True, False, True]), what, lambda row: log.at(f"row {row}"), most=most)
+    assert [(item.structure, item.message, item.expected, item.found) for item in log.findings] == expected
+
+
+def test_nothing_wrong_is_no_finding():
+    """A check that nothing contradicts writes nothing."""
+    log = FindingLog()
+    log.cases(np.zeros(3, bool), Contradiction("record-differs", "odd"), lambda _: log)
+    assert log.findings == []
+
+
+def test_branch_has_its_own_list():
+    """What a branch finds reaches the log only when it is taken over."""
+    log = FindingLog(base=4096).at("header", 0)
+    branch = log.branch()
+    branch.add("truncated", "error", "ends early")
+    assert (log.findings, branch.findings[0].image_offset) == ([], 4096)
+    log.extend(branch.findings)
+    assert log.findings == branch.findings
+
+
+def test_errors_are_told_from_warnings():
+    """Only an error means that something is missing."""
+    log = FindingLog()
+    log.add("truncated", "warning", "ends early")
+    assert not log.has_errors
+    log.at("tree").add("truncated", "error", "ends early")
+    assert log.has_errors

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import inspect as signatures
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.models import ParameterInfo
 
 from layoutscope.cli import (
     check,
@@ -23,6 +25,9 @@ from layoutscope.cli import (
 )
 from layoutscope.cli.map import map_images
 from layoutscope.cli.running import guarded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 app = typer.Typer(
     name="layoutscope",
@@ -52,7 +57,17 @@ COMMANDS = {
 }
 """Every command, in the order of the overview."""
 
+
+def leave_checks_to_the_reader(command: Callable[..., int | None]) -> None:
+    """Keep typer from asking whether files may be read: whoever opens one says why it cannot, with one exit code."""
+    for parameter in signatures.signature(command, eval_str=True).parameters.values():
+        for declared in getattr(parameter.annotation, "__metadata__", ()):
+            if isinstance(declared, ParameterInfo):
+                declared.readable = False
+
+
 for name, command in COMMANDS.items():
+    leave_checks_to_the_reader(command)
     app.command(name)(guarded(command))
 
 

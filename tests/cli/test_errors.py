@@ -72,6 +72,12 @@ def test_denied_by_the_system(run, tmp_path, monkeypatch):
     assert "permission denied" in one_line(run("scan", target), 1)
 
 
+def test_only_the_reader_says_what_may_be_read(run, image, monkeypatch):
+    """Nothing asks for permission before a file is opened, so that there is one error with one exit code."""
+    monkeypatch.setattr("os.access", lambda *_args, **_options: False)
+    assert run("scan", image).exit_code == 0
+
+
 def test_other_file_system(run, tmp_path, peer):
     """An ext4 image is refused by its name."""
     target = tmp_path / "linux.img"

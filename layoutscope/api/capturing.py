@@ -5,35 +5,56 @@ from __future__ import annotations
 import secrets
 import shutil
 import tempfile
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import layoutscope
+from layoutscope import inputs
 from layoutscope.api.naming import with_hashed_names
-from layoutscope.api.outputs import OutputError
+from layoutscope.api.outputs import OutputError, refuse_input, umask
 from layoutscope.errors import UsageError
-from layoutscope.tables.capture import MANIFEST, is_capture, write_capture
+from layoutscope.tables.capture import is_capture, own_files, write_capture
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterable
 
     from layoutscope.report.result import ScanResult
     from layoutscope.tables.layout import VolumeLayout
 
 
-def check_capture(path: str | os.PathLike[str], *, force: bool) -> None:
-    """Refuse before the work what would fail after it.
+def check_capture(path: str | os.PathLike[str], *, force: bool, reads: Iterable[str | os.PathLike[str]] = ()) -> None:
+    """Refuse before the work what would fail after it, and what would destroy anything but an old capture.
+
+    Parameters
+    ----------
+    path : path
+        Where a capture is to go.
+    force : bool
+        Whether an existing capture is overwritten.
+    reads : iterable of path
+        What will be read; what has been read already is known.
 
     Raises
     ------
     UsageError
-        If something exists there that is no capture, or a capture and `force` is not given.
+        If something exists there that is no capture or holds anything else, if it is an input or a capture and `force`
+        is not given, or its folder does not exist.
     """
     target = Path(path)
-    if target.exists() and not (force and is_capture(target)):
-        hint = "--force overwrites it" if is_capture(target) else "it is no capture"
-        raise UsageError(f"{target}: exists; {hint}")
+    for each in reads:
+        inputs.note(each)
+    refuse_input(target)
+    if target.exists():
+        if not is_capture(target):
+            raise UsageError(f"{target}: exists; it is no capture")
+        if not force:
+            raise UsageError(f"{target}: exists; --force overwrites it")
+        _, strangers = own_files(target)
+        if strangers:
+            raise UsageError(f"{target}: is not overwritten: {strangers[0].name} in it belongs to no capture")
     if not target.absolute().parent.is_dir():
         raise UsageError(f"{target}: its folder does not exist")
 
@@ -78,13 +99,40 @@ def save(result: ScanResult, path: str | os.PathLike[str], *, hash_names: bool =
 
 def _write(target: Path, layouts: list[VolumeLayout], about: dict[str, Any]) -> None:
     """Write into a folder beside the target, and move it there when it is complete."""
-    part = Path(tempfile.mkdtemp(prefix=f".{target.name[:64]}.", suffix=".part", dir=target.absolute().parent))
+    goal = target.resolve()
+    work = Path(tempfile.mkdtemp(prefix=f".{goal.name[:64]}.", suffix=".part", dir=goal.parent))
+    part, old = work / "new", work / "old"
     try:
+        part.mkdir()
         write_capture(part, layouts, about)
-        if target.exists():
-            (target / MANIFEST).unlink()
-            shutil.rmtree(target)
-        part.chmod(0o755)
-        part.replace(target)
+        part.chmod(0o777 & ~umask())
+        _swap(part, goal, old)
     finally:
         shutil.rmtree(part, ignore_errors=True)
+        with suppress(OSError):
+            work.rmdir()
+
+
+def _swap(part: Path, goal: Path, old: Path) -> None:
+    """Put a capture in the place of an old one, which stays whole until then and goes file by file."""
+    is_there = goal.exists()
+    if is_there:
+        goal.replace(old)
+    try:
+        part.replace(goal)
+    except OSError:
+        if is_there:
+            old.replace(goal)
+        raise
+    if is_there:
+        _remove(old)
+
+
+def _remove(capture: Path) -> None:
+    """Remove a capture's own files and the folders that are empty then; a stranger stays, and its folder with it."""
+    files, _ = own_files(capture)
+    for file in files:
+        file.unlink()
+    for folder in {file.parent for file in files} - {capture}:
+        folder.rmdir()
+    capture.rmdir()

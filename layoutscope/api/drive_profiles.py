@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from layoutscope import inputs
 from layoutscope.drive import DriveProfile, list_profiles, load_profile, service
 from layoutscope.drive.fit import fit_latency, fit_rate, from_datasheet, from_fio, profile_text
 from layoutscope.errors import UsageError
@@ -126,7 +127,7 @@ def fit(
 
 def _report(path: Path) -> Mapping[str, Any]:
     try:
-        report = json.loads(path.read_text("utf-8"))
+        report = json.loads(inputs.read_text(path))
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: is no JSON report of fio") from error
     if not isinstance(report, dict):

@@ -104,7 +104,7 @@ def _check_request(path: Path, target: Path, options: ReadOptions, *, force: boo
         )
     if options.get("second") is not None:
         raise UsageError("a Fusion set cannot be extracted")
-    check_output(target, force=force)
+    check_output(target, force=force, reads=(path,))
 
 
 def wanted_ranges(source: Source, options: ReadOptions) -> NDArray[np.int64]:

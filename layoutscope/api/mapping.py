@@ -173,7 +173,7 @@ def map_images(
     LayoutscopeError
         If an image cannot be read.
     """
-    check_output(Path(target), force=force)
+    check_output(Path(target), force=force, reads=paths)
     results = tuple(scan(path, drives=drives, host=host, **options) for path in paths)
     write_map(results, target, names=options.get("names", True), force=force)
     if picture is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from layoutscope import inputs
 from layoutscope.cli.running import EXIT_DAMAGED, warn
 from layoutscope.errors import ImageError, UsageError
 
@@ -133,7 +134,7 @@ def read_secret(path: Path) -> str:
         If it cannot be read.
     """
     try:
-        return path.read_text("utf-8").rstrip("\r\n")
+        return inputs.read_text(path).rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
         raise ImageError(f"{path}: cannot be read as a password file") from error
 

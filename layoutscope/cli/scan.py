@@ -37,11 +37,11 @@ def scan(
     from layoutscope.api.scanning import scan as run
 
     if map_to is not None:
-        check_output(map_to, force=force)
+        check_output(map_to, force=force, reads=(image,))
     if save_to is not None:
         from layoutscope.api.capturing import check_capture, save
 
-        check_capture(save_to, force=force)
+        check_capture(save_to, force=force, reads=(image,))
     result = run(image, drives=drive, host=host, strict=strict, identify=save_to is not None, **options)
     if save_to is not None:
         save(result, save_to, hash_names=hash_names, force=force)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from layoutscope import inputs
 from layoutscope.cli.options import add_options, byte_count, option
 from layoutscope.errors import UsageError
 
@@ -100,7 +101,7 @@ def read_lines(path: Path) -> list[str]:
         If the file cannot be read.
     """
     try:
-        return [line for line in path.read_text("utf-8", "surrogateescape").split("\n") if line]
+        return [line for line in inputs.read_text(path, errors="surrogateescape").split("\n") if line]
     except OSError as error:
         raise UsageError(f"{path}: cannot be read as a list of paths") from error
 

@@ -13,6 +13,7 @@ from xml.parsers.expat import ExpatError
 
 import numpy as np
 
+from layoutscope import inputs
 from layoutscope.containers import encrypted
 from layoutscope.errors import ImageError
 from layoutscope.image import RawFile, Source
@@ -50,6 +51,7 @@ class SparseBundle(Source):
     """
 
     def __init__(self, path: Path) -> None:
+        inputs.note(path)
         sizes = _sizes(path)
         self.name = str(path)
         self.size_bytes, self._band_bytes = sizes

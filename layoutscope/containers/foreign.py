@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from layoutscope import inputs
 from layoutscope.errors import ImageError, LayoutscopeError, UnsupportedError
 from layoutscope.image import RawFile, Source
 from layoutscope.image.source import ReadCounter
@@ -169,7 +170,10 @@ def _open_segments(library: Any, source: Source) -> Any:
     path = Path(source.name)
     handle = library.handle()
     if EWF_SEGMENT.search(path.name) and isinstance(source, RawFile) and path.is_file():
-        handle.open(library.glob(str(path)))
+        segments = library.glob(str(path))
+        for segment in segments:
+            inputs.note(segment)
+        handle.open(segments)
     else:
         handle.open_file_objects([SourceFile(source)])
     return handle

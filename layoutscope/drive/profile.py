@@ -14,6 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from layoutscope import inputs
 from layoutscope.drive.extracted import extracted_values, is_extracted
 from layoutscope.drive.limits import check_figures
 from layoutscope.errors import UsageError
@@ -220,6 +221,7 @@ def read_text(path: Traversable) -> str:
         If it cannot be read, or is no text.
     """
     try:
+        inputs.note(path)
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot be read as a drive profile") from error

@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 import zstandard
 
+from layoutscope import inputs
 from layoutscope.drive.limits import unpacked
 from layoutscope.drive.surface import SECTOR_BYTES
 from layoutscope.errors import ImageError, UsageError
@@ -116,6 +117,7 @@ MAX_DEVICES: Final = 256
 
 def _unpacked(path: Path) -> bytes:
     try:
+        inputs.note(path)
         data = path.read_bytes()
         return unpacked(data) if path.suffix == ".zst" else data
     except (OSError, zstandard.ZstdError) as error:

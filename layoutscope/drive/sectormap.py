@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import zstandard
 
+from layoutscope import inputs
 from layoutscope.drive import surface
 from layoutscope.drive.limits import MAX_CYLINDERS, MAX_HEADS, unpacked
 from layoutscope.drive.surface import SECTOR_BYTES
@@ -38,6 +39,7 @@ def mapped_runs(profile: DriveProfile) -> NDArray[np.int64]:
     """
     name = profile.text("map_file", "")
     try:
+        inputs.note(profile.folder / name)
         runs = _runs((profile.folder / name).read_bytes())
     except (OSError, ImageError, ValueError, zstandard.ZstdError) as error:
         raise UsageError(f"drive profile {profile.name}: {name} is no map of sectors: {error}") from error

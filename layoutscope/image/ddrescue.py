@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope import inputs
 from layoutscope.errors import ImageError, UnreadError
 from layoutscope.image.source import Source, overlaps
 
@@ -53,7 +54,7 @@ def _lines(path: Path) -> list[tuple[int, str]]:
     try:
         if path.stat().st_size > _MAX_MAP_BYTES:
             raise ImageError(f"{path}: too large for a ddrescue map file")
-        text = path.read_text(encoding="ascii")
+        text = inputs.read_text(path, "ascii")
     except OSError as error:
         raise ImageError(f"{path}: {(error.strerror or str(error)).lower()}") from error
     except UnicodeDecodeError as error:

@@ -13,6 +13,7 @@ import sys
 from array import array
 from typing import TYPE_CHECKING, Final
 
+from layoutscope import inputs
 from layoutscope.errors import ImageError
 from layoutscope.image.raw import RawFile
 from layoutscope.image.source import ReadCounter, Source
@@ -78,11 +79,13 @@ def aligned(image_offset: int, length_bytes: int, sector_size_bytes: int) -> tup
 
 def _open(path: Path) -> int:
     try:
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except PermissionError as error:
         raise ImageError(f"{path}: permission denied; {_access_advice()}") from error
     except OSError as error:
         raise ImageError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+    inputs.note(descriptor)
+    return descriptor
 
 
 def _access_advice() -> str:

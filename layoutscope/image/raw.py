@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
+from layoutscope import inputs
 from layoutscope.errors import ImageError, UnreadError
 from layoutscope.image import sparse
 from layoutscope.image.source import ReadCounter, Source
@@ -32,13 +33,15 @@ def open_read_only(path: Path) -> int:
         If that fails, in one line.
     """
     try:
-        return os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     except PermissionError as error:
         raise ImageError(f"{path}: permission denied; run as a user who may read it") from error
     except FileNotFoundError as error:
         raise ImageError(f"{path}: no such file") from error
     except (OSError, ValueError) as error:
         raise ImageError(f"{path}: {_reason(error)}") from error
+    inputs.note(descriptor)
+    return descriptor
 
 
 def _reason(error: OSError | ValueError) -> str:

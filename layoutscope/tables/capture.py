@@ -10,12 +10,14 @@ import hashlib
 import json
 import math
 import os
+import re
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from layoutscope import inputs
 from layoutscope.errors import ImageError
 from layoutscope.tables.layout import TreeFacts, VolumeFacts, VolumeLayout
 from layoutscope.tables.schema import TABLES
@@ -50,6 +52,44 @@ FACT_TYPES: Final[dict[str, type | tuple[type, ...]]] = {
 def is_capture(path: Path) -> bool:
     """Whether a path is a folder with a manifest."""
     return path.is_dir() and (path / MANIFEST).is_file()
+
+
+def own_files(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Tell the files of a capture from what else lies in its folder.
+
+    Parameters
+    ----------
+    folder : Path
+        A folder with a manifest.
+
+    Returns
+    -------
+    own, strangers : list of Path
+        The manifest and the tables of any version; everything else, which is all there is where the manifest is none of
+        a capture.
+    """
+    found = [path for path in sorted(folder.rglob("*")) if path.is_symlink() or not path.is_dir() or _is_empty(path)]
+    if not _is_ours(folder / MANIFEST):
+        return [], found
+    own = {path for path in found if not path.is_symlink() and _OWN.fullmatch(path.relative_to(folder).as_posix())}
+    return [path for path in found if path in own], [path for path in found if path not in own]
+
+
+def _is_empty(folder: Path) -> bool:
+    return next(folder.iterdir(), None) is None
+
+
+_OWN: Final = re.compile(rf"{re.escape(MANIFEST)}|[0-9]+/[a-z_]+\.parquet")
+
+
+def _is_ours(manifest: Path) -> bool:
+    """Whether a manifest names the format of captures, in whatever version."""
+    try:
+        with manifest.open("rb") as file:
+            saved = json.loads(file.read(MAX_MANIFEST_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(saved, dict) and str(saved.get("format")).startswith(FORMAT.partition("/")[0] + "/")
 
 
 def write_capture(folder: Path, layouts: Sequence[VolumeLayout], about: Mapping[str, Any]) -> None:
@@ -97,6 +137,7 @@ def read_capture(folder: Path) -> tuple[tuple[VolumeLayout, ...], dict[str, Any]
     ImageError
         If it is no capture of this version, is incomplete, or was changed.
     """
+    inputs.note(folder)
     try:
         manifest = _manifest(folder)
         volumes = enumerate(manifest["volumes"])

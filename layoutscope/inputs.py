@@ -1,0 +1,57 @@
+"""Files that this process reads, which none of its outputs may replace.
+
+Images come in many files (parts of a split one, bands of a bundle, the second device of a set, tables of a capture),
+and each may be named in many ways. So whatever is opened for reading is noted by what it is, device and inode, in the
+one place where it is opened; whoever is about to write asks here.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+_READ: Final[set[tuple[int, int]]] = set()
+
+
+def note(file: object) -> None:
+    """Remember a file, folder or device, by its path or an open descriptor, as one that is read; absent ones are not.
+
+    Parameters
+    ----------
+    file : path or int
+        What is read; a resource that is no file, as in a package that was not unpacked, is passed over.
+    """
+    identity = _identity(file) if isinstance(file, str | int | os.PathLike) else None
+    if identity is not None:
+        _READ.add(identity)
+
+
+def is_input(path: str | os.PathLike[str]) -> bool:
+    """Whether a path leads to something that was read, or into a folder that was, under whatever name.
+
+    Links of both kinds lead to the same. What was read stays an input until the process ends, also after it was closed:
+    results outlive their source.
+    """
+    target = Path(os.path.realpath(path))
+    return any(_identity(place) in _READ for place in (target, *target.parents))
+
+
+def read_text(path: Path, encoding: str = "utf-8", errors: str = "strict") -> str:
+    """Read a text that is an input.
+
+    Raises
+    ------
+    OSError, UnicodeDecodeError
+        As :meth:`pathlib.Path.read_text`.
+    """
+    note(path)
+    return path.read_text(encoding, errors)
+
+
+def _identity(file: str | os.PathLike[str] | int) -> tuple[int, int] | None:
+    try:
+        status = os.stat(file)  # noqa: PTH116  (paths and descriptors)
+    except (OSError, ValueError):
+        return None
+    return status.st_dev, status.st_ino

@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from layoutscope.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from layoutscope.api import check as check
     from layoutscope.api import checkpoints as checkpoints
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
     from layoutscope.api import verify as verify
     from layoutscope.api import write_map as write_map
     from layoutscope.api import write_trace as write_trace
-
-__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:

@@ -10,12 +10,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import layoutscope
 from layoutscope import inputs
 from layoutscope.api.naming import with_hashed_names
 from layoutscope.api.outputs import OutputError, refuse_input, umask
 from layoutscope.errors import UsageError
 from layoutscope.tables.capture import is_capture, own_files, write_capture
+from layoutscope.version import __version__
 
 if TYPE_CHECKING:
     import os
@@ -87,7 +87,7 @@ def save(result: ScanResult, path: str | os.PathLike[str], *, hash_names: bool =
         layouts = [with_hashed_names(layout, salt) for layout in layouts]
     has_names = not hash_names and any(layout.entries["name"].count() for layout in layouts)
     about: dict[str, Any] = {
-        "made_by": f"layoutscope {layoutscope.__version__}",
+        "made_by": f"layoutscope {__version__}",
         "image": {**asdict(result.image), "name": Path(result.image.name).name if has_names else ""},
         "findings": [asdict(finding) for finding in result.findings],
     }

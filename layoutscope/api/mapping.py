@@ -8,12 +8,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import layoutscope
 from layoutscope.api.outputs import check_output, output
 from layoutscope.api.scanning import scan
 from layoutscope.errors import UnsupportedError, UsageError
 from layoutscope.report.map import render
 from layoutscope.report.map.scans import disks, made
+from layoutscope.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,9 +37,7 @@ def map_page(results: Sequence[ScanResult], *, names: bool = True) -> str:
     names : bool
         Whether names from the images may appear.
     """
-    return render(
-        disks(results, names=names), made=made(results, version=layoutscope.__version__, names=names), names=names
-    )
+    return render(disks(results, names=names), made=made(results, version=__version__, names=names), names=names)
 
 
 def layout_map(result: ScanResult | Sequence[ScanResult], *, names: bool = True) -> dict[str, Figure]:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-import layoutscope
 from layoutscope.api.paths import MOST_LEVELS
 from layoutscope.report.escape import escape_text
+from layoutscope.version import __version__
 from layoutscope.walk.entries import ROOT_ID
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def ncdu_text(layout: VolumeLayout, milliseconds: Mapping[int, float]) -> Iterat
     milliseconds : mapping of int to float
         Cost by directory.
     """
-    head = {"progname": "layoutscope", "progver": layoutscope.__version__}
+    head = {"progname": "layoutscope", "progver": __version__}
     yield f"[1,2,{json.dumps(head)}"
     children = _children(layout)
     # An explicit stack: directories may be deeper than the interpreter's own.

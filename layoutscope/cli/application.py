@@ -25,6 +25,7 @@ from layoutscope.cli import (
 )
 from layoutscope.cli.map import map_images
 from layoutscope.cli.running import guarded
+from layoutscope.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,8 +75,6 @@ for name, command in COMMANDS.items():
 def show_version(*, wanted: bool) -> None:
     """Print the version and leave."""
     if wanted:
-        from layoutscope import __version__
-
         typer.echo(f"layoutscope {__version__}")
         raise typer.Exit
 

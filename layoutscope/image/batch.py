@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
 from layoutscope.errors import TruncatedError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
 
-    from layoutscope.image.source import Source
+    from numpy.typing import NDArray
 
 MAX_GAP_BYTES: Final = 64 * 1024
 """Gaps up to this are read over where the budget allows: reading on is cheaper than asking again."""
 
 MAX_REQUEST_BYTES: Final = 8 * 1024**2
+
+
+class ExtentReader(Protocol):
+    """What is read from: of a :class:`~layoutscope.image.source.Source` no more than this."""
+
+    size_bytes: int
+    origin: int
+    gap_budget: float
+
+    def read_into(self, image_offset: int, target: memoryview) -> None:
+        """Fill a buffer from an address on."""
+
+    def read_pieces(
+        self, image_offsets: Sequence[int], lengths_bytes: Sequence[int], places: Sequence[int], target: memoryview
+    ) -> None:
+        """Read many pieces, each to its place in a buffer."""
 
 
 class Workspace:
@@ -57,12 +73,27 @@ class _Extents:
 
 
 def read_extents(
-    source: Source,
+    source: ExtentReader,
     image_offsets: NDArray[np.int64],
     lengths_bytes: NDArray[np.int64],
     workspace: Workspace | None = None,
 ) -> NDArray[np.uint8]:
-    """Read extents in address order; see :meth:`Source.read_extents`."""
+    """Read extents in address order; see :meth:`layoutscope.image.Source.read_extents`.
+
+    Parameters
+    ----------
+    source : ExtentReader
+        Where from.
+    image_offsets, lengths_bytes : (n,) int64 arrays
+        Where the extents lie, in any order.
+    workspace : Workspace, optional
+        Memory to read into; fresh memory without it.
+
+    Raises
+    ------
+    TruncatedError
+        If an extent leaves the image.
+    """
     room = Workspace() if workspace is None else workspace
     starts = np.ascontiguousarray(image_offsets, np.int64)
     lengths = np.ascontiguousarray(lengths_bytes, np.int64)
@@ -82,13 +113,13 @@ def read_extents(
     return out
 
 
-def _read_alone(source: Source, extents: _Extents, out: NDArray[np.uint8]) -> None:
+def _read_alone(source: ExtentReader, extents: _Extents, out: NDArray[np.uint8]) -> None:
     """Fetch extents that have a request each."""
     if len(extents.starts):
         source.read_pieces(extents.starts.tolist(), extents.lengths.tolist(), extents.targets.tolist(), out.data)
 
 
-def _check(source: Source, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
+def _check(source: ExtentReader, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
     bad = (starts < 0) | (lengths < 0) | (starts > source.size_bytes - lengths)
     if bad.any():
         first = int(np.flatnonzero(bad)[0])
@@ -135,7 +166,7 @@ def _bridged(gaps: NDArray[np.int64], budget_bytes: float) -> NDArray[np.bool_]:
     return bridged
 
 
-def _scatter(source: Source, extents: _Extents, out: NDArray[np.uint8], room: Workspace) -> None:
+def _scatter(source: ExtentReader, extents: _Extents, out: NDArray[np.uint8], room: Workspace) -> None:
     """Fetch one request and put each of its extents where it belongs."""
     base = int(extents.starts[0])
     data = room.scratch(int((extents.starts + extents.lengths).max()) - base)

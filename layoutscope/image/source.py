@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from layoutscope.errors import TruncatedError
+from layoutscope.image.batch import Workspace, read_extents
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
     from numpy.typing import NDArray
-
-    from layoutscope.image.batch import Workspace
 
 
 @dataclass(slots=True)
@@ -128,10 +127,6 @@ class Source(ABC):
                 found=f"{self.origin + image_offset + length_bytes:,}",
             )
 
-    def read_array(self, image_offset: int, length_bytes: int) -> NDArray[np.uint8]:
-        """Read exactly so many bytes as an array, shape (length_bytes,)."""
-        return np.frombuffer(self.read(image_offset, length_bytes), np.uint8)
-
     def read_extents(
         self,
         image_offsets: NDArray[np.int64],
@@ -157,8 +152,6 @@ class Source(ABC):
         TruncatedError
             If an extent leaves the image.
         """
-        from layoutscope.image.batch import read_extents
-
         return read_extents(self, image_offsets, lengths_bytes, workspace)
 
     def unread_ranges(self) -> NDArray[np.int64]:

@@ -31,11 +31,6 @@ LINUX_SECTOR_SIZE: Final = 0x1268
 """BLKSSZGET, an int (<linux/fs.h>)."""
 
 
-def is_device(mode: int) -> bool:
-    """Tell from a file's mode whether it is a block or character device."""
-    return stat.S_ISBLK(mode) or stat.S_ISCHR(mode)
-
-
 class Device(RawFile):
     """A disk, partition or loop device.
 

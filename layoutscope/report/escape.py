@@ -1,7 +1,7 @@
 """Names from an image are hostile: what a terminal, a CSV or a JSON reader would act on is made visible.
 
 Control characters move the cursor or change colours, bidirectional overrides show a name backwards, lone surrogates
-cannot be encoded, and spreadsheets run cells that start like a formula.
+cannot be encoded. What a spreadsheet would run is guarded where CSV is written (:mod:`layoutscope.report.tables`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,6 @@ _UNSAFE: Final = re.compile(
 )
 """Control, format and bidirectional characters, line separators, lone surrogates."""
 
-_FORMULA: Final = re.compile(r"^[=+\-@\t\r]")
-"""First characters that spreadsheets take for a formula (OWASP, CSV injection)."""
-
 
 def escape_text(text: str) -> str:
     r"""Show unsafe characters as ``\u`` escapes.
@@ -27,14 +24,3 @@ def escape_text(text: str) -> str:
     'a\\u001b[31mb'
     """
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-
-
-def guard_formula(text: str) -> str:
-    """Put an apostrophe before what a spreadsheet would run.
-
-    Examples
-    --------
-    >>> guard_formula("=1+1"), guard_formula("a=1")
-    ("'=1+1", 'a=1')
-    """
-    return f"'{text}" if _FORMULA.match(text) else text

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout
 
 FORMULA: Final = r"^[=+\-@\t\r]"
-"""First characters that spreadsheets take for a formula."""
-
+"""First characters that spreadsheets take for a formula (OWASP, CSV injection)."""
 
 UNSAFE: Final = (
     r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u{61c}\u{200b}-\u{200f}\u{2028}-\u{202e}\u{2060}-\u{206f}\u{feff}\u{fff9}-\u{fffb}]"
@@ -98,9 +97,19 @@ def _csv_column(name: str, dtype: pl.DataType) -> pl.Expr:
     if dtype == pl.Binary:
         return column.bin.encode("hex")
     if _is_text(dtype):
-        text = column.cast(pl.String)
-        return pl.when(text.str.contains(FORMULA)).then(pl.lit("'") + text).otherwise(text).alias(name)
+        return guard_formula(column.cast(pl.String)).alias(name)
     return column
+
+
+def guard_formula(text: pl.Expr) -> pl.Expr:
+    """Put an apostrophe before what a spreadsheet would run.
+
+    Examples
+    --------
+    >>> pl.select(guard_formula(pl.lit(pl.Series(["=1+1", "a=1"])))).to_series().to_list()
+    ["'=1+1", 'a=1']
+    """
+    return pl.when(text.str.contains(FORMULA)).then(pl.lit("'") + text).otherwise(text)
 
 
 def write_parquet(frame: pl.DataFrame, file: IO[bytes]) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 
 from layoutscope.api.paths import resolve
 from layoutscope.errors import UsageError
+from layoutscope.walk.entries import ROOT_ID
 from layoutscope.walk.host import HOSTS, HostProfile, host_profile
 from layoutscope.walk.hosttime import HostTime, host_time
-from layoutscope.walk.orders import COLD_ORDERS, ORDERS, trace
+from layoutscope.walk.order import Work
+from layoutscope.walk.orders import ORDERS, trace
 from layoutscope.walk.properties import with_properties
 from layoutscope.walk.records import random_records
 
@@ -21,11 +23,13 @@ if TYPE_CHECKING:
 
     from layoutscope.api.options import Workload
     from layoutscope.tables import VolumeLayout
-    from layoutscope.walk.orders import Order
     from layoutscope.walk.trace import AccessTrace
 
 
 RECORD_BYTES: Final = 4096
+
+OPTIONS: Final = {"paths": "--list", "file": "--file"}
+"""What an order may need, and the option of the command line that gives it."""
 
 
 def checked(workload: Workload) -> Workload:
@@ -41,11 +45,12 @@ def checked(workload: Workload) -> Workload:
         raise UsageError(f"no order {order!r}; there are {', '.join(ORDERS)}")
     if host not in HOSTS:
         raise UsageError(f"no host {host!r}; there are {', '.join(HOSTS)}")
-    for name, needed, option in (("paths", "paths", "--list"), ("read", "file", "--file")):
-        if order == name and not workload.get(needed):
-            raise UsageError(f"the order {order} needs its {needed} ({option})")
-    if order in COLD_ORDERS and (workload.get("warm") or workload.get("passes", 1) > 1):
-        raise UsageError(f"the order {order} is done once, with nothing cached")
+    chosen, given = ORDERS[order], [name for name in OPTIONS if workload.get(name)]
+    try:
+        chosen.check(given, is_repeated=workload.get("warm", False) or workload.get("passes", 1) > 1)
+    except ValueError as error:
+        missing = OPTIONS.get(chosen.needs) if chosen.needs not in given else None
+        raise UsageError(f"{error} ({missing})" if missing else str(error)) from error
     host_of(workload)
     return workload
 
@@ -91,11 +96,8 @@ def walk(layout: VolumeLayout, workload: Workload, host: HostProfile | None = No
     chosen = host_of(workload) if host is None else host
     start, file = workload.get("start"), workload.get("file")
     file_id = None if file is None else _needed(layout, file)
-    reads = trace(
-        layout,
-        order=cast("Order", workload.get("order", "fts")),
-        host=chosen,
-        start_directory_id=None if start is None else _needed(layout, start),
+    work = Work(
+        start_directory_id=ROOT_ID if start is None else _needed(layout, start),
         stat=workload.get("stat", True),
         paths=workload.get("paths"),
         file_id=file_id,
@@ -104,6 +106,7 @@ def walk(layout: VolumeLayout, workload: Workload, host: HostProfile | None = No
         warm=workload.get("warm", False),
         passes=workload.get("passes", 1),
     )
+    reads = trace(layout, order=workload.get("order", "fts"), host=chosen, work=work)
     wall = host_time(1e6, chosen).wall_s
     return replace(reads, think_us=reads.think_us * wall, after_us=reads.after_us * wall)
 

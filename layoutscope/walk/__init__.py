@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from layoutscope.walk.host import HOSTS, SOURCES, Costs, HostProfile, host_profile
 from layoutscope.walk.hosttime import HostTime, host_time
-from layoutscope.walk.orders import ORDERS, Order, trace
+from layoutscope.walk.order import Order, Work
+from layoutscope.walk.orders import ORDERS, trace
 from layoutscope.walk.records import random_records
 from layoutscope.walk.score import Score, score
 from layoutscope.walk.trace import AccessTrace
@@ -19,6 +20,7 @@ __all__ = [
     "HostTime",
     "Order",
     "Score",
+    "Work",
     "host_profile",
     "host_time",
     "random_records",

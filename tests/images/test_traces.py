@@ -8,7 +8,7 @@ import pytest
 from layoutscope.filesystems.apfs.reader import read_layouts
 from layoutscope.filesystems.hfsplus.reader import read_layout
 from layoutscope.image import RawFile
-from layoutscope.walk import AccessTrace, host_profile, random_records, score, trace
+from layoutscope.walk import AccessTrace, Work, host_profile, random_records, score, trace
 
 SMALL = [("aged", name) for name in ("hfsplus-20000-c00", "hfsplus-20000-c20", "apfs-20000-c00", "apfs-20000-c20")]
 FRAGMENTED = [("driver", "hfsplus-frag"), ("driver", "apfs-frag")]
@@ -74,7 +74,7 @@ def test_cold_walk_of_a_large_volume_reads_what_the_driver_read(layout_of, real,
     layout = layout_of(folder, name)
     assert_same_requests(real(f"{name}-stat"), trace(layout))
     if name.endswith("c20"):
-        assert_same_requests(real(f"{name}-nostat"), trace(layout, stat=False))
+        assert_same_requests(real(f"{name}-nostat"), trace(layout, work=Work(stat=False)))
 
 
 @pytest.mark.parametrize(("folder", "name"), AGED)
@@ -87,7 +87,7 @@ def test_listing_of_names_reads_what_the_driver_read(layout_of, real, folder, na
 def test_list_of_paths_reads_what_the_driver_read(layout_of, real, truth, folder, name):
     """An lstat of every file in the order of git's index is predicted request by request."""
     wanted = truth(f"{name}-paths.list.zst").decode().splitlines()
-    assert_same_requests(real(f"{name}-paths"), trace(layout_of(folder, name), order="paths", paths=wanted))
+    assert_same_requests(real(f"{name}-paths"), trace(layout_of(folder, name), order="paths", work=Work(paths=wanted)))
 
 
 @pytest.mark.parametrize(("folder", "name"), AGED + FRAGMENTED)
@@ -108,7 +108,7 @@ def test_fragmented_file_is_read_as_the_driver_did(layout_of, real, name, kind, 
     """A file of hundreds of extents, in and out of order on disk, is predicted request by request."""
     layout = layout_of("driver", name)
     number = file_id(layout, "large", path)
-    assert_same_requests(real(f"{name}-{kind}"), trace(layout, order="read", file_id=number))
+    assert_same_requests(real(f"{name}-{kind}"), trace(layout, order="read", work=Work(file_id=number)))
 
 
 @pytest.mark.parametrize("name", ["hfsplus-frag", "apfs-frag"])
@@ -120,7 +120,7 @@ def test_random_records_are_read_as_the_driver_did(layout_of, real, truth, name)
     number = file_id(layout, "large", "2.bin")
     size = layout.entries.filter(layout.entries["file_id"] == number)["size_bytes"].item()
     assert np.array_equal(records, random_records(size, 2000, 16384, seed=1))
-    predicted = trace(layout, order="read", file_id=number, records=records, record_bytes=16384)
+    predicted = trace(layout, order="read", work=Work(file_id=number, records=records, record_bytes=16384))
     assert_same_requests(real(f"{name}-read-random"), predicted)
 
 

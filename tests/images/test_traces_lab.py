@@ -11,7 +11,7 @@ import zstandard
 from layoutscope.filesystems.apfs.reader import read_layouts
 from layoutscope.filesystems.hfsplus.reader import read_layout
 from layoutscope.image import RawFile
-from layoutscope.walk import AccessTrace, host_profile, trace
+from layoutscope.walk import AccessTrace, Work, host_profile, trace
 
 HOST = host_profile("linux", apfs_looks_up_dstream=False)
 """The lab's APFS driver is 0.3.0, which does not look data streams up."""
@@ -82,7 +82,9 @@ def test_driver_reads_what_is_predicted(lab, volume, kind):
     """Every request of a walk over large directories, hard links and attributes is predicted, in its place."""
     image, layout = volume
     there = real(lab, image, kind)
-    here = trace(layout, order=kind if kind in ("names", "copy") else "fts", stat=kind != "nostat", host=HOST)
+    here = trace(
+        layout, order=kind if kind in ("names", "copy") else "fts", host=HOST, work=Work(stat=kind != "nostat")
+    )
     assert len(there) > 100
     assert np.array_equal(there.image_offset, here.image_offset)
     assert np.array_equal(there.length_bytes, here.length_bytes)
@@ -95,7 +97,7 @@ def test_walk_from_a_directory_reads_what_is_predicted(lab, volume, kind):
     image, layout = volume
     there = real(lab, image, kind, "/deep/a")
     order = "names" if kind == "names" else "fts"
-    here = trace(layout, order=order, start_directory_id=number_of(layout, "deep", "a"), host=HOST)
+    here = trace(layout, order=order, host=HOST, work=Work(start_directory_id=number_of(layout, "deep", "a")))
     assert np.array_equal(there.image_offset, here.image_offset)
 
 
@@ -107,7 +109,7 @@ def test_records_longer_than_the_window_are_read_as_predicted(lab, volume):
     lines = Path(f"{image.with_suffix('.traced')}.offsets.tsv").read_text().splitlines()
     records = np.array([int(line.split("\t")[1]) for line in lines])
     number = number_of(layout, "deep", "a", "b", "c", "data")
-    here = trace(layout, order="read", file_id=number, records=records, record_bytes=200000, host=HOST)
+    here = trace(layout, order="read", host=HOST, work=Work(file_id=number, records=records, record_bytes=200000))
     assert np.array_equal(there.image_offset, here.image_offset)
     assert np.array_equal(there.length_bytes, here.length_bytes)
 
@@ -127,6 +129,6 @@ def test_names_that_the_kernel_keeps_are_not_searched_again(lab, volume):
     if layout.facts.filesystem == "hfsplus":
         assert not again
         return
-    listed = set(trace(layout, host=host_profile(HOST, cache_bytes=4096), warm=True).image_offset.tolist())
+    listed = set(trace(layout, host=host_profile(HOST, cache_bytes=4096), work=Work(warm=True)).image_offset.tolist())
     assert 10 < len(again) < len(first) / 2
     assert again <= listed

@@ -15,7 +15,7 @@ import pytest
 import zstandard
 
 import layoutscope
-from layoutscope.walk import host_profile, random_records, trace
+from layoutscope.walk import Work, host_profile, random_records, trace
 
 RECORDED = Path(__file__).with_name("recorded")
 
@@ -69,7 +69,7 @@ def index_of(layout):
 
 def git_status(layout, host=HOST):
     """Reads of ``git status``: an lstat of each path, then a listing of each directory, which finds most cached."""
-    looked_up = rows(trace(layout, order="paths", paths=index_of(layout), host=host))
+    looked_up = rows(trace(layout, order="paths", host=host, work=Work(paths=index_of(layout))))
     listed = rows(trace(layout, order="names", host=HOST))
     return np.concatenate([looked_up, listed[~np.isin(listed[:, 0], looked_up[:, 0])]])
 
@@ -103,6 +103,9 @@ def test_long_random_records_are_read_as_the_driver_did(reference_image):
     own = layout.entries.filter((layout.entries["parent_id"] == folder) & (layout.entries["name"] == "0.bin"))
     records = random_records(own["size_bytes"].item(), 100, 1_000_000, seed=1)
     predicted = trace(
-        layout, order="read", file_id=own["file_id"].item(), records=records, record_bytes=1_000_000, host=HOST
+        layout,
+        order="read",
+        host=HOST,
+        work=Work(file_id=own["file_id"].item(), records=records, record_bytes=1_000_000),
     )
     assert rows(predicted).tolist() == recorded("apfs-frag-read-long").tolist()

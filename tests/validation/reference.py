@@ -24,7 +24,7 @@ import numpy as np
 from fixtures.ager.fileset import FileSet, populate
 from fixtures.ager.policies import LINUX_APFS_INTERLEAVED, LINUX_HFSPLUS, MACOS_APFS, MACOS_HFSPLUS
 from layoutscope.drive import load_profile, service
-from layoutscope.walk import AccessTrace, host_profile, host_time, trace
+from layoutscope.walk import AccessTrace, Work, host_profile, host_time, trace
 from tests.validation.plans import aging
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def git_rows() -> list[Row]:
     rows = []
     for system, ((cold, warm), (cold_cached, warm_cached)) in measured.items():
         layout = next(iter(aging(FileSet(files=GIT_FILES), POLICIES[system], 0)))
-        listed = trace(layout, order="names", host="macos", warm=True).host_us / 1e6
+        listed = trace(layout, order="names", host="macos", work=Work(warm=True)).host_us / 1e6
         cold_s = _looked_up_s(layout, paths)
         warm_s = _looked_up_s(layout, paths, warm=True)
         kept_s = _looked_up_s(layout, paths, warm=True, name_cache_entries=None)
@@ -214,7 +214,7 @@ def _looked_up_s(layout: VolumeLayout, paths: list[str], *, warm: bool = False, 
     They read side by side, and share the host's work: the slower of the two decides.
     """
     host = host_profile("macos", threads=GIT_THREADS, **properties)
-    reads = trace(layout, order="paths", host=host, paths=paths, warm=warm)
+    reads = trace(layout, order="paths", host=host, work=Work(paths=paths, warm=warm))
     drive = service(reads, load_profile("apple-sm0512l-2016"), queue_depth=GIT_THREADS, phases=1)
     return max(host_time(reads.host_us, host).wall_s, drive.service_s)
 
@@ -235,7 +235,7 @@ def build_rows() -> list[Row]:
     paths = index_paths(populate(FileSet(files=BUILD_FILES)))
     for system, label, measured in (("hfsplus", "HFS+", 6.014), ("apfs", "APFS", 8.193)):
         layout = next(iter(aging(FileSet(files=BUILD_FILES), POLICIES[system], 0)))
-        reads = trace(layout, order="paths", host="macos", paths=paths)
+        reads = trace(layout, order="paths", host="macos", work=Work(paths=paths))
         seconds = BUILD_WARM_S + service(reads, load_profile("apple-sm0512l-2016"), phases=1).seconds
         rows.append(
             Row(

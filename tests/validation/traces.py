@@ -16,7 +16,7 @@ import zstandard
 from layoutscope.filesystems.apfs.reader import read_layouts
 from layoutscope.filesystems.hfsplus.reader import read_layout
 from layoutscope.image import RawFile
-from layoutscope.walk import AccessTrace, Score, score, trace
+from layoutscope.walk import AccessTrace, Score, Work, score, trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -73,15 +73,18 @@ class Traces:
 
     def predicted(self, layout: VolumeLayout, image: str, kind: str) -> AccessTrace:
         """Predict one trace."""
-        return trace(layout, **self._workload(layout, image, kind))
+        order, work = self._workload(layout, image, kind)
+        return trace(layout, order=order, work=work)
 
-    def _workload(self, layout: VolumeLayout, image: str, kind: str) -> dict[str, Any]:
+    def _workload(self, layout: VolumeLayout, image: str, kind: str) -> tuple[str, Work]:
         if kind in READ_FILES:
-            offsets = {"records": self._records(image), "record_bytes": RECORD_BYTES} if kind == "read-random" else {}
-            return {"order": "read", "file_id": _file_id(layout, "large", READ_FILES[kind])} | offsets
+            file_id = _file_id(layout, "large", READ_FILES[kind])
+            if kind == "read-random":
+                return "read", Work(file_id=file_id, records=self._records(image), record_bytes=RECORD_BYTES)
+            return "read", Work(file_id=file_id)
         if kind == "paths":
-            return {"order": "paths", "paths": self.bytes_of(f"{image}-paths.list.zst").decode().splitlines()}
-        return {"order": kind if kind in ("names", "copy") else "fts", "stat": kind != "nostat"}
+            return "paths", Work(paths=self.bytes_of(f"{image}-paths.list.zst").decode().splitlines())
+        return kind if kind in ("names", "copy") else "fts", Work(stat=kind != "nostat")
 
     def _records(self, image: str) -> np.ndarray[Any, Any]:
         lines = self.bytes_of(f"{image}-read-random.offsets.tsv.zst").decode().splitlines()

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from layoutscope.walk import host_profile, random_records, trace
+from layoutscope.walk import Work, host_profile, random_records, trace
 from layoutscope.walk.elevator import send
 from layoutscope.walk.filemap import FileMap
 from layoutscope.walk.readahead import ReadAhead, sequential_windows
@@ -35,13 +35,13 @@ def hfs_file(hfs_plan):
 
 def test_file_is_read_in_windows_of_128_kib(hfs_file):
     """300 KiB are two windows of 128 KiB and the rest, 44 KiB; what is allocated behind the end is not read."""
-    result = reads(trace(hfs_file.layout(), order="read", file_id=17))
+    result = reads(trace(hfs_file.layout(), order="read", work=Work(file_id=17)))
     assert result[-3:] == [(0x1000000, 128 * KIB), (0x1020000, 128 * KIB), (0x1040000, 44 * KIB)]
 
 
 def test_read_looks_the_file_up_first(hfs_file):
     """The thread record of b lies on leaf 4, read in two pages before the data."""
-    result = trace(hfs_file.layout(), order="read", file_id=17)
+    result = trace(hfs_file.layout(), order="read", work=Work(file_id=17))
     assert result.image_offset[:2].tolist() == [0x40000, 0x41000]
     assert [result.trees[code] for code in result.tree] == ["catalog"] * 2 + ["data"] * 3
 
@@ -52,7 +52,10 @@ def test_holes_are_not_read(hfs_plan):
     hfs_plan.extent(17, 0, 0x1000000, 64 * KIB)
     hfs_plan.extent(17, 64 * KIB, None, 64 * KIB)
     hfs_plan.extent(17, 128 * KIB, 0x2000000, 64 * KIB)
-    assert reads(trace(hfs_plan.layout(), order="read", file_id=17))[2:] == [(0x1000000, 65536), (0x2000000, 65536)]
+    assert reads(trace(hfs_plan.layout(), order="read", work=Work(file_id=17)))[2:] == [
+        (0x1000000, 65536),
+        (0x2000000, 65536),
+    ]
 
 
 def test_overflow_extent_is_looked_up_before_it_is_read(hfs_plan):
@@ -61,7 +64,7 @@ def test_overflow_extent_is_looked_up_before_it_is_read(hfs_plan):
     hfs_plan.entries[2]["size_bytes"] = 256 * KIB
     hfs_plan.extent(17, 0, 0x1000000, 128 * KIB, node=2)
     hfs_plan.extent(17, 128 * KIB, 0x2000000, 128 * KIB, node=leaf)
-    result = reads(trace(hfs_plan.layout(), order="read", file_id=17))
+    result = reads(trace(hfs_plan.layout(), order="read", work=Work(file_id=17)))
     assert result[2:] == [(0x1000000, 131072), (0x60000, 4096), (0x2000000, 131072)]
 
 
@@ -88,14 +91,14 @@ def test_second_link_to_a_file_is_not_read_again(hfs_file):
 def test_random_records_are_read_alone(hfs_file):
     """Two records of 16 KiB far apart are two requests of 16 KiB."""
     records = np.array([64 * KIB, 240 * KIB])
-    result = trace(hfs_file.layout(), order="read", file_id=17, records=records, record_bytes=16 * KIB)
+    result = trace(hfs_file.layout(), order="read", work=Work(file_id=17, records=records, record_bytes=16 * KIB))
     assert reads(result)[2:] == [(0x1010000, 16 * KIB), (0x103C000, 16 * KIB)]
 
 
 def test_unknown_file_is_refused(hfs_file):
     """A number that no directory lists raises ValueError."""
     with pytest.raises(ValueError, match="999"):
-        trace(hfs_file.layout(), order="read", file_id=999)
+        trace(hfs_file.layout(), order="read", work=Work(file_id=999))
 
 
 @pytest.fixture
@@ -218,7 +221,7 @@ def test_metadata_that_finds_the_queue_full_goes_alone():
 
 def test_macos_reads_larger_windows(hfs_file):
     """With windows of 1 MiB the 300 KiB are one request."""
-    result = trace(hfs_file.layout(), order="read", file_id=17, host=host_profile("macos"))
+    result = trace(hfs_file.layout(), order="read", host=host_profile("macos"), work=Work(file_id=17))
     assert reads(result) == [(0x1000000, 300 * KIB)]
 
 
@@ -266,7 +269,7 @@ def test_hole_whose_record_lies_in_another_leaf_is_looked_up_in_its_window(plan)
     made.extent(16, 0, 0x900000, 4096, node=leaf[0])
     made.extent(16, 4096, 0x500000, 4096, node=leaf[0])
     made.extent(16, 8192, None, 8192, node=leaf[1])
-    offsets = trace(made.layout(), order="read", file_id=16).image_offset.tolist()
+    offsets = trace(made.layout(), order="read", work=Work(file_id=16)).image_offset.tolist()
     assert offsets == [0xA00000, 0x900000, 0xA10000, 0x500000]
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutscope.walk import ORDERS, host_profile, trace
+from layoutscope.walk import ORDERS, Work, host_profile, trace
 
 
 def rows_read(result) -> list[int]:
@@ -46,7 +46,7 @@ def test_reads_are_charged_to_the_directory_that_needs_them(hfs_plan):
 
 def test_nostat_looks_directories_up_only(hfs_plan):
     """Leaf 4 and 5 hold threads of files, which nobody asks for."""
-    assert rows_read(trace(hfs_plan.layout(), stat=False)) == [3]
+    assert rows_read(trace(hfs_plan.layout(), work=Work(stat=False))) == [3]
 
 
 def test_hfsplus_listing_stops_at_the_valence(hfs_plan):
@@ -121,19 +121,19 @@ def test_names_lists_a_sub_directory_right_after_it_is_looked_up(hfs_plan):
 
 def test_paths_looks_up_each_component_once(hfs_plan):
     """The thread of b first, then a's and x's; the second mention of a costs nothing."""
-    assert rows_read(trace(hfs_plan.layout(), order="paths", paths=["b", "a/x", "a"])) == [4, 3, 5]
+    assert rows_read(trace(hfs_plan.layout(), order="paths", work=Work(paths=["b", "a/x", "a"]))) == [4, 3, 5]
 
 
 def test_paths_compare_names_as_the_volume_does(hfs_plan):
     """A case-folding volume finds A/X, a case-sensitive one does not."""
-    assert rows_read(trace(hfs_plan.layout(), order="paths", paths=["A/X"])) == [3, 5]
+    assert rows_read(trace(hfs_plan.layout(), order="paths", work=Work(paths=["A/X"]))) == [3, 5]
     hfs_plan.case_sensitive = True
-    assert rows_read(trace(hfs_plan.layout(), order="paths", paths=["A/X"])) == []
+    assert rows_read(trace(hfs_plan.layout(), order="paths", work=Work(paths=["A/X"]))) == []
 
 
 def test_walk_can_start_at_a_directory(hfs_plan):
     """The way to a is looked up first (its thread on 3), then x's thread (5); b is left alone."""
-    assert rows_read(trace(hfs_plan.layout(), start_directory_id=16)) == [3, 5]
+    assert rows_read(trace(hfs_plan.layout(), work=Work(start_directory_id=16))) == [3, 5]
 
 
 def test_catalog_reads_leaves_along_the_chain(hfs_plan):
@@ -155,21 +155,21 @@ def test_searchfs_reads_all_nodes_in_chunks(plan):
 
 def test_warm_start_reads_nothing_with_an_unlimited_cache(hfs_plan):
     """What the uncounted pass has read is cached."""
-    assert len(trace(hfs_plan.layout(), warm=True)) == 0
+    assert len(trace(hfs_plan.layout(), work=Work(warm=True))) == 0
 
 
 def test_second_pass_reads_again_what_the_cache_could_not_keep(hfs_plan):
     """A cache of one node and none for names keep nothing, so two passes read twice what one does."""
     host = host_profile("linux", cache_bytes=8192, name_cache_entries=0)
-    once, twice = (len(trace(hfs_plan.layout(), host=host, passes=passes)) for passes in (1, 2))
+    once, twice = (len(trace(hfs_plan.layout(), host=host, work=Work(passes=passes))) for passes in (1, 2))
     assert twice >= 2 * once > 6
 
 
 def test_cached_names_need_no_leaf(hfs_plan):
     """With room for the three names, the second pass reads what it lists alone: the leaves of root (2) and a (3)."""
     layout = hfs_plan.layout()
-    reads = {room: trace(layout, host=host_profile("linux", cache_bytes=8192, name_cache_entries=room), warm=True)
-             for room in (2, 3)}  # fmt: skip
+    hosts = {room: host_profile("linux", cache_bytes=8192, name_cache_entries=room) for room in (2, 3)}
+    reads = {room: trace(layout, host=host, work=Work(warm=True)) for room, host in hosts.items()}
     assert {row for row in rows_read(reads[3]) if row > 1} == {2, 3}
     assert {row for row in rows_read(reads[2]) if row > 1} == {2, 3, 4, 5}
 
@@ -178,7 +178,7 @@ def test_cached_names_need_no_leaf(hfs_plan):
 def test_cached_names_cost_their_system_call_alone(apfs_plan, room):
     """a, x and b at 10 us each; where two names have room, two searches of 6 us each more. Names come in bulk: none."""
     host = host_profile("macos", name_cache_entries=room)
-    result = trace(apfs_plan.layout(), order="paths", paths=["a/x", "b"], host=host, warm=True)
+    result = trace(apfs_plan.layout(), order="paths", host=host, work=Work(paths=["a/x", "b"], warm=True))
     assert len(result) == 0
     assert result.after_us == pytest.approx(3 * 10 + (3 * 2 * 6 if room < 3 else 0))
 
@@ -187,7 +187,9 @@ def test_cached_names_take_no_lock_of_the_file_system(apfs_plan):
     """Four threads in contention take 2.3 times as long for searches, but not for what the name cache answers."""
     paths = ["a/x", "b"]
     cold, warm = (
-        trace(apfs_plan.layout(), order="paths", paths=paths, host=host_profile("macos", threads=4), warm=warm)
+        trace(
+            apfs_plan.layout(), order="paths", host=host_profile("macos", threads=4), work=Work(paths=paths, warm=warm)
+        )
         for warm in (False, True)
     )
     nodes = len(cold) * 30
@@ -199,9 +201,9 @@ def test_cached_names_take_no_lock_of_the_file_system(apfs_plan):
 def test_orders_that_are_done_once_are_not_repeated(hfs_plan, order):
     """Neither a warm start nor a second pass is modelled for them."""
     with pytest.raises(ValueError, match="done once"):
-        trace(hfs_plan.layout(), order=order, warm=True)
+        trace(hfs_plan.layout(), order=order, work=Work(warm=True))
     with pytest.raises(ValueError, match="done once"):
-        trace(hfs_plan.layout(), order=order, passes=2)
+        trace(hfs_plan.layout(), order=order, work=Work(passes=2))
 
 
 @pytest.mark.parametrize("name", ["hfs_plan", "apfs_plan"])
@@ -256,15 +258,15 @@ def test_unknown_order_is_refused(hfs_plan):
 
 def test_host_time_counts_what_no_read_follows(hfs_plan):
     """Warm: three entries at 8 us are 24 us; names only, 3 us and the lookup of one directory, 7 us."""
-    assert trace(hfs_plan.layout(), warm=True).after_us == pytest.approx(24)
-    assert trace(hfs_plan.layout(), order="names", warm=True).after_us == pytest.approx(10)
+    assert trace(hfs_plan.layout(), work=Work(warm=True)).after_us == pytest.approx(24)
+    assert trace(hfs_plan.layout(), order="names", work=Work(warm=True)).after_us == pytest.approx(10)
 
 
 def test_host_time_of_a_pass_is_its_own(hfs_plan):
     """A warm pass with a small cache costs what the cold one does: 24 us in all, before and behind its reads."""
     host = host_profile("linux", cache_bytes=8192, name_cache_entries=0)
     for warm in (False, True):
-        assert trace(hfs_plan.layout(), host=host, warm=warm).host_us == pytest.approx(24)
+        assert trace(hfs_plan.layout(), host=host, work=Work(warm=warm)).host_us == pytest.approx(24)
 
 
 def test_backward_listing_ends_in_the_leaf_before_the_directory(apfs_plan):
@@ -278,7 +280,7 @@ def test_backward_listing_ends_in_the_leaf_before_the_directory(apfs_plan):
 def test_threads_take_slices_of_the_list_in_step(hfs_plan):
     """Two threads, lists [b, b] and [a/x, a]: b (4) by the first, then a (3) and x (5) by the second."""
     host = host_profile("linux", threads=2)
-    result = trace(hfs_plan.layout(), order="paths", paths=["b", "b", "a/x", "a"], host=host)
+    result = trace(hfs_plan.layout(), order="paths", host=host, work=Work(paths=["b", "b", "a/x", "a"]))
     assert rows_read(result) == [4, 3, 5]
     assert result.issuer.tolist() == [0, 0, 1, 1, 1, 1]
 

@@ -10,8 +10,10 @@ from fixtures.faults_hfsplus import FAULTS
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
 from layoutscope.containers import open_image
-from layoutscope.filesystems.hfsplus import btree, journal, reader, shape, tree, volume
+from layoutscope.filesystems.hfsplus import reader
 from layoutscope.filesystems.hfsplus.check import CHECKS, check_volume
+from layoutscope.filesystems.hfsplus.tree import btree, shape, tree
+from layoutscope.filesystems.hfsplus.volume import journal, volume
 from layoutscope.image import MemorySource
 from layoutscope.partition import find_volumes
 

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.filesystems.hfsplus.arrays import I64, distinct, find, heads, is_ascending
-from layoutscope.filesystems.hfsplus.catalog import DATA_FORK, RESOURCE_FORK
-from layoutscope.filesystems.hfsplus.facts import is_case_sensitive
-from layoutscope.filesystems.hfsplus.keyorder import folded, misplaced
-from layoutscope.filesystems.hfsplus.shape import header_field_offset, node_offset
-from layoutscope.filesystems.hfsplus.volume import HEADER_OFFSET
+from layoutscope.filesystems.hfsplus.layout.facts import is_case_sensitive
+from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK, RESOURCE_FORK
+from layoutscope.filesystems.hfsplus.tree.keyorder import folded, misplaced
+from layoutscope.filesystems.hfsplus.tree.shape import header_field_offset, node_offset
+from layoutscope.filesystems.hfsplus.volume.volume import HEADER_OFFSET
 from layoutscope.ondisk import bulk
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.catalog import Catalog
     from layoutscope.filesystems.hfsplus.reader import Contents
-    from layoutscope.filesystems.hfsplus.tree import Tree
-    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.filesystems.hfsplus.records.catalog import Catalog
+    from layoutscope.filesystems.hfsplus.tree.tree import Tree
+    from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 
 def check_contents(volume: Volume, contents: Contents) -> None:

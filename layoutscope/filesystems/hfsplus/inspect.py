@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.filesystems.hfsplus import decoding
-from layoutscope.filesystems.hfsplus.journal import find_journal, replay
-from layoutscope.filesystems.hfsplus.volume import open_volume
+from layoutscope.filesystems.hfsplus.volume.journal import find_journal, replay
+from layoutscope.filesystems.hfsplus.volume.volume import open_volume
 from layoutscope.ondisk import bulk, grammar
 from layoutscope.ondisk.described import Described, describe
 

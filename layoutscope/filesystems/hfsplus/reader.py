@@ -12,26 +12,27 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.hfsplus import attributes as attributes_file
-from layoutscope.filesystems.hfsplus import catalog as catalog_file
-from layoutscope.filesystems.hfsplus import decoding, links
-from layoutscope.filesystems.hfsplus.allocation import free_runs
+from layoutscope.filesystems.hfsplus import decoding
 from layoutscope.filesystems.hfsplus.checks import check_contents, check_free_count
-from layoutscope.filesystems.hfsplus.extents import extents_table
-from layoutscope.filesystems.hfsplus.facts import volume_facts
-from layoutscope.filesystems.hfsplus.files import entries_table
-from layoutscope.filesystems.hfsplus.fork import Fork, inline_fork, read_fork
-from layoutscope.filesystems.hfsplus.hotfiles import read_hot_files
-from layoutscope.filesystems.hfsplus.journal import find_journal, replay, report_pending
-from layoutscope.filesystems.hfsplus.layout import first_rows, free_table, nodes_tables, regions_table
-from layoutscope.filesystems.hfsplus.lost import report_losses
-from layoutscope.filesystems.hfsplus.overflow import OverflowLeaves, extend_fork
-from layoutscope.filesystems.hfsplus.rebuild import is_broken, rebuild, report_stale
-from layoutscope.filesystems.hfsplus.regions import find_regions
-from layoutscope.filesystems.hfsplus.salvage import salvage_volume
-from layoutscope.filesystems.hfsplus.sweep import sweep as find_nodes
-from layoutscope.filesystems.hfsplus.tree import Tree, read_tree
-from layoutscope.filesystems.hfsplus.volume import Volume, open_volume, report_change, reread
+from layoutscope.filesystems.hfsplus.layout.entries import entries_table
+from layoutscope.filesystems.hfsplus.layout.extents import extents_table
+from layoutscope.filesystems.hfsplus.layout.facts import volume_facts
+from layoutscope.filesystems.hfsplus.layout.nodes import first_rows, free_table, nodes_tables, regions_table
+from layoutscope.filesystems.hfsplus.layout.regions import find_regions
+from layoutscope.filesystems.hfsplus.records import attributes as attributes_file
+from layoutscope.filesystems.hfsplus.records import catalog as catalog_file
+from layoutscope.filesystems.hfsplus.records import links
+from layoutscope.filesystems.hfsplus.records.hotfiles import read_hot_files
+from layoutscope.filesystems.hfsplus.records.overflow import OverflowLeaves, extend_fork
+from layoutscope.filesystems.hfsplus.recovery.lost import report_losses
+from layoutscope.filesystems.hfsplus.recovery.rebuild import is_broken, rebuild, report_stale
+from layoutscope.filesystems.hfsplus.recovery.salvage import salvage_volume
+from layoutscope.filesystems.hfsplus.recovery.sweep import sweep as find_nodes
+from layoutscope.filesystems.hfsplus.tree.tree import Tree, read_tree
+from layoutscope.filesystems.hfsplus.volume.allocation import free_runs
+from layoutscope.filesystems.hfsplus.volume.fork import Fork, inline_fork, read_fork
+from layoutscope.filesystems.hfsplus.volume.journal import find_journal, replay, report_pending
+from layoutscope.filesystems.hfsplus.volume.volume import Volume, open_volume, report_change, reread
 from layoutscope.ondisk import grammar
 from layoutscope.tables.layout import VolumeLayout, findings_table
 
@@ -39,12 +40,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from layoutscope.filesystems.hfsplus.arrays import I64
-    from layoutscope.filesystems.hfsplus.attributes import Attributes
-    from layoutscope.filesystems.hfsplus.btree import LeafDecoder
-    from layoutscope.filesystems.hfsplus.catalog import Catalog
     from layoutscope.filesystems.hfsplus.decoding import Decoder, DecoderName
-    from layoutscope.filesystems.hfsplus.journal import Journal
-    from layoutscope.filesystems.hfsplus.sweep import Swept
+    from layoutscope.filesystems.hfsplus.records.attributes import Attributes
+    from layoutscope.filesystems.hfsplus.records.catalog import Catalog
+    from layoutscope.filesystems.hfsplus.recovery.sweep import Swept
+    from layoutscope.filesystems.hfsplus.tree.btree import LeafDecoder
+    from layoutscope.filesystems.hfsplus.volume.journal import Journal
     from layoutscope.image import Source
 
 CNID = grammar.HfsplusVolume.Cnid

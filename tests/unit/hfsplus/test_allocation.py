@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutscope.filesystems.hfsplus.allocation import free_runs
+from layoutscope.filesystems.hfsplus.volume.allocation import free_runs
 
 
 def runs(bits):

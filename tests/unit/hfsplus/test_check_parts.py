@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from layoutscope.filesystems.hfsplus.check.space import _common, _complement, _merged
-from layoutscope.filesystems.hfsplus.keyorder import not_after
-from layoutscope.filesystems.hfsplus.keys import FORMS, _with_tail
+from layoutscope.filesystems.hfsplus.tree.keyorder import not_after
+from layoutscope.filesystems.hfsplus.tree.keys import FORMS, _with_tail
 
 
 def numbers(*values):

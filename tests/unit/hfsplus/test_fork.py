@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.fork import Fork, locate, merged
+from layoutscope.filesystems.hfsplus.volume.fork import Fork, locate, merged
 
 
 @dataclass

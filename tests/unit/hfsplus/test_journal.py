@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.hfsplus.journal import checksums
-from layoutscope.filesystems.hfsplus.overlay import Overlay
+from layoutscope.filesystems.hfsplus.volume.journal import checksums
+from layoutscope.filesystems.hfsplus.volume.overlay import Overlay
 from layoutscope.image import MemorySource
 
 

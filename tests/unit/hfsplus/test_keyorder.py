@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.hfsplus.keyorder import case_table, folded, misplaced
+from layoutscope.filesystems.hfsplus.tree.keyorder import case_table, folded, misplaced
 
 
 def keys(*items):

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.filesystems.hfsplus.arrays import I64, find
-from layoutscope.filesystems.hfsplus.attributes import INLINE
 from layoutscope.filesystems.hfsplus.check.links import Family, families
+from layoutscope.filesystems.hfsplus.records.attributes import INLINE
 from layoutscope.ondisk import bulk
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.check.catalog import CatalogRecords
-    from layoutscope.filesystems.hfsplus.check.subject import Subject
+    from layoutscope.filesystems.hfsplus.survey.catalog import CatalogRecords
+    from layoutscope.filesystems.hfsplus.survey.subject import Subject
 
 CODE = "link-chain-broken"
 FORWARD, BACKWARD = "permissions.group_id", "permissions.owner_id"

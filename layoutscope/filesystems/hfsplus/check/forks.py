@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.filesystems.hfsplus.arrays import I64, Mask, find
-from layoutscope.filesystems.hfsplus.catalog import DATA_FORK, RESOURCE_FORK
-from layoutscope.filesystems.hfsplus.check.attributes import EXTENT_PATHS, TYPE_NAMES, TYPES
 from layoutscope.filesystems.hfsplus.check.headers import SPECIAL_FILES
+from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK, RESOURCE_FORK
+from layoutscope.filesystems.hfsplus.survey.attributes import EXTENT_PATHS, TYPE_NAMES, TYPES
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.check.catalog import CatalogRecords
-    from layoutscope.filesystems.hfsplus.check.subject import Subject
+    from layoutscope.filesystems.hfsplus.survey.catalog import CatalogRecords
+    from layoutscope.filesystems.hfsplus.survey.subject import Subject
 
 CNID = grammar.HfsplusVolume.Cnid
 FORKS: Final = {DATA_FORK: "data_fork", RESOURCE_FORK: "resource_fork"}
@@ -203,7 +203,7 @@ def check_attribute_values(subject: Subject) -> None:
 
 
 def _inline_head() -> int:
-    from layoutscope.filesystems.hfsplus.attributes import INLINE
+    from layoutscope.filesystems.hfsplus.records.attributes import INLINE
     from layoutscope.ondisk import bulk
 
     return bulk.size(INLINE)

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.filesystems.hfsplus.checks import check_counts, check_leaf_count, check_tree_header
-from layoutscope.filesystems.hfsplus.keys import FORMS
+from layoutscope.filesystems.hfsplus.tree.keys import FORMS
 from layoutscope.ondisk import bulk, grammar
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.check.subject import Subject
+    from layoutscope.filesystems.hfsplus.survey.subject import Subject
 
 CNID = grammar.HfsplusVolume.Cnid
 COMPARE = grammar.HfsplusBtree.KeyCompareType

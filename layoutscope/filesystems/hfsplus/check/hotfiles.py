@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.filesystems.hfsplus.arrays import Columns, Mask, concatenate, find
-from layoutscope.filesystems.hfsplus.check.survey import Batch, Survey, survey_tree
-from layoutscope.filesystems.hfsplus.hotfiles import LEAF_RECORD
+from layoutscope.filesystems.hfsplus.records.hotfiles import LEAF_RECORD
+from layoutscope.filesystems.hfsplus.survey.survey import Batch, Survey, survey_tree
 from layoutscope.ondisk import bulk
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.check.subject import Subject
-    from layoutscope.filesystems.hfsplus.tree import Tree
-    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.filesystems.hfsplus.survey.subject import Subject
+    from layoutscope.filesystems.hfsplus.tree.tree import Tree
+    from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 FIELDS: Final = ("key.file_id", "key.fork_type", "key.temperature", "key.is_thread", "data")
 _COLUMNS: Final = (*FIELDS, "at")

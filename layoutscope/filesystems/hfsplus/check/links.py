@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.filesystems.hfsplus.arrays import I64, Columns, Mask, find
-from layoutscope.filesystems.hfsplus.links import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY, ROOT_FOLDER
+from layoutscope.filesystems.hfsplus.records.links import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY, ROOT_FOLDER
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.check.catalog import CatalogRecords
-    from layoutscope.filesystems.hfsplus.check.subject import Subject
+    from layoutscope.filesystems.hfsplus.survey.catalog import CatalogRecords
+    from layoutscope.filesystems.hfsplus.survey.subject import Subject
 
 _TYPE = grammar.HfsplusCatalog.FinderType
 _CREATOR = grammar.HfsplusCatalog.FinderCreator

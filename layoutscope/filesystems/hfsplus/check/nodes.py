@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.check.survey import COUNT_FLAW, KEY_FLAW, NAME_FLAW, OFFSET_FLAW
-from layoutscope.filesystems.hfsplus.keys import FORMS
-from layoutscope.filesystems.hfsplus.records import DESCRIPTOR, HEADER, INDEX, LEAF, MAP
-from layoutscope.filesystems.hfsplus.shape import UNKNOWN_KIND
+from layoutscope.filesystems.hfsplus.survey.survey import COUNT_FLAW, KEY_FLAW, NAME_FLAW, OFFSET_FLAW
+from layoutscope.filesystems.hfsplus.tree.keys import FORMS
+from layoutscope.filesystems.hfsplus.tree.records import DESCRIPTOR, HEADER, INDEX, LEAF, MAP
+from layoutscope.filesystems.hfsplus.tree.shape import UNKNOWN_KIND
 from layoutscope.ondisk import bulk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from layoutscope.filesystems.hfsplus.arrays import I64
-    from layoutscope.filesystems.hfsplus.check.subject import Subject
-    from layoutscope.filesystems.hfsplus.check.survey import Survey
+    from layoutscope.filesystems.hfsplus.survey.subject import Subject
+    from layoutscope.filesystems.hfsplus.survey.survey import Survey
 
 _FLAWS: Final = {
     OFFSET_FLAW: "a record offset contradicts the one before, or leaves the node",

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.filesystems.hfsplus.arrays import I64, Mask, find, owners, ragged
-from layoutscope.filesystems.hfsplus.catalog import KEY, THREAD
-from layoutscope.filesystems.hfsplus.check.catalog import TYPES
 from layoutscope.filesystems.hfsplus.check.links import is_directory_link
+from layoutscope.filesystems.hfsplus.records.catalog import KEY, THREAD
+from layoutscope.filesystems.hfsplus.survey.catalog import TYPES
 from layoutscope.ondisk import bulk, grammar
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.check.catalog import CatalogRecords
-    from layoutscope.filesystems.hfsplus.check.subject import Subject
+    from layoutscope.filesystems.hfsplus.survey.catalog import CatalogRecords
+    from layoutscope.filesystems.hfsplus.survey.subject import Subject
 
 CNID = grammar.HfsplusVolume.Cnid
 

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.filesystems.hfsplus.arrays import I64, owners, ragged
-from layoutscope.filesystems.hfsplus.check.attributes import EXTENT_PATHS, TYPE_NAMES
 from layoutscope.filesystems.hfsplus.check.forks import FORKS, fork_arrays
 from layoutscope.filesystems.hfsplus.check.headers import SPECIAL_FILES
-from layoutscope.filesystems.hfsplus.check.subject import MOST_CASES
-from layoutscope.filesystems.hfsplus.fork import locate
-from layoutscope.filesystems.hfsplus.volume import END_BYTES, HEADER_BYTES, HEADER_OFFSET
+from layoutscope.filesystems.hfsplus.survey.attributes import EXTENT_PATHS, TYPE_NAMES
+from layoutscope.filesystems.hfsplus.survey.subject import MOST_CASES
+from layoutscope.filesystems.hfsplus.volume.fork import locate
+from layoutscope.filesystems.hfsplus.volume.volume import END_BYTES, HEADER_BYTES, HEADER_OFFSET
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from layoutscope.filesystems.hfsplus.check.subject import Subject
+    from layoutscope.filesystems.hfsplus.survey.subject import Subject
 
     Tell = Callable[[int, int, str], None]
 

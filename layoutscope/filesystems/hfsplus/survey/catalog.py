@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus import names
 from layoutscope.filesystems.hfsplus.arrays import I64, Columns, Mask, concatenate
-from layoutscope.filesystems.hfsplus.catalog import FILE, FOLDER, KEY, RECORD_SIZES, THREAD
-from layoutscope.filesystems.hfsplus.check.survey import Batch, Survey, survey_tree
+from layoutscope.filesystems.hfsplus.records.catalog import FILE, FOLDER, KEY, RECORD_SIZES, THREAD
+from layoutscope.filesystems.hfsplus.survey.survey import Batch, Survey, survey_tree
+from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.ondisk import bulk, grammar
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.hfsplus.tree import Tree
-    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.filesystems.hfsplus.tree.tree import Tree
+    from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 TYPES = grammar.HfsplusCatalog.RecordType
 

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.filesystems.hfsplus.arrays import I64, concatenate, distinct
-from layoutscope.filesystems.hfsplus.btree import node_pieces
-from layoutscope.filesystems.hfsplus.fork import locate, read_parts
-from layoutscope.filesystems.hfsplus.keys import FORMS
-from layoutscope.filesystems.hfsplus.records import INDEX, decode_nodes, locate_records
+from layoutscope.filesystems.hfsplus.tree.btree import node_pieces
+from layoutscope.filesystems.hfsplus.tree.keys import FORMS
+from layoutscope.filesystems.hfsplus.tree.records import INDEX, decode_nodes, locate_records
+from layoutscope.filesystems.hfsplus.volume.fork import locate, read_parts
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.arrays import Columns
-    from layoutscope.filesystems.hfsplus.catalog import Catalog
-    from layoutscope.filesystems.hfsplus.tree import Tree
-    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.filesystems.hfsplus.records.catalog import Catalog
+    from layoutscope.filesystems.hfsplus.tree.tree import Tree
+    from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 MOST_LOSSES: Final = 100
 MOST_FOLDERS: Final = 10

@@ -15,9 +15,9 @@ import numpy as np
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus import decode_bulk
 from layoutscope.filesystems.hfsplus.arrays import I64, U8, Columns, Mask, concatenate, ragged
-from layoutscope.filesystems.hfsplus.attributes import RECORD_SIZES as ATTRIBUTE_SIZES
-from layoutscope.filesystems.hfsplus.catalog import RECORD_SIZES as CATALOG_SIZES
-from layoutscope.filesystems.hfsplus.records import (
+from layoutscope.filesystems.hfsplus.records.attributes import RECORD_SIZES as ATTRIBUTE_SIZES
+from layoutscope.filesystems.hfsplus.records.catalog import RECORD_SIZES as CATALOG_SIZES
+from layoutscope.filesystems.hfsplus.tree.records import (
     DESCRIPTOR,
     DESCRIPTOR_BYTES,
     INDEX,
@@ -29,14 +29,14 @@ from layoutscope.filesystems.hfsplus.records import (
     decode_nodes,
     locate_records,
 )
-from layoutscope.filesystems.hfsplus.volume import shifted
+from layoutscope.filesystems.hfsplus.volume.volume import shifted
 from layoutscope.image.source import overlaps
 from layoutscope.ondisk import bulk, grammar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 CHUNK_BYTES: Final = 8 * 1024**2
 STEP_BYTES: Final = 512

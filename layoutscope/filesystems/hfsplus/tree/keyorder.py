@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.names import in_disk_order
+from layoutscope.filesystems.hfsplus.tree.names import in_disk_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,20 +14,27 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.btree import BATCH_BYTES, Decoded, TreeFile, decode_tree, join_nodes, node_pieces
-from layoutscope.filesystems.hfsplus.fork import Fork, Pieces, locate, read_parts
-from layoutscope.filesystems.hfsplus.keys import FORMS, KeyForm, Keys, joined, read_keys, without_case
-from layoutscope.filesystems.hfsplus.names import UNIT_BYTES
-from layoutscope.filesystems.hfsplus.records import LEAF, LENGTH_BYTES, RecordBatch, decode_nodes, locate_records
-from layoutscope.filesystems.hfsplus.shape import NodeTable, Shape, node_table
-from layoutscope.filesystems.hfsplus.sweep import CHUNK_BYTES, TREES, Swept, nodes_in
-from layoutscope.filesystems.hfsplus.tree import Tree, in_key_order
+from layoutscope.filesystems.hfsplus.recovery.sweep import CHUNK_BYTES, TREES, Swept, nodes_in
+from layoutscope.filesystems.hfsplus.tree.btree import (
+    BATCH_BYTES,
+    Decoded,
+    TreeFile,
+    decode_tree,
+    join_nodes,
+    node_pieces,
+)
+from layoutscope.filesystems.hfsplus.tree.keys import FORMS, KeyForm, Keys, joined, read_keys, without_case
+from layoutscope.filesystems.hfsplus.tree.names import UNIT_BYTES
+from layoutscope.filesystems.hfsplus.tree.records import LEAF, LENGTH_BYTES, RecordBatch, decode_nodes, locate_records
+from layoutscope.filesystems.hfsplus.tree.shape import NodeTable, Shape, node_table
+from layoutscope.filesystems.hfsplus.tree.tree import Tree, in_key_order
+from layoutscope.filesystems.hfsplus.volume.fork import Fork, Pieces, locate, read_parts
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.arrays import I64, Mask
-    from layoutscope.filesystems.hfsplus.btree import LeafDecoder
-    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.filesystems.hfsplus.tree.btree import LeafDecoder
+    from layoutscope.filesystems.hfsplus.volume.volume import Volume
     from layoutscope.ondisk.grammar import HfsplusBtree
 
 _COMPARE = grammar.HfsplusBtree.KeyCompareType

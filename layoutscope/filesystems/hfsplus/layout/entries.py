@@ -18,9 +18,9 @@ from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_DIRECTORY_LINK, FLAG
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.hfsplus.attributes import Attributes
-    from layoutscope.filesystems.hfsplus.catalog import Catalog
-    from layoutscope.filesystems.hfsplus.links import Links
+    from layoutscope.filesystems.hfsplus.records.attributes import Attributes
+    from layoutscope.filesystems.hfsplus.records.catalog import Catalog
+    from layoutscope.filesystems.hfsplus.records.links import Links
 
 EPOCH_SECONDS: Final = 2_082_844_800
 """From 1904-01-01, where HFS+ dates start, to 1970-01-01."""

@@ -13,10 +13,10 @@ import numpy as np
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.arrays import I64, LARGEST, U8, owners, ragged
-from layoutscope.filesystems.hfsplus.volume import shifted
+from layoutscope.filesystems.hfsplus.volume.volume import shifted
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.filesystems.hfsplus.volume.volume import Volume
     from layoutscope.image import Workspace
     from layoutscope.ondisk.grammar import HfsplusVolume
 

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.files import EPOCH_SECONDS
-from layoutscope.filesystems.hfsplus.records import INDEX, LEAF
-from layoutscope.filesystems.hfsplus.regions import find_regions
-from layoutscope.filesystems.hfsplus.volume import HEADER_BYTES, attribute_names, volume_uuid
+from layoutscope.filesystems.hfsplus.layout.entries import EPOCH_SECONDS
+from layoutscope.filesystems.hfsplus.layout.regions import find_regions
+from layoutscope.filesystems.hfsplus.tree.records import INDEX, LEAF
+from layoutscope.filesystems.hfsplus.volume.volume import HEADER_BYTES, attribute_names, volume_uuid
 from layoutscope.ondisk import grammar
 from layoutscope.tables.layout import TreeFacts, VolumeFacts
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.arrays import Mask
-    from layoutscope.filesystems.hfsplus.catalog import Catalog
-    from layoutscope.filesystems.hfsplus.journal import Journal
     from layoutscope.filesystems.hfsplus.reader import Contents
-    from layoutscope.filesystems.hfsplus.tree import Tree
-    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.filesystems.hfsplus.records.catalog import Catalog
+    from layoutscope.filesystems.hfsplus.tree.tree import Tree
+    from layoutscope.filesystems.hfsplus.volume.journal import Journal
+    from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 _COMPARE = grammar.HfsplusBtree.KeyCompareType
 

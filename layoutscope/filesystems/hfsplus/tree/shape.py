@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.filesystems.hfsplus.arrays import I64, Columns, Mask, concatenate, distinct, heads, ragged
-from layoutscope.filesystems.hfsplus.records import DESCRIPTOR, INDEX, LEAF
+from layoutscope.filesystems.hfsplus.tree.records import DESCRIPTOR, INDEX, LEAF
 from layoutscope.ondisk import bulk
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.btree import Decoded, TreeFile
-    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.filesystems.hfsplus.tree.btree import Decoded, TreeFile
+    from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 UNKNOWN_KIND = 99
 """Kind of a node that was not decoded."""
@@ -233,7 +233,7 @@ def header_field_offset(volume: Volume, file: TreeFile, field: str) -> int:
 
 def node_offset(volume: Volume, file: TreeFile, number: int) -> int | None:
     """Where a node starts on the volume; None where its file ends before it."""
-    from layoutscope.filesystems.hfsplus.btree import node_pieces
+    from layoutscope.filesystems.hfsplus.tree.btree import node_pieces
 
     if not 0 <= number < file.num_nodes:
         return None

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from layoutscope.filesystems.hfsplus import names
-from layoutscope.filesystems.hfsplus.catalog import DATA_FORK
-from layoutscope.filesystems.hfsplus.fork import Fork
-from layoutscope.filesystems.hfsplus.links import ROOT_FOLDER
-from layoutscope.filesystems.hfsplus.overflow import extend_fork
-from layoutscope.filesystems.hfsplus.tree import Tree, read_tree
+from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK
+from layoutscope.filesystems.hfsplus.records.links import ROOT_FOLDER
+from layoutscope.filesystems.hfsplus.records.overflow import extend_fork
+from layoutscope.filesystems.hfsplus.tree import names
+from layoutscope.filesystems.hfsplus.tree.tree import Tree, read_tree
+from layoutscope.filesystems.hfsplus.volume.fork import Fork
 from layoutscope.ondisk import bulk, grammar
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.arrays import I64, Columns, Mask
-    from layoutscope.filesystems.hfsplus.catalog import Catalog
-    from layoutscope.filesystems.hfsplus.records import RecordBatch
-    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.filesystems.hfsplus.records.catalog import Catalog
+    from layoutscope.filesystems.hfsplus.tree.records import RecordBatch
+    from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 FILE_NAME: Final = ".hotfiles.btree"
 LEAF_RECORD: Final = "hfsplus_hotfiles.hot_file_leaf_record"

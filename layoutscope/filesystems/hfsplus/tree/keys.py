@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus import names
-from layoutscope.filesystems.hfsplus.keyorder import folded, not_after
-from layoutscope.filesystems.hfsplus.records import LENGTH_BYTES
+from layoutscope.filesystems.hfsplus.tree import names
+from layoutscope.filesystems.hfsplus.tree.keyorder import folded, not_after
+from layoutscope.filesystems.hfsplus.tree.records import LENGTH_BYTES
 from layoutscope.ondisk import bulk, grammar
 
 if TYPE_CHECKING:

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.catalog import DATA_FORK
-from layoutscope.filesystems.hfsplus.fork import Fork
-from layoutscope.filesystems.hfsplus.overflow import extend_fork
-from layoutscope.filesystems.hfsplus.volume import END_BYTES, HEADER_BYTES, HEADER_OFFSET
+from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK
+from layoutscope.filesystems.hfsplus.records.overflow import extend_fork
+from layoutscope.filesystems.hfsplus.volume.fork import Fork
+from layoutscope.filesystems.hfsplus.volume.volume import END_BYTES, HEADER_BYTES, HEADER_OFFSET
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.journal import Journal
-    from layoutscope.filesystems.hfsplus.tree import Tree
-    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.filesystems.hfsplus.tree.tree import Tree
+    from layoutscope.filesystems.hfsplus.volume.journal import Journal
+    from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 CNID = grammar.HfsplusVolume.Cnid
 

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.filesystems.hfsplus.arrays import I64, U8, Columns, Mask, concatenate
-from layoutscope.filesystems.hfsplus.btree import BATCH_BYTES, node_pieces
-from layoutscope.filesystems.hfsplus.facts import is_case_sensitive
-from layoutscope.filesystems.hfsplus.fork import locate, read_parts
-from layoutscope.filesystems.hfsplus.keys import FORMS, KeyForm, Keys, joined, read_keys, without_case
-from layoutscope.filesystems.hfsplus.records import (
+from layoutscope.filesystems.hfsplus.layout.facts import is_case_sensitive
+from layoutscope.filesystems.hfsplus.tree.btree import BATCH_BYTES, node_pieces
+from layoutscope.filesystems.hfsplus.tree.keys import FORMS, KeyForm, Keys, joined, read_keys, without_case
+from layoutscope.filesystems.hfsplus.tree.records import (
     DESCRIPTOR,
     DESCRIPTOR_BYTES,
     INDEX,
@@ -28,13 +27,14 @@ from layoutscope.filesystems.hfsplus.records import (
     decode_nodes,
     record_bounds,
 )
+from layoutscope.filesystems.hfsplus.volume.fork import locate, read_parts
 from layoutscope.ondisk import bulk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from layoutscope.filesystems.hfsplus.tree import Tree
-    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.filesystems.hfsplus.tree.tree import Tree
+    from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 ROW_COLUMNS: Final = ("node", "level", "key", "key_length", "data", "stop", "child")
 FLAW_COLUMNS: Final = ("at", "node", "kind")
@@ -249,8 +249,8 @@ def _key_flaws(
 
 def _has_type(volume: Volume, form: KeyForm, buffer: U8, data: I64, stop: I64) -> Mask:
     """Say of each leaf record whether its data start with a type of its tree."""
-    from layoutscope.filesystems.hfsplus.attributes import RECORD_SIZES as ATTRIBUTES
-    from layoutscope.filesystems.hfsplus.catalog import RECORD_SIZES as CATALOG
+    from layoutscope.filesystems.hfsplus.records.attributes import RECORD_SIZES as ATTRIBUTES
+    from layoutscope.filesystems.hfsplus.records.catalog import RECORD_SIZES as CATALOG
 
     known = np.array(sorted(CATALOG if form is FORMS["catalog"] else ATTRIBUTES), np.int64)
     inside = data + bulk.size(form.record_types) <= stop

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.filesystems.hfsplus.arrays import I64, Columns, Mask, concatenate
-from layoutscope.filesystems.hfsplus.check.survey import Batch, Survey, survey_tree
-from layoutscope.filesystems.hfsplus.overflow import LEAF_RECORD
+from layoutscope.filesystems.hfsplus.records.overflow import LEAF_RECORD
+from layoutscope.filesystems.hfsplus.survey.survey import Batch, Survey, survey_tree
 from layoutscope.ondisk import bulk
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.tree import Tree
-    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.filesystems.hfsplus.tree.tree import Tree
+    from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 FIELDS: Final = (
     "key.fork_type", "key.file_id", "key.start_block", "data.extents.start_block", "data.extents.block_count",

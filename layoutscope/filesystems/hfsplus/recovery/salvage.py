@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.hfsplus import catalog as catalog_file
-from layoutscope.filesystems.hfsplus.fork import inline_fork
-from layoutscope.filesystems.hfsplus.keyorder import folded, misplaced
-from layoutscope.filesystems.hfsplus.rebuild import rebuild
-from layoutscope.filesystems.hfsplus.sweep import STEP_BYTES, TREES, Swept, chunks, sweep
-from layoutscope.filesystems.hfsplus.volume import HEADER_BYTES, HEADER_OFFSET, Volume, read_header
+from layoutscope.filesystems.hfsplus.records import catalog as catalog_file
+from layoutscope.filesystems.hfsplus.recovery.rebuild import rebuild
+from layoutscope.filesystems.hfsplus.recovery.sweep import STEP_BYTES, TREES, Swept, chunks, sweep
+from layoutscope.filesystems.hfsplus.tree.keyorder import folded, misplaced
+from layoutscope.filesystems.hfsplus.volume.fork import inline_fork
+from layoutscope.filesystems.hfsplus.volume.volume import HEADER_BYTES, HEADER_OFFSET, Volume, read_header
 from layoutscope.image import Window
 from layoutscope.image.source import overlaps
 from layoutscope.ondisk import bulk, grammar
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.catalog import Catalog
     from layoutscope.filesystems.hfsplus.decoding import Decoder
+    from layoutscope.filesystems.hfsplus.records.catalog import Catalog
     from layoutscope.image import Source
     from layoutscope.ondisk.grammar import HfsplusVolume
 

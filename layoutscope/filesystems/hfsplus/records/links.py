@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from layoutscope.filesystems.hfsplus import names
 from layoutscope.filesystems.hfsplus.arrays import I64, Mask, find
-from layoutscope.filesystems.hfsplus.shape import node_offset
+from layoutscope.filesystems.hfsplus.tree import names
+from layoutscope.filesystems.hfsplus.tree.shape import node_offset
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.hfsplus.btree import TreeFile
-    from layoutscope.filesystems.hfsplus.catalog import Catalog
-    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.filesystems.hfsplus.records.catalog import Catalog
+    from layoutscope.filesystems.hfsplus.tree.btree import TreeFile
+    from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 FILE_LINKS_DIRECTORY: Final = "\0\0\0\0HFS+ Private Data"
 DIRECTORY_LINKS_DIRECTORY: Final = ".HFS+ Private Directory Data\r"

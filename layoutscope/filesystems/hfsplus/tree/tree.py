@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.filesystems.hfsplus.arrays import I64, Columns, ragged
-from layoutscope.filesystems.hfsplus.btree import Decoded, LeafDecoder, TreeFile, decode_tree, join_nodes, open_tree
-from layoutscope.filesystems.hfsplus.fork import locate
-from layoutscope.filesystems.hfsplus.records import MAP, NodeBatch, RecordBatch
-from layoutscope.filesystems.hfsplus.shape import (
+from layoutscope.filesystems.hfsplus.tree.btree import (
+    Decoded,
+    LeafDecoder,
+    TreeFile,
+    decode_tree,
+    join_nodes,
+    open_tree,
+)
+from layoutscope.filesystems.hfsplus.tree.records import MAP, NodeBatch, RecordBatch
+from layoutscope.filesystems.hfsplus.tree.shape import (
     NodeTable,
     Shape,
     check_shape,
@@ -20,10 +26,11 @@ from layoutscope.filesystems.hfsplus.shape import (
     node_offset,
     node_table,
 )
+from layoutscope.filesystems.hfsplus.volume.fork import locate
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.fork import Fork
-    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.filesystems.hfsplus.volume.fork import Fork
+    from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 
 @dataclass(frozen=True, slots=True)

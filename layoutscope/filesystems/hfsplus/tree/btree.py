@@ -1,7 +1,7 @@
 """HFS+ B-trees: from a fork to nodes, their places, their links and their records.
 
 TN1150, "B-Trees". Nodes are read and decoded in node-number order, which is the order on the volume within each
-extent, in batches; the tree's shape is then found over arrays (:mod:`layoutscope.filesystems.hfsplus.shape`).
+extent, in batches; the tree's shape is then found over arrays (:mod:`layoutscope.filesystems.hfsplus.tree.shape`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ import numpy as np
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.arrays import I64, U8, Columns, Mask, concatenate
-from layoutscope.filesystems.hfsplus.fork import Fork, Pieces, locate, read_parts
-from layoutscope.filesystems.hfsplus.records import (
+from layoutscope.filesystems.hfsplus.tree.records import (
     DESCRIPTOR,
     DESCRIPTOR_BYTES,
     HEADER,
@@ -27,12 +26,13 @@ from layoutscope.filesystems.hfsplus.records import (
     decode_nodes,
     locate_records,
 )  # fmt: skip
+from layoutscope.filesystems.hfsplus.volume.fork import Fork, Pieces, locate, read_parts
 from layoutscope.image import Workspace
 from layoutscope.ondisk import bulk, grammar
 from layoutscope.tables.growing import GrowingTable
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.filesystems.hfsplus.volume.volume import Volume
     from layoutscope.ondisk.grammar import HfsplusBtree
 
 BATCH_BYTES: Final = 4 * 1024**2

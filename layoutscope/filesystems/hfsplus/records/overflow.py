@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.filesystems.hfsplus.arrays import heads
-from layoutscope.filesystems.hfsplus.fork import Fork, extended
+from layoutscope.filesystems.hfsplus.volume.fork import Fork, extended
 from layoutscope.ondisk import bulk
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.hfsplus.arrays import I64, Columns, Mask
-    from layoutscope.filesystems.hfsplus.records import RecordBatch
-    from layoutscope.filesystems.hfsplus.tree import Tree
-    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.filesystems.hfsplus.tree.records import RecordBatch
+    from layoutscope.filesystems.hfsplus.tree.tree import Tree
+    from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 LEAF_RECORD: Final = "hfsplus_extents.extent_leaf_record"
 

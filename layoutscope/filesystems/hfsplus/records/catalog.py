@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus import names
 from layoutscope.filesystems.hfsplus.arrays import I64, U8, Columns, Mask, signed
-from layoutscope.filesystems.hfsplus.overflow import flatten
-from layoutscope.filesystems.hfsplus.records import record_types
+from layoutscope.filesystems.hfsplus.records.overflow import flatten
+from layoutscope.filesystems.hfsplus.tree import names
+from layoutscope.filesystems.hfsplus.tree.records import record_types
 from layoutscope.ondisk import bulk, grammar
 from layoutscope.tables.growing import GrowingColumn, GrowingTable
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.hfsplus.names import Units
-    from layoutscope.filesystems.hfsplus.records import RecordBatch
-    from layoutscope.filesystems.hfsplus.tree import Tree
-    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.filesystems.hfsplus.tree.names import Units
+    from layoutscope.filesystems.hfsplus.tree.records import RecordBatch
+    from layoutscope.filesystems.hfsplus.tree.tree import Tree
+    from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 KEY: Final = "hfsplus_catalog.catalog_key"
 TYPE: Final = "hfsplus_catalog.catalog_record_type"

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.hfsplus.overlay import Overlay
-from layoutscope.filesystems.hfsplus.volume import read_at
+from layoutscope.filesystems.hfsplus.volume.overlay import Overlay
+from layoutscope.filesystems.hfsplus.volume.volume import read_at
 from layoutscope.ondisk import bulk, grammar
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.hfsplus.arrays import I64, U8
-    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.filesystems.hfsplus.volume.volume import Volume
     from layoutscope.ondisk.grammar import HfsplusJournal
 
 HEADER: Final = "hfsplus_journal.journal_header_be"

@@ -11,18 +11,18 @@ import numpy as np
 import polars as pl
 
 from layoutscope.filesystems.hfsplus.arrays import I64, Columns, find, take_joined
-from layoutscope.filesystems.hfsplus.catalog import DATA_FORK
-from layoutscope.filesystems.hfsplus.overflow import flatten
+from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK
+from layoutscope.filesystems.hfsplus.records.overflow import flatten
 from layoutscope.ondisk import grammar
 from layoutscope.tables.layout import NULL_ROW, build_table
 from layoutscope.tables.schema import FLAG_PAST_END
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.attributes import Attributes
-    from layoutscope.filesystems.hfsplus.catalog import Catalog
-    from layoutscope.filesystems.hfsplus.fork import Fork
-    from layoutscope.filesystems.hfsplus.tree import Tree
-    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.filesystems.hfsplus.records.attributes import Attributes
+    from layoutscope.filesystems.hfsplus.records.catalog import Catalog
+    from layoutscope.filesystems.hfsplus.tree.tree import Tree
+    from layoutscope.filesystems.hfsplus.volume.fork import Fork
+    from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 CNID = grammar.HfsplusVolume.Cnid
 

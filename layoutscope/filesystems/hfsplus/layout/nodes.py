@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from layoutscope.filesystems.hfsplus.btree import node_pieces
-from layoutscope.filesystems.hfsplus.records import DESCRIPTOR_BYTES, HEADER, INDEX, LEAF, MAP, OFFSET_BYTES
+from layoutscope.filesystems.hfsplus.tree.btree import node_pieces
+from layoutscope.filesystems.hfsplus.tree.records import DESCRIPTOR_BYTES, HEADER, INDEX, LEAF, MAP, OFFSET_BYTES
 from layoutscope.tables.layout import NULL_ROW, build_table
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.arrays import I64, Columns
-    from layoutscope.filesystems.hfsplus.tree import Tree
-    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.filesystems.hfsplus.tree.tree import Tree
+    from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 NODE_KINDS: Final = ("leaf", "index", "header", "map", "free", "unreadable")
 STATES: Final = ("live", "stale")

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.filesystems.hfsplus.check.attributes import AttributeRecords, read_attributes
-from layoutscope.filesystems.hfsplus.check.catalog import CatalogRecords, read_catalog
 from layoutscope.filesystems.hfsplus.check.hotfiles import HotFileRecords, read_hot_file_records
-from layoutscope.filesystems.hfsplus.check.overflow import OverflowRecords, read_overflow
-from layoutscope.filesystems.hfsplus.volume import HEADER_OFFSET
+from layoutscope.filesystems.hfsplus.survey.attributes import AttributeRecords, read_attributes
+from layoutscope.filesystems.hfsplus.survey.catalog import CatalogRecords, read_catalog
+from layoutscope.filesystems.hfsplus.survey.overflow import OverflowRecords, read_overflow
+from layoutscope.filesystems.hfsplus.volume.volume import HEADER_OFFSET
 from layoutscope.ondisk import bulk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from layoutscope.filesystems.hfsplus.arrays import I64
-    from layoutscope.filesystems.hfsplus.check.survey import Survey
     from layoutscope.filesystems.hfsplus.reader import Contents
-    from layoutscope.filesystems.hfsplus.volume import Volume
+    from layoutscope.filesystems.hfsplus.survey.survey import Survey
+    from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 MOST_CASES: Final = 100
 """So many cases of one kind are listed, each with its address; the others are counted."""

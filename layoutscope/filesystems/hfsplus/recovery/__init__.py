@@ -1,0 +1,1 @@
+"""What damage left: nodes found by a sweep, trees rebuilt, volumes without a header."""

@@ -1,0 +1,1 @@
+"""B-trees: their nodes, keys, records and shapes, whatever their leaves hold."""

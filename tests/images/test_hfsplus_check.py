@@ -10,7 +10,8 @@ from fixtures.faults_hfsplus import FAULTS
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
 from layoutscope.containers import open_image
-from layoutscope.filesystems.hfsplus import reader
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.hfsplus import contents, reader
 from layoutscope.filesystems.hfsplus.check import CHECKS, check_volume
 from layoutscope.filesystems.hfsplus.tree import btree, shape, tree
 from layoutscope.filesystems.hfsplus.volume import journal, volume
@@ -19,7 +20,7 @@ from layoutscope.partition import find_volumes
 
 READING = {
     "alternate header": (volume, "_compare"),
-    "free count": (reader, "check_free_count"),
+    "free count": (contents, "check_free_count"),
     "header node": (btree, "_read_header_node"),
     "tree size": (btree, "_with_map"),
     "map nodes": (btree, "_read_map"),
@@ -212,7 +213,7 @@ def silenced(function):
         before = len(volume.findings)
         try:
             return function(volume, *args)
-        except reader.FormatError as error:
+        except FormatError as error:
             raise type(error)("not looked at", structure="", image_offset=0) from error
         finally:
             del volume.findings[before:]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from layoutscope.filesystems.hfsplus import decoding
 from layoutscope.filesystems.hfsplus.check import chains, forks, headers, hotfiles, links, nodes, records, space
-from layoutscope.filesystems.hfsplus.reader import open_contents
+from layoutscope.filesystems.hfsplus.contents import open_contents
 from layoutscope.filesystems.hfsplus.survey.subject import Subject, survey_volume
 
 if TYPE_CHECKING:

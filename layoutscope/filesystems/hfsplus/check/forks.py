@@ -11,6 +11,7 @@ import numpy as np
 
 from layoutscope.filesystems.hfsplus.arrays import I64, Mask, find
 from layoutscope.filesystems.hfsplus.check.headers import SPECIAL_FILES
+from layoutscope.filesystems.hfsplus.records.attributes import INLINE
 from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK, RESOURCE_FORK
 from layoutscope.filesystems.hfsplus.survey.attributes import EXTENT_PATHS, TYPE_NAMES, TYPES
 from layoutscope.ondisk import grammar
@@ -203,7 +204,6 @@ def check_attribute_values(subject: Subject) -> None:
 
 
 def _inline_head() -> int:
-    from layoutscope.filesystems.hfsplus.records.attributes import INLINE
     from layoutscope.ondisk import bulk
 
     return bulk.size(INLINE)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.filesystems.hfsplus.checks import check_counts, check_leaf_count, check_tree_header
+from layoutscope.filesystems.hfsplus.check.contents import check_counts, check_leaf_count, check_tree_header
 from layoutscope.filesystems.hfsplus.tree.keys import FORMS
 from layoutscope.ondisk import bulk, grammar
 

@@ -5,75 +5,16 @@ TN1150, "Hot Files". The order of the keys is checked as that of all trees.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.arrays import Columns, Mask, concatenate, find
-from layoutscope.filesystems.hfsplus.records.hotfiles import LEAF_RECORD
-from layoutscope.filesystems.hfsplus.survey.survey import Batch, Survey, survey_tree
-from layoutscope.ondisk import bulk
+from layoutscope.filesystems.hfsplus.arrays import find
+from layoutscope.filesystems.hfsplus.survey.hotfiles import CODE
 
 if TYPE_CHECKING:
+    from layoutscope.filesystems.hfsplus.survey.hotfiles import HotFileRecords
     from layoutscope.filesystems.hfsplus.survey.subject import Subject
-    from layoutscope.filesystems.hfsplus.tree.tree import Tree
-    from layoutscope.filesystems.hfsplus.volume.volume import Volume
-
-FIELDS: Final = ("key.file_id", "key.fork_type", "key.temperature", "key.is_thread", "data")
-_COLUMNS: Final = (*FIELDS, "at")
-_FORK_BITS: Final = 8
-CODE: Final = "hot-file-differs"
-
-
-@dataclass(frozen=True, slots=True)
-class HotFileRecords:
-    """Leaf records of the hot-file B-tree.
-
-    Attributes
-    ----------
-    survey : Survey
-        Of the whole tree.
-    files, threads : Columns
-        Records by temperature, and thread records: the fields of the grammar's record, ``at`` in bytes from the start
-        of the tree's file, and ``fork``, one number for a file's fork.
-    """
-
-    survey: Survey
-    files: Columns
-    threads: Columns
-
-    def report(self, record_at: int, path: str, message: str, *, expected: object = "", found: object = "") -> None:
-        """Report a field of a record."""
-        at = record_at + bulk.offset(LEAF_RECORD, path)
-        self.survey.report(CODE, "warning", at, message, expected=expected, found=found)
-
-
-@dataclass(slots=True)
-class _Collector:
-    volume: Volume
-    parts: list[Columns] = field(default_factory=list)
-
-    def read(self, batch: Batch) -> None:
-        """Read a batch of leaves; records that are too short are told while the tree is read."""
-        whole = batch.rows["stop"] - batch.rows["key"] >= bulk.size(LEAF_RECORD)
-        found = self.volume.decoder.columns(LEAF_RECORD, batch.buffer, batch.at("key", whole), FIELDS)
-        columns = {name: values.astype(np.int64) for name, values in found.items()}
-        self.parts.append({**columns, "at": batch.rows["key"][whole]})
-
-
-def read_hot_file_records(volume: Volume, tree: Tree) -> HotFileRecords:
-    """Read all records of the tree."""
-    collector = _Collector(volume)
-    survey = survey_tree(volume, tree, collector.read)
-    rows = concatenate(collector.parts, dict.fromkeys(_COLUMNS, np.empty(0, np.int64)))
-    rows["fork"] = rows["key.file_id"] << _FORK_BITS | rows["key.fork_type"]
-    is_thread = rows["key.is_thread"] != 0
-    return HotFileRecords(survey, _of(rows, ~is_thread), _of(rows, is_thread))
-
-
-def _of(rows: Columns, chosen: Mask) -> Columns:
-    return {name: values[chosen] for name, values in rows.items()}
 
 
 def check_hot_files(subject: Subject) -> None:

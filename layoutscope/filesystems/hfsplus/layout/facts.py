@@ -10,19 +10,17 @@ import numpy as np
 from layoutscope.filesystems.hfsplus.layout.entries import EPOCH_SECONDS
 from layoutscope.filesystems.hfsplus.layout.regions import find_regions
 from layoutscope.filesystems.hfsplus.tree.records import INDEX, LEAF
+from layoutscope.filesystems.hfsplus.tree.tree import Tree, is_case_sensitive
 from layoutscope.filesystems.hfsplus.volume.volume import HEADER_BYTES, attribute_names, volume_uuid
 from layoutscope.ondisk import grammar
 from layoutscope.tables.layout import TreeFacts, VolumeFacts
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.arrays import Mask
-    from layoutscope.filesystems.hfsplus.reader import Contents
+    from layoutscope.filesystems.hfsplus.contents import Contents
     from layoutscope.filesystems.hfsplus.records.catalog import Catalog
-    from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.journal import Journal
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
-
-_COMPARE = grammar.HfsplusBtree.KeyCompareType
 
 
 def volume_facts(volume: Volume, contents: Contents, stack: tuple[str, ...], number: int | None) -> VolumeFacts:
@@ -50,11 +48,6 @@ def volume_facts(volume: Volume, contents: Contents, stack: tuple[str, ...], num
         metadata_known_bytes=known,
         metadata_read_bytes=read,
     )
-
-
-def is_case_sensitive(volume: Volume, catalog: Tree | None) -> bool:
-    """Whether names compare by their 16-bit numbers, which only HFSX can."""
-    return volume.is_hfsx and catalog is not None and catalog.file.header.key_compare_type == _COMPARE.binary
 
 
 def _details(volume: Volume, contents: Contents) -> dict[str, str | int | float | bool]:

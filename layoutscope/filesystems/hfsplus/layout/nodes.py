@@ -1,4 +1,4 @@
-"""From what was read to tables: nodes, their fragments, extents, regions and free space.
+"""Nodes of all trees, and the fragments of those that lie in several pieces.
 
 Nodes are numbered tree by tree, in node-number order: the row of a node is the row of its tree's node 0 and its number.
 """
@@ -12,25 +12,16 @@ import polars as pl
 
 from layoutscope.filesystems.hfsplus.tree.btree import node_pieces
 from layoutscope.filesystems.hfsplus.tree.records import DESCRIPTOR_BYTES, HEADER, INDEX, LEAF, MAP, OFFSET_BYTES
+from layoutscope.filesystems.hfsplus.tree.tree import Tree, first_rows
 from layoutscope.tables.layout import NULL_ROW, build_table
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.arrays import I64, Columns
-    from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 NODE_KINDS: Final = ("leaf", "index", "header", "map", "free", "unreadable")
 STATES: Final = ("live", "stale")
 VALIDITY: Final = ("structure", "no")
-
-
-def first_rows(trees: list[Tree]) -> dict[str, int]:
-    """Row of node 0 of each tree."""
-    rows, row = {}, 0
-    for tree in trees:
-        rows[tree.file.tree] = row
-        row += tree.file.num_nodes
-    return rows
 
 
 def nodes_tables(volume: Volume, number: int | None, trees: list[Tree]) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -104,41 +95,3 @@ def _fill(tree: Tree) -> tuple[I64, I64]:
     limit = tree.file.node_size_bytes - OFFSET_BYTES * (table.num_records + 1)
     known = table.free_offset >= 0
     return np.where(known, table.free_offset - DESCRIPTOR_BYTES, -1), np.where(known, limit - table.free_offset, -1)
-
-
-def free_table(volume: Volume, number: int | None, starts: I64, counts: I64) -> pl.DataFrame:
-    """Build the table of free space."""
-    block = volume.block_size_bytes
-    return build_table(
-        "free",
-        {
-            "device": 0,
-            "volume": number,
-            "image_offset": starts * block + volume.image_offset,
-            "length_bytes": counts * block,
-        },
-    )
-
-
-def regions_table(volume: Volume, number: int | None, regions: list[tuple[str, str, int, int]]) -> pl.DataFrame:
-    """Build the table of metadata that is no tree node.
-
-    Parameters
-    ----------
-    volume, number
-        The volume.
-    regions : list of (type, owner, volume_offset, length_bytes)
-        In any order.
-    """
-    ordered = sorted(regions, key=lambda region: region[2])
-    return build_table(
-        "regions",
-        {
-            "device": 0,
-            "volume": number,
-            "type": pl.Series([region[0] for region in ordered], dtype=pl.String),
-            "owner": pl.Series([region[1] for region in ordered], dtype=pl.String),
-            "image_offset": np.array([region[2] + volume.image_offset for region in ordered], np.int64),
-            "length_bytes": np.array([region[3] for region in ordered], np.int64),
-        },
-    )

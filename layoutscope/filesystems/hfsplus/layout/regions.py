@@ -1,4 +1,4 @@
-"""Regions: metadata that is no tree node.
+"""Regions: metadata that is no tree node; and free space.
 
 TN1150, "HFS Plus Volume Structure": boot blocks, volume header and its copy, reserved areas, allocation and startup
 file, journal, bad blocks.
@@ -9,14 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK
 from layoutscope.filesystems.hfsplus.records.overflow import extend_fork
 from layoutscope.filesystems.hfsplus.volume.fork import Fork
 from layoutscope.filesystems.hfsplus.volume.volume import END_BYTES, HEADER_BYTES, HEADER_OFFSET
 from layoutscope.ondisk import grammar
+from layoutscope.tables.layout import build_table
 
 if TYPE_CHECKING:
+    from layoutscope.filesystems.hfsplus.arrays import I64
     from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.journal import Journal
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
@@ -62,3 +65,41 @@ def fork_regions(volume: Volume, kind: str, fork: Fork) -> list[Region]:
         (kind, kind, start * block, count * block)
         for start, count in zip(fork.start_blocks.tolist(), fork.block_counts.tolist(), strict=True)
     ]
+
+
+def free_table(volume: Volume, number: int | None, starts: I64, counts: I64) -> pl.DataFrame:
+    """Build the table of free space."""
+    block = volume.block_size_bytes
+    return build_table(
+        "free",
+        {
+            "device": 0,
+            "volume": number,
+            "image_offset": starts * block + volume.image_offset,
+            "length_bytes": counts * block,
+        },
+    )
+
+
+def regions_table(volume: Volume, number: int | None, regions: list[tuple[str, str, int, int]]) -> pl.DataFrame:
+    """Build the table of metadata that is no tree node.
+
+    Parameters
+    ----------
+    volume, number
+        The volume.
+    regions : list of (type, owner, volume_offset, length_bytes)
+        In any order.
+    """
+    ordered = sorted(regions, key=lambda region: region[2])
+    return build_table(
+        "regions",
+        {
+            "device": 0,
+            "volume": number,
+            "type": pl.Series([region[0] for region in ordered], dtype=pl.String),
+            "owner": pl.Series([region[1] for region in ordered], dtype=pl.String),
+            "image_offset": np.array([region[2] + volume.image_offset for region in ordered], np.int64),
+            "length_bytes": np.array([region[3] for region in ordered], np.int64),
+        },
+    )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.filesystems.hfsplus.check.hotfiles import HotFileRecords, read_hot_file_records
 from layoutscope.filesystems.hfsplus.survey.attributes import AttributeRecords, read_attributes
 from layoutscope.filesystems.hfsplus.survey.catalog import CatalogRecords, read_catalog
+from layoutscope.filesystems.hfsplus.survey.hotfiles import HotFileRecords, read_hot_file_records
 from layoutscope.filesystems.hfsplus.survey.overflow import OverflowRecords, read_overflow
 from layoutscope.filesystems.hfsplus.volume.volume import HEADER_OFFSET
 from layoutscope.ondisk import bulk
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from layoutscope.filesystems.hfsplus.arrays import I64
-    from layoutscope.filesystems.hfsplus.reader import Contents
+    from layoutscope.filesystems.hfsplus.contents import Contents
     from layoutscope.filesystems.hfsplus.survey.survey import Survey
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
 

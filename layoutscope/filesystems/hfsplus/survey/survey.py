@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.filesystems.hfsplus.arrays import I64, U8, Columns, Mask, concatenate
-from layoutscope.filesystems.hfsplus.layout.facts import is_case_sensitive
+from layoutscope.filesystems.hfsplus.records.attributes import RECORD_SIZES as ATTRIBUTE_SIZES
+from layoutscope.filesystems.hfsplus.records.catalog import RECORD_SIZES as CATALOG_SIZES
 from layoutscope.filesystems.hfsplus.tree.btree import BATCH_BYTES, node_pieces
 from layoutscope.filesystems.hfsplus.tree.keys import FORMS, KeyForm, Keys, joined, read_keys, without_case
 from layoutscope.filesystems.hfsplus.tree.records import (
@@ -27,13 +28,13 @@ from layoutscope.filesystems.hfsplus.tree.records import (
     decode_nodes,
     record_bounds,
 )
+from layoutscope.filesystems.hfsplus.tree.tree import Tree, is_case_sensitive
 from layoutscope.filesystems.hfsplus.volume.fork import locate, read_parts
 from layoutscope.ondisk import bulk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 ROW_COLUMNS: Final = ("node", "level", "key", "key_length", "data", "stop", "child")
@@ -249,10 +250,7 @@ def _key_flaws(
 
 def _has_type(volume: Volume, form: KeyForm, buffer: U8, data: I64, stop: I64) -> Mask:
     """Say of each leaf record whether its data start with a type of its tree."""
-    from layoutscope.filesystems.hfsplus.records.attributes import RECORD_SIZES as ATTRIBUTES
-    from layoutscope.filesystems.hfsplus.records.catalog import RECORD_SIZES as CATALOG
-
-    known = np.array(sorted(CATALOG if form is FORMS["catalog"] else ATTRIBUTES), np.int64)
+    known = np.array(sorted(CATALOG_SIZES if form is FORMS["catalog"] else ATTRIBUTE_SIZES), np.int64)
     inside = data + bulk.size(form.record_types) <= stop
     place = np.where(inside, data, 0)
     found = volume.decoder.columns(form.record_types, buffer, place, ("record_type",))["record_type"]

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.filesystems.hfsplus.arrays import I64, Columns, Mask, concatenate, distinct, heads, ragged
+from layoutscope.filesystems.hfsplus.tree.btree import Decoded, TreeFile, node_pieces
 from layoutscope.filesystems.hfsplus.tree.records import DESCRIPTOR, INDEX, LEAF
 from layoutscope.ondisk import bulk
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.tree.btree import Decoded, TreeFile
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 UNKNOWN_KIND = 99
@@ -233,8 +233,6 @@ def header_field_offset(volume: Volume, file: TreeFile, field: str) -> int:
 
 def node_offset(volume: Volume, file: TreeFile, number: int) -> int | None:
     """Where a node starts on the volume; None where its file ends before it."""
-    from layoutscope.filesystems.hfsplus.tree.btree import node_pieces
-
     if not 0 <= number < file.num_nodes:
         return None
     pieces = node_pieces(volume, file.fork, file.node_size_bytes, np.array([number]))

@@ -27,10 +27,14 @@ from layoutscope.filesystems.hfsplus.tree.shape import (
     node_table,
 )
 from layoutscope.filesystems.hfsplus.volume.fork import locate
+from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.volume.fork import Fork
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
+
+
+_COMPARE = grammar.HfsplusBtree.KeyCompareType
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,20 @@ class Tree:
     table: NodeTable
     shape: Shape
     records: Columns
+
+
+def is_case_sensitive(volume: Volume, catalog: Tree | None) -> bool:
+    """Whether names compare by their 16-bit numbers, which only HFSX can."""
+    return volume.is_hfsx and catalog is not None and catalog.file.header.key_compare_type == _COMPARE.binary
+
+
+def first_rows(trees: list[Tree]) -> dict[str, int]:
+    """Row of node 0 of each tree."""
+    rows, row = {}, 0
+    for tree in trees:
+        rows[tree.file.tree] = row
+        row += tree.file.num_nodes
+    return rows
 
 
 def read_tree(volume: Volume, tree: str, file_id: int, fork: Fork, leaves: LeafDecoder) -> Tree | None:

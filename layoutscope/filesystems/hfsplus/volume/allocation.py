@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutscope.filesystems.hfsplus.volume.volume import HEADER_OFFSET, Volume
+from layoutscope.ondisk import bulk
+
 if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.arrays import I64, U8
 
@@ -62,3 +65,12 @@ def _edges(data: U8, *, is_free: bool) -> tuple[I64, bool]:
     before = np.concatenate([[0 if is_free else 1], last[:-1]])
     between = np.flatnonzero(first != before) * 64
     return np.sort(np.concatenate([inside, between]).astype(np.int64)), not last[-1]
+
+
+def check_free_count(volume: Volume, counts: I64) -> None:
+    """Compare the free blocks that the volume header counts with those of the allocation file."""
+    found, declared = int(counts.sum()), int(volume.header.free_blocks)
+    if found != declared:
+        at = HEADER_OFFSET + bulk.offset("hfsplus_volume.volume_header", "free_blocks")
+        message = "the volume header counts other free blocks than the allocation file"
+        volume.report("free-count-differs", "warning", "volume header", at, message, expected=found, found=declared)

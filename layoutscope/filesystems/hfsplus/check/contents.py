@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.filesystems.hfsplus.arrays import I64, distinct, find, heads, is_ascending
-from layoutscope.filesystems.hfsplus.layout.facts import is_case_sensitive
 from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK, RESOURCE_FORK
 from layoutscope.filesystems.hfsplus.tree.keyorder import folded, misplaced
 from layoutscope.filesystems.hfsplus.tree.shape import header_field_offset, node_offset
+from layoutscope.filesystems.hfsplus.tree.tree import Tree, is_case_sensitive
 from layoutscope.filesystems.hfsplus.volume.volume import HEADER_OFFSET
 from layoutscope.ondisk import bulk
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.reader import Contents
+    from layoutscope.filesystems.hfsplus.contents import Contents
     from layoutscope.filesystems.hfsplus.records.catalog import Catalog
-    from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 
@@ -84,14 +83,6 @@ def _report_header(
     """Report a field of the volume header."""
     at = HEADER_OFFSET + bulk.offset("hfsplus_volume.volume_header", field)
     volume.report(code, "warning", "volume header", at, message, expected=expected, found=found)
-
-
-def check_free_count(volume: Volume, counts: I64) -> None:
-    """Compare the free blocks that the volume header counts with those of the allocation file."""
-    found, declared = int(counts.sum()), int(volume.header.free_blocks)
-    if found != declared:
-        message = "the volume header counts other free blocks than the allocation file"
-        _report_header(volume, "free-count-differs", "free_blocks", message, expected=found, found=declared)
 
 
 def check_tree_header(volume: Volume, tree: Tree) -> None:

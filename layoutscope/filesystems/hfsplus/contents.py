@@ -1,0 +1,184 @@
+"""All that is read of a volume: its trees, what they hold, and its free space.
+
+TN1150, "HFS Plus Basics". The volume header leads to the special files; the extents-overflow file is read first, as it
+completes the others; then the catalog, the attributes and the hot files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.hfsplus.records import attributes as attributes_file
+from layoutscope.filesystems.hfsplus.records import catalog as catalog_file
+from layoutscope.filesystems.hfsplus.records.hotfiles import read_hot_files
+from layoutscope.filesystems.hfsplus.records.overflow import OverflowLeaves, extend_fork
+from layoutscope.filesystems.hfsplus.recovery.lost import report_losses
+from layoutscope.filesystems.hfsplus.recovery.rebuild import is_broken, rebuild, report_stale
+from layoutscope.filesystems.hfsplus.recovery.salvage import salvage_volume
+from layoutscope.filesystems.hfsplus.recovery.sweep import sweep as find_nodes
+from layoutscope.filesystems.hfsplus.tree.tree import Tree, first_rows, read_tree
+from layoutscope.filesystems.hfsplus.volume.allocation import check_free_count, free_runs
+from layoutscope.filesystems.hfsplus.volume.fork import Fork, inline_fork, read_fork
+from layoutscope.filesystems.hfsplus.volume.journal import find_journal, replay, report_pending
+from layoutscope.filesystems.hfsplus.volume.volume import Volume, open_volume, report_change, reread
+from layoutscope.ondisk import grammar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from layoutscope.filesystems.hfsplus.arrays import I64
+    from layoutscope.filesystems.hfsplus.decoding import Decoder
+    from layoutscope.filesystems.hfsplus.records.attributes import Attributes
+    from layoutscope.filesystems.hfsplus.records.catalog import Catalog
+    from layoutscope.filesystems.hfsplus.recovery.sweep import Swept
+    from layoutscope.filesystems.hfsplus.tree.btree import LeafDecoder
+    from layoutscope.filesystems.hfsplus.volume.journal import Journal
+    from layoutscope.image import Source
+
+CNID = grammar.HfsplusVolume.Cnid
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """All that was read of a volume.
+
+    Attributes
+    ----------
+    journal : Journal or None
+        The journal, where there is one.
+    special : dict of int to Fork
+        Special files by their CNID.
+    trees : dict of str to Tree
+        B-trees by their names.
+    catalog, attributes
+        What these trees hold.
+    free_starts, free_counts : (n,) int64 arrays
+        Runs of free blocks.
+    stale : dict of str to int or None
+        Nodes outside of the trees, by tree; None where nobody looked for them.
+    """
+
+    journal: Journal | None
+    special: dict[int, Fork]
+    trees: dict[str, Tree]
+    catalog: Catalog
+    attributes: Attributes
+    free_starts: I64
+    free_counts: I64
+    stale: dict[str, int] | None = None
+
+
+def open_contents(
+    source: Source,
+    image_offset: int,
+    decoder: Decoder,
+    *,
+    replay_journal: bool,
+    sweep: bool = False,
+    space_bytes: int | None = None,
+) -> tuple[Volume, Contents]:
+    """Open a volume, apply its journal in memory if wanted, and read all of its metadata."""
+    found: Swept | None = None
+    try:
+        opened = open_volume(source, image_offset, decoder, space_bytes)
+    except FormatError as error:
+        if not sweep:
+            raise
+        opened, found = salvage_volume(source, image_offset, decoder, error, space_bytes)
+    below = opened
+    journal = find_journal(opened)
+    if journal is not None:
+        opened = _with_journal(opened, journal, replay_journal=replay_journal and not opened.is_inferred)
+    if sweep and found is None:
+        found = find_nodes(opened)
+    contents = read_contents(opened, journal, found)
+    report_change(below)
+    return opened, contents
+
+
+def _with_journal(volume: Volume, journal: Journal, *, replay_journal: bool) -> Volume:
+    if not replay_journal:
+        report_pending(volume, journal)
+        return volume
+    overlay = replay(volume, journal)
+    return volume if overlay is None else reread(volume, overlay)
+
+
+def read_contents(volume: Volume, journal: Journal | None = None, found: Swept | None = None) -> Contents:
+    """Read all metadata of a volume, each block once; rebuild what is broken where nodes were looked for everywhere."""
+    special = special_forks(volume)
+    overflow, _ = _read(volume, "extents-overflow", CNID.extents_file, special[CNID.extents_file], found)
+    for file_id, fork in special.items() if not volume.is_inferred else ():
+        special[file_id] = extend_fork(fork, overflow, file_id, catalog_file.DATA_FORK)
+    catalog_tree, catalog_leaves = _read(volume, "catalog", CNID.catalog_file, special[CNID.catalog_file], found)
+    attribute_tree, attribute_leaves = _read(
+        volume, "attributes", CNID.attributes_file, special[CNID.attributes_file], found
+    )
+    assert isinstance(catalog_leaves, catalog_file.CatalogLeaves)  # noqa: S101  (for the type checker)
+    assert isinstance(attribute_leaves, attributes_file.AttributeLeaves)  # noqa: S101  (for the type checker)
+    catalog = catalog_file.collect(catalog_tree, catalog_leaves)
+    read = {"extents-overflow": overflow, "catalog": catalog_tree, "attributes": attribute_tree}
+    read["hot-files"] = read_hot_files(volume, catalog, overflow)
+    trees = {name: tree for name, tree in read.items() if tree is not None}
+    for tree in trees.values():
+        report_losses(volume, tree, catalog)
+    rows = first_rows(list(trees.values()))
+    return Contents(
+        journal,
+        special,
+        trees,
+        catalog,
+        attributes_file.collect(attribute_tree, attribute_leaves, rows.get("attributes", 0)),
+        *_free_space(volume, special[CNID.allocation_file]),
+        None if found is None else report_stale(volume, trees, found),
+    )
+
+
+LEAVES: Final[dict[str, Callable[[], LeafDecoder]]] = {
+    "extents-overflow": OverflowLeaves,
+    "catalog": catalog_file.CatalogLeaves,
+    "attributes": attributes_file.AttributeLeaves,
+}
+"""What decodes the leaves of each tree."""
+
+
+def special_forks(volume: Volume) -> dict[int, Fork]:
+    """Forks of the special files as the volume header has them."""
+    header = volume.header
+    return {
+        int(CNID.allocation_file): inline_fork(header.allocation_file),
+        int(CNID.extents_file): inline_fork(header.extents_file),
+        int(CNID.catalog_file): inline_fork(header.catalog_file),
+        int(CNID.attributes_file): inline_fork(header.attributes_file),
+        int(CNID.startup_file): inline_fork(header.startup_file),
+    }
+
+
+def _read(volume: Volume, name: str, file_id: int, fork: Fork, found: Swept | None) -> tuple[Tree | None, LeafDecoder]:
+    """Read a tree; where the whole volume was looked at, rebuild it if it is broken."""
+    leaves = LEAVES[name]()
+    tree = read_tree(volume, name, file_id, fork, leaves)
+    if found is not None and is_broken(tree, fork, name, found, anywhere=volume.is_inferred):
+        fresh = LEAVES[name]()
+        rebuilt = rebuild(volume, tree, name, file_id, fork, fresh, found)
+        if rebuilt is not None:
+            return rebuilt, fresh
+    return tree, leaves
+
+
+def _free_space(volume: Volume, fork: Fork) -> tuple[I64, I64]:
+    if volume.is_inferred and not fork.num_blocks:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    try:
+        bitmap = read_fork(volume, fork)
+    except FormatError as error:
+        volume.survive(error, code="allocation-file-unreadable")
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    starts, counts = free_runs(bitmap, int(volume.header.total_blocks))
+    if not volume.is_inferred:
+        check_free_count(volume, counts)
+    return starts, counts

@@ -22,14 +22,14 @@ from fixtures.apfs.plan import (
 )
 from fixtures.apfs.structures import records as disk
 from fixtures.apfs.writer import write
-from layoutscope.filesystems.apfs import decoding
-from layoutscope.filesystems.apfs.btree import read_levels
-from layoutscope.filesystems.apfs.container import open_container
-from layoutscope.filesystems.apfs.nodes import batch_columns, join
+from layoutscope.filesystems.apfs.container.container import open_container
 from layoutscope.filesystems.apfs.reader import Options, read_layouts
-from layoutscope.filesystems.apfs.sharing import Pool
-from layoutscope.filesystems.apfs.snapshots import list_snapshots, open_all
-from layoutscope.filesystems.apfs.volume import (
+from layoutscope.filesystems.apfs.store import decoding
+from layoutscope.filesystems.apfs.store.btree import read_levels
+from layoutscope.filesystems.apfs.store.nodes import batch_columns, join
+from layoutscope.filesystems.apfs.store.sharing import Pool
+from layoutscope.filesystems.apfs.volume.snapshots import list_snapshots, open_all
+from layoutscope.filesystems.apfs.volume.volume import (
     fs_source,
     list_volumes,
     open_volume,

@@ -18,10 +18,10 @@ from fixtures.fault import Fault, planted
 from fixtures.faults_apfs import FAULTS
 from layoutscope.filesystems.apfs.check import CONTAINER_CHECKS, VOLUME_CHECKS, check_container
 from layoutscope.filesystems.apfs.check.names import crc32c_of_characters
-from layoutscope.filesystems.apfs.container import open_container
-from layoutscope.filesystems.apfs.decoding import choose
-from layoutscope.filesystems.apfs.live import report_changes
-from layoutscope.filesystems.apfs.options import Options
+from layoutscope.filesystems.apfs.container.container import open_container
+from layoutscope.filesystems.apfs.container.live import report_changes
+from layoutscope.filesystems.apfs.opening import Options
+from layoutscope.filesystems.apfs.store.decoding import choose
 from layoutscope.image import open_image
 from layoutscope.image.source import MemorySource
 from layoutscope.partition import find_volumes

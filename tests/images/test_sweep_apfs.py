@@ -15,7 +15,7 @@ from fixtures.apfs.writer import write
 from fixtures.faults_apfs import FAULTS
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.check import check_container
-from layoutscope.filesystems.apfs.options import Options
+from layoutscope.filesystems.apfs.opening import Options
 from layoutscope.filesystems.apfs.reader import read_layouts
 from layoutscope.image import open_image
 

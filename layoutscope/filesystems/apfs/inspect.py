@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from layoutscope.filesystems.apfs.fsrecords import HASHED_DREC, SHAPES
+from layoutscope.filesystems.apfs.store.fsrecords import HASHED_DREC, SHAPES
 from layoutscope.ondisk import bulk, grammar
 from layoutscope.ondisk.described import Described, describe, joined
 

@@ -13,15 +13,15 @@ from uuid import UUID
 import numpy as np
 
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs import decoding
-from layoutscope.filesystems.apfs.container import open_container
-from layoutscope.filesystems.apfs.keybag import unlock
+from layoutscope.filesystems.apfs.container.container import open_container
+from layoutscope.filesystems.apfs.container.keybag import unlock
+from layoutscope.filesystems.apfs.store import decoding
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.apfs.blocks import Blocks
-    from layoutscope.filesystems.apfs.crypto import Cipher
+    from layoutscope.filesystems.apfs.store.blocks import Blocks
+    from layoutscope.filesystems.apfs.store.crypto import Cipher
     from layoutscope.image.source import Source
 
 

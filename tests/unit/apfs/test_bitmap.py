@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.filesystems.apfs.bitmap import free_runs
+from layoutscope.filesystems.apfs.store.bitmap import free_runs
 
 
 @given(st.lists(st.binary(min_size=4, max_size=4), min_size=1, max_size=4), st.data())

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.filesystems.apfs import intervals
+from layoutscope.filesystems.apfs.store import intervals
 
 RUNS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 12)), max_size=8)
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.apfs.matching import index_of, is_among, last_at_most, match
+from layoutscope.filesystems.apfs.store.matching import index_of, is_among, last_at_most, match
 
 
 def u64(*values: int):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.names import GrowingNames, Names, gather_names
+from layoutscope.filesystems.apfs.store.names import GrowingNames, Names, gather_names
 
 
 def names_of(*raw: bytes) -> Names:

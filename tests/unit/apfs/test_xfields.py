@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.apfs import decoding
+from layoutscope.filesystems.apfs.store import decoding
 
 # Two fields: type 13 of 8 bytes and type 4 of 3 bytes ("ab" and a zero byte), the latter padded to 8.
 BLOB = bytes.fromhex(

@@ -11,21 +11,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.filesystems.apfs import consistency, consistency_container, consistency_extents
-from layoutscope.filesystems.apfs.check import claims, keys, names, objectmap, pointers, records, snapshots, space
+from layoutscope.filesystems.apfs.check import (
+    claims,
+    consistency,
+    consistency_container,
+    consistency_extents,
+    keys,
+    names,
+    objectmap,
+    pointers,
+    records,
+    snapshots,
+    space,
+)
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES, of_volume, open_subject
-from layoutscope.filesystems.apfs.container import uuid_text
-from layoutscope.filesystems.apfs.fusion import second_half
-from layoutscope.filesystems.apfs.live import report_changes
-from layoutscope.filesystems.apfs.options import Options
-from layoutscope.filesystems.apfs.reader import open_contents
+from layoutscope.filesystems.apfs.container.container import uuid_text
+from layoutscope.filesystems.apfs.container.live import report_changes
+from layoutscope.filesystems.apfs.layout.half import second_half
+from layoutscope.filesystems.apfs.opening import Options, open_contents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from layoutscope.filesystems.apfs.check.subject import Subject
-    from layoutscope.filesystems.apfs.fsrecords import Columns
-    from layoutscope.filesystems.apfs.volumeparts import VolumeParts
+    from layoutscope.filesystems.apfs.store.fsrecords import Columns
+    from layoutscope.filesystems.apfs.volume.parts import VolumeParts
     from layoutscope.findings import Finding
     from layoutscope.image import Source
 

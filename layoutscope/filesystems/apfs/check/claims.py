@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.filesystems.apfs import intervals
-from layoutscope.filesystems.apfs.accounting import node_runs
 from layoutscope.filesystems.apfs.check.space import chunk_table
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES
-from layoutscope.filesystems.apfs.containerlayout import account
-from layoutscope.filesystems.apfs.regions import as_runs
+from layoutscope.filesystems.apfs.container.accounting import node_runs
+from layoutscope.filesystems.apfs.container.regions import as_runs
+from layoutscope.filesystems.apfs.layout.container import account
+from layoutscope.filesystems.apfs.store import intervals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.check.subject import Subject
-    from layoutscope.filesystems.apfs.volumeparts import VolumeParts
+    from layoutscope.filesystems.apfs.volume.parts import VolumeParts
 
 Owner = tuple[str, "NDArray[np.int64]"]
 SPARE: Final = ("internal-pool", "pending-free")

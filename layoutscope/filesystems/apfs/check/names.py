@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.check.subject import Subject
-    from layoutscope.filesystems.apfs.fsrecords import Columns
-    from layoutscope.filesystems.apfs.names import Names
-    from layoutscope.filesystems.apfs.volumeparts import VolumeParts
+    from layoutscope.filesystems.apfs.store.fsrecords import Columns
+    from layoutscope.filesystems.apfs.store.names import Names
+    from layoutscope.filesystems.apfs.volume.parts import VolumeParts
 
 CASTAGNOLI: Final = 0x82F63B78
 """CRC-32C (RFC 3720), its bits reversed."""

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.btree import TreeSource, lead_type, read_levels
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES
+from layoutscope.filesystems.apfs.store.btree import TreeSource, lead_type, read_levels
 from layoutscope.ondisk import bulk
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.btree import NodeBatch
     from layoutscope.filesystems.apfs.check.subject import Subject
+    from layoutscope.filesystems.apfs.store.btree import NodeBatch
 
 KEY: Final = "apfs_container.omap_key"
 VALUE: Final = "apfs_container.omap_val"

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs import checkpoint as checkpoints
 from layoutscope.filesystems.apfs.check.subject import container_sources, volume_roots
-from layoutscope.filesystems.apfs.container import read_object
-from layoutscope.filesystems.apfs.lost import find_losses, report_losses
-from layoutscope.filesystems.apfs.volume import list_volumes
+from layoutscope.filesystems.apfs.container import checkpoint as checkpoints
+from layoutscope.filesystems.apfs.container.container import read_object
+from layoutscope.filesystems.apfs.recovery.lost import find_losses, report_losses
+from layoutscope.filesystems.apfs.volume.volume import list_volumes
 from layoutscope.ondisk import bulk, grammar
 from layoutscope.ondisk.checksum import fletcher64
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.matching import match
+from layoutscope.filesystems.apfs.store.matching import match
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from layoutscope.filesystems.apfs.check.consistency import Report
     from layoutscope.filesystems.apfs.check.subject import Subject
-    from layoutscope.filesystems.apfs.consistency import Report
-    from layoutscope.filesystems.apfs.fsrecords import Columns
-    from layoutscope.filesystems.apfs.volumeparts import VolumeParts
+    from layoutscope.filesystems.apfs.store.fsrecords import Columns
+    from layoutscope.filesystems.apfs.volume.parts import VolumeParts
     from layoutscope.findings import Level
 
 MAX_DEPTH: Final = 64

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.btree import read_levels
+from layoutscope.filesystems.apfs.check.consistency import Report
 from layoutscope.filesystems.apfs.check.subject import snapshot_places, volume_sources
-from layoutscope.filesystems.apfs.consistency import Report
-from layoutscope.filesystems.apfs.container import read_object
-from layoutscope.filesystems.apfs.hashes import hash_objects
+from layoutscope.filesystems.apfs.container.container import read_object
+from layoutscope.filesystems.apfs.store.btree import read_levels
+from layoutscope.filesystems.apfs.store.hashes import hash_objects
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.check.subject import Subject
-    from layoutscope.filesystems.apfs.volumeparts import VolumeParts
+    from layoutscope.filesystems.apfs.volume.parts import VolumeParts
 
 
 def check_snapshot_records(subject: Subject) -> None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.btree import read_levels
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES, queue_sources
-from layoutscope.filesystems.apfs.regions import MAX_BLOCKS
-from layoutscope.filesystems.apfs.spaceman import QUEUE_NAMES
+from layoutscope.filesystems.apfs.container.regions import MAX_BLOCKS
+from layoutscope.filesystems.apfs.container.spaceman import QUEUE_NAMES
+from layoutscope.filesystems.apfs.store.btree import read_levels
 from layoutscope.ondisk import bulk
 
 if TYPE_CHECKING:

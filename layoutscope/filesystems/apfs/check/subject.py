@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from layoutscope.filesystems.apfs.btree import TreeSource, lead_type
-from layoutscope.filesystems.apfs.consistency import Report
-from layoutscope.filesystems.apfs.volume import fs_source
+from layoutscope.filesystems.apfs.check.consistency import Report
+from layoutscope.filesystems.apfs.store.btree import TreeSource, lead_type
+from layoutscope.filesystems.apfs.volume.volume import fs_source
 from layoutscope.findings import Finding
 from layoutscope.ondisk import bulk, grammar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from layoutscope.filesystems.apfs.container import Container
-    from layoutscope.filesystems.apfs.containerlayout import ContainerParts
-    from layoutscope.filesystems.apfs.reader import Contents
-    from layoutscope.filesystems.apfs.snapshots import Snapshot
-    from layoutscope.filesystems.apfs.volumeparts import VolumeParts
+    from layoutscope.filesystems.apfs.container.container import Container
+    from layoutscope.filesystems.apfs.layout.container import ContainerParts
+    from layoutscope.filesystems.apfs.opening import Contents
+    from layoutscope.filesystems.apfs.volume.parts import VolumeParts
+    from layoutscope.filesystems.apfs.volume.snapshots import Snapshot
     from layoutscope.findings import Level
 
 VOLUME: Final = "apfs_volume.apfs_superblock"

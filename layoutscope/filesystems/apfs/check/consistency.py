@@ -1,0 +1,301 @@
+"""Contradictions between the records of a volume: counts, links, streams, extents, snapshots.
+
+Apple File System Reference, Volumes, File-System Objects, Data Streams and Snapshot Metadata. Whole columns at once; a
+check gives one finding with the number of cases and the place of the first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from layoutscope.filesystems.apfs.container.regions import as_runs
+from layoutscope.filesystems.apfs.layout.facts import program
+from layoutscope.filesystems.apfs.store import intervals
+from layoutscope.filesystems.apfs.store.matching import is_strictly_ascending, match
+from layoutscope.findings import Finding
+from layoutscope.ondisk import bulk, grammar
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.store.blocks import Blocks
+    from layoutscope.filesystems.apfs.store.fsrecords import Columns
+    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.volume.parts import VolumeParts
+    from layoutscope.findings import Level
+
+CONVERTER = "hfs_convert"
+ENTRY_TYPE_SHIFT = 12
+"""A directory record's type is the format bits of a mode, shifted as in ``IFTODT`` of POSIX."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Where findings about one tree's records go."""
+
+    blocks: Blocks
+    nodes: TreeNodes
+    findings: list[Finding]
+    most: int = 1
+
+    def cases(
+        self,
+        wrong: NDArray[np.bool_],
+        table: Columns,
+        code: str,
+        what: str,
+        message: str,
+        *,
+        level: Level = "warning",
+        field: str = "",
+        sides: tuple[NDArray[Any] | None, NDArray[Any] | None] = (None, None),
+    ) -> None:
+        """Report rows of a table that are wrong: the first ones each with its field, and how many more there are.
+
+        `field` is ``key`` or ``val``, the grammar's type, and the field in it, with dots between them; `sides` what was
+        expected and what found.
+        """
+        rows = np.flatnonzero(wrong)
+        for row in rows[: self.most].tolist():
+            where, device = self.place(table, row, field)
+            left = len(rows) - self.most if row == rows[: self.most][-1] else 0
+            shown = message if left <= 0 else f"{message}; {left} more cases"
+            expected, found = ("" if side is None else str(side[row]) for side in sides)
+            name = f"{what} {table['obj_id'][row]}"
+            self.findings.append(Finding(code, level, name, where, shown, expected, found, device))
+
+    def place(self, table: Columns, row: int, field: str) -> tuple[int, int]:
+        """Image offset and device of a field of a record; of its leaf where the table does not say more."""
+        paddr = self.nodes.paddr[table["node"][row] : table["node"][row] + 1]
+        where, device = int(self.blocks.image_offset(paddr)[0]), int(self.blocks.split(paddr)[0][0])
+        if field and "key_at" in table:
+            part, type_name, path = field.split(".", 2)
+            where += int(table[f"{part}_at"][row]) + bulk.offset(f"apfs_fsrecords.{type_name}", path)
+        return where, device
+
+
+def check_volume(blocks: Blocks, parts: VolumeParts, slot: int) -> None:
+    """Run all checks of a volume; findings go to its own list.
+
+    Nothing is checked where records are missing: everything that follows from that would be found again.
+    """
+    check_identity(blocks, parts, slot)
+    if parts.is_locked or any(item.level == "error" for item in parts.findings):
+        return
+    report = Report(blocks, parts.fs.nodes, parts.findings)
+    check_counts(blocks, parts)
+    check_links(parts, report)
+    check_streams(parts, report)
+    check_attributes(parts, report)
+
+
+def check_counts(blocks: Blocks, parts: VolumeParts) -> None:
+    """Compare the superblock's counts with the inodes and with the blocks that the volume uses."""
+    superblock, inodes = parts.state.superblock, parts.fs.records.get("inode")
+    if "format" not in inodes:
+        return
+    counted = _inodes_by_kind(inodes)
+    declared = {
+        "files": "num_files",
+        "directories": "num_directories",
+        "symbolic links": "num_symlinks",
+        "other objects": "num_other_fsobjects",
+        "snapshots": "num_snapshots",
+    }
+    if parts.view == "live":
+        counted["snapshots"] = len(parts.snapshots)
+    for what, found in counted.items():
+        _compare(parts, blocks, f"counts other {what} than the volume holds", found, declared[what])
+    if parts.view == "live":
+        # Superblocks and key bag belong to the container.
+        foreign = as_runs([item for item in parts.regions if item.type in ("volume-superblock", "volume-keybag")])
+        used = intervals.total(intervals.subtract(parts.claimed(blocks.block_size), foreign))
+        _compare(parts, blocks, "counts other blocks than the volume uses", used, "fs_alloc_count")
+    last = int(inodes["obj_id"].max(initial=0))
+    if last >= superblock.next_obj_id:
+        _compare(parts, blocks, "gives a next object number that is taken", last + 1, "next_obj_id")
+
+
+def _inodes_by_kind(inodes: Columns) -> dict[str, int]:
+    """Count inodes as superblocks do: without the root directory and the private one."""
+    kinds = grammar.ApfsFsrecords.ModeFormat
+    own = inodes["obj_id"] >= int(grammar.ApfsFsrecords.InodeNumber.min_user)
+    mode_format = inodes["format"][own & ~_is_deleted(inodes)]
+    counts = {
+        "files": int((mode_format == int(kinds.file)).sum()),
+        "directories": int((mode_format == int(kinds.directory)).sum()),
+        "symbolic links": int((mode_format == int(kinds.symlink)).sum()),
+    }
+    return counts | {"other objects": len(mode_format) - sum(counts.values())}
+
+
+def _is_deleted(inodes: Columns) -> NDArray[np.bool_]:
+    """Files without links that were still open: they wait in the private directory and count nowhere."""
+    is_directory = inodes["format"] == int(grammar.ApfsFsrecords.ModeFormat.directory)
+    result: NDArray[np.bool_] = ~is_directory & (inodes["num_children_or_links"] == 0)
+    return result
+
+
+def _compare(parts: VolumeParts, blocks: Blocks, message: str, found: int, field: str) -> None:
+    declared = getattr(parts.state.superblock, field)
+    if found != declared:
+        where = blocks.at(parts.state.paddr) + bulk.offset("apfs_volume.apfs_superblock", field)
+        parts.findings.append(
+            Finding("count-differs", "warning", "volume superblock", where, message, str(found), str(declared))
+        )
+
+
+def check_links(parts: VolumeParts, report: Report) -> None:
+    """Compare inodes with the directory records and sibling records that name them."""
+    records = parts.fs.records
+    inodes, drecs = records.get("inode"), records.get("dir_rec")
+    if "format" not in inodes or "file_id" not in drecs:
+        return
+    kinds = grammar.ApfsFsrecords.ModeFormat
+    known = np.isin(inodes["format"], np.array([int(kind) for kind in kinds], np.uint16))
+    report.cases(~known, inodes, "record-differs", "inode", "its mode is of no kind", field="val.inode_val_fixed.mode")
+    is_directory = inodes["format"] == int(kinds.directory)
+    entries = _times_listed(inodes["obj_id"], drecs["obj_id"])
+    wrong = is_directory & (entries != inodes["num_children_or_links"])
+    # hfs_convert leaves numbers that no later change puts right.
+    level: Level = "info" if program(parts.state.superblock.formatted_by).startswith(CONVERTER) else "warning"
+    counts, field = inodes["num_children_or_links"], "val.inode_val_fixed.num_children_or_links"
+    message = "it counts other entries than it has"
+    sides = (entries, counts)
+    report.cases(wrong, inodes, "count-differs", "directory", message, level=level, field=field, sides=sides)
+    spot, found = records.find("dir_rec", "inode", "file_id")
+    named = spot if found.all() else spot[found]
+    links = np.bincount(named, minlength=len(counts))
+    wrong = ~is_directory & (links != counts) & ~_is_deleted(inodes)
+    message, sides = "it counts other links than lead to it", (links, counts)
+    report.cases(wrong, inodes, "count-differs", "inode", message, field=field, sides=sides)
+    parents = drecs["obj_id"] if named is spot else drecs["obj_id"][found]
+    wrong = ~_is_listed(named, parents, inodes["parent_id"]) & ~_is_deleted(inodes)
+    wrong &= inodes["parent_id"] != int(grammar.ApfsFsrecords.InodeNumber.root_dir_parent)
+    message, field = "the directory that it names does not list it", "val.inode_val_fixed.parent_id"
+    report.cases(wrong, inodes, "record-differs", "inode", message, field=field, sides=(None, inodes["parent_id"]))
+    wrong = found & (drecs["entry_type"] != inodes["format"][spot] >> ENTRY_TYPE_SHIFT)
+    message, field = "entry and inode are of different kinds", "val.drec_val_fixed.flags"
+    report.cases(wrong, drecs, "record-differs", "entry of directory", message, field=field)
+    _check_siblings(parts, report, inodes, drecs)
+
+
+def _is_listed(place: NDArray[np.int64], parent: NDArray[np.uint64], parents: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which inodes are named by an entry of the directory that they call their parent.
+
+    `place` and `parent` are the inode and the directory of each entry, `parents` what each inode says.
+    """
+    listed = np.zeros(len(parents), bool)
+    listed[place[parent == parents[place]]] = True
+    return listed
+
+
+def _times_listed(numbers: NDArray[np.uint64], names: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """As :func:`_times_named`, for references that lie together if they are equal."""
+    starts = np.flatnonzero(np.append(True, names[1:] != names[:-1])) if len(names) else np.empty(0, np.int64)
+    spot, found = match(numbers, names[starts])
+    counts = np.diff(starts, append=len(names))
+    return np.bincount(spot[found], counts[found], len(numbers)).astype(np.int64)
+
+
+def _times_named(numbers: NDArray[np.uint64], names: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """How many of some references name each of some ascending numbers."""
+    spot, found = match(numbers, names)
+    return np.bincount(spot[found], minlength=len(numbers))
+
+
+def _pairs(numbers: NDArray[np.uint64], first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.int64]:
+    """One number for each pair of inode numbers; negative where one of them does not exist."""
+    one, has_one = match(numbers, first)
+    two, has_two = match(numbers, second)
+    return np.where(has_one & has_two, one * len(numbers) + two, -1)
+
+
+def _naming_linked(parts: VolumeParts) -> NDArray[np.int64]:
+    """Rows of the entries that name an inode with records of hard links."""
+    records = parts.fs.records
+    own, known = records.find("sibling_link", "inode", "obj_id")
+    spot, found = records.find("dir_rec", "inode", "file_id")
+    is_linked = np.zeros(records.count("inode"), bool)
+    is_linked[own[known]] = True
+    return np.flatnonzero(found & is_linked[spot])
+
+
+def _check_siblings(parts: VolumeParts, report: Report, inodes: Columns, drecs: Columns) -> None:
+    """Each hard link has a record at its inode and one by its own number, which agree."""
+    records = parts.fs.records
+    links, maps = records.get("sibling_link"), records.get("sibling_map")
+    if "parent_id" in links:
+        rows = _naming_linked(parts)
+        pairs = _pairs(inodes["obj_id"], drecs["file_id"][rows], drecs["obj_id"][rows])
+        wrong = ~np.isin(_pairs(inodes["obj_id"], links["obj_id"], links["parent_id"]), pairs[pairs >= 0])
+        message, field = "its directory does not list it", "val.sibling_val.fixed.parent_id"
+        report.cases(wrong, links, "record-differs", "hard link of inode", message, field=field)
+    if "file_id" not in maps or "sibling_id" not in links:
+        return
+    order = np.argsort(links["sibling_id"], kind="stable")
+    spot, found = match(links["sibling_id"][order], maps["obj_id"])
+    wrong = ~found | (links["obj_id"][order][spot] != maps["file_id"])
+    message, field = "its inode does not know it", "val.sibling_map_val.file_id"
+    report.cases(wrong, maps, "record-differs", "hard link", message, field=field, sides=(None, maps["file_id"]))
+
+
+def check_attributes(parts: VolumeParts, report: Report) -> None:
+    """An attribute is embedded or has a stream."""
+    xattrs = parts.fs.records.get("xattr")
+    if "is_embedded" in xattrs:
+        wrong = xattrs["is_embedded"] == xattrs["is_stream"]
+        message, field = "it is not either embedded or streamed", "val.xattr_val.fixed.flags"
+        report.cases(wrong, xattrs, "record-differs", "attribute of", message, field=field)
+
+
+def check_identity(blocks: Blocks, parts: VolumeParts, slot: int) -> None:
+    """Compare the superblock with its place in the container and with its own flags."""
+    state = parts.state
+    superblock, where = state.superblock, blocks.at(state.paddr)
+    roles = [int(role) for role in grammar.ApfsVolume.VolumeRole]
+    encrypted = int(state.omap.is_encrypted.sum()) if superblock.is_unencrypted else 0
+    odd = int((state.omap.size_bytes[~state.omap.is_deleted] % blocks.block_size != 0).sum())
+    empty = int((state.omap.size_bytes[~state.omap.is_deleted] == 0).sum())
+    role = superblock.role if superblock.role in roles else "a known role"
+    for message, expected, found, field in (
+        ("stands in another slot", slot, superblock.fs_index, "fs_index"),
+        ("is younger than its container", state.xid, max(superblock.hdr.xid, state.xid), "hdr.xid"),
+        ("has an unknown role", role, superblock.role, "role"),
+        ("is not encrypted, but its object map says encrypted", 0, encrypted, "fs_flags"),
+        ("has an object map with impossible sizes", 0, odd + empty, "omap_oid"),
+    ):
+        if expected != found:
+            sides = str(expected), str(found)
+            at = where + bulk.offset("apfs_volume.apfs_superblock", field)
+            parts.findings.append(Finding("superblock-differs", "warning", "volume superblock", at, message, *sides))
+
+
+def check_streams(parts: VolumeParts, report: Report) -> None:
+    """Compare data streams with the inodes and attributes that own them."""
+    records = parts.fs.records
+    inodes, xattrs, streams = records.get("inode"), records.get("xattr"), records.get("dstream_id")
+    if "has_dstream" not in inodes:
+        return
+    owners = inodes["private_id"][inodes["has_dstream"]]
+    others = xattrs["stream_id"][xattrs["stream_id"] != 0] if "stream_id" in xattrs else owners[:0]
+    if not len(others) and _is_one_to_one(owners, streams):
+        return
+    owners = np.concatenate([owners, others])
+    if "refcnt" in streams:
+        users = _times_named(streams["obj_id"], owners)
+        wrong = users != streams["refcnt"].astype(np.int64)
+        message, field, found = "it counts other users than it has", "val.dstream_id_val.refcnt", streams["refcnt"]
+        report.cases(wrong, streams, "count-differs", "data stream", message, field=field, sides=(users, found))
+    lacking = inodes["has_dstream"] & ~records.find("inode", "dstream_id", "private_id")[1]
+    message, field = "its data stream does not exist", "val.inode_val_fixed.private_id"
+    report.cases(lacking, inodes, "record-differs", "inode", message, field=field, sides=(None, inodes["private_id"]))
+
+
+def _is_one_to_one(owners: NDArray[np.uint64], streams: Columns) -> bool:
+    """Tell whether each stream has one owner and says so, and each owner its stream."""
+    is_same = is_strictly_ascending(owners) and np.array_equal(owners, streams["obj_id"])
+    return bool(is_same and "refcnt" in streams and (streams["refcnt"] == 1).all())

@@ -1,0 +1,205 @@
+"""Contradictions between extents, streams, extent references and snapshots.
+
+Apple File System Reference, Data Streams and Snapshot Metadata.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.filesystems.apfs.check.consistency import Report
+from layoutscope.filesystems.apfs.layout.extents import streams
+from layoutscope.filesystems.apfs.store import intervals
+from layoutscope.filesystems.apfs.volume.parts import stretches
+from layoutscope.findings import Finding
+from layoutscope.ondisk import grammar
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.store.blocks import Blocks
+    from layoutscope.filesystems.apfs.store.fsrecords import Columns
+    from layoutscope.filesystems.apfs.volume.parts import VolumeParts
+
+LENGTH = "val.file_extent_val.len_and_flags"
+
+
+def check_extents(blocks: Blocks, parts: VolumeParts) -> None:
+    """Run all checks of a volume's extents and snapshots; nothing where records are missing."""
+    if parts.is_locked or any(item.level == "error" for item in parts.findings):
+        return
+    extents = parts.file_extents()
+    nodes = parts.fext.nodes if len(parts.fext.nodes) else parts.fs.nodes
+    report = Report(blocks, nodes, parts.findings)
+    if len(extents["obj_id"]):
+        check_shape(blocks, extents, report)
+    physical = parts.extentref.records.get("extent")
+    if "refcnt" in physical and parts.view == "live":
+        own = Report(blocks, parts.extentref.nodes, parts.findings)
+        check_owners(parts, physical, own)
+        if not parts.snapshots:
+            check_references(blocks, parts, physical, own)
+        elif len(parts.snapshots) == len(parts.snapshot_extents):
+            check_shared_references(blocks, parts, parts.findings)
+    check_snapshots(blocks, parts)
+
+
+def check_shape(blocks: Blocks, extents: Columns, report: Report) -> None:
+    """Extents are whole blocks, follow each other without gap, and lie inside the container."""
+    length = extents["length_bytes"].astype(np.int64)
+    logical = extents["logical_addr"].astype(np.int64)
+    code, what = "extent-invalid", "extent of data stream"
+    report.cases(length == 0, extents, code, what, "it is empty", field=LENGTH)
+    odd = _is_odd(length, blocks.block_size) | _is_odd(logical, blocks.block_size)
+    report.cases(odd, extents, code, what, "it is no whole number of blocks", field=LENGTH, sides=(None, length))
+    same = np.zeros(len(length), bool)
+    same[1:] = extents["obj_id"][1:] == extents["obj_id"][:-1]
+    expected = np.zeros(len(length), np.int64)
+    expected[1:] = (logical[:-1] + length[:-1]) * same[1:]
+    message, field = "it does not start where the one before it ends", "key.file_extent_key.logical_addr"
+    report.cases((logical != expected) & ~odd, extents, code, what, message, field=field, sides=(expected, logical))
+    device, position = blocks.split(extents["paddr"])
+    outside = (extents["paddr"] != 0) & ~blocks.present(extents["paddr"], 0)
+    outside |= (extents["paddr"] != 0) & (position + length > _device_sizes(blocks)[device])
+    field = "val.file_extent_val.paddr"
+    report.cases(outside, extents, code, what, "it lies outside the image", field=field, sides=(None, extents["paddr"]))
+
+
+def _is_odd(values: NDArray[np.int64], block_size: int) -> NDArray[np.bool_]:
+    """Tell which are no multiple of the block size; a power of two needs no division."""
+    is_power = block_size & (block_size - 1) == 0
+    odd: NDArray[np.bool_] = (values & (block_size - 1) if is_power else values % block_size) != 0
+    return odd
+
+
+def _device_sizes(blocks: Blocks) -> NDArray[np.int64]:
+    """Size of each device in bytes; without limit where its image was not given."""
+    sizes = [source.size_bytes if source else 2**62 for source in blocks.sources]
+    return np.array([*sizes, 2**62], np.int64)
+
+
+def check_references(blocks: Blocks, parts: VolumeParts, physical: Columns, report: Report) -> None:
+    """Each run of blocks is used by as many extents as its reference counts; without snapshots only."""
+    kinds = [int(kind) for kind in grammar.ApfsFsrecords.PhysExtKind]
+    code, what, field = "reference-differs", "extent at block", "val.phys_ext_val.len_and_kind"
+    report.cases(~np.isin(physical["kind"], kinds), physical, code, what, "unknown kind", field=field)
+    start, count = physical["obj_id"].astype(np.int64), physical["num_blocks"].astype(np.int64)
+    first, length = stretches(parts.file_extents(), blocks.block_size)
+    if (physical["refcnt"] == 1).all() and _match_once(parts, blocks, count, length):
+        return
+    used = _uses(first, length, start, start + count)
+    wrong = used != physical["refcnt"].astype(np.int64) * count
+    message = "it counts other references than extents refer to it"
+    report.cases(
+        wrong, physical, code, what, message, field="val.phys_ext_val.refcnt", sides=(None, physical["refcnt"])
+    )
+
+
+def _match_once(parts: VolumeParts, blocks: Blocks, count: NDArray[np.int64], length: NDArray[np.int64]) -> bool:
+    """Tell whether references and extents are the same blocks, each of them once: as it is where nothing is cloned."""
+    held, referred = parts.file_runs(blocks.block_size), parts.data_runs()
+    is_once = intervals.total(held) == length.sum() and intervals.total(referred) == count.sum()
+    return bool(is_once and np.array_equal(held, referred))
+
+
+def check_shared_references(blocks: Blocks, parts: VolumeParts, findings: list[Finding], most: int = 1) -> None:
+    """Each block is used by as many extents of the live state as the references of all states add up to.
+
+    A snapshot keeps the references of its time; later ones change them by what came and went since. At most so many
+    cases of each state's references are listed one by one.
+    """
+    extents = parts.file_extents()
+    trees = [parts.extentref, *parts.snapshot_extents]
+    tables = [tree.records.get("extent") for tree in trees]
+    start = np.concatenate([table["obj_id"] for table in tables]).astype(np.int64)
+    counted = [table.get("refcnt", np.empty(0)).astype(np.int64) for table in tables]
+    length = np.concatenate([table.get("num_blocks", np.empty(0)).astype(np.int64) for table in tables])
+    first, size = stretches(extents, blocks.block_size)
+    wrong = _unbalanced((start, length, np.concatenate(counted)), (first, size, np.full(len(first), -1)))
+    begin = 0
+    for tree, table in zip(trees, tables, strict=True):
+        rows = slice(begin, begin + len(table["obj_id"]))
+        begin += len(table["obj_id"])
+        odd = touches(wrong, start[rows], length[rows])
+        message = "the references of all states add up to others than the files of the live state have"
+        report, field = Report(blocks, tree.nodes, findings, most), "val.phys_ext_val.refcnt"
+        report.cases(odd, table, "reference-differs", "extent at block", message, field=field)
+
+
+def _unbalanced(*weighted: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Runs of blocks on which weights (start, length, weight of each stretch) do not add up to zero.
+
+    Examples
+    --------
+    >>> two = np.array([2])
+    >>> _unbalanced((np.array([10]), np.array([4]), two), (np.array([10]), np.array([3]), -two)).tolist()
+    [[13, 1]]
+    """
+    start, length, weight = (np.concatenate(parts) for parts in zip(*weighted, strict=True))
+    edges = np.concatenate([start, start + length])
+    order = np.argsort(edges, kind="stable")
+    total = np.cumsum(np.concatenate([weight, -weight])[order])
+    edges = edges[order]
+    odd = np.flatnonzero((total[:-1] != 0) & (np.diff(edges) > 0))
+    return intervals.runs_of(edges[odd], np.diff(edges)[odd])
+
+
+def touches(runs: NDArray[np.int64], start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tell which stretches touch a set of disjoint ascending runs."""
+    if not len(runs):
+        return np.zeros(len(start), bool)
+    spot = np.searchsorted(runs.sum(axis=1), start, side="right")
+    near = np.minimum(spot, len(runs) - 1)
+    result: NDArray[np.bool_] = (spot < len(runs)) & (runs[near, 0] < start + length)
+    return result
+
+
+def check_owners(parts: VolumeParts, physical: Columns, report: Report) -> None:
+    """Each run of blocks names a data stream that exists, or says that it knows none."""
+    known = streams(parts.fs.records).index.find(physical["owning_obj_id"])[1] | ~physical["has_owner"]
+    # The owner of blocks that clones share may be gone; the others have them still.
+    is_new = physical["kind"] == int(grammar.ApfsFsrecords.PhysExtKind.new)
+    is_future = physical["owning_obj_id"] >= np.uint64(parts.state.superblock.next_obj_id)
+    lost = ~known & (((physical["refcnt"] == 1) & is_new) | is_future)
+    code, what, field = "reference-differs", "extent at block", "val.phys_ext_val.owning_obj_id"
+    message, sides = "its owner does not exist", (None, physical["owning_obj_id"])
+    report.cases(lost, physical, code, what, message, field=field, sides=sides)
+
+
+def _uses(
+    first: NDArray[np.int64], length: NDArray[np.int64], start: NDArray[np.int64], stop: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """How many blocks of extents, counted as often as they are used, lie between each start and stop."""
+    total = np.zeros(len(start), np.int64)
+    for edges, sign in ((np.sort(first), 1), (np.sort(first + length), -1)):
+        sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(edges)])
+        for limit, side in ((stop, sign), (start, -sign)):
+            before = np.searchsorted(edges, limit)
+            total += side * (before * limit - sums[before])
+    return total
+
+
+def check_snapshots(blocks: Blocks, parts: VolumeParts) -> None:
+    """Snapshot metadata, names and the object map's list name the same snapshots."""
+    if parts.view != "live":
+        return
+    xids = sorted(item.xid for item in parts.snapshots)
+    names, header = parts.snapmeta.records.get("snap_name"), parts.state.omap_header
+    known = parts.state.omap_snapshots
+    listed = int(known.num_records[known.level == 0].sum())
+    leaves = np.flatnonzero((known.level == 0) & (known.num_records > 0))
+    ends = [int(known.first_key_id[leaves[0]]), int(known.last_key_id[leaves[-1]])] if len(leaves) else []
+    newest = xids[-1] if xids else 0
+    named = sorted(names["snap_xid"].tolist()) if "snap_xid" in names else []
+    where = blocks.at(parts.state.superblock.omap_oid)
+    for message, expected, found in (
+        ("names lead to other transactions than the metadata", str(xids), str(named)),
+        ("the object map counts other snapshots", str(len(xids)), str(header.snap_count)),
+        ("the object map's newest snapshot is another", str(newest), str(header.most_recent_snap)),
+        ("the object map lists other snapshots", str(len(xids)), str(listed)),
+        ("the object map lists snapshots of other transactions", str(xids[:1] + xids[-1:]), str(ends)),
+    ):
+        if expected != found:
+            parts.findings.append(Finding("snapshot-differs", "warning", "snapshots", where, message, expected, found))

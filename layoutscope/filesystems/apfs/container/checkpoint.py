@@ -1,0 +1,256 @@
+"""Checkpoints: the states of a container that can be mounted.
+
+Apple File System Reference, Container (Mounting). A ring of blocks, the descriptor area, holds container superblocks
+and checkpoint maps; another, the data area, the ephemeral objects that the maps name. The newest checkpoint whose
+parts are all sound is the one that a mount takes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.errors import FormatError
+from layoutscope.findings import Finding
+from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk.checksum import fletcher64
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.store.blocks import Blocks
+    from layoutscope.filesystems.apfs.store.decoding import Decoder
+    from layoutscope.ondisk.grammar import ApfsContainer
+
+BATCH_BLOCKS: Final = 1024
+MAX_OBJECT_BYTES: Final = 64 * 1024**2
+"""The largest ephemeral object, the space manager, holds eight bytes for every 16 GB or so of the container."""
+
+_MAPPING_FIELDS = ("type", "subtype", "size_bytes", "fs_oid", "oid", "paddr")
+
+
+@dataclass(frozen=True, slots=True)
+class Ephemeral:
+    """One ephemeral object of a checkpoint: type, where it lies and how large it is."""
+
+    oid: int
+    type: int
+    subtype: int
+    fs_oid: int
+    paddr: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class DescriptorArea:
+    """The descriptor ring, block by block; arrays of one length.
+
+    Attributes
+    ----------
+    paddr : (n,) uint64 array
+        Address of each block.
+    claimed : (n,) int64 array
+        Object type as the block itself has it, whether it is sound or not; 0 where it cannot be read.
+    kind : (n,) int64 array
+        Object type; 0 where the block holds no sound object.
+    xid : (n,) uint64 array
+        Transaction.
+    blocks : dict of int to (block_size,) uint8 array
+        Contents of sound superblocks and maps, by their rows: a ring may be claimed to be far larger than they are.
+    """
+
+    paddr: NDArray[np.uint64]
+    claimed: NDArray[np.int64]
+    kind: NDArray[np.int64]
+    xid: NDArray[np.uint64]
+    blocks: dict[int, NDArray[np.uint8]]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """One checkpoint that can be mounted.
+
+    Attributes
+    ----------
+    xid : int
+        Its transaction.
+    paddr : int
+        Block of its superblock.
+    superblock : ApfsContainer.NxSuperblock
+        Parsed.
+    map_paddrs : tuple of int
+        Blocks of its checkpoint maps.
+    ephemerals : dict
+        Ephemeral objects by oid.
+    """
+
+    xid: int
+    paddr: int
+    superblock: ApfsContainer.NxSuperblock
+    map_paddrs: tuple[int, ...]
+    ephemerals: dict[int, Ephemeral]
+
+    def of_type(self, kind: int) -> list[Ephemeral]:
+        """Ephemeral objects of one type, in the maps' order."""
+        return [item for item in self.ephemerals.values() if item.type == kind]
+
+
+def read_descriptor_area(blocks: Blocks, paddrs: NDArray[np.uint64]) -> DescriptorArea:
+    """Read the ring and tell which of its blocks hold sound objects.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        The container.
+    paddrs : (n,) uint64 array
+        Addresses of the ring's blocks, in its order.
+    """
+    kinds = grammar.ApfsObject.ObjectType
+    claimed, kind, xid = np.zeros(len(paddrs), np.int64), np.zeros(len(paddrs), np.int64), np.zeros_like(paddrs)
+    kept: dict[int, NDArray[np.uint8]] = {}
+    readable = np.flatnonzero(blocks.readable(paddrs, blocks.block_size))
+    for start in range(0, len(readable), BATCH_BLOCKS):
+        rows = readable[start : start + BATCH_BLOCKS]
+        data = blocks.read(paddrs[rows], blocks.block_size)
+        head = bulk.records("apfs_object.obj_phys", data.reshape(-1), np.arange(len(rows)) * blocks.block_size)
+        claimed[rows], xid[rows] = head["type"], head["xid"]
+        kind[rows] = np.where(fletcher64(data) == head["cksum"], head["type"], 0)
+        wanted = np.flatnonzero(np.isin(kind[rows], [int(kinds.nx_superblock), int(kinds.checkpoint_map)]))
+        kept.update(zip(rows[wanted].tolist(), data[wanted], strict=True))
+    return DescriptorArea(paddrs, claimed, kind, xid, kept)
+
+
+def superblocks(area: DescriptorArea, blocks: Blocks, findings: list[Finding]) -> list[tuple[int, Any]]:
+    """Parse every sound superblock of the ring, newest first: address and structure."""
+    kind = int(grammar.ApfsObject.ObjectType.nx_superblock)
+    rows = np.flatnonzero(area.kind == kind)
+    rows = rows[np.argsort(area.xid[rows], kind="stable")[::-1]]
+    found = []
+    for row in rows.tolist():
+        where = blocks.at(int(area.paddr[row]))
+        try:
+            parsed = grammar.parse(
+                grammar.ApfsContainer.NxSuperblock,
+                area.blocks[row].tobytes(),
+                structure="container superblock",
+                image_offset=where,
+            )
+        except FormatError as error:
+            findings.append(Finding("structure-invalid", "warning", error.structure, error.image_offset, error.reason))
+            continue
+        found.append((int(area.paddr[row]), parsed))
+    return found
+
+
+def open_checkpoint(area: DescriptorArea, blocks: Blocks, decoder: Decoder, paddr: int, superblock: Any) -> Checkpoint:
+    """Follow a superblock to its maps and ephemeral objects.
+
+    Parameters
+    ----------
+    area : DescriptorArea
+        The ring.
+    blocks : Blocks
+        The container.
+    decoder : Decoder
+        Bulk or grammar.
+    paddr : int
+        Where the superblock lies.
+    superblock : ApfsContainer.NxSuperblock
+        Parsed.
+
+    Raises
+    ------
+    FormatError
+        If a map or an ephemeral object is missing or damaged.
+    """
+    xid, where = superblock.hdr.xid, blocks.at(paddr)
+    ring = len(area.paddr)
+    first, count = superblock.xp_desc_index, superblock.xp_desc_len
+    if not 1 <= count <= ring:
+        raise FormatError("impossible length in the descriptor ring", structure="checkpoint", image_offset=where)
+    rows = (first + np.arange(count - 1)) % ring
+    bad = (area.kind[rows] != int(grammar.ApfsObject.ObjectType.checkpoint_map)) | (area.xid[rows] != xid)
+    if bad.any():
+        at = blocks.at(int(area.paddr[rows[bad][0]]))
+        raise FormatError("block is no map of this checkpoint", structure="checkpoint map", image_offset=at)
+    ephemerals: dict[int, Ephemeral] = {}
+    for row in rows.tolist():
+        for item in _mappings(decoder, area.blocks[row], blocks.at(int(area.paddr[row]))):
+            ephemerals[item.oid] = item
+    checkpoint = Checkpoint(xid, paddr, superblock, tuple(area.paddr[rows].tolist()), ephemerals)
+    _verify(checkpoint, blocks)
+    return checkpoint
+
+
+def _mappings(decoder: Decoder, block: NDArray[np.uint8], image_offset: int) -> list[Ephemeral]:
+    """Decode the mappings of one checkpoint map."""
+    head = bulk.size("apfs_container.checkpoint_map_head")
+    size = bulk.size("apfs_container.checkpoint_mapping")
+    count = int(
+        decoder.columns("apfs_container.checkpoint_map_head", block, np.zeros(1, np.int64), ("num_mappings",))[
+            "num_mappings"
+        ][0]
+    )
+    if head + count * size > len(block):
+        raise FormatError("more mappings than fit", structure="checkpoint map", image_offset=image_offset)
+    starts = head + np.arange(count, dtype=np.int64) * size
+    found = decoder.columns("apfs_container.checkpoint_mapping", block, starts, _MAPPING_FIELDS)
+    rows = zip(
+        *(found[name].tolist() for name in ("oid", "type", "subtype", "fs_oid", "paddr", "size_bytes")), strict=True
+    )
+    return [Ephemeral(*row) for row in rows]
+
+
+def _verify(checkpoint: Checkpoint, blocks: Blocks) -> None:
+    """Check every ephemeral object: address, checksum, identity."""
+    for item in checkpoint.ephemerals.values():
+        where, name = blocks.at(item.paddr), f"ephemeral object {item.oid}"
+        if not 0 < item.size_bytes <= MAX_OBJECT_BYTES or item.size_bytes % blocks.block_size:
+            raise FormatError("impossible size", structure=name, image_offset=where, found=str(item.size_bytes))
+        data = np.frombuffer(blocks.read_object(item.paddr, item.size_bytes), np.uint8)
+        head = bulk.records("apfs_object.obj_phys", data, np.zeros(1, np.int64))
+        if int(fletcher64(data[None, :])[0]) != int(head["cksum"][0]):
+            raise FormatError("checksum differs", structure=name, image_offset=where)
+        if int(head["oid"][0]) != item.oid:
+            raise FormatError("another object lies there", structure=name, image_offset=where)
+
+
+def usable(
+    area: DescriptorArea, blocks: Blocks, decoder: Decoder, findings: list[Finding], xid: int | None = None
+) -> Iterator[Checkpoint]:
+    """Open checkpoints in the order in which a mount would try them.
+
+    Parameters
+    ----------
+    area : DescriptorArea
+        The ring.
+    blocks : Blocks
+        The container.
+    decoder : Decoder
+        Bulk or grammar.
+    findings : list of Finding
+        Collects checkpoints that had to be passed over.
+    xid : int, optional
+        Only this one; all, if the ring does not hold it.
+
+    Yields
+    ------
+    Checkpoint
+        Newest first; each with all its maps and ephemeral objects sound.
+    """
+    everything = superblocks(area, blocks, findings)
+    for paddr, superblock in [item for item in everything if item[1].hdr.xid == xid] or everything:
+        try:
+            yield open_checkpoint(area, blocks, decoder, paddr, superblock)
+        except FormatError as error:
+            findings.append(passed_over(superblock.hdr.xid, error))
+
+
+def passed_over(xid: int, error: FormatError) -> Finding:
+    """Say why a checkpoint is not used."""
+    message = f"checkpoint of transaction {xid} cannot be used: {error.reason}"
+    return Finding("checkpoint-invalid", "warning", error.structure, error.image_offset, message)

@@ -1,0 +1,358 @@
+"""A container: its superblock, checkpoint, object map and volumes.
+
+Apple File System Reference, Container. Block 0 holds a copy of the superblock; it gives the block size and the place
+of the checkpoint descriptor area, where the newest superblock is.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.errors import ChecksumError, FormatError
+from layoutscope.filesystems.apfs.container import checkpoint as checkpoints
+from layoutscope.filesystems.apfs.store import omap as omaps
+from layoutscope.filesystems.apfs.store.blocks import Blocks
+from layoutscope.findings import Finding
+from layoutscope.image.source import Window
+from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk.checksum import fletcher64
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.container.checkpoint import Checkpoint, DescriptorArea
+    from layoutscope.filesystems.apfs.store.decoding import Decoder
+    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.store.omap import ObjectMap, OmapView
+    from layoutscope.image.source import Source
+
+MIN_BLOCK_BYTES: Final = 4096
+SEARCHED_BLOCKS: Final = 512
+MAX_RING_BLOCKS: Final = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """An opened container.
+
+    Attributes
+    ----------
+    blocks : Blocks
+        Where its blocks are read.
+    decoder : Decoder
+        Bulk or grammar.
+    first_superblock : ApfsContainer.NxSuperblock
+        The copy that led here, in block 0 unless that is damaged.
+    area : DescriptorArea
+        The checkpoint descriptor ring.
+    checkpoint : Checkpoint
+        The state that was opened.
+    omap : ObjectMap
+        The container's object map.
+    view : OmapView
+        It, as of the checkpoint.
+    omap_header : ApfsContainer.OmapPhys
+        Head of the object map.
+    data_paddrs : (n,) uint64 array
+        Blocks of the checkpoint data area, in the ring's order.
+    area_trees : list of TreeNodes
+        Trees that say where the checkpoint areas lie, if they lie in fragments.
+    """
+
+    blocks: Blocks
+    decoder: Decoder
+    first_superblock: Any
+    area: DescriptorArea
+    checkpoint: Checkpoint
+    omap: ObjectMap
+    view: OmapView
+    omap_header: Any
+    data_paddrs: NDArray[np.uint64]
+    area_trees: list[TreeNodes]
+
+    @property
+    def superblock(self) -> Any:
+        """Superblock of the checkpoint."""
+        return self.checkpoint.superblock
+
+    @property
+    def xid(self) -> int:
+        """Transaction of the checkpoint."""
+        return self.checkpoint.xid
+
+
+def open_container(
+    source: Source,
+    decoder: Decoder,
+    findings: list[Finding],
+    *,
+    image_offset: int = 0,
+    second: tuple[Source, int] | None = None,
+    xid: int | None = None,
+) -> Container:
+    """Open a container as a mount would.
+
+    Parameters
+    ----------
+    source : Source
+        The image.
+    decoder : Decoder
+        Bulk or grammar.
+    findings : list of Finding
+        Collects what had to be passed over.
+    image_offset : int
+        Where the container starts in the image, in bytes.
+    second : (Source, int), optional
+        The other image of a Fusion set, and where its half starts there.
+    xid : int, optional
+        Open the checkpoint of this transaction instead of the newest.
+
+    Raises
+    ------
+    FormatError
+        If there is no usable superblock or checkpoint.
+    """
+    first = find_superblock(source, image_offset, findings)
+    blocks = _blocks(source, image_offset, first, second)
+    _report_truncation(source, image_offset, first, findings)
+    paddrs, trees = ring_paddrs(
+        blocks, decoder, first.xp_desc_base, first.desc_num_blocks, first.desc_is_tree, findings
+    )
+    area = checkpoints.read_descriptor_area(blocks, paddrs)
+    for checkpoint in checkpoints.usable(area, blocks, decoder, findings, xid):
+        try:
+            return _open_state(blocks, decoder, first, area, checkpoint, trees, findings)
+        except FormatError as error:
+            findings.append(checkpoints.passed_over(checkpoint.xid, error))
+    where = blocks.at(int(area.paddr[0])) if len(area.paddr) else blocks.at(0)
+    raise FormatError("no checkpoint can be used", structure="checkpoint descriptor area", image_offset=where)
+
+
+def _open_state(
+    blocks: Blocks,
+    decoder: Decoder,
+    first: Any,
+    area: DescriptorArea,
+    checkpoint: Checkpoint,
+    trees: list[TreeNodes],
+    findings: list[Finding],
+) -> Container:
+    """Open the object map of a checkpoint; `trees` are those of the descriptor area.
+
+    Raises
+    ------
+    FormatError
+        If the map cannot be used: no volume can be found without it.
+    """
+    superblock = checkpoint.superblock
+    header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "container object map")
+    own: list[Finding] = []
+    omap = omaps.read_omap("container-omap", blocks, decoder, header.tree_oid, checkpoint.xid, own)
+    if not len(omap.nodes) or (not len(omap) and any(superblock.fs_oid)):
+        where = own[0].image_offset if own else None
+        raise FormatError(
+            "its tree cannot be read",
+            structure="container object map",
+            image_offset=blocks.at(0) if where is None else where,
+        )
+    _compare_copies(blocks, first, superblock, findings)
+    data, data_trees = ring_paddrs(
+        blocks, decoder, superblock.xp_data_base, superblock.data_num_blocks, superblock.data_is_tree, findings
+    )
+    findings += own
+    view = omaps.view_at(omap, checkpoint.xid)
+    return Container(blocks, decoder, first, area, checkpoint, omap, view, header, data, trees + data_trees)
+
+
+def _blocks(source: Source, image_offset: int, superblock: Any, second: tuple[Source, int] | None) -> Blocks:
+    size = superblock.block_count * superblock.block_size
+    windows: list[Source | None] = [Window(source, image_offset, size)]
+    offsets = [image_offset]
+    if second is not None:
+        windows.append(Window(second[0], second[1], second[0].size_bytes - second[1]))
+        offsets.append(second[1])
+    return Blocks(tuple(windows), tuple(offsets), superblock.block_size)
+
+
+def _report_truncation(source: Source, image_offset: int, superblock: Any, findings: list[Finding]) -> None:
+    claimed, present = superblock.block_count * superblock.block_size, source.size_bytes - image_offset
+    # A converted HFS+ volume may end within the last block.
+    if claimed - present >= superblock.block_size:
+        message = "the container is larger than the rest of the image"
+        findings.append(
+            Finding(
+                "truncated",
+                "warning",
+                "container superblock",
+                image_offset,
+                message,
+                f"{claimed} bytes",
+                f"{present} bytes",
+            )
+        )
+
+
+def find_superblock(source: Source, image_offset: int, findings: list[Finding]) -> Any:
+    """Parse the superblock in block 0 or, if that is damaged, the newest sound one near the start.
+
+    Raises
+    ------
+    FormatError
+        If there is none.
+    """
+    try:
+        return _parse_superblock(source, image_offset)
+    except FormatError as error:
+        found = _search_superblock(source, image_offset)
+        if found is None:
+            raise
+        message = f"copy in block 0 cannot be used: {error.reason}; one from the descriptor area is taken"
+        findings.append(Finding("checkpoint-invalid", "warning", error.structure, error.image_offset, message))
+        return found
+
+
+def _parse_superblock(source: Source, image_offset: int) -> Any:
+    data = source.read(image_offset, MIN_BLOCK_BYTES)
+    parsed = grammar.parse(
+        grammar.ApfsContainer.NxSuperblock, data, structure="container superblock", image_offset=image_offset
+    )
+    if parsed.block_size & (parsed.block_size - 1):
+        raise FormatError(
+            "block size is no power of two",
+            structure="container superblock",
+            image_offset=image_offset,
+            found=str(parsed.block_size),
+        )
+    if parsed.hdr.type != int(grammar.ApfsObject.ObjectType.nx_superblock):
+        raise FormatError(
+            "object of another type",
+            structure="container superblock",
+            image_offset=image_offset,
+            found=str(parsed.hdr.type),
+        )
+    whole = np.frombuffer(source.read(image_offset, parsed.block_size), np.uint8)
+    computed = int(fletcher64(whole[None, :])[0])
+    if computed != parsed.hdr.cksum:
+        raise FormatError(
+            "checksum differs",
+            structure="container superblock",
+            image_offset=image_offset,
+            expected=f"{computed:#x}",
+            found=f"{parsed.hdr.cksum:#x}",
+        )
+    return parsed
+
+
+def _search_superblock(source: Source, image_offset: int) -> Any | None:
+    best = None
+    for number in range(1, SEARCHED_BLOCKS):
+        where = image_offset + number * MIN_BLOCK_BYTES
+        if where + MIN_BLOCK_BYTES > source.size_bytes:
+            break
+        try:
+            found = _parse_superblock(source, where)
+        except FormatError:
+            continue
+        best = found if best is None or found.hdr.xid > best.hdr.xid else best
+    return best
+
+
+def _compare_copies(blocks: Blocks, first: Any, newest: Any, findings: list[Finding]) -> None:
+    """Block 0 is written when a container is unmounted: an older copy there is normal after a crash."""
+    if first.hdr.xid != newest.hdr.xid:
+        message = "copy in block 0 is of another transaction than the checkpoint"
+        findings.append(
+            Finding(
+                "superblock-older",
+                "info",
+                "container superblock",
+                blocks.at(0),
+                message,
+                str(newest.hdr.xid),
+                str(first.hdr.xid),
+            )
+        )
+    if first.uuid != newest.uuid or first.block_size != newest.block_size:
+        message = "copy in block 0 belongs to another container than the checkpoint"
+        findings.append(Finding("structure-invalid", "error", "container superblock", blocks.at(0), message))
+
+
+def ring_paddrs(
+    blocks: Blocks, decoder: Decoder, base: int, count: int, is_tree: int, findings: list[Finding]
+) -> tuple[NDArray[np.uint64], list[TreeNodes]]:
+    """List the blocks of a checkpoint area: contiguous, or mapped by a tree of runs, which is given too.
+
+    Raises
+    ------
+    FormatError
+        If the area is impossibly large.
+    """
+    if count > MAX_RING_BLOCKS:
+        raise FormatError("impossibly large", structure="checkpoint area", image_offset=blocks.at(0), found=str(count))
+    if not is_tree:
+        return _run(base, count), []
+    from layoutscope.filesystems.apfs.store.btree import TreeSource, lead_type
+    from layoutscope.filesystems.apfs.store.nodes import read_nodes
+
+    source = TreeSource("checkpoint-area", blocks, decoder, base, None, *lead_type("checkpoint-area"), 2**64 - 1)
+    nodes, leaves = read_nodes(source, findings)
+    parts, left = [np.empty(0, np.uint64)], count
+    for batch in leaves:
+        runs = decoder.columns("apfs_object.prange", batch.buffer, batch.slots.val_start, ("start_paddr", "num_blocks"))
+        for start, length in zip(runs["start_paddr"].tolist(), runs["num_blocks"].tolist(), strict=True):
+            parts.append(_run(start, min(length, left)))
+            left -= len(parts[-1])
+    return np.concatenate(parts), [nodes]
+
+
+def _run(first: int, count: int) -> NDArray[np.uint64]:
+    """Addresses of blocks that follow one another; those beyond the largest number lie nowhere all the same."""
+    return np.uint64(first % 2**64) + np.arange(count, dtype=np.uint64)
+
+
+def read_object(blocks: Blocks, cls: Any, paddr: int, structure: str, *, oid: int | None = None) -> Any:
+    """Read and parse one physical object, or a virtual one whose address is known.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        The container.
+    cls : type
+        Generated class; its first field is the object header.
+    paddr : int
+        Its address.
+    structure : str
+        Its name, for errors.
+    oid : int, optional
+        Its identifier; the address if left out.
+
+    Raises
+    ------
+    ChecksumError
+        If the stored checksum differs from the computed one.
+    FormatError
+        If it is another object, or contradicts its grammar.
+    """
+    with blocks.concerning(paddr):
+        data = blocks.read_object(paddr)
+        where = blocks.at(paddr)
+        array = np.frombuffer(data, np.uint8)
+        head = bulk.records("apfs_object.obj_phys", array, np.zeros(1, np.int64))
+        computed, stored = int(fletcher64(array[None, :])[0]), int(head["cksum"][0])
+        if computed != stored:
+            sides = {"expected": f"{computed:#x}", "found": f"{stored:#x}"}
+            raise ChecksumError("checksum differs", structure=structure, image_offset=where, **sides)
+        wanted, found = paddr if oid is None else oid, int(head["oid"][0])
+        if wanted != found:
+            sides = {"expected": str(wanted), "found": str(found)}
+            raise FormatError("another object", structure=structure, image_offset=where, **sides)
+        return grammar.parse(cls, data, structure=structure, image_offset=where)
+
+
+def uuid_text(raw: bytes) -> str:
+    """Return an identifier as people write it."""
+    return str(uuid.UUID(bytes=raw)).upper()

@@ -1,0 +1,66 @@
+"""Fusion sets: a container on a solid-state and a hard disk, of which one image may be missing.
+
+Apple File System Reference, Fusion. The main device holds the checkpoints; the second one holds a copy of the
+superblock and data, addressed with a mark. The middle tree maps what of it is cached on the main device.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs.container.container import Container, find_superblock
+from layoutscope.filesystems.apfs.container.regions import Region
+from layoutscope.findings import Finding
+
+if TYPE_CHECKING:
+    from layoutscope.image.source import Source
+
+Place = tuple["Source", int]
+
+
+def main_first(first: Place, second: Place | None, findings: list[Finding]) -> tuple[Place, Place | None]:
+    """Put the main device of a set first, whichever image was named first.
+
+    Parameters
+    ----------
+    first, second : (Source, int)
+        The images and where the container starts in them; the second may be missing.
+    findings : list of Finding
+        Collects what is wrong with the superblocks.
+
+    Raises
+    ------
+    FormatError
+        If the images are not the two halves of one set.
+    """
+    if second is None:
+        return first, None
+    one, two = (find_superblock(*place, findings) for place in (first, second))
+    if not one.is_fusion or _set_of(one) != _set_of(two) or one.is_fusion_main == two.is_fusion_main:
+        raise FormatError(
+            "the two images are not the halves of one Fusion set",
+            structure="container superblock",
+            image_offset=first[1],
+        )
+    return (first, second) if one.is_fusion_main else (second, first)
+
+
+def _set_of(superblock: Any) -> bytes:
+    """Return what the identifiers of both devices share."""
+    # One bit tells the devices apart.
+    return bytes(superblock.fusion_uuid)[1:]
+
+
+def report_missing(container: Container, findings: list[Finding]) -> None:
+    """Say that the second device is missing."""
+    if container.superblock.is_fusion and len(container.blocks.sources) < 2:
+        message = "the second device's image was not given; what lies on it is not read"
+        findings.append(Finding("fusion-half", "warning", "container superblock", container.blocks.at(0), message))
+
+
+def second_regions(container: Container) -> list[Region]:
+    """Return what lies at a fixed place on the second device."""
+    if not container.superblock.is_fusion:
+        return []
+    return [Region("container-superblock", "copy on the second device", container.blocks.tier2_mark)]

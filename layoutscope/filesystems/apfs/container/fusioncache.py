@@ -1,0 +1,123 @@
+"""What the main device of a Fusion set holds of the second one: the middle tree and the write-back cache.
+
+Apple File System Reference, Fusion. The middle tree maps runs of the second device to where they are cached on the main
+device. Apple does not say how the cache's state and lists are stored.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.filesystems.apfs.container.objects import try_kind
+from layoutscope.filesystems.apfs.container.regions import Region
+from layoutscope.filesystems.apfs.store.btree import TreeSource, lead_type
+from layoutscope.filesystems.apfs.store.nodes import read_nodes
+from layoutscope.findings import Finding
+from layoutscope.ondisk import bulk, grammar
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.container.container import Container
+    from layoutscope.filesystems.apfs.container.objects import Place
+    from layoutscope.filesystems.apfs.store.btree import NodeBatch
+    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+
+KINDS: Final = grammar.ApfsObject.ObjectType
+LIST: Final = "apfs_fusion.fusion_wbc_list_head"
+ENTRY: Final = "apfs_fusion.fusion_wbc_list_entry"
+Details = dict[str, "str | int | float | bool"]
+
+
+def middle_tree(container: Container, findings: list[Finding]) -> tuple[list[TreeNodes], Details]:
+    """Read the tree that maps cached blocks of the second device: its nodes, and numbers for a report."""
+    oid, tree = container.superblock.fusion_mt_oid, "fusion-middle"
+    if not oid:
+        return [], {}
+    source = TreeSource(tree, container.blocks, container.decoder, oid, None, *lead_type(tree), container.xid)
+    nodes, leaves = read_nodes(source, findings)
+    counts = np.zeros(2, np.int64)
+    for batch in leaves:
+        counts += _cached(container, batch, findings)
+    return [nodes], {"cached blocks": int(counts[0]), "dirty cached blocks": int(counts[1])}
+
+
+def _cached(container: Container, batch: NodeBatch, findings: list[Finding]) -> NDArray[np.int64]:
+    """Count cached blocks and the dirty ones; a run that lies on the wrong device is a finding."""
+    slots, blocks = batch.slots, container.blocks
+    names = ("paddr", "num_blocks", "is_dirty")
+    values = container.decoder.columns("apfs_fusion.fusion_mt_val", batch.buffer, slots.val_start, names)
+    keys = container.decoder.columns("apfs_fusion.fusion_mt_key", batch.buffer, slots.key_start, ("paddr",))["paddr"]
+    length = values["num_blocks"].astype(np.int64)
+    limit = container.superblock.block_count
+    wrong = (values["paddr"] < 0) | (values["paddr"] > limit - length) | (keys < blocks.tier2_mark)
+    for row in np.flatnonzero(wrong).tolist():
+        node = int(slots.node[row])
+        where, device = blocks.place(int(batch.places.paddr[node]))
+        where += int(slots.val_start[row]) - node * batch.size_bytes
+        name, message = (
+            f"fusion-middle tree, node {batch.places.node_id[node]}",
+            "it is cached on the wrong device",
+        )
+        findings.append(Finding("record-invalid", "warning", name, where, message, device=device))
+    return np.array([length[~wrong].sum(), length[~wrong & values["is_dirty"]].sum()], np.int64)
+
+
+def write_cache(container: Container, findings: list[Finding]) -> tuple[list[Region], Details]:
+    """Read the state of the write-back cache and its lists: regions outside the checkpoint areas, and numbers."""
+    oid = container.superblock.fusion_wbc_oid
+    kind, cls = int(KINDS.nx_fusion_wbc), grammar.ApfsFusion.FusionWbc
+    found = try_kind(container, cls, oid, kind, "write-back cache", findings) if oid else None
+    if found is None:
+        return [], {}
+    state, place = found
+    regions = _region("fusion-wbc", place)
+    if state.rc_stash.num_blocks:
+        run = state.rc_stash
+        regions.append(Region("fusion-read-cache-stash", "write-back cache", run.start_paddr, run.num_blocks))
+    held = 0
+    # Lists hold no address of the next one; the state names the first and the last.
+    for list_oid in dict.fromkeys((state.list_head_oid, state.list_tail_oid)):
+        more, count = _read_list(container, list_oid, findings) if list_oid else ([], 0)
+        regions += more
+        held += count
+    return regions, {"write-back cache blocks in use": held}
+
+
+def _region(kind: str, place: Place) -> list[Region]:
+    """Make a region of an object, unless the checkpoint area's regions show it."""
+    return [] if place.is_ephemeral else [Region(kind, "write-back cache", place.paddr)]
+
+
+def _read_list(container: Container, oid: int, findings: list[Finding]) -> tuple[list[Region], int]:
+    """Read a list of the cache: its region, and the blocks that it names."""
+    kind, cls, name = int(KINDS.nx_fusion_wbc_list), grammar.ApfsFusion.FusionWbcListHead, f"cache list {oid}"
+    found = try_kind(container, cls, oid, kind, name, findings)
+    if found is None:
+        return [], 0
+    head, place = found
+    where, device = container.blocks.place(place.paddr)
+    first, stop, size = head.index_begin, head.index_end, bulk.size(ENTRY)
+    if not first <= stop <= head.index_max or bulk.size(LIST) + stop * size > place.size_bytes:
+        message, at = "entries that do not fit into the list", where + bulk.offset(LIST, "index_begin")
+        findings.append(Finding("structure-invalid", "warning", name, at, message, device=device))
+        return _region("fusion-wbc-list", place), 0
+    data = np.frombuffer(container.blocks.read_object(place.paddr, place.size_bytes), np.uint8)
+    starts = bulk.size(LIST) + np.arange(first, stop, dtype=np.int64) * size
+    entries = container.decoder.columns(ENTRY, data, starts, ("wbc_paddr", "target_paddr", "num_blocks"))
+    wrong = _outside(container.superblock.fusion_wbc, container.blocks.tier2_mark, entries)
+    for at in (where + starts[wrong]).tolist():
+        message = "an entry leads out of the cache, or not to the second device"
+        findings.append(Finding("record-invalid", "warning", name, at, message, device=device))
+    return _region("fusion-wbc-list", place), int(entries["num_blocks"][~wrong].sum())
+
+
+def _outside(cache: Any, mark: int, entries: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
+    """Tell which entries lie outside of the cache, or are for no block of the second device."""
+    base, room = cache.start_paddr, cache.num_blocks
+    length = np.minimum(entries["num_blocks"], np.uint64(room + 1)).astype(np.int64)
+    place = entries["wbc_paddr"]
+    result: NDArray[np.bool_] = (place < base) | (place > base + room - length) | (entries["target_paddr"] < mark)
+    return result

@@ -1,0 +1,291 @@
+"""The space manager: which blocks are free, and where its own structures lie.
+
+Apple File System Reference, Space Manager. It is an ephemeral object; behind its fixed part stand the addresses of
+chunk-info blocks (or of blocks with such addresses), whose entries name one bitmap block for each chunk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs.container.regions import MAX_BLOCKS, Region, from_runs, inside
+from layoutscope.filesystems.apfs.store import intervals
+from layoutscope.filesystems.apfs.store.bitmap import free_runs
+from layoutscope.filesystems.apfs.store.btree import TreeSource, lead_type
+from layoutscope.filesystems.apfs.store.nodes import TreeNodes, read_nodes
+from layoutscope.findings import Finding
+from layoutscope.ondisk import bulk, grammar
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.container.checkpoint import Checkpoint
+    from layoutscope.filesystems.apfs.store.blocks import Blocks
+    from layoutscope.filesystems.apfs.store.decoding import Decoder
+
+BATCH_BITMAPS: Final = 2048
+QUEUE_NAMES: Final = ("internal pool", "main device", "second device")
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """What the space manager says.
+
+    Attributes
+    ----------
+    header : ApfsSpaceman.SpacemanPhys
+        Its fixed part.
+    free : (n, 2) int64 array
+        Free runs of blocks, of both devices.
+    regions : list of Region
+        Its own structures outside the checkpoint areas.
+    pending : list of Region
+        Blocks that become free when older checkpoints are given up.
+    queues : list of TreeNodes
+        Trees of the free queues.
+    queued : dict
+        Blocks that each queue holds, by its number.
+    """
+
+    header: Any
+    free: NDArray[np.int64]
+    regions: list[Region]
+    pending: list[Region]
+    queues: list[TreeNodes]
+    queued: dict[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """Chunks of one device; one row a chunk."""
+
+    paddr: NDArray[np.uint64]
+    num_blocks: NDArray[np.int64]
+    free_count: NDArray[np.int64]
+    bitmap_paddr: NDArray[np.uint64]
+
+
+def read_space(blocks: Blocks, decoder: Decoder, checkpoint: Checkpoint, findings: list[Finding]) -> Space:
+    """Read the space manager of a checkpoint.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        The container.
+    decoder : Decoder
+        Bulk or grammar.
+    checkpoint : Checkpoint
+        The state.
+    findings : list of Finding
+        Collects what contradicts itself.
+
+    Raises
+    ------
+    FormatError
+        If the checkpoint has no usable space manager.
+    """
+    item = checkpoint.ephemerals.get(checkpoint.superblock.spaceman_oid)
+    if item is None:
+        raise FormatError(
+            "the checkpoint does not hold it", structure="space manager", image_offset=blocks.at(checkpoint.paddr)
+        )
+    data = blocks.read_object(item.paddr, item.size_bytes)
+    header = grammar.parse(
+        grammar.ApfsSpaceman.SpacemanPhys, data, structure="space manager", image_offset=blocks.at(item.paddr)
+    )
+    array = np.frombuffer(data, np.uint8)
+    regions, free = [], []
+    for number, device in enumerate(header.devices):
+        if device.num_blocks:
+            found, runs = _read_device(blocks, decoder, array, device, number, blocks.at(item.paddr), findings)
+            regions += found
+            free.append(runs)
+    regions = inside(regions, blocks, findings)
+    regions += _internal_pool(header, regions)
+    pending, queues, queued = _read_queues(blocks, decoder, checkpoint, header, findings)
+    return Space(header, intervals.union(free), regions, inside(pending, blocks, findings), queues, queued)
+
+
+def _addresses(
+    decoder: Decoder, data: NDArray[np.uint8], start: int, count: int, image_offset: int
+) -> NDArray[np.uint64]:
+    """Decode an array of block addresses in an object at an image offset.
+
+    Raises
+    ------
+    FormatError
+        If it leaves its object.
+    """
+    size = bulk.size("apfs_spaceman.block_address")
+    if start + count * size > len(data):
+        raise FormatError("more addresses than fit", structure="space manager", image_offset=image_offset)
+    starts = start + np.arange(count, dtype=np.int64) * size
+    return decoder.columns("apfs_spaceman.block_address", data, starts, ("paddr",))["paddr"]
+
+
+def _read_device(
+    blocks: Blocks,
+    decoder: Decoder,
+    spaceman: NDArray[np.uint8],
+    device: Any,
+    number: int,
+    where: int,
+    findings: list[Finding],
+) -> tuple[list[Region], NDArray[np.int64]]:
+    """Read the chunk information and bitmaps of one device: its regions and free runs."""
+    owner = QUEUE_NAMES[number + 1]
+    cabs = np.empty(0, np.uint64)
+    if device.num_cabs:
+        cabs = _addresses(decoder, spaceman, device.addresses_start, device.num_cabs, where)
+        cibs = _cab_addresses(blocks, decoder, cabs)
+    else:
+        cibs = _addresses(decoder, spaceman, device.addresses_start, device.num_cibs, where)
+    chunks = _read_chunks(blocks, decoder, cibs)
+    free = _free(blocks, chunks, owner, findings)
+    if intervals.total(free) != device.free_count:
+        message = f"free blocks of the {owner} differ between bitmaps and space manager"
+        findings.append(
+            Finding(
+                "spaceman-invalid",
+                "warning",
+                "space manager",
+                None,
+                message,
+                str(device.free_count),
+                str(intervals.total(free)),
+            )
+        )
+    bitmaps = chunks.bitmap_paddr[chunks.bitmap_paddr != 0]
+    kinds = (("spaceman-cab", cabs), ("spaceman-cib", cibs), ("spaceman-bitmap", bitmaps))
+    regions = [Region(kind, owner, paddr) for kind, paddrs in kinds for paddr in paddrs.tolist()]
+    return regions, free
+
+
+def _cab_addresses(blocks: Blocks, decoder: Decoder, cabs: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    parts = [np.empty(0, np.uint64)]
+    head = bulk.size("apfs_spaceman.cab_head")
+    for paddr in cabs.tolist():
+        data = np.frombuffer(blocks.read_object(paddr), np.uint8)
+        count = int(
+            decoder.columns("apfs_spaceman.cab_head", data, np.zeros(1, np.int64), ("num_cibs",))["num_cibs"][0]
+        )
+        parts.append(_addresses(decoder, data, head, count, blocks.at(paddr)))
+    return np.concatenate(parts)
+
+
+def _read_chunks(blocks: Blocks, decoder: Decoder, cibs: NDArray[np.uint64]) -> Chunks:
+    """Decode the entries of chunk-info blocks.
+
+    Raises
+    ------
+    FormatError
+        If an address leaves the image, or more entries are claimed than fit.
+    """
+    outside = ~blocks.readable(cibs, blocks.block_size)
+    if outside.any():
+        raise FormatError(
+            "address outside the container", structure="chunk-info block", image_offset=blocks.at(int(cibs[outside][0]))
+        )
+    buffer = blocks.read(cibs, blocks.block_size).reshape(-1)
+    starts = np.arange(len(cibs), dtype=np.int64) * blocks.block_size
+    counts = decoder.columns("apfs_spaceman.cib_head", buffer, starts, ("num_chunks",))["num_chunks"].astype(np.int64)
+    head, size = bulk.size("apfs_spaceman.cib_head"), bulk.size("apfs_spaceman.chunk_info")
+    if (head + counts * size > blocks.block_size).any():
+        raise FormatError("more chunks than fit", structure="chunk-info block", image_offset=blocks.at(int(cibs[0])))
+    owner = np.repeat(np.arange(len(cibs)), counts)
+    slot = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+    names = ("paddr", "num_blocks", "free_count", "bitmap_paddr")
+    found = decoder.columns("apfs_spaceman.chunk_info", buffer, starts[owner] + head + slot * size, names)
+    return Chunks(
+        found["paddr"],
+        found["num_blocks"].astype(np.int64),
+        found["free_count"].astype(np.int64),
+        found["bitmap_paddr"],
+    )
+
+
+def _free(blocks: Blocks, chunks: Chunks, owner: str, findings: list[Finding]) -> NDArray[np.int64]:
+    """Free runs of all chunks; only those that are neither full nor empty need their bitmap."""
+    whole = (chunks.bitmap_paddr == 0) | (chunks.free_count == chunks.num_blocks)
+    parts = [intervals.runs_of(chunks.paddr[whole], chunks.num_blocks[whole])]
+    mixed = np.flatnonzero(~whole & (chunks.free_count > 0))
+    for start in range(0, len(mixed), BATCH_BITMAPS):
+        rows = mixed[start : start + BATCH_BITMAPS]
+        rows = rows[blocks.readable(chunks.bitmap_paddr[rows], blocks.block_size)]
+        bitmaps = blocks.read(chunks.bitmap_paddr[rows], blocks.block_size)
+        chunk, first, length = free_runs(bitmaps, chunks.num_blocks[rows])
+        parts.append(intervals.runs_of(chunks.paddr[rows][chunk].astype(np.int64) + first, length))
+        counted = np.bincount(chunk, weights=length, minlength=len(rows)).astype(np.int64)
+        _report_counts(blocks, chunks, rows, counted, owner, findings)
+    return intervals.union(parts)
+
+
+def _report_counts(
+    blocks: Blocks,
+    chunks: Chunks,
+    rows: NDArray[np.int64],
+    counted: NDArray[np.int64],
+    owner: str,
+    findings: list[Finding],
+) -> None:
+    for number in np.flatnonzero(counted != chunks.free_count[rows]).tolist():
+        where = blocks.at(int(chunks.bitmap_paddr[rows[number]]))
+        name = f"bitmap of the chunk at block {chunks.paddr[rows[number]]}, {owner}"
+        expected, found = str(chunks.free_count[rows[number]]), str(counted[number])
+        message = "free blocks differ between bitmap and chunk information"
+        findings.append(Finding("spaceman-invalid", "warning", name, where, message, expected, found))
+
+
+def _internal_pool(header: Any, own: list[Region]) -> list[Region]:
+    """Blocks of the pool that hold nothing current, and the ring with versions of the pool's bitmap."""
+    pool = np.array([[header.ip_base, min(header.ip_block_count, MAX_BLOCKS)]], np.int64)
+    inside = np.array([[item.paddr, item.num_blocks] for item in own], np.int64).reshape(-1, 2)
+    spare = intervals.subtract(pool, intervals.runs_of(inside[:, 0], inside[:, 1]))
+    ring = Region("internal-pool-bitmap", "space manager", header.ip_bm_base, header.ip_bm_block_count)
+    return [ring, *from_runs("internal-pool", "space manager", spare)]
+
+
+def _read_queues(
+    blocks: Blocks, decoder: Decoder, checkpoint: Checkpoint, header: Any, findings: list[Finding]
+) -> tuple[list[Region], list[TreeNodes], dict[int, int]]:
+    """Read the trees of the free queues."""
+    pending: list[Region] = []
+    queues: list[TreeNodes] = []
+    queued: dict[int, int] = {}
+    for number, queue in enumerate(header.free_queues):
+        item = checkpoint.ephemerals.get(queue.tree_oid) if queue.tree_oid else None
+        if item is None:
+            continue
+        source = TreeSource(
+            "spaceman",
+            blocks,
+            decoder,
+            item.oid,
+            None,
+            *lead_type("spaceman"),
+            checkpoint.xid,
+            root_size_bytes=item.size_bytes,
+            ephemerals=checkpoint.ephemerals,
+        )
+        nodes, leaves = read_nodes(source, findings)
+        queues.append(nodes)
+        held = [item for batch in leaves for item in _queued(decoder, batch, QUEUE_NAMES[number])]
+        queued[number] = sum(item.num_blocks for item in held)
+        pending += held
+    return pending, queues, queued
+
+
+def _queued(decoder: Decoder, batch: Any, owner: str) -> list[Region]:
+    """Decode the entries of a free queue; one without value stands for one block."""
+    slots = batch.slots
+    keys = decoder.columns("apfs_spaceman.free_queue_key", batch.buffer, slots.key_start, ("xid", "paddr"))
+    lengths = np.ones(len(slots), np.int64)
+    rows = np.flatnonzero(slots.val_len > 0)
+    found = decoder.columns("apfs_spaceman.free_queue_val", batch.buffer, slots.val_start[rows], ("num_blocks",))
+    lengths[rows] = found["num_blocks"].astype(np.int64)
+    entries = zip(keys["xid"].tolist(), keys["paddr"].tolist(), lengths.tolist(), strict=True)
+    return [Region("pending-free", f"{owner}, freed by xid {xid}", paddr, length) for xid, paddr, length in entries]

@@ -1,0 +1,249 @@
+"""Directory entries joined with their inodes: the table ``entries``.
+
+Apple File System Reference, File-System Objects. A directory's records lie together in the tree, in the order of the
+hash of their names; each inode lies elsewhere, in the order of inode numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import polars as pl
+
+from layoutscope.filesystems.apfs.store.matching import last_at_most, match
+from layoutscope.filesystems.apfs.store.places import order_key
+from layoutscope.findings import Finding
+from layoutscope.ondisk import grammar
+from layoutscope.tables import NULL_ROW, build_table
+from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_HARD_LINK, FLAG_PRIVATE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.store.fsrecords import Columns, RecordTables
+    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+
+KINDS = ("file", "directory", "symlink", "fifo", "socket", "char-device", "block-device", "whiteout", "unknown")
+MAX_LISTED = 100
+NO_NODE = -1
+SYMLINK_NAME = b"com.apple.fs.symlink"
+
+
+def entries_table(
+    records: RecordTables, nodes: TreeNodes, first_row: int, volume: int, findings: list[Finding]
+) -> pl.DataFrame:
+    """Make the table of directory entries.
+
+    Parameters
+    ----------
+    records : RecordTables
+        Of the file-system tree.
+    nodes : TreeNodes
+        Its nodes.
+    first_row : int
+        Row of the tree's root in the table of nodes.
+    volume : int
+        Number of the volume on the image.
+    findings : list of Finding
+        Collects entries without inode.
+    """
+    drecs, inodes = records.get("dir_rec"), records.get("inode")
+    if not len(drecs["obj_id"]):
+        return build_table("entries", {})
+    spot, known = records.find("dir_rec", "inode", "file_id")
+    _report_missing(drecs, known, findings)
+    inode = _Matched(inodes, spot, known, is_whole=bool(known.all()))
+    kind = inode.of(_kind_of_mode(inodes["format"]))
+    if not inode.is_whole:
+        kind = np.where(known, kind, _kind_of_entry(drecs["entry_type"]))
+    text, raw = drecs["name"].columns()
+    is_directory = kind == KINDS.index("directory")
+    children = inode["num_children_or_links"]
+    links = np.maximum(np.where(is_directory, 1, children), 0)
+    columns = {
+        "volume": volume,
+        "parent_id": drecs["obj_id"],
+        "file_id": drecs["file_id"],
+        "name": text,
+        "name_raw": raw,
+        "kind": (kind, KINDS),
+        "size_bytes": _sizes(inode, kind, records.get("xattr"), drecs["file_id"]),
+        "link_count": links.astype(np.uint32),
+        "create_time": _times(inode["create_time"]),
+        "modify_time": _times(inode["mod_time"]),
+        "flags": _flags(drecs, inode, links),
+        "entry_rank": _ranks(drecs["obj_id"]),
+        "entry_node_row": _rows(drecs["node"], first_row),
+        "inode_node_row": _rows(inode.of(inodes["node"], NO_NODE), first_row),
+        "xattr_node_row": _rows(_xattr_leaves(records), first_row),
+        "dstream_node_row": _rows(inode.of(_dstream_leaves(inodes, nodes), NO_NODE), first_row),
+        "listing_node_row": _rows(_listing_leaves(drecs["file_id"], is_directory, nodes, "right"), first_row),
+        "listing_end_node_row": _rows(_listing_leaves(drecs["file_id"], is_directory, nodes, "left"), first_row),
+        "valence": _masked(np.maximum(children, 0), is_directory & known),
+        "link_id": _masked(drecs["sibling_id"], drecs["sibling_id"] != 0),
+    }
+    return build_table("entries", columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Matched:
+    """The inode of each entry: its row, and whether there is one."""
+
+    table: Columns
+    spot: NDArray[np.int64]
+    known: NDArray[np.bool_]
+    is_whole: bool
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self.of(self.table[name])
+
+    def of(self, values: NDArray[Any], otherwise: int = 0) -> NDArray[Any]:
+        """Gather a value of the inodes; another one where there is none."""
+        if not len(values):
+            return np.full(len(self.spot), otherwise, values.dtype)
+        found: NDArray[Any] = values[self.spot]
+        if not self.is_whole:
+            found[~self.known] = otherwise
+        return found
+
+
+def _masked(values: NDArray[Any], keep: NDArray[np.bool_]) -> pl.Series:
+    return pl.select(pl.when(pl.Series(keep)).then(pl.Series(values)).otherwise(None)).to_series()
+
+
+def _rows(position: NDArray[np.int32], first_row: int) -> NDArray[np.uint32]:
+    """Rows of nodes from positions among the tree's nodes; null where the position is negative."""
+    rows: NDArray[np.uint32] = position.astype(np.uint32)
+    rows += np.uint32(first_row)
+    absent = position < 0
+    if absent.any():
+        rows[absent] = NULL_ROW
+    return rows
+
+
+def _times(nanoseconds: NDArray[np.int64]) -> pl.Series:
+    np.floor_divide(nanoseconds, 1000, out=nanoseconds)
+    return pl.Series(nanoseconds).cast(pl.Datetime("us", "UTC"))
+
+
+def _lookup(pairs: dict[int, str], values: NDArray[np.uint16 | np.uint8]) -> NDArray[np.uint8]:
+    """Position in :data:`KINDS` of each value."""
+    kinds = np.full(np.iinfo(np.uint16).max + 1, KINDS.index("unknown"), np.uint8)
+    for value, name in pairs.items():
+        kinds[value] = KINDS.index(name)
+    return kinds[values]
+
+
+def _kind_of_mode(mode_format: NDArray[np.uint16]) -> NDArray[np.uint8]:
+    return _lookup({int(item): item.name.replace("_", "-") for item in grammar.ApfsFsrecords.ModeFormat}, mode_format)
+
+
+def _kind_of_entry(entry_type: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    return _lookup({int(item): item.name.replace("_", "-") for item in grammar.ApfsFsrecords.EntryType}, entry_type)
+
+
+def _sizes(inode: _Matched, kind: NDArray[np.uint8], xattrs: Columns, file_id: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Logical sizes: of the data stream, of a compressed file's expansion, of a symbolic link's target."""
+    size: NDArray[np.int64] = inode["data_size"].view(np.int64)
+    # A compressed file's own data stream is empty or absent.
+    compressed = inode["is_compressed"]
+    if compressed.any():
+        stored = compressed & inode["has_uncompressed_size"]
+        size = np.where(stored, inode["uncompressed_size"].astype(np.int64), size)
+    if "expanded_size" in xattrs:
+        size = _from_attribute(xattrs, xattrs["expanded_size"] >= 0, xattrs["expanded_size"], file_id, compressed, size)
+        is_target = xattrs["name"].equal_to(SYMLINK_NAME)
+        # The target ends with a zero byte that stat does not count.
+        target = xattrs["xdata_len"].astype(np.int64) - 1
+        size = _from_attribute(xattrs, is_target, target, file_id, kind == KINDS.index("symlink"), size)
+    size[kind == KINDS.index("directory")] = 0
+    return size
+
+
+def _from_attribute(
+    xattrs: Columns,
+    chosen: NDArray[np.bool_],
+    value: NDArray[np.int64],
+    file_id: NDArray[np.uint64],
+    wanted: NDArray[np.bool_],
+    size: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    rows = np.flatnonzero(chosen)
+    spot, found = match(xattrs["obj_id"][rows], file_id)
+    return np.where(found & wanted, value[rows][spot], size) if len(rows) else size
+
+
+def _flags(drecs: Columns, inode: _Matched, links: NDArray[np.int32]) -> NDArray[np.uint32]:
+    private = np.uint64(grammar.ApfsFsrecords.InodeNumber.private_dir)
+    flags = (links > 1).astype(np.uint32) * np.uint32(FLAG_HARD_LINK)
+    flags[inode["is_compressed"]] |= FLAG_COMPRESSED
+    flags[(drecs["file_id"] == private) | (drecs["obj_id"] == private)] |= FLAG_PRIVATE
+    return flags
+
+
+def _ranks(parent: NDArray[np.uint64]) -> NDArray[np.uint32]:
+    """Count within runs of one directory: records are in key order."""
+    is_first = np.ones(len(parent), bool)
+    is_first[1:] = parent[1:] != parent[:-1]
+    starts = np.flatnonzero(is_first).astype(np.uint32)
+    return np.arange(len(parent), dtype=np.uint32) - np.repeat(starts, np.diff(starts, append=np.uint32(len(parent))))
+
+
+def _low_keys(nodes: TreeNodes) -> NDArray[np.uint64]:
+    """Lower bounds of the leaves' keys; in a damaged index, where they do not ascend, none is below one before it."""
+    low: NDArray[np.uint64] = np.maximum.accumulate(nodes.low_key[nodes.leaves])
+    return low
+
+
+def _leaves_at(nodes: TreeNodes, position: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Leaves by their place in key order, as positions among the nodes; the first one for what is before it."""
+    leaves = nodes.leaves
+    if not len(leaves):
+        return np.full(len(position), NO_NODE, np.int32)
+    return leaves.astype(np.int32)[np.maximum(position, 0)]
+
+
+def _xattr_leaves(records: RecordTables) -> NDArray[np.int32]:
+    """Leaf with the first extended attribute of each entry's file."""
+    leaves = records.get("xattr")["node"]
+    if not len(leaves):
+        return np.full(records.count("dir_rec"), NO_NODE, np.int32)
+    spot, known = records.find("dir_rec", "xattr", "file_id")
+    return np.where(known, leaves[spot], NO_NODE).astype(np.int32)
+
+
+def _dstream_leaves(inodes: Columns, nodes: TreeNodes) -> NDArray[np.int32]:
+    """Leaf in which a search for each inode's data-stream record ends."""
+    if not len(inodes["obj_id"]):
+        return np.empty(0, np.int32)
+    wanted = order_key(inodes["private_id"], int(grammar.ApfsFsrecords.RecordType.dstream_id))
+    found = _leaves_at(nodes, last_at_most(_low_keys(nodes), wanted))
+    found[~inodes["has_dstream"]] = NO_NODE
+    return found
+
+
+def _listing_leaves(
+    file_id: NDArray[np.uint64], is_directory: NDArray[np.bool_], nodes: TreeNodes, side: Literal["left", "right"]
+) -> NDArray[np.int32]:
+    """Leaf in which a listing of each directory backwards begins, or where it sees that it is done.
+
+    That is the leaf with its last record (`side` right), and the one with the last record before its first (left).
+    """
+    rows = np.flatnonzero(is_directory)
+    wanted = order_key(file_id[rows], int(grammar.ApfsFsrecords.RecordType.dir_rec))
+    found = np.full(len(file_id), NO_NODE, np.int32)
+    found[rows] = _leaves_at(nodes, np.searchsorted(_low_keys(nodes), wanted, side) - 1)
+    return found
+
+
+def _report_missing(drecs: Columns, known: NDArray[np.bool_], findings: list[Finding]) -> None:
+    missing = np.flatnonzero(~known)
+    for row in missing[:MAX_LISTED].tolist():
+        name = f"entry of directory {drecs['obj_id'][row]}"
+        number = str(drecs["file_id"][row])
+        findings.append(Finding("inode-missing", "error", name, None, "its inode does not exist", found=number))
+    if len(missing) > MAX_LISTED:
+        message = f"{len(missing) - MAX_LISTED} further entries name inodes that do not exist"
+        findings.append(Finding("inode-missing", "error", "directory entries", None, message))

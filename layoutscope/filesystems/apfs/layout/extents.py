@@ -1,0 +1,176 @@
+"""Extents of files and of streamed attributes: the table ``extents``.
+
+Apple File System Reference, Data Streams. Extents stand in the file-system tree under the data stream's identifier (in
+sealed volumes in a tree of their own); the extent-reference tree counts who uses a run of blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from layoutscope.filesystems.apfs.store.matching import Index, index_of, is_strictly_ascending
+from layoutscope.tables import NULL_OFFSET, build_table
+from layoutscope.tables.schema import FLAG_ENCRYPTED, FLAG_PAST_END, FLAG_SHARED
+
+if TYPE_CHECKING:
+    import polars as pl
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.store.blocks import Blocks
+    from layoutscope.filesystems.apfs.store.fsrecords import Columns, RecordTables
+
+RESOURCE_FORK = "com.apple.ResourceFork"
+DATA, ORPHAN = 0, 1
+"""Places in the list of forks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """Owners of data streams, in ascending order of the stream's identifier, by which the index finds them."""
+
+    index: Index
+    file_id: NDArray[np.uint64]
+    size_bytes: NDArray[np.int64]
+    fork: NDArray[np.uint32]
+    forks: tuple[str, ...]
+
+
+def streams(records: RecordTables) -> Streams:
+    """List who owns each data stream: inodes, and extended attributes that are too long to be embedded."""
+    return records.remembered(("streams",), lambda: _streams(records))
+
+
+def _streams(records: RecordTables) -> Streams:
+    inodes, xattrs = records.get("inode"), records.get("xattr")
+    forks = ["data", "orphan"]
+    parts: list[tuple[Any, ...]] = []
+    if records.count("inode"):
+        size = inodes["data_size"].astype(np.int64)
+        parts.append((inodes["private_id"], inodes["obj_id"], size, np.full(len(size), DATA, np.uint32)))
+    if records.count("xattr"):
+        parts.append(_attribute_streams(xattrs, forks))
+    if not parts:
+        nothing = np.empty(0, np.uint64)
+        return Streams(index_of(nothing), nothing, np.empty(0, np.int64), np.empty(0, np.uint32), tuple(forks))
+    stream_id, file_id, size, fork = parts[0] if len(parts) == 1 else _joined(parts)
+    if not is_strictly_ascending(stream_id):
+        order = np.argsort(stream_id, kind="stable")
+        stream_id, file_id, size, fork = stream_id[order], file_id[order], size[order], fork[order]
+    # Streams of files that are no clones have the number of their inode.
+    is_plain = np.array_equal(stream_id, file_id) and len(parts) == 1
+    index = records.index("inode") if is_plain else index_of(stream_id)
+    return Streams(index, file_id, size, fork, tuple(forks))
+
+
+def _joined(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
+
+
+def _attribute_streams(xattrs: Columns, forks: list[str]) -> tuple[Any, ...]:
+    rows = np.flatnonzero(xattrs["stream_id"] != 0)
+    names = xattrs["name"].text().gather(rows) if len(rows) else []
+    shown = ["resource" if name == RESOURCE_FORK else name for name in names]
+    forks += sorted(set(shown) - set(forks))
+    codes = np.array([forks.index(name) for name in shown], np.uint32)
+    return xattrs["stream_id"][rows], xattrs["obj_id"][rows], xattrs["stream_size"][rows].astype(np.int64), codes
+
+
+def extents_table(
+    extents: Columns,
+    owners: Streams,
+    physical: Columns,
+    blocks: Blocks,
+    volume: int,
+    first_row: int,
+    *,
+    is_encrypted: bool,
+) -> pl.DataFrame:
+    """Make the table of extents.
+
+    Parameters
+    ----------
+    extents : Columns
+        Extent records: ``obj_id`` (data stream), ``logical_addr``, ``length_bytes``, ``paddr``, ``node``.
+    owners : Streams
+        Who owns each data stream.
+    physical : Columns
+        Extent references: ``obj_id`` (first block), ``num_blocks``, ``refcnt``.
+    blocks : Blocks
+        For addresses.
+    volume : int
+        Number of the volume on the image.
+    first_row : int
+        Row of the tree's root in the table of nodes.
+    is_encrypted : bool
+        Whether the volume encrypts its data.
+    """
+    if not len(extents["obj_id"]):
+        return build_table("extents", {})
+    owned = _owned(owners.index, extents["obj_id"])
+    known = owned.is_known
+    stream_id, paddr = extents["obj_id"][owned.extent], extents["paddr"][owned.extent]
+    is_hole = paddr == 0
+    logical = extents["logical_addr"][owned.extent].astype(np.int64)
+    flags = ((_is_shared(paddr, physical) | owned.has_others) & ~is_hole).astype(np.uint32) * np.uint32(FLAG_SHARED)
+    if is_encrypted:
+        flags[~is_hole] |= FLAG_ENCRYPTED
+    flags[known & (logical >= owned.of(owners.size_bytes, 0))] |= FLAG_PAST_END
+    columns = {
+        "device": blocks.split(paddr)[0],
+        "volume": volume,
+        "file_id": owned.of(owners.file_id, stream_id),
+        "fork": (owned.of(owners.fork, ORPHAN), owners.forks),
+        "logical_offset": logical,
+        "image_offset": np.where(is_hole, NULL_OFFSET, blocks.image_offset(paddr)),
+        "length_bytes": extents["length_bytes"][owned.extent].astype(np.int64),
+        "node_row": (extents["node"][owned.extent] + first_row).astype(np.uint32),
+        "flags": flags,
+    }
+    return build_table("extents", columns)
+
+
+class _Owned(NamedTuple):
+    """Extents with their owners, one row an extent and file; clones can have one and the same stream."""
+
+    extent: NDArray[np.int64] | slice
+    owner: NDArray[np.int64]
+    is_known: NDArray[np.bool_]
+    has_others: NDArray[np.bool_]
+
+    def of(self, values: NDArray[Any], otherwise: NDArray[Any] | int) -> NDArray[Any]:
+        """Gather a value of the owners; another one where there is none."""
+        if self.is_known.all():
+            found: NDArray[Any] = values[self.owner]
+            return found
+        if not len(values):
+            return np.broadcast_to(np.asarray(otherwise, values.dtype), len(self.owner))
+        return np.where(self.is_known, values[self.owner], np.asarray(otherwise, values.dtype))
+
+
+def _owned(streams: Index, wanted: NDArray[np.uint64]) -> _Owned:
+    """Give each extent to all owners of its stream, the extents of an owner together."""
+    first, is_known = streams.find(wanted)
+    if is_strictly_ascending(streams.keys):
+        return _Owned(slice(None), first, is_known, np.zeros(len(wanted), bool))
+    number = np.where(is_known, np.searchsorted(streams.keys, wanted, side="right") - first, 0)
+    times = np.maximum(number, 1)
+    extent = np.repeat(np.arange(len(wanted)), times)
+    turn = np.arange(len(extent)) - np.repeat(np.cumsum(times) - times, times)
+    if (times > 1).any():
+        order = np.lexsort((extent, turn, wanted[extent]))
+        extent, turn = extent[order], turn[order]
+    is_known = number[extent] > 0
+    return _Owned(extent, np.where(is_known, first[extent] + turn, 0), is_known, number[extent] > 1)
+
+
+def _is_shared(paddr: NDArray[np.uint64], physical: Columns) -> NDArray[np.bool_]:
+    """Tell which addresses lie in a run of blocks that has several users."""
+    if not len(physical["obj_id"]) or int(physical["refcnt"].max()) <= 1:
+        return np.zeros(len(paddr), bool)
+    spot = np.maximum(np.searchsorted(physical["obj_id"], paddr, side="right") - 1, 0)
+    inside = (paddr >= physical["obj_id"][spot]) & (paddr < physical["obj_id"][spot] + physical["num_blocks"][spot])
+    result: NDArray[np.bool_] = inside & (physical["refcnt"][spot] > 1)
+    return result

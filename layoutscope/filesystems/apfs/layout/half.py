@@ -1,0 +1,87 @@
+"""The second device of a Fusion set alone, as a layout: its copy of the superblock, and nodes that a sweep finds on it.
+
+Apple File System Reference, Fusion.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs.container.container import find_superblock, uuid_text
+from layoutscope.filesystems.apfs.container.regions import Region, regions_table
+from layoutscope.filesystems.apfs.layout.facts import container_features
+from layoutscope.filesystems.apfs.layout.stale import with_stale
+from layoutscope.filesystems.apfs.recovery.sweep import sweep
+from layoutscope.filesystems.apfs.store.blocks import Blocks
+from layoutscope.findings import Finding
+from layoutscope.image.source import Window
+from layoutscope.tables import VolumeFacts, VolumeLayout, build_table, findings_table
+
+if TYPE_CHECKING:
+    from layoutscope.image.source import Source
+
+
+def second_half(
+    source: Source, image_offset: int, stack: tuple[str, ...], findings: list[Finding], *, sweeps: bool = False
+) -> VolumeLayout | None:
+    """Make a layout of what can be told from the second device alone; None if the image is no such device.
+
+    That is what its copy of the superblock says, and, if it is swept, the nodes that lie on it.
+
+    Parameters
+    ----------
+    source : Source
+        The image.
+    image_offset : int
+        Where the container starts, in bytes.
+    stack : tuple of str
+        Layers around the container.
+    findings : list of Finding
+        What was already found.
+    sweeps : bool
+        Whether every block is looked at. Which of the nodes are current, only the main device knows.
+    """
+    try:
+        superblock = find_superblock(source, image_offset, findings)
+    except FormatError:
+        return None
+    if not superblock.is_fusion or superblock.is_fusion_main:
+        return None
+    message = "this is the second device of a Fusion set; its main device, which holds all checkpoints, was not given"
+    findings.append(Finding("fusion-half", "error", "container superblock", image_offset, message))
+    size = source.size_bytes - image_offset
+    blocks = Blocks((Window(source, image_offset, size),), (image_offset,), superblock.block_size)
+    empty = {name: build_table(name, {}) for name in ("nodes", "node_fragments", "extents", "entries", "free")}
+    own = regions_table([Region("container-superblock", "copy in block 0", 0)], blocks, None)
+    facts = _half_facts(superblock, image_offset, size, stack)
+    layout = VolumeLayout(facts=facts, regions=own, findings=findings_table(findings), **empty)
+    return with_stale(blocks, sweep(blocks), layout, [])[0] if sweeps else layout
+
+
+def _half_facts(superblock: Any, image_offset: int, size_bytes: int, stack: tuple[str, ...]) -> VolumeFacts:
+    """Describe the second device by its copy of the superblock."""
+    return VolumeFacts(
+        filesystem="apfs",
+        variant="APFS container",
+        volume=None,
+        name="",
+        uuid=uuid_text(bytes(superblock.uuid)),
+        stack=stack,
+        image_offset=image_offset,
+        size_bytes=size_bytes,
+        block_size_bytes=superblock.block_size,
+        case_sensitive=False,
+        stamp=superblock.hdr.xid,
+        num_files=0,
+        num_directories=0,
+        features=container_features(superblock),
+        details={
+            "fusion device": "second",
+            "fusion set": uuid_text(bytes(superblock.fusion_uuid)),
+            "volumes": sum(bool(oid) for oid in superblock.fs_oid),
+            "most volumes": superblock.max_file_systems,
+            "blocks of the main device": superblock.block_count,
+            "next oid": superblock.next_oid,
+        },
+    )

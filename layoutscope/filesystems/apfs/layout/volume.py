@@ -1,0 +1,176 @@
+"""What was read of a volume, put into tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import polars as pl
+
+from layoutscope.filesystems.apfs.container.regions import regions_table, rest
+from layoutscope.filesystems.apfs.layout.entries import entries_table
+from layoutscope.filesystems.apfs.layout.extents import extents_table, streams
+from layoutscope.filesystems.apfs.layout.facts import volume_facts
+from layoutscope.filesystems.apfs.layout.nodes import nodes_table, place
+from layoutscope.filesystems.apfs.volume import snapshots
+from layoutscope.filesystems.apfs.volume.states import LIVE
+from layoutscope.tables import VolumeLayout, build_table, findings_table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.container.container import Container
+    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.volume.parts import VolumeParts
+
+Details = dict[str, "str | int | float | bool"]
+FS: Final = 1
+PHYSICAL: Final = -1
+VIRTUAL_TREES: Final = ("fs", "fext", "gbitmap")
+
+
+def build_layout(
+    container: Container, parts: VolumeParts, stack: tuple[str, ...], live: str, details: Details
+) -> VolumeLayout:
+    """Put what was read of a volume into tables.
+
+    Parameters
+    ----------
+    container : Container
+        The container.
+    parts : VolumeParts
+        The volume.
+    stack : tuple of str
+        Layers around the container.
+    live : str
+        What the state of the checkpoint is called: ``live``, or ``xid N`` where that is an older one.
+    details : dict
+        Further facts.
+    """
+    blocks, state = container.blocks, parts.state
+    view = live if parts.view == LIVE else parts.view
+    own = parts.own_trees()
+    trees = [*own, *_exclusive_trees(parts, own)]
+    maps = [0 if nodes.tree in VIRTUAL_TREES else PHYSICAL for nodes in trees]
+    placed = place(list(zip(trees, maps, strict=True)))
+    extent_row = placed[own.index(parts.fext.nodes)].first_row if len(parts.fext.nodes) else placed[FS].first_row
+    nodes = nodes_table(placed, blocks, state.number, _states(parts, trees, len(own)))
+    entries = entries_table(parts.fs.records, parts.fs.nodes, placed[FS].first_row, state.number, parts.findings)
+    extents = extents_table(
+        parts.file_extents(),
+        streams(parts.fs.records),
+        parts.extentref.records.get("extent"),
+        blocks,
+        state.number,
+        extent_row,
+        is_encrypted=not state.superblock.is_unencrypted,
+    )
+    held = rest(_held_type(parts), "extent references", parts.data_runs(), parts.file_runs(blocks.block_size))
+    return VolumeLayout(
+        facts=volume_facts(container, state, stack, own, view, _details(parts) | details, _coverage(parts, nodes)),
+        nodes=nodes,
+        node_fragments=build_table("node_fragments", {}),
+        regions=regions_table([*parts.regions, *held], blocks, state.number),
+        extents=extents,
+        entries=entries,
+        free=build_table("free", {}),
+        findings=findings_table(parts.findings),
+        node_views=_views(parts, placed, trees, live),
+    )
+
+
+def _held_type(parts: VolumeParts) -> str:
+    """Data that no extent of this state's files shows: of a locked volume all, else what other states hold."""
+    if parts.is_locked:
+        return "file-data"
+    return "snapshot-data" if parts.snapshots else "referenced-data"
+
+
+def _exclusive_trees(parts: VolumeParts, own: list[TreeNodes]) -> list[TreeNodes]:
+    """Nodes that only other states hold, each physical node once."""
+    known = np.concatenate([np.empty(0, np.uint64), *(nodes.paddr for nodes in own)])
+    views = [view.nodes for view in parts.views if not any(view.nodes is nodes for nodes in own)]
+    if not views:
+        return [tree.nodes for tree in parts.snapshot_extents]
+    shown = np.concatenate([known, *(nodes.paddr for nodes in views)])
+    first = np.sort(np.unique(shown, return_index=True)[1])
+    stops = np.cumsum([len(known), *(len(nodes) for nodes in views)])
+    fresh = np.split(first, np.searchsorted(first, stops))[1:-1]
+    extra = [take_nodes(nodes, rows - start) for nodes, rows, start in zip(views, fresh, stops[:-1], strict=True)]
+    return extra + [tree.nodes for tree in parts.snapshot_extents]
+
+
+def _states(parts: VolumeParts, trees: list[TreeNodes], num_own: int) -> list[NDArray[np.int64]]:
+    """0 for nodes that the live state holds, 1 for those that only snapshots do."""
+    live = parts.views[0].nodes
+    return [
+        (~np.isin(nodes.paddr, live.paddr)).astype(np.int64)
+        if nodes.tree == "fs" and nodes is not live
+        else np.full(len(nodes), int(number >= num_own))
+        for number, nodes in enumerate(trees)
+    ]
+
+
+def take_nodes(nodes: TreeNodes, chosen: NDArray[np.int64]) -> TreeNodes:
+    """Return some nodes of a tree; a parent that is not among them becomes unknown."""
+    position = np.full(len(nodes) + 1, -1, np.int64)
+    position[chosen] = np.arange(len(chosen))
+    columns: dict[str, Any] = {name: getattr(nodes, name)[chosen] for name in nodes.__slots__ if name != "tree"}
+    columns["parent"] = position[columns["parent"]]
+    return replace(nodes, **columns)
+
+
+def _views(parts: VolumeParts, placed: list[Any], trees: list[TreeNodes], live: str) -> pl.DataFrame:
+    """Membership of the file-system tree's nodes in each view; nothing where there is but one."""
+    if len(parts.views) < 2:
+        return build_table("node_views", {})
+    chosen = [number for number, nodes in enumerate(trees) if nodes.tree == "fs"]
+    paddr = np.concatenate([trees[number].paddr for number in chosen])
+    rows = np.concatenate([placed[number].rows for number in chosen])
+    named = [replace(view, name=live) if view.name == LIVE else view for view in parts.views]
+    return snapshots.views_table(named, paddr, rows.astype(np.uint32))
+
+
+def _details(parts: VolumeParts) -> dict[str, str | int | float | bool]:
+    trees = (parts.fs, parts.extentref, parts.snapmeta, parts.fext)
+    details: dict[str, str | int | float | bool] = {
+        "locked": parts.is_locked,
+        "object map entries": len(parts.state.omap),
+        "records": sum(tree.records.num_records for tree in trees),
+        "records decoded": sum(tree.records.num_decoded for tree in trees),
+    }
+    for name in sorted(parts.fs.records.tables):
+        details[f"{name} records"] = parts.fs.records.count(name)
+    details |= parts.rolling.details | _shares(parts)
+    if parts.state.seal:
+        details["seal"] = "broken" if parts.state.seal.is_broken else "intact"
+    return details
+
+
+def _shares(parts: VolumeParts) -> dict[str, str | int | float | bool]:
+    """Count the nodes of each view and those that no other view holds, and what views share."""
+    if len(parts.views) < 2:
+        return {}
+    paddr = np.concatenate([view.nodes.paddr for view in parts.views])
+    _, first, place, counts = np.unique(paddr, return_index=True, return_inverse=True, return_counts=True)
+    size = np.concatenate([view.nodes.size_bytes for view in parts.views])[first]
+    details: dict[str, str | int | float | bool] = {
+        "shared metadata bytes": int(size[counts > 1].sum()),
+        "exclusive metadata bytes": int(size[counts == 1].sum()),
+    }
+    start = 0
+    for view in parts.views:
+        alone = counts[place[start : start + len(view.nodes)]] == 1
+        details |= {f"{view.name} nodes": len(alone), f"{view.name} nodes held by it alone": int(alone.sum())}
+        start += len(view.nodes)
+    return details
+
+
+def _coverage(parts: VolumeParts, nodes: pl.DataFrame) -> tuple[int, int]:
+    """Metadata that is known to exist, and what of it could be read, in bytes."""
+    missing = sum(item.code in ("node-missing", "unread-area") for item in parts.findings)
+    unit = int(parts.fs.nodes.size_bytes[0]) if len(parts.fs.nodes) else 0
+    read = int(nodes.filter(pl.col("valid") != "no")["size_bytes"].sum())
+    known = int(nodes["size_bytes"].sum()) + missing * unit
+    return known, read

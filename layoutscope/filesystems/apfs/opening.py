@@ -1,0 +1,226 @@
+"""A container and its volumes, opened as a caller asks: the state, the password, what a sweep may rebuild."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.errors import FormatError, UsageError
+from layoutscope.filesystems.apfs.container.container import open_container
+from layoutscope.filesystems.apfs.container.fusion import main_first, report_missing
+from layoutscope.filesystems.apfs.container.keybag import unlock
+from layoutscope.filesystems.apfs.layout.container import read_container_parts
+from layoutscope.filesystems.apfs.recovery.rebuild import mended, rebuild_tree, reopen_volume
+from layoutscope.filesystems.apfs.recovery.salvage import salvage_container
+from layoutscope.filesystems.apfs.recovery.sweep import sweep
+from layoutscope.filesystems.apfs.store import decoding
+from layoutscope.filesystems.apfs.volume.parts import is_encrypted, read_parts
+from layoutscope.filesystems.apfs.volume.states import read_snapshots, states_of
+from layoutscope.filesystems.apfs.volume.volume import list_volumes, open_volume
+from layoutscope.findings import Finding, from_error
+
+if TYPE_CHECKING:
+    from layoutscope.filesystems.apfs.container.container import Container
+    from layoutscope.filesystems.apfs.layout.container import ContainerParts
+    from layoutscope.filesystems.apfs.recovery.sweep import Swept
+    from layoutscope.filesystems.apfs.store.crypto import Cipher
+    from layoutscope.filesystems.apfs.store.decoding import DecoderName
+    from layoutscope.filesystems.apfs.volume.parts import VolumeParts
+    from layoutscope.filesystems.apfs.volume.volume import Volume
+    from layoutscope.image.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a container is read.
+
+    Attributes
+    ----------
+    decoder : {'bulk', 'grammar'}
+        Which of the two decoders.
+    stack : tuple of str
+        Layers around the container, outermost first.
+    first_volume : int
+        Number of the container's first volume on the image.
+    second : (Source, int) or None
+        The other image of a Fusion set, and where its half starts there.
+    xid : int or None
+        Read the checkpoint of this transaction, or the snapshot of it.
+    snapshot : str or None
+        Read the snapshot of this name.
+    password : str or None
+        Password or recovery key of encrypted volumes.
+    sweep : bool
+        Look at the whole container for nodes, to rebuild broken trees and to count old copies.
+    """
+
+    decoder: DecoderName = "bulk"
+    stack: tuple[str, ...] = ()
+    first_volume: int = 0
+    second: tuple[Source, int] | None = None
+    xid: int | None = None
+    snapshot: str | None = None
+    password: str | None = None
+    sweep: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """A container as it was read, before its parts are compared.
+
+    Attributes
+    ----------
+    container : Container
+        The container.
+    parts : ContainerParts
+        What belongs to no volume, and the findings outside of volumes.
+    volumes : list of VolumeParts
+        Every volume that could be opened.
+    slots : dict
+        Each volume's place in the container's list, by its number.
+    num_volumes : int
+        How many the container names.
+    swept : Swept or None
+        What a sweep found, if it was asked for.
+    """
+
+    container: Container
+    parts: ContainerParts
+    volumes: list[VolumeParts]
+    slots: dict[int, int]
+    num_volumes: int
+    swept: Swept | None = None
+
+
+def open_contents(source: Source, image_offset: int, options: Options) -> Contents:
+    """Read a container with all its volumes; nothing is compared yet.
+
+    Raises
+    ------
+    FormatError
+        If there is no usable superblock or checkpoint.
+    UsageError
+        If the state that was asked for does not exist.
+    """
+    findings: list[Finding] = []
+    container, swept = _open_or_salvage(source, image_offset, options, findings)
+    parts = read_container_parts(container, findings)
+    volumes = _read_volumes(container, options, findings, swept)
+    if not volumes and (options.snapshot is not None or _wants_snapshot(container, options)):
+        raise UsageError(_no_such_state(container, options))
+    listed = list_volumes(container)
+    slots = {options.first_volume + number: slot for number, (slot, _) in enumerate(listed)}
+    return Contents(container, parts, volumes, slots, len(listed), swept)
+
+
+def _open_or_salvage(
+    source: Source, image_offset: int, options: Options, findings: list[Finding]
+) -> tuple[Container, Swept | None]:
+    """Open a container and sweep it if that is wanted; with nothing to open, the sweep has to tell all."""
+    try:
+        container = open_with(source, image_offset, options, findings)
+    except FormatError as error:
+        if not options.sweep or options.second is not None or options.xid is not None:
+            raise
+        return salvage_container(source, image_offset, decoding.choose(options.decoder), findings, error)
+    return container, sweep(container.blocks) if options.sweep else None
+
+
+def open_with(source: Source, image_offset: int, options: Options, findings: list[Finding]) -> Container:
+    """Open the container with its main device first."""
+    (main, start), second = main_first((source, image_offset), options.second, findings)
+    decoder = decoding.choose(options.decoder)
+    container = open_container(main, decoder, findings, image_offset=start, second=second, xid=options.xid)
+    report_missing(container, findings)
+    return container
+
+
+def _wants_snapshot(container: Container, options: Options) -> bool:
+    """Tell whether the transaction that was asked for is no checkpoint's."""
+    return options.xid is not None and options.xid != container.xid
+
+
+def _read_volumes(
+    container: Container, options: Options, findings: list[Finding], swept: Swept | None
+) -> list[VolumeParts]:
+    """Read every volume that can be opened, in the state that was asked for."""
+    volumes = []
+    for number, (_, oid) in enumerate(list_volumes(container)):
+        own: list[Finding] = []
+        try:
+            volume = _open_volume(container, oid, options.first_volume + number, own, swept)
+            view = _chosen_view(container, volume, options)
+            if view is not None:
+                cipher = _unlock(container, volume, options, own)
+                volumes.append(read_parts(container, volume, own, cipher=cipher, chosen=view))
+        except FormatError as error:
+            findings += [*own, from_error(error, code="volume-unreadable")]
+    return volumes if swept is None else [_rebuilt(container, parts, swept, volumes) for parts in volumes]
+
+
+def _open_volume(container: Container, oid: int, number: int, findings: list[Finding], swept: Swept | None) -> Volume:
+    """Open a volume; after a sweep, from old copies if need be."""
+    try:
+        return open_volume(container, oid, number, findings)
+    except FormatError as error:
+        if swept is None:
+            raise
+        findings.append(from_error(error, code="volume-unreadable"))
+        return reopen_volume(container, oid, number, swept, findings)
+
+
+def _rebuilt(container: Container, parts: VolumeParts, swept: Swept, volumes: list[VolumeParts]) -> VolumeParts:
+    """Rebuild the live tree of a volume where part of it is missing."""
+    is_damaged = any(item.level == "error" for item in parts.findings)
+    if not is_damaged or parts.is_locked or parts.view != "live" or parts.state.superblock.is_sealed:
+        return parts
+    others = [item.state.omap.oid for item in volumes if item is not parts]
+    state = mended(parts.state, swept)
+    foreign = np.setdiff1d(np.concatenate([np.empty(0, np.uint64), *others]), parts.state.view.oid)
+    return rebuild_tree(container, replace(parts, state=state), swept, foreign)
+
+
+def _chosen_view(container: Container, volume: Volume, options: Options) -> str | None:
+    """Name of the view to read; None if this volume does not have it."""
+    if options.snapshot is None and not _wants_snapshot(container, options):
+        return "live"
+    for snapshot in read_snapshots(container, volume):
+        if options.snapshot in (None, snapshot.name) and options.xid in (None, container.xid, snapshot.xid):
+            return snapshot.view
+    return None
+
+
+def _unlock(container: Container, volume: Volume, options: Options, findings: list[Finding]) -> Cipher | None:
+    """Find the key of an encrypted volume; without one it stays locked, and a finding says why."""
+    if not is_encrypted(volume):
+        return None
+    code = "volume-locked"
+    uuid = bytes(volume.superblock.vol_uuid)
+    where = container.blocks.at(volume.paddr)
+    if options.password is not None and container.superblock.is_crypto_sw:
+        try:
+            cipher = unlock(container, uuid, options.password)
+        except FormatError as error:
+            findings.append(from_error(error))
+            cipher = None
+        if cipher is not None:
+            return cipher
+        message = "the password opens none of the volume's keys"
+    elif container.superblock.is_crypto_sw:
+        message = "the volume is encrypted; a password or recovery key unlocks it"
+    else:
+        code = "volume-hardware-locked"
+        message = (
+            "the volume's keys are bound to the hardware that made them, so that no password unlocks an image: unlock "
+            "it on the Mac it belongs to, and copy or clone it there to a disk of software encryption or none"
+        )
+    findings.append(Finding(code, "warning", f"volume {volume.name}", where, message))
+    return None
+
+
+def _no_such_state(container: Container, options: Options) -> str:
+    wanted = f"snapshot {options.snapshot!r}" if options.snapshot is not None else f"state of transaction {options.xid}"
+    known = ", ".join(f"{row.kind} {row.label}" for row in states_of(container)) or "none"
+    return f"there is no {wanted}; there are: {known}"

@@ -1,0 +1,301 @@
+"""Putting broken file-system trees together again from the nodes that a sweep found.
+
+Apple File System Reference, Object Maps and B-Trees. Where a map or a superblock is lost, each object's youngest copy
+takes its place; where an index node is lost, leaves whose keys fit the gap do. All of that is inferred: a younger copy
+may be lost, and an old leaf may hold records that were deleted since.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs.container.container import read_object
+from layoutscope.filesystems.apfs.recovery.lost import MOST_NAMED, NO_LIMIT, find_losses
+from layoutscope.filesystems.apfs.recovery.sweep import KINDS
+from layoutscope.filesystems.apfs.store import fsrecords, toc
+from layoutscope.filesystems.apfs.store import omap as omaps
+from layoutscope.filesystems.apfs.store.btree import BATCH_NODES, TreeShape, read_batch, read_levels
+from layoutscope.filesystems.apfs.store.fsrecords import RecordTables
+from layoutscope.filesystems.apfs.store.nodes import batch_columns, join
+from layoutscope.filesystems.apfs.store.omap import ObjectMap
+from layoutscope.filesystems.apfs.store.places import Places, joined
+from layoutscope.filesystems.apfs.store.trees import Tree
+from layoutscope.filesystems.apfs.volume.snapshots import View
+from layoutscope.filesystems.apfs.volume.volume import Volume, fs_source
+from layoutscope.findings import Finding
+from layoutscope.ondisk import grammar
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.container.container import Container
+    from layoutscope.filesystems.apfs.recovery.sweep import Swept
+    from layoutscope.filesystems.apfs.store.blocks import Blocks
+    from layoutscope.filesystems.apfs.store.btree import NodeBatch, TreeSource
+    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.volume.parts import VolumeParts
+
+
+@dataclass(frozen=True, slots=True)
+class NoMap:
+    """Stands for the head of an object map that is lost."""
+
+    tree_oid: int = 0
+    snapshot_tree_oid: int = 0
+    snap_count: int = 0
+    most_recent_snap: int = 0
+
+
+def reopen_volume(container: Container, oid: int, number: int, swept: Swept, findings: list[Finding]) -> Volume:
+    """Open a volume whose superblock or object map is lost, from the youngest copies of its objects.
+
+    Raises
+    ------
+    FormatError
+        If no copy of its superblock is left.
+    """
+    blocks = container.blocks
+    copies = swept.take((swept.kind == int(KINDS.fs)) & (swept.oid == np.uint64(oid))).newest(container.xid)
+    if not len(copies):
+        raise FormatError("no copy of it is left", structure=f"volume superblock {oid}", image_offset=blocks.at(0))
+    paddr = int(copies.paddr[0])
+    superblock = read_object(blocks, grammar.ApfsVolume.ApfsSuperblock, paddr, "volume superblock", oid=oid)
+    message = f"this copy, of transaction {superblock.hdr.xid}, is the youngest that a sweep found; it is inferred"
+    findings.append(Finding("tree-rebuilt", "warning", "volume superblock", blocks.at(paddr), message))
+    header: Any = NoMap()
+    try:
+        header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "volume object map")
+        known = omaps.read_omap("omap", blocks, container.decoder, header.tree_oid, container.xid, findings)
+    except FormatError as error:
+        known = empty_map()
+        message = f"the volume is read without its object map: {error.reason}"
+        findings.append(Finding("tree-rebuilt", "error", "volume object map", error.image_offset, message))
+    view = omaps.view_at(known, container.xid)
+    volume = Volume(number, superblock, paddr, container.xid, header, known, view, join("omap-snapshots", []))
+    return mended(volume, swept)
+
+
+def empty_map() -> ObjectMap:
+    """Return an object map that knows nothing."""
+    numbers, flags, places = np.empty(0, np.uint64), np.empty(0, bool), np.empty(0, np.int64)
+    return ObjectMap(join("omap", []), numbers, numbers, numbers, places, flags, flags, flags, places)
+
+
+def mended(volume: Volume, swept: Swept) -> Volume:
+    """Give a volume an object map in which every object that was found has an address.
+
+    Mappings that lead to what they should are kept; the youngest copy takes the place of others.
+    """
+    row, known = volume.view.row, volume.omap
+    pairs = swept.paddr ^ (swept.oid << np.uint64(32))
+    sound = np.isin(known.paddr[row] ^ (known.oid[row] << np.uint64(32)), pairs)
+    kept = row[sound | known.is_encrypted[row] | known.is_noheader[row]]
+    copies = swept.nodes("fs").newest(volume.xid)
+    copies = copies.take(~np.isin(copies.oid, known.oid[kept]))
+    none, unknown = np.zeros(len(copies), bool), np.full(len(copies), -1, np.int64)
+    columns = {
+        "oid": copies.oid,
+        "xid": copies.xid,
+        "paddr": copies.paddr,
+        "size_bytes": copies.size_bytes,
+        "is_deleted": none,
+        "is_encrypted": none,
+        "is_noheader": none,
+        "leaf": unknown,
+    }
+    joint = {name: np.concatenate([getattr(known, name)[kept], values]) for name, values in columns.items()}
+    order = np.lexsort((joint["xid"], joint["oid"]))
+    omap = ObjectMap(known.nodes, **{name: values[order] for name, values in joint.items()})
+    return replace(volume, omap=omap, view=omaps.view_at(omap, volume.xid))
+
+
+class Leaves(NamedTuple):
+    """Leaves with the range of their keys; arrays of one length."""
+
+    places: Places
+    first: NDArray[np.uint64]
+    last: NDArray[np.uint64]
+
+
+def rebuild_tree(container: Container, parts: VolumeParts, swept: Swept, foreign: NDArray[np.uint64]) -> VolumeParts:
+    """Fill the gaps of a volume's file-system tree with leaves that a sweep found.
+
+    Parameters
+    ----------
+    container : Container
+        The container.
+    parts : VolumeParts
+        The volume as far as it could be read.
+    swept : Swept
+        All that was found.
+    foreign : (n,) uint64 array
+        Objects that belong to other volumes.
+    """
+    source = fs_source(container.blocks, container.decoder, parts.state, parts.cipher)
+    losses, has_root = find_losses(source)
+    batches = list(read_levels(source, []))
+    index = [batch for batch in batches if batch.level]
+    own = _walked([batch for batch in batches if not batch.level])
+    gaps = [(loss.low, loss.high) for loss in losses] if has_root else [(0, NO_LIMIT)]
+    shape = batches[0].shape if batches else _plain_shape(container.blocks)
+    copies = swept.nodes("fs").newest(parts.state.xid)
+    copies = copies.take((copies.level == 0) & ~np.isin(copies.oid, own.places.node_id))
+    copies = copies.take(~np.isin(copies.oid, foreign) & (copies.size_bytes == shape.node_size))
+    live = parts.state.omap.oid[parts.state.omap.leaf >= 0]
+    adopted = _fitting(_read_leaves(source, copies, shape), gaps, own, live)
+    leaves = _in_order(own, adopted)
+    hashed = bool(parts.state.superblock.has_hashed_names)
+    tree = _tree_of(source, index, leaves, shape, hashed_names=hashed)
+    is_inferred = tree.nodes.omap_leaf < 0
+    if not is_inferred.any():
+        return parts
+    _report(source, parts.findings, tree.nodes, is_inferred)
+    views = [View(parts.view, tree.nodes), *(view for view in parts.views if view.name != parts.view)]
+    return replace(parts, fs=tree, views=views)
+
+
+def _plain_shape(blocks: Blocks) -> TreeShape:
+    """A tree of which nothing is known has nodes of one block and records of any size."""
+    return TreeShape(
+        sizes=toc.FixedSizes(),
+        node_size=blocks.block_size,
+        level=0,
+        hash_type=0,
+        is_noheader=False,
+        num_keys=0,
+        num_nodes=0,
+        longest_key=0,
+        paddr=0,
+    )
+
+
+def _ends(batch: NodeBatch) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]:
+    """Nodes of a batch that have records, with their first and last keys."""
+    keys, node = batch.keys, batch.slots.node
+    first = np.flatnonzero(np.diff(node, prepend=-1) != 0)
+    last = np.flatnonzero(np.diff(node, append=-1) != 0)
+    return node[first], keys[first], keys[last]
+
+
+def _walked(batches: list[NodeBatch]) -> Leaves:
+    """Leaves that the index still leads to."""
+    parts = []
+    for batch in batches:
+        node, first, last = _ends(batch)
+        parts.append(Leaves(batch.places.take(node), first, last))
+    return _joined(parts)
+
+
+def _joined(parts: list[Leaves]) -> Leaves:
+    nothing = np.empty(0, np.uint64)
+    parts = [*parts, Leaves(_places_of(nothing, nothing, nothing, np.empty(0, np.int64), nothing), nothing, nothing)]
+    parts = [part for part in parts if len(part.first)] or parts[:1]
+    return Leaves(
+        joined([part.places for part in parts]),
+        np.concatenate([part.first for part in parts]),
+        np.concatenate([part.last for part in parts]),
+    )
+
+
+def _places_of(
+    oid: NDArray[np.uint64],
+    xid: NDArray[np.uint64],
+    paddr: NDArray[np.uint64],
+    size_bytes: NDArray[np.int64],
+    low: NDArray[np.uint64],
+) -> Places:
+    unknown = np.full(len(oid), -1, np.int64)
+    hashes = np.empty((len(oid), 0), np.uint8)
+    return Places(oid, xid, paddr, size_bytes, np.zeros(len(oid), bool), unknown, unknown, low, hashes)
+
+
+def _read_leaves(source: TreeSource, copies: Swept, shape: TreeShape) -> Leaves:
+    """Read leaves that a sweep found; those that hold no sound records are left out."""
+    parts = []
+    for start in range(0, len(copies), BATCH_NODES):
+        some = copies.take(np.arange(start, min(start + BATCH_NODES, len(copies))))
+        places = _places_of(some.oid, some.xid, some.paddr, some.size_bytes, np.zeros(len(some), np.uint64))
+        batch = read_batch(source, places, 0, 0, shape, [])
+        node, first, last = _ends(batch)
+        found = places.take(node)
+        parts.append(Leaves(replace(found, low_key=first), first, last))
+    return _joined(parts)
+
+
+def _fitting(leaves: Leaves, gaps: list[tuple[int, int]], own: Leaves, live: NDArray[np.uint64]) -> Leaves:
+    """Choose leaves in a gap, or that the object map calls live: the youngest first, none across another."""
+    fits = np.isin(leaves.places.node_id, live) & (leaves.first <= leaves.last)
+    if gaps:
+        low, high = (np.array(side, np.uint64) for side in zip(*sorted(gaps), strict=True))
+        spot = np.searchsorted(low, leaves.first, side="right") - 1
+        inside = (spot >= 0) & (leaves.last <= high[np.maximum(spot, 0)])
+        fits |= inside & (leaves.first <= leaves.last)
+    order = np.lexsort((own.last, own.first))
+    taken = _Ranges(list(zip(own.first[order].tolist(), own.last[order].tolist(), strict=True)))
+    youngest = np.argsort(leaves.places.xid, kind="stable")[::-1].tolist()
+    chosen = [row for row in youngest if fits[row] and taken.add(int(leaves.first[row]), int(leaves.last[row]))]
+    rows = np.array(sorted(chosen), np.int64)
+    return Leaves(leaves.places.take(rows), leaves.first[rows], leaves.last[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranges:
+    """Ranges of keys in order that do not cross; they may touch, as one object's records go on in the next leaf."""
+
+    ranges: list[tuple[int, int]]
+
+    def add(self, first: int, last: int) -> bool:
+        """Take a range in, unless it crosses another."""
+        from bisect import bisect_left
+
+        spot = bisect_left(self.ranges, (first, last))
+        if spot < len(self.ranges) and self.ranges[spot][0] < last:
+            return False
+        if spot and self.ranges[spot - 1][1] > first:
+            return False
+        self.ranges.insert(spot, (first, last))
+        return True
+
+
+def _in_order(own: Leaves, adopted: Leaves) -> Leaves:
+    every = _joined([own, adopted])
+    order = np.lexsort((every.last, every.first))
+    return Leaves(every.places.take(order), every.first[order], every.last[order])
+
+
+def _tree_of(
+    source: TreeSource, index: list[NodeBatch], leaves: Leaves, shape: TreeShape, *, hashed_names: bool
+) -> Tree:
+    """Make a tree of index nodes and leaves."""
+    columns = [batch_columns(source, batch) for batch in index]
+    first, records = sum(len(batch.places) for batch in index), RecordTables()
+    for start in range(0, len(leaves.places), BATCH_NODES):
+        places = leaves.places.take(slice(start, start + BATCH_NODES))
+        batch = read_batch(source, places, first, 0, shape, [])
+        first += len(places)
+        columns.append(batch_columns(source, batch))
+        found, num_decoded = fsrecords.decode_batch(source, batch, [], hashed_names=hashed_names)
+        records.add(found, len(batch.slots), num_decoded)
+    return Tree(join(source.tree, columns), records.finish())
+
+
+def _report(source: TreeSource, findings: list[Finding], nodes: TreeNodes, is_inferred: NDArray[np.bool_]) -> None:
+    """Say what is inferred."""
+    leaves = np.flatnonzero(is_inferred & (nodes.level == 0) & (nodes.num_records > 0))
+    ranges = ", ".join(
+        f"{first} to {last}"
+        for first, last in zip(
+            nodes.first_key_id[leaves[:MOST_NAMED]].tolist(),
+            nodes.last_key_id[leaves[:MOST_NAMED]].tolist(),
+            strict=True,
+        )
+    )
+    more = ", ..." if len(leaves) > MOST_NAMED else ""
+    what = f"; inferred are the records of objects {ranges}{more}" if ranges else "; they are index nodes"
+    message = f"{is_inferred.sum()} of {len(nodes)} nodes were found by a sweep and put where they belong{what}"
+    where = source.blocks.at(int(nodes.paddr[is_inferred][0]))
+    findings.append(Finding("tree-rebuilt", "warning", f"{source.tree} tree", where, message))

@@ -1,0 +1,167 @@
+"""Opening a container none of whose checkpoints can be used, from what a sweep of the whole disk found.
+
+Apple File System Reference, Container (Mounting). The newest superblock that is left takes the checkpoint's place. If
+its object map cannot be read, or a volume is younger, volumes are known by the youngest copies of their superblocks; if
+there is none, the container's facts are made up from the disk's size. All of that is inferred.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs.container import checkpoint as checkpoints
+from layoutscope.filesystems.apfs.container.checkpoint import Checkpoint, DescriptorArea
+from layoutscope.filesystems.apfs.container.container import (
+    MIN_BLOCK_BYTES,
+    Container,
+    find_superblock,
+    read_object,
+    ring_paddrs,
+)
+from layoutscope.filesystems.apfs.recovery.rebuild import NoMap, empty_map
+from layoutscope.filesystems.apfs.recovery.sweep import KINDS, Swept, sweep
+from layoutscope.filesystems.apfs.store import omap as omaps
+from layoutscope.filesystems.apfs.store.blocks import Blocks
+from layoutscope.findings import Finding
+from layoutscope.image.source import Window
+from layoutscope.ondisk import bulk, grammar
+
+if TYPE_CHECKING:
+    from layoutscope.filesystems.apfs.store.decoding import Decoder
+    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.image.source import Source
+
+SUPERBLOCK: Final = "apfs_container.nx_superblock"
+
+
+def salvage_container(
+    source: Source, image_offset: int, decoder: Decoder, findings: list[Finding], error: FormatError
+) -> tuple[Container, Swept]:
+    """Sweep a container and open what is left of it.
+
+    Parameters
+    ----------
+    source : Source
+        The image.
+    image_offset : int
+        Where the container starts in the image, in bytes.
+    decoder : Decoder
+        Bulk or grammar.
+    findings : list of Finding
+        Collects what is inferred.
+    error : FormatError
+        Why it cannot be opened otherwise.
+
+    Raises
+    ------
+    FormatError
+        The same error, if no superblock of a volume is left.
+    """
+    blocks = _blocks(source, image_offset)
+    swept = sweep(blocks)
+    volumes = swept.take(swept.kind == int(KINDS.fs))
+    if not len(volumes):
+        raise error
+    findings.append(Finding("checkpoint-invalid", "error", error.structure, error.image_offset, error.reason))
+    left = _superblocks(blocks, swept)
+    paddr, superblock = left[0] if left else (0, _stand_in(blocks, volumes))
+    newest = int(volumes.xid.max())
+    opened = _with_map(blocks, decoder, paddr, superblock) if int(superblock.hdr.xid) >= newest else None
+    if opened is not None:
+        _report(findings, blocks, paddr, f"the state of transaction {opened.xid} is read, whose object map is left")
+        return opened, swept
+    xid = max(int(superblock.hdr.xid), newest)
+    _report(findings, blocks, paddr, "volumes are read from the youngest copies of their superblocks")
+    state = Checkpoint(xid, paddr, superblock, (), {})
+    return _container(blocks, decoder, state, omaps.view_at(empty_map(), xid), NoMap()), swept
+
+
+def _blocks(source: Source, image_offset: int) -> Blocks:
+    """Address blocks of the size that a superblock gives, or of the usual one, up to the end of the image."""
+    size = MIN_BLOCK_BYTES
+    with suppress(FormatError):
+        size = int(find_superblock(source, image_offset, []).block_size)
+    return Blocks((Window(source, image_offset, source.size_bytes - image_offset),), (image_offset,), size)
+
+
+def _superblocks(blocks: Blocks, swept: Swept) -> list[tuple[int, Any]]:
+    """Parse the container superblocks that are left, newest first; the copy in block 0 comes after the others."""
+    found = swept.take(swept.kind == int(KINDS.nx_superblock))
+    parsed = []
+    for row in np.lexsort((found.paddr, found.xid))[::-1].tolist():
+        paddr = int(found.paddr[row])
+        try:
+            superblock = read_object(
+                blocks, grammar.ApfsContainer.NxSuperblock, paddr, "container superblock", oid=int(found.oid[row])
+            )
+        except FormatError:
+            continue
+        if superblock.block_size == blocks.block_size:
+            parsed.append((paddr, superblock))
+    return parsed
+
+
+def _with_map(blocks: Blocks, decoder: Decoder, paddr: int, superblock: Any) -> Container | None:
+    """Open the state of a superblock if its object map can be read and knows a volume."""
+    xid = int(superblock.hdr.xid)
+    try:
+        header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "container object map")
+        omap = omaps.read_omap("container-omap", blocks, decoder, header.tree_oid, xid, [])
+    except FormatError:
+        return None
+    view = omaps.view_at(omap, xid)
+    oids = np.array([oid for oid in superblock.fs_oid if oid], np.uint64)
+    if not len(oids) or view.find(oids).is_missing.all():
+        return None
+    return _container(blocks, decoder, Checkpoint(xid, paddr, superblock, (), {}), view, header)
+
+
+def _container(blocks: Blocks, decoder: Decoder, state: Checkpoint, view: omaps.OmapView, header: Any) -> Container:
+    area, trees = _area(blocks, decoder, state.superblock)
+    data = np.empty(0, np.uint64)
+    return Container(blocks, decoder, state.superblock, area, state, view.omap, view, header, data, trees)
+
+
+def _area(blocks: Blocks, decoder: Decoder, superblock: Any) -> tuple[DescriptorArea, list[TreeNodes]]:
+    """Read the descriptor area as far as it is there."""
+    try:
+        paddrs, trees = ring_paddrs(
+            blocks, decoder, superblock.xp_desc_base, superblock.desc_num_blocks, superblock.desc_is_tree, []
+        )
+    except FormatError:
+        paddrs, trees = np.empty(0, np.uint64), []
+    return checkpoints.read_descriptor_area(blocks, paddrs), trees
+
+
+def _stand_in(blocks: Blocks, volumes: Swept) -> Any:
+    """Make up the superblock of a container that has lost all of its own: its size, and the volumes that were found."""
+    source = blocks.sources[0]
+    size = source.size_bytes if source is not None else 0
+    nothing = np.zeros(bulk.size(SUPERBLOCK), np.uint8)
+    limit = bulk.records(SUPERBLOCK, nothing, np.zeros(1, np.int64))["fs_oid"].shape[1]
+    oids = np.unique(volumes.oid)[:limit].tolist()
+    flags = grammar.ApfsContainer.ContainerFlag.crypto_sw
+    values = {
+        "magic": int(grammar.ApfsContainer.ContainerMagic.nx_superblock),
+        "block_size": blocks.block_size,
+        "block_count": size // blocks.block_size,
+        "max_file_systems": len(oids),
+        "fs_oid": oids,
+        # Whether keys are bound to the hardware is unknown; they are lost with the superblock either way.
+        "flags": int(flags),
+        "next_xid": int(volumes.xid.max()) + 1,
+        "next_oid": int(volumes.oid.max()) + 1,
+    }
+    data = bulk.blank(SUPERBLOCK, values)
+    return grammar.parse(
+        grammar.ApfsContainer.NxSuperblock, data, structure="container superblock", image_offset=blocks.at(0)
+    )
+
+
+def _report(findings: list[Finding], blocks: Blocks, paddr: int, message: str) -> None:
+    text = f"the container is inferred from what a sweep found: {message}"
+    findings.append(Finding("tree-rebuilt", "warning", "container superblock", blocks.at(paddr), text))

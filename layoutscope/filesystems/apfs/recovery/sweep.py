@@ -1,0 +1,166 @@
+"""Finding APFS nodes by looking at the whole container, whatever its maps and trees say.
+
+Apple File System Reference, Objects and B-Trees. A node is a block-aligned object of a node's type with a checksum that
+matches; its header tells number, transaction and tree. Nodes that have no header (sealed volumes) or are encrypted
+cannot be found this way. Old copies lie around until their blocks are used again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.filesystems.apfs.store import intervals
+from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk.checksum import fletcher64
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.store.blocks import Blocks
+    from layoutscope.image.source import Source
+
+CHUNK_BYTES: Final = 16 * 1024**2
+LARGEST_NODE: Final = 65536
+MOST_LEVELS: Final = 16
+HEAD: Final = "apfs_btree.btree_node"
+KINDS: Final = grammar.ApfsObject.ObjectType
+TREES: Final = {
+    int(KINDS.omap): "omap",
+    int(KINDS.fstree): "fs",
+    int(KINDS.blockreftree): "extentref",
+    int(KINDS.snapmetatree): "snapmeta",
+    int(KINDS.omap_snapshot): "omap-snapshots",
+    int(KINDS.spaceman_free_queue): "spaceman",
+    int(KINDS.fext_tree): "fext",
+}
+"""Trees by the object type of their contents; other nodes are of tree ``other``."""
+
+SINGLE: Final = (KINDS.nx_superblock, KINDS.fs, KINDS.omap)
+"""Objects that are looked for besides nodes."""
+
+FIELDS: Final = ("hdr.oid", "hdr.xid", "hdr.type", "hdr.subtype", "hdr.cksum", "level", "num_keys", "hdr.storage")
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """Objects that were found, in address order; arrays of one length.
+
+    Attributes
+    ----------
+    paddr, oid, xid : (n,) uint64 arrays
+        Address, number and transaction.
+    kind, subtype : (n,) int64 arrays
+        Object types of the object and of its contents.
+    level, num_records : (n,) int64 arrays
+        Of nodes.
+    size_bytes : (n,) int64 array
+        Size.
+    """
+
+    paddr: NDArray[np.uint64]
+    oid: NDArray[np.uint64]
+    xid: NDArray[np.uint64]
+    kind: NDArray[np.int64]
+    subtype: NDArray[np.int64]
+    level: NDArray[np.int64]
+    num_records: NDArray[np.int64]
+    size_bytes: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.paddr)
+
+    def take(self, chosen: NDArray[Any]) -> Swept:
+        """Return some of the objects."""
+        return Swept(*(getattr(self, name)[chosen] for name in self.__slots__))
+
+    @property
+    def is_node(self) -> NDArray[np.bool_]:
+        """Which of them are nodes."""
+        result: NDArray[np.bool_] = np.isin(self.kind, [int(KINDS.btree), int(KINDS.btree_node)])
+        return result
+
+    def nodes(self, tree: str) -> Swept:
+        """Nodes of the trees of one kind."""
+        subtypes = [number for number, name in TREES.items() if name == tree]
+        return self.take(self.is_node & np.isin(self.subtype, subtypes))
+
+    def newest(self, max_xid: int) -> Swept:
+        """Keep, of each number, the youngest copy that is not younger than a transaction."""
+        rows = np.flatnonzero(self.xid <= np.uint64(max_xid))
+        rows = rows[np.lexsort((self.xid[rows], self.oid[rows]))]
+        last = np.append(self.oid[rows][1:] != self.oid[rows][:-1], True) if len(rows) else np.empty(0, bool)
+        return self.take(rows[last])
+
+
+def sweep(blocks: Blocks) -> Swept:
+    """Look at every block once; holes and areas that were never read are passed over.
+
+    What is no sound block but begins like a node is tried as one of several blocks, up to 64 KiB.
+    """
+    parts = [
+        _objects_in(data, first, blocks, number)
+        for number, source in enumerate(blocks.sources)
+        if source is not None
+        for first, data in _chunks(source, blocks.block_size)
+    ]
+    columns = {name: [getattr(part, name) for part in parts] for name in Swept.__slots__}
+    empty = {name: np.empty(0, np.uint64 if name in {"paddr", "oid", "xid"} else np.int64) for name in columns}
+    return Swept(*(np.concatenate([empty[name], *column]) for name, column in columns.items()))
+
+
+def _chunks(source: Source, block_size: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    """Yield the first block and the blocks of each part of a device that is stored."""
+    whole = np.array([[0, source.size_bytes // block_size]], np.int64)
+    skipped = np.concatenate([source.holes, source.unread_ranges()])
+    first = -(-skipped[:, 0] // block_size)
+    length = np.maximum(skipped.sum(axis=1) // block_size - first, 0)
+    step = max(CHUNK_BYTES // block_size, 1)
+    for start, count in intervals.subtract(whole, intervals.runs_of(first, length)).tolist():
+        for block in range(start, start + count, step):
+            number = min(step, start + count - block)
+            buffer = np.zeros(number * block_size, np.uint8)
+            source.read_into(block * block_size, buffer.data)
+            yield block, buffer.reshape(number, block_size)
+
+
+def _objects_in(data: NDArray[np.uint8], first: int, blocks: Blocks, device: int) -> Swept:
+    """Find nodes, superblocks and heads of object maps in a run of blocks."""
+    starts = np.arange(len(data), dtype=np.int64) * blocks.block_size
+    head = bulk.records(HEAD, data.reshape(-1), starts)
+    kind = head["hdr.type"].astype(np.int64)
+    is_node = np.isin(kind, [int(KINDS.btree), int(KINDS.btree_node)]) & (head["level"] < MOST_LEVELS)
+    rows = np.flatnonzero((is_node | np.isin(kind, [int(item) for item in SINGLE])) & (head["hdr.xid"] > 0))
+    columns = {name: bulk.records(HEAD, data.reshape(-1), starts[rows])[name] for name in FIELDS}
+    mark = blocks.tier2_mark if device else 0
+    paddr = (rows + first + mark).astype(np.uint64)
+    size = np.where(fletcher64(data[rows]) == columns["hdr.cksum"], blocks.block_size, 0)
+    larger = 2 * blocks.block_size
+    while larger <= LARGEST_NODE:
+        _try_size(blocks, paddr, columns["hdr.cksum"], size, larger)
+        larger *= 2
+    found = Swept(
+        paddr,
+        columns["hdr.oid"],
+        columns["hdr.xid"],
+        columns["hdr.type"].astype(np.int64),
+        columns["hdr.subtype"].astype(np.int64),
+        columns["level"].astype(np.int64),
+        columns["num_keys"].astype(np.int64),
+        size.astype(np.int64),
+    )
+    return found.take(size > 0)
+
+
+def _try_size(
+    blocks: Blocks, paddr: NDArray[np.uint64], stored: NDArray[np.uint64], size: NDArray[np.int64], larger: int
+) -> None:
+    """Verify what is no sound block as an object of several blocks."""
+    rows = np.flatnonzero((size == 0) & blocks.readable(paddr, larger))
+    if len(rows):
+        sound = rows[fletcher64(blocks.read(paddr[rows], larger)) == stored[rows]]
+        size[sound] = larger

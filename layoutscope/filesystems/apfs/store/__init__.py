@@ -1,0 +1,1 @@
+"""Blocks, trees and records: what containers and volumes are stored in."""

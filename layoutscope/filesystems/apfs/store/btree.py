@@ -1,0 +1,363 @@
+"""APFS B-trees, read level by level in whole arrays.
+
+Apple File System Reference, B-Trees. Input: a root's identifier and, for virtual trees, an object map. Output: the
+nodes of each level in key order, and where their records are. A level's blocks are fetched in address order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs.store import toc
+from layoutscope.filesystems.apfs.store.hashes import hash_size
+from layoutscope.filesystems.apfs.store.places import Places, distinct, joined, locate, low_keys
+from layoutscope.filesystems.apfs.store.tally import Tally
+from layoutscope.filesystems.apfs.store.verify import Expected, NodeCheck, check_nodes
+from layoutscope.findings import Finding, from_error
+from layoutscope.ondisk import bulk, grammar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.container.checkpoint import Ephemeral
+    from layoutscope.filesystems.apfs.store.blocks import Blocks
+    from layoutscope.filesystems.apfs.store.crypto import Cipher
+    from layoutscope.filesystems.apfs.store.decoding import Decoder
+    from layoutscope.filesystems.apfs.store.omap import OmapView
+    from layoutscope.image import Workspace
+
+BATCH_NODES: Final = 1024
+MAX_LEVELS: Final = 16
+INFO_FIELDS: Final = (
+    "fixed.node_size",
+    "fixed.key_size",
+    "fixed.val_size",
+    "fixed.is_hashed",
+    "fixed.is_noheader",
+    "num_keys",
+    "num_nodes",
+    "longest_key",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSource:
+    """What is needed to read one tree.
+
+    Attributes
+    ----------
+    tree : str
+        Name in the tables.
+    blocks : Blocks
+        Where blocks are read.
+    decoder : Decoder
+        Bulk or grammar.
+    root_oid : int
+        Identifier of the root; its address where the tree is physical.
+    view : OmapView or None
+        Finds virtual nodes; None for a physical tree.
+    key_type, key_field : str
+        Grammar type of the keys' beginning and the field that leads the order.
+    subtype : int
+        Object type of the contents, as node headers say it.
+    max_xid : int
+        No node of a sound tree is younger.
+    root_size_bytes : int, optional
+        Size of the root where the object map does not say; the block size if left out.
+    ephemerals : dict, optional
+        Of an ephemeral tree: where the checkpoint keeps each object.
+    cipher : Cipher, optional
+        Decrypts nodes whose object-map entry says that they are encrypted.
+    hash_type : int, optional
+        Of sealed volumes: nodes without header, children by their place after the root and verified by their hash.
+    root_hash : bytes, optional
+        Of sealed volumes, what the root's hash should be.
+    """
+
+    tree: str
+    blocks: Blocks
+    decoder: Decoder
+    root_oid: int
+    view: OmapView | None
+    key_type: str
+    key_field: str
+    subtype: int
+    max_xid: int
+    root_size_bytes: int = 0
+    ephemerals: Mapping[int, Ephemeral] | None = None
+    cipher: Cipher | None = None
+    hash_type: int = 0
+    root_hash: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeBatch:
+    """Nodes that were read together, with their contents.
+
+    Attributes
+    ----------
+    level : int
+        0 at the leaf.
+    first : int
+        Position of the first of them among all nodes of the tree.
+    places : Places
+        Where they are.
+    head : dict of arrays
+        Fields of their heads.
+    check : NodeCheck
+        How each was verified.
+    buffer : (n_bytes,) uint8 array
+        Their bytes, one after the other.
+    slots : Slots
+        Records of the sound ones; ``node`` counts within this batch.
+    keys : (n_records,) uint64 array
+        Order of each record's key as a number, see :func:`layoutscope.filesystems.apfs.store.places.low_keys`.
+    size_bytes : int
+        Size of each.
+    shape : TreeShape
+        What the root says of the tree.
+    num_after : int
+        How many nodes of its level come after this batch.
+    """
+
+    level: int
+    first: int
+    places: Places
+    head: dict[str, NDArray[Any]]
+    check: NodeCheck
+    buffer: NDArray[np.uint8]
+    slots: toc.Slots
+    keys: NDArray[np.uint64]
+    size_bytes: int
+    shape: TreeShape
+    num_after: int = 0
+
+    @property
+    def to_come(self) -> float:
+        """How many times as many nodes come after this batch in its level."""
+        return self.num_after / len(self.places)
+
+    @property
+    def node(self) -> NDArray[np.int64]:
+        """Position among all nodes of the tree of each record's node."""
+        return self.slots.node + self.first
+
+
+def read_levels(source: TreeSource, findings: list[Finding], workspace: Workspace | None = None) -> Iterator[NodeBatch]:
+    """Read a tree from the root down.
+
+    Parameters
+    ----------
+    source : TreeSource
+        The tree.
+    findings : list of Finding
+        Collects what is wrong; nodes that cannot be used are left out or yield no records.
+    workspace : Workspace, optional
+        Memory for the nodes' bytes, which are then valid until the next batch.
+
+    Yields
+    ------
+    NodeBatch
+        Level by level, each level in key order.
+    """
+    root = locate(source, np.array([source.root_oid], np.uint64), None, findings)
+    if not len(root):
+        return
+    try:
+        shape = read_shape(source, root)
+    except FormatError as error:
+        findings.append(from_error(error, code="tree-unreadable"))
+        return
+    places, first, level = with_root_hash(source, root, shape), 0, shape.level
+    tally = Tally(num_findings=len(findings))
+    while len(places):
+        children: list[Places] = []
+        for start in range(0, len(places), BATCH_NODES):
+            some = places.take(slice(start, start + BATCH_NODES))
+            batch = read_batch(source, some, first, level, shape, findings, workspace)
+            batch = replace(batch, num_after=len(places) - start - len(some))
+            first += len(batch.places)
+            tally.add(source, batch, findings)
+            yield batch
+            if level:
+                children.append(_children(source, batch, findings))
+        if not level:
+            tally.compare(source, shape, first, findings)
+            return
+        places = distinct(source, joined(children), findings)
+        level -= 1
+
+
+@dataclass(frozen=True, slots=True)
+class TreeShape:
+    """What a root says of its tree: sizes in bytes, level, and the type of hash of its children (0 for none)."""
+
+    sizes: toc.FixedSizes
+    node_size: int
+    level: int
+    hash_type: int
+    is_noheader: bool
+    num_keys: int
+    num_nodes: int
+    longest_key: int
+    paddr: int
+
+
+def read_shape(source: TreeSource, root: Places) -> TreeShape:
+    """Read the tree information at the end of a root.
+
+    Raises
+    ------
+    FormatError
+        If the block is no root, or contradicts what led to it.
+    """
+    size = int(root.size_bytes[0])
+    if size <= 0 or size % source.blocks.block_size:
+        where = source.blocks.at(int(root.paddr[0]))
+        raise FormatError(f"impossible size of {size} bytes", structure=f"{source.tree} tree, root", image_offset=where)
+    data = _fetch(source, root, size)
+    start = np.array([data.size - bulk.size("apfs_btree.btree_info")], np.int64)
+    info = {
+        name.removeprefix("fixed."): values
+        for name, values in source.decoder.columns("apfs_btree.btree_info", data, start, INFO_FIELDS).items()
+    }
+    head = toc.heads(source.decoder, data, np.zeros(1, np.int64))
+    level, node_size = int(head["level"][0]), int(info["node_size"][0])
+    address, device = source.blocks.place(int(root.paddr[0]))
+    problem = ""
+    if not bool(head["is_root"][0]):
+        problem = "node is no root"
+    elif level >= MAX_LEVELS:
+        problem = f"tree of {level + 1} levels"
+    elif node_size != size:
+        problem = f"node size {node_size} differs from the object's {size}"
+    if problem:
+        error = FormatError(problem, structure=f"{source.tree} tree, root", image_offset=address)
+        error.device = device
+        raise error
+    hash_type = source.hash_type if bool(info["is_hashed"][0]) else 0
+    child = bulk.size("apfs_btree.child_val") + hash_size(hash_type)
+    sizes = toc.FixedSizes(int(info["key_size"][0]), int(info["val_size"][0]), child)
+    return TreeShape(
+        sizes,
+        size,
+        level,
+        hash_type,
+        is_noheader=bool(info["is_noheader"][0]),
+        num_keys=int(info["num_keys"][0]),
+        num_nodes=int(info["num_nodes"][0]),
+        longest_key=int(info["longest_key"][0]),
+        paddr=int(root.paddr[0]),
+    )
+
+
+def with_root_hash(source: TreeSource, root: Places, shape: TreeShape) -> Places:
+    """Give the root the hash that the volume's seal holds of it."""
+    if not shape.hash_type or not source.root_hash:
+        return root
+    return replace(root, child_hash=np.frombuffer(source.root_hash, np.uint8)[None, :])
+
+
+def _fetch(
+    source: TreeSource, places: Places, size_bytes: int, workspace: Workspace | None = None
+) -> NDArray[np.uint8]:
+    """Read and decrypt nodes into one buffer."""
+    data = source.blocks.read(places.paddr, size_bytes, workspace)
+    if source.cipher is not None and places.is_encrypted.any():
+        data = source.cipher.decrypt_objects(data, places.paddr, places.is_encrypted)
+    return data.reshape(-1)
+
+
+def read_batch(
+    source: TreeSource,
+    places: Places,
+    first: int,
+    level: int,
+    shape: TreeShape,
+    findings: list[Finding],
+    workspace: Workspace | None = None,
+) -> NodeBatch:
+    """Read, verify and take apart nodes of one level; `first` is the position of the first of them."""
+    size_bytes = shape.node_size
+    buffer = _fetch(source, places, size_bytes, workspace)
+    starts = np.arange(len(places), dtype=np.int64) * size_bytes
+    head = toc.heads(source.decoder, buffer, starts)
+    expected = Expected(
+        source.tree, level, source.subtype, source.max_xid, shape.hash_type, shape.is_noheader, _storage(source)
+    )
+    check = check_nodes(expected, source.blocks, places, head, buffer.reshape(-1, size_bytes), findings)
+    usable = {"num_keys": np.where(check.is_sound, head["num_keys"], 0)}
+    slots, torn = toc.slots(source.decoder, buffer, starts, head | usable, size_bytes, shape.sizes)
+    findings.extend(_torn_node(source, places, number) for number in np.flatnonzero(torn & check.is_sound).tolist())
+    check = replace(check, is_sound=check.is_sound & ~torn)
+    keys = low_keys(source, buffer, slots.key_start)
+    return NodeBatch(level, first, places, head, check, buffer, slots, keys, size_bytes, shape)
+
+
+def _storage(source: TreeSource) -> int:
+    """Return how the nodes of a tree must be stored."""
+    kinds = grammar.ApfsObject.Storage
+    if source.view is not None:
+        return int(kinds.virtual)
+    return int(kinds.physical if source.ephemerals is None else kinds.ephemeral)
+
+
+def _torn_node(source: TreeSource, places: Places, number: int) -> Finding:
+    where, device = source.blocks.place(int(places.paddr[number]))
+    message = "a record's table entry, key or value leaves the node; its records were left out"
+    name = f"{source.tree} tree, node {places.node_id[number]}"
+    return Finding("node-invalid", "error", name, where, message, device=device)
+
+
+def children_of(
+    source: TreeSource, batch: NodeBatch
+) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint8]]:
+    """Decode the records of a batch of index nodes: the node's position in it, the child, its low key and its hash."""
+    sizes = batch.shape.sizes
+    rows = np.flatnonzero(batch.slots.val_len >= sizes.child)
+    slots, low = batch.slots.take(rows), batch.keys[rows]
+    oids = source.decoder.columns("apfs_btree.child_val", batch.buffer, slots.val_start, ("oid",))["oid"]
+    hashes = _child_hashes(batch.buffer, slots.val_start, sizes.child - bulk.size("apfs_btree.child_val"))
+    if batch.shape.hash_type:
+        # Sealed volumes: children are counted from the root's identifier.
+        oids = oids + np.uint64(source.root_oid)
+    return slots.node, oids, low, hashes
+
+
+def _children(source: TreeSource, batch: NodeBatch, findings: list[Finding]) -> Places:
+    """Locate the children of a batch of index nodes, in key order."""
+    node, oids, low, hashes = children_of(source, batch)
+    return locate(source, oids, (node + batch.first, low, hashes), findings)
+
+
+def _child_hashes(buffer: NDArray[np.uint8], val_start: NDArray[np.int64], hash_size: int) -> NDArray[np.uint8]:
+    if not hash_size:
+        return np.empty((len(val_start), 0), np.uint8)
+    first = val_start[:, None] + bulk.size("apfs_btree.child_val")
+    hashes: NDArray[np.uint8] = buffer[first + np.arange(hash_size)]
+    return hashes
+
+
+def lead_type(tree: str) -> tuple[str, str, int]:
+    """Key type, leading field and contents' object type of the trees of a volume or container."""
+    kind = grammar.ApfsObject.ObjectType
+    return {
+        "container-omap": ("apfs_container.omap_key", "oid", int(kind.omap)),
+        "omap": ("apfs_container.omap_key", "oid", int(kind.omap)),
+        "omap-snapshots": ("apfs_container.omap_snapshot_key", "xid", int(kind.omap_snapshot)),
+        "fs": ("apfs_fsrecords.j_key", "obj_id", int(kind.fstree)),
+        "extentref": ("apfs_fsrecords.j_key", "obj_id", int(kind.blockreftree)),
+        "snapmeta": ("apfs_fsrecords.j_key", "obj_id", int(kind.snapmetatree)),
+        "fext": ("apfs_fsrecords.fext_key", "private_id", int(kind.fext_tree)),
+        "spaceman": ("apfs_spaceman.free_queue_key", "xid", int(kind.spaceman_free_queue)),
+        "fusion-middle": ("apfs_fusion.fusion_mt_key", "paddr", int(kind.fusion_middle_tree)),
+        "checkpoint-area": ("apfs_container.omap_snapshot_key", "xid", int(kind.invalid)),
+        "gbitmap": ("apfs_encryption.gbitmap_key", "index", int(kind.gbitmap_tree)),
+        "evict-mapping": ("apfs_container.evict_mapping_key", "paddr", int(kind.invalid)),
+    }[tree]

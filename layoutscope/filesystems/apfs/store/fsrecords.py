@@ -1,0 +1,333 @@
+"""Records of the file-system, extent-reference and snapshot-metadata trees, as columns by type.
+
+Apple File System Reference, File-System Objects. Each record is checked against the shape of its type: a key or value
+whose length contradicts its own length fields is damage, a type without a shape is unknown; both are findings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+import numpy as np
+
+from layoutscope.filesystems.apfs.store.matching import Index, index_of
+from layoutscope.filesystems.apfs.store.names import GrowingNames, Names, gather_names
+from layoutscope.filesystems.apfs.store.places import object_of, type_of
+from layoutscope.findings import Finding
+from layoutscope.ondisk import bulk, grammar
+from layoutscope.tables.growing import GrowingColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.store.btree import NodeBatch, TreeSource
+    from layoutscope.filesystems.apfs.store.toc import Slots
+    from layoutscope.filesystems.apfs.store.xfields import ExtendedFields
+
+Columns = dict[str, Any]
+T = TypeVar("T")
+
+
+class Shape(NamedTuple):
+    """How a record of one type is built: types of key and value, the fields that give the length of what follows."""
+
+    key_type: str
+    val_type: str
+    fields: tuple[str, ...]
+    key_fields: tuple[str, ...] = ()
+    key_tail: str = ""
+    val_tail: str = ""
+    has_xfields: bool = False
+
+
+INODE_FIELDS: Final = (
+    "parent_id",
+    "private_id",
+    "create_time",
+    "mod_time",
+    "num_children_or_links",
+    "format",
+    "uncompressed_size",
+    "has_uncompressed_size",
+    "is_compressed",
+)
+
+NARROW: Final[dict[str, type]] = {
+    "node": np.int32,
+    "format": np.uint16,
+    "entry_type": np.uint8,
+    "kind": np.uint8,
+    "name_hash": np.uint32,
+}
+"""Types of columns whose values take fewer bits than the fields that they come from."""
+
+SHAPES: Final[dict[str, Shape]] = {
+    "snap_metadata": Shape(
+        "j_key",
+        "snap_metadata_val",
+        ("fixed.extentref_tree_oid", "fixed.sblock_oid", "fixed.create_time", "fixed.inum", "fixed.flags"),
+        val_tail="fixed.name_len",
+    ),
+    "extent": Shape("j_key", "phys_ext_val", ("num_blocks", "kind", "owning_obj_id", "has_owner", "refcnt")),
+    "inode": Shape("j_key", "inode_val_fixed", INODE_FIELDS, has_xfields=True),
+    "xattr": Shape(
+        "xattr_key",
+        "xattr_val",
+        ("fixed.is_stream", "fixed.is_embedded", "fixed.xdata_len"),
+        key_tail="name_len",
+        val_tail="fixed.xdata_len",
+    ),
+    "sibling_link": Shape(
+        "sibling_key", "sibling_val", ("fixed.parent_id",), ("sibling_id",), val_tail="fixed.name_len"
+    ),
+    "dstream_id": Shape("j_key", "dstream_id_val", ("refcnt",)),
+    "crypto_state": Shape("j_key", "crypto_val", ("fixed.persistent_class",), val_tail="fixed.key_len"),
+    "file_extent": Shape("file_extent_key", "file_extent_val", ("length_bytes", "paddr"), ("logical_addr",)),
+    "dir_rec": Shape("drec_key", "drec_val_fixed", ("file_id", "entry_type"), key_tail="name_len", has_xfields=True),
+    "dir_stats": Shape("j_key", "dir_stats_val", ("num_children",)),
+    "snap_name": Shape("snap_name_key", "snap_name_val", ("snap_xid",), key_tail="name_len"),
+    "sibling_map": Shape("j_key", "sibling_map_val", ("file_id",)),
+    "file_info": Shape("file_info_key", "file_info_val", ("fixed.hashed_len",), ("lba",), val_tail="fixed.hash_size"),
+}
+"""By the name of the grammar's ``record_type``."""
+
+HASHED_DREC: Final = SHAPES["dir_rec"]._replace(key_type="drec_hashed_key", key_fields=("name_hash",))
+
+
+@dataclass(slots=True)
+class RecordTables:
+    """Decoded records of one tree.
+
+    Attributes
+    ----------
+    tables : dict
+        Columns by record type; each table is in key order and has ``obj_id`` and ``node``, the position of the
+        record's leaf among the tree's nodes.
+    num_records, num_decoded : int
+        Records that were seen, and those that were understood.
+    """
+
+    tables: dict[str, Columns] = field(default_factory=dict)
+    num_records: int = 0
+    num_decoded: int = 0
+
+    _grown: dict[str, dict[str, GrowingColumn | GrowingNames]] = field(default_factory=dict)
+    _known: dict[tuple[str, ...], Any] = field(default_factory=dict)
+
+    def add(self, found: dict[str, Columns], num_records: int, num_decoded: int, to_come: float = 0.0) -> None:
+        """Add the records of a batch; `to_come` times as many are likely to follow. :meth:`finish` shows them."""
+        self.num_records += num_records
+        self.num_decoded += num_decoded
+        for name, table in found.items():
+            grown = self._grown.setdefault(name, {})
+            for key, values in table.items():
+                if key not in grown:
+                    grown[key] = GrowingNames() if isinstance(values, Names) else GrowingColumn(NARROW.get(key))
+                grown[key].add(values, to_come)
+
+    def finish(self) -> RecordTables:
+        """Show all records that were added as tables."""
+        for name, grown in self._grown.items():
+            self.tables[name] = {key: column.values for key, column in grown.items()}
+        return self
+
+    def get(self, name: str) -> Columns:
+        """Return the table of a record type, without rows if there are no such records."""
+        return self.tables.get(name) or {"obj_id": np.empty(0, np.uint64), "node": np.empty(0, np.int64)}
+
+    def index(self, name: str) -> Index:
+        """Prepare the objects of a table for look-ups; once, as several checks and tables ask for it."""
+        return self.remembered(("index", name), lambda: index_of(self.get(name)["obj_id"]))
+
+    def find(self, name: str, among: str, column: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Find the objects that a column of one table names in another: see :meth:`Index.find`; once, as well."""
+        return self.remembered((name, among, column), lambda: self.index(among).find(self.get(name)[column]))
+
+    def remembered(self, key: tuple[str, ...], make: Callable[[], T]) -> T:
+        """Return what was made under this key, or make it; for what follows from the tables alone."""
+        if key not in self._known:
+            self._known[key] = make()
+        found: T = self._known[key]
+        return found
+
+    def count(self, name: str) -> int:
+        """Return how many records of a type there are."""
+        return len(self.get(name)["obj_id"])
+
+
+def _full(name: str) -> str:
+    return f"apfs_fsrecords.{name}"
+
+
+def decode_batch(
+    source: TreeSource, batch: NodeBatch, findings: list[Finding], *, hashed_names: bool
+) -> tuple[dict[str, Columns], int]:
+    """Decode the records of one batch of leaves.
+
+    Parameters
+    ----------
+    source : TreeSource
+        The tree.
+    batch : NodeBatch
+        Leaves.
+    findings : list of Finding
+        Collects records that are not understood.
+    hashed_names : bool
+        Whether directory keys carry a hash of the name.
+
+    Returns
+    -------
+    dict
+        Columns by record type.
+    int
+        Number of records decoded.
+    """
+    obj_id, kinds = object_of(batch.keys), type_of(batch.keys)
+    present = set(np.flatnonzero(np.bincount(kinds)).tolist())
+    tables: dict[str, Columns] = {}
+    understood: list[NDArray[np.int64]] = []
+    for number, name in _numbers().items():
+        if number not in present:
+            continue
+        shape = SHAPES[name]
+        form = HASHED_DREC if hashed_names and name == "dir_rec" else shape
+        rows, slots = _fitting(form, batch, np.flatnonzero(kinds == number))
+        table, damaged = _decode(source, batch, slots, name, form)
+        understood.append(np.delete(rows, damaged) if len(damaged) else rows)
+        tables[name] = {"obj_id": obj_id[rows], "node": slots.node + batch.first, **_places(batch, slots), **table}
+    num_decoded = sum(map(len, understood))
+    if num_decoded < len(kinds):
+        others = np.setdiff1d(np.arange(len(kinds)), np.concatenate([np.empty(0, np.int64), *understood]))
+        _report_unknown(source, batch, others, findings)
+    return tables, num_decoded
+
+
+def _places(batch: NodeBatch, slots: Slots) -> Columns:
+    """Where key and value of records start, in bytes from the start of their node."""
+    origin = slots.node * batch.size_bytes
+    return {
+        "key_at": (slots.key_start - origin).astype(np.uint16),
+        "val_at": (slots.val_start - origin).astype(np.uint16),
+    }
+
+
+def _fitting(shape: Shape, batch: NodeBatch, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], Slots]:
+    """Keep the records that have the lengths that their shape asks for."""
+    slots = batch.slots.take(rows)
+    key_type, val_type = _full(shape.key_type), _full(shape.val_type)
+    ok = (slots.key_len >= bulk.size(key_type)) & (slots.val_len >= bulk.size(val_type))
+    if shape.key_tail:
+        ok &= _tail_fits(key_type, shape.key_tail, batch.buffer, slots.key_start, slots.key_len, ok)
+    if shape.val_tail:
+        ok &= _tail_fits(val_type, shape.val_tail, batch.buffer, slots.val_start, slots.val_len, ok)
+    return (rows, slots) if ok.all() else (rows[ok], slots.take(ok))
+
+
+def _tail_fits(
+    type_name: str,
+    length_field: str,
+    buffer: NDArray[np.uint8],
+    start: NDArray[np.int64],
+    length: NDArray[np.int32],
+    ok: NDArray[np.bool_],
+) -> NDArray[np.bool_]:
+    rows = slice(None) if ok.all() else np.flatnonzero(ok)
+    tail = bulk.records(type_name, buffer, start[rows])[length_field].astype(np.int32)
+    result = ok.copy()
+    result[rows] = tail <= length[rows] - bulk.size(type_name)
+    return result
+
+
+def _decode(
+    source: TreeSource, batch: NodeBatch, slots: Slots, name: str, shape: Shape
+) -> tuple[Columns, NDArray[np.int64]]:
+    """Decode records of one type; also tell which were not understood wholly."""
+    decoder, buffer = source.decoder, batch.buffer
+    table: Columns = decoder.columns(
+        _full(shape.val_type), buffer, slots.val_start, shape.fields, None if shape.has_xfields else slots.val_len
+    )
+    tail = (shape.key_tail,) if shape.key_tail else ()
+    table |= decoder.columns(_full(shape.key_type), buffer, slots.key_start, (*shape.key_fields, *tail), slots.key_len)
+    table = {key.removeprefix("fixed."): values for key, values in table.items()}
+    damaged = np.empty(0, np.int64)
+    if shape.key_tail:
+        first = slots.key_start + bulk.size(_full(shape.key_type))
+        table["name"] = gather_names(buffer, first, table.pop(shape.key_tail).astype(np.int64))
+    elif shape.val_tail.endswith("name_len"):
+        table["name"] = _names(buffer, slots.val_start, _full(shape.val_type), shape.val_tail)
+    if shape.has_xfields:
+        size = bulk.size(_full(shape.val_type))
+        fields = decoder.extended_fields(buffer, slots.val_start + size, slots.val_len - size)
+        table |= _field_columns(source, buffer, len(slots), name, fields)
+        damaged = fields.damaged
+    if name == "xattr":
+        table |= _attribute_columns(source, buffer, slots, table)
+    return table, damaged
+
+
+def _names(buffer: NDArray[np.uint8], start: NDArray[np.int64], type_name: str, length_field: str) -> Names:
+    length = bulk.records(type_name, buffer, start)[length_field].astype(np.int64)
+    return gather_names(buffer, start + bulk.size(type_name), length)
+
+
+def _field_columns(
+    source: TreeSource, buffer: NDArray[np.uint8], count: int, name: str, fields: ExtendedFields
+) -> Columns:
+    """Pick the extended fields that the tables need; zero where a record has none."""
+    kinds = grammar.ApfsFsrecords
+    if name == "dir_rec":
+        rows, start = fields.of_type(int(kinds.DrecField.sibling_id), bulk.size(_full("sibling_id")))
+        found = source.decoder.columns(_full("sibling_id"), buffer, start, ("sibling_id",))
+        return {"sibling_id": _spread(found["sibling_id"], rows, count)}
+    rows, start = fields.of_type(int(kinds.InodeField.dstream), bulk.size(_full("dstream")))
+    found = source.decoder.columns(_full("dstream"), buffer, start, ("size_bytes", "alloced_size"))
+    return {
+        "has_dstream": _spread(np.ones(len(rows), bool), rows, count),
+        "data_size": _spread(found["size_bytes"], rows, count),
+        "alloced_size": _spread(found["alloced_size"], rows, count),
+    }
+
+
+def _spread(values: NDArray[Any], rows: NDArray[np.int64], count: int) -> NDArray[Any]:
+    """Put values into their rows among zeros."""
+    column = np.zeros(count, values.dtype)
+    column[rows] = values
+    return column
+
+
+def _attribute_columns(source: TreeSource, buffer: NDArray[np.uint8], slots: Slots, table: Columns) -> Columns:
+    """Data streams of extended attributes, and the size that a compressed file declares."""
+    start = slots.val_start + bulk.size(_full("xattr_val"))
+    stream_id, stream_size = np.zeros(len(slots), np.uint64), np.zeros(len(slots), np.uint64)
+    rows = np.flatnonzero(table["is_stream"] & (table["xdata_len"] >= bulk.size(_full("xattr_dstream"))))
+    names = ("xattr_obj_id", "dstream.size_bytes")
+    found = source.decoder.columns(_full("xattr_dstream"), buffer, start[rows], names)
+    stream_id[rows], stream_size[rows] = found["xattr_obj_id"], found["dstream.size_bytes"]
+    # Files compressed by macOS say their true size in an attribute, as on HFS+.
+    header = "hfsplus_attributes.decmpfs_header"
+    expanded = np.full(len(slots), -1, np.int64)
+    is_header = ~table["is_stream"] & (table["xdata_len"] >= bulk.size(header))
+    is_header &= table["name"].equal_to(b"com.apple.decmpfs")
+    rows = np.flatnonzero(is_header)
+    expanded[rows] = bulk.records(header, buffer, start[rows])["uncompressed_size"].astype(np.int64)
+    return {"stream_id": stream_id, "stream_size": stream_size, "expanded_size": expanded}
+
+
+def _report_unknown(source: TreeSource, batch: NodeBatch, rows: NDArray[np.int64], findings: list[Finding]) -> None:
+    owner, obj_ids, kinds = batch.slots.node[rows], object_of(batch.keys[rows]), type_of(batch.keys[rows])
+    within = batch.slots.key_start[rows] - owner * batch.size_bytes
+    offsets = source.blocks.image_offset(batch.places.paddr[owner]) + within
+    for where, kind, obj in zip(offsets.tolist(), kinds.tolist(), obj_ids.tolist(), strict=True):
+        name = f"{source.tree} tree, record of object {obj}"
+        message = "record of an unknown type" if kind not in _numbers() else "record contradicts its own lengths"
+        findings.append(Finding("record-invalid", "error", name, where, message, found=f"type {kind}"))
+
+
+@cache
+def _numbers() -> dict[int, str]:
+    """Names of the record types that have a shape, by their number."""
+    return {int(grammar.ApfsFsrecords.RecordType[name]): name for name in SHAPES}

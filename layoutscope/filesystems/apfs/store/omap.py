@@ -1,0 +1,182 @@
+"""Object maps: where each virtual object of a container or volume is stored.
+
+Apple File System Reference, Object Maps. A map is a physical tree of (oid, xid) -> address; a view of it keeps, of each
+object, the youngest version that is not younger than a transaction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from layoutscope.filesystems.apfs.store.btree import TreeSource, lead_type, read_levels
+from layoutscope.filesystems.apfs.store.nodes import TreeNodes, batch_columns, join
+from layoutscope.image import Workspace
+from layoutscope.tables.growing import GrowingColumn
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.store.blocks import Blocks
+    from layoutscope.filesystems.apfs.store.btree import NodeBatch
+    from layoutscope.filesystems.apfs.store.decoding import Decoder
+    from layoutscope.findings import Finding
+
+_VALUE_FIELDS = ("paddr", "size_bytes", "is_deleted", "is_encrypted", "is_noheader")
+_DTYPES = {
+    "oid": np.uint64,
+    "xid": np.uint64,
+    "paddr": np.uint64,
+    "size_bytes": np.int64,
+    "is_deleted": np.bool_,
+    "is_encrypted": np.bool_,
+    "is_noheader": np.bool_,
+    "leaf": np.int64,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectMap:
+    """All mappings of one object map, in key order (oid, then xid); one row a mapping.
+
+    Attributes
+    ----------
+    nodes : TreeNodes
+        Nodes of its tree.
+    oid, xid, paddr : (n,) uint64 arrays
+        Object, the transaction from which the mapping holds, and its first block.
+    size_bytes : (n,) int64 array
+        Size of the object.
+    is_deleted, is_encrypted, is_noheader : (n,) bool arrays
+        Flags.
+    leaf : (n,) int64 array
+        Position of the mapping's leaf in `nodes`.
+    """
+
+    nodes: TreeNodes
+    oid: NDArray[np.uint64]
+    xid: NDArray[np.uint64]
+    paddr: NDArray[np.uint64]
+    size_bytes: NDArray[np.int64]
+    is_deleted: NDArray[np.bool_]
+    is_encrypted: NDArray[np.bool_]
+    is_noheader: NDArray[np.bool_]
+    leaf: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.oid)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Answers to a look-up, one row an object asked for."""
+
+    is_missing: NDArray[np.bool_]
+    xid: NDArray[np.uint64]
+    paddr: NDArray[np.uint64]
+    size_bytes: NDArray[np.int64]
+    is_encrypted: NDArray[np.bool_]
+    omap_leaf: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class OmapView:
+    """An object map as of one transaction.
+
+    Attributes
+    ----------
+    omap : ObjectMap
+        The map.
+    oid : (k,) uint64 array
+        Objects that exist in this view, ascending.
+    row : (k,) int64 array
+        Their mappings, as positions in `omap`.
+    """
+
+    omap: ObjectMap
+    oid: NDArray[np.uint64]
+    row: NDArray[np.int64]
+
+    def find(self, oids: NDArray[np.uint64]) -> Found:
+        """Look up many objects.
+
+        Parameters
+        ----------
+        oids : (n,) uint64 array
+            In any order.
+        """
+        if not len(self.oid):
+            return _nothing(len(oids))
+        spot = np.minimum(np.searchsorted(self.oid, oids), len(self.oid) - 1)
+        row, omap = self.row[spot], self.omap
+        return Found(
+            self.oid[spot] != oids,
+            omap.xid[row],
+            omap.paddr[row],
+            omap.size_bytes[row],
+            omap.is_encrypted[row],
+            omap.leaf[row],
+        )
+
+
+def _nothing(count: int) -> Found:
+    numbers = np.zeros(count, np.uint64)
+    flags = np.zeros(count, bool)
+    return Found(~flags, numbers, numbers, np.zeros(count, np.int64), flags, np.full(count, -1, np.int64))
+
+
+def read_omap(
+    tree: str, blocks: Blocks, decoder: Decoder, tree_oid: int, max_xid: int, findings: list[Finding]
+) -> ObjectMap:
+    """Read an object map's tree.
+
+    Parameters
+    ----------
+    tree : str
+        ``container-omap`` or ``omap``.
+    blocks : Blocks
+        The container.
+    decoder : Decoder
+        Bulk or grammar.
+    tree_oid : int
+        Its root's address.
+    max_xid : int
+        Transaction of the state that is read.
+    findings : list of Finding
+        Collects what is wrong.
+    """
+    source = TreeSource(tree, blocks, decoder, tree_oid, None, *lead_type(tree), max_xid)
+    parts, columns = [], {name: GrowingColumn(dtype) for name, dtype in _DTYPES.items()}
+    for batch in read_levels(source, findings, Workspace()):
+        parts.append(batch_columns(source, batch))
+        for name, values in _mappings(decoder, batch).items() if not batch.level else ():
+            columns[name].add(values, batch.to_come)
+    return ObjectMap(join(tree, parts), **{name: column.values for name, column in columns.items()})
+
+
+def _mappings(decoder: Decoder, batch: NodeBatch) -> dict[str, NDArray[Any]]:
+    """Decode the mappings in one batch of leaves."""
+    slots = batch.slots
+    keys = decoder.columns("apfs_container.omap_key", batch.buffer, slots.key_start, ("oid", "xid"))
+    values = decoder.columns("apfs_container.omap_val", batch.buffer, slots.val_start, _VALUE_FIELDS)
+    return {**keys, **values, "leaf": batch.node}
+
+
+def view_at(omap: ObjectMap, xid: int) -> OmapView:
+    """Keep, of each object, the youngest mapping up to a transaction; deleted objects are gone.
+
+    Parameters
+    ----------
+    omap : ObjectMap
+        The map.
+    xid : int
+        Transaction of the view.
+    """
+    row = np.flatnonzero(omap.xid <= np.uint64(xid))
+    oid = omap.oid[row]
+    is_last = np.ones(len(row), bool)
+    is_last[:-1] = oid[1:] != oid[:-1]
+    row = row[is_last & ~omap.is_deleted[row]]
+    return OmapView(omap, omap.oid[row], row)

@@ -1,0 +1,203 @@
+"""Records inside B-tree nodes: the table of contents of many nodes at once.
+
+Apple File System Reference, B-Trees, btree_node_phys_t. Keys are counted from the end of the table of contents
+upwards, values from the end of the node downwards (in a root, from the tree information there).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from layoutscope.ondisk import bulk, grammar
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.store.decoding import Decoder
+
+HEAD_FIELDS = (
+    "hdr.cksum",
+    "hdr.oid",
+    "hdr.xid",
+    "hdr.type",
+    "hdr.subtype",
+    "hdr.storage",
+    "flags",
+    "level",
+    "num_keys",
+    "is_root",
+    "is_leaf",
+    "is_fixed",
+    "table_space.start",
+    "table_space.len",
+    "free_space.start",
+    "free_space.len",
+    "key_free_list.len",
+    "val_free_list.len",
+)
+
+MAX_LENGTH: Final = 2**30
+"""Larger sizes count as this one, which no node holds, so that sums of two fit 32 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """Records of many nodes, in key order; one row a record.
+
+    Attributes
+    ----------
+    node : (n,) int64 array
+        Position of the node among those given.
+    key_start, val_start : (n,) int64 arrays
+        In bytes from the beginning of the buffer.
+    key_len, val_len : (n,) int32 arrays
+        In bytes. A ghost has a value of length 0.
+    """
+
+    node: NDArray[np.int64]
+    key_start: NDArray[np.int64]
+    key_len: NDArray[np.int32]
+    val_start: NDArray[np.int64]
+    val_len: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.node)
+
+    def take(self, chosen: NDArray[Any]) -> Slots:
+        """Return some of the records."""
+        return Slots(
+            self.node[chosen],
+            self.key_start[chosen],
+            self.key_len[chosen],
+            self.val_start[chosen],
+            self.val_len[chosen],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSizes:
+    """Sizes of keys and values in a tree whose nodes do not say, in bytes."""
+
+    key: int = 0
+    val: int = 0
+    child: int = 8
+
+
+def heads(decoder: Decoder, buffer: NDArray[np.uint8], starts: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    """Decode the heads of many nodes; (n,) arrays by field name."""
+    return decoder.columns("apfs_btree.btree_node", buffer, starts, HEAD_FIELDS)
+
+
+def slots(
+    decoder: Decoder,
+    buffer: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    head: dict[str, NDArray[Any]],
+    size_bytes: int,
+    sizes: FixedSizes,
+) -> tuple[Slots, NDArray[np.bool_]]:
+    """Locate every record of many nodes.
+
+    Parameters
+    ----------
+    decoder : Decoder
+        Bulk or grammar.
+    buffer : (n_bytes,) uint8 array
+        Whole nodes.
+    starts : (n,) int64 array
+        Where each node starts in the buffer.
+    head : dict
+        From :func:`heads`.
+    size_bytes : int
+        Size of a node.
+    sizes : FixedSizes
+        For nodes with entries of fixed size.
+
+    Returns
+    -------
+    Slots
+        Records of the nodes that are sound.
+    (n,) bool array
+        Which nodes are not: a table, key or value that leaves its node.
+    """
+    table = starts + bulk.size("apfs_btree.btree_node") + head["table_space.start"]
+    keys: NDArray[np.int64] = table + head["table_space.len"]
+    info = bulk.size("apfs_btree.btree_info")
+    values_end: NDArray[np.int64] = starts + size_bytes - np.where(head["is_root"], info, 0)
+    entry = np.where(head["is_fixed"], bulk.size("apfs_btree.kvoff"), bulk.size("apfs_btree.kvloc"))
+    counts = head["num_keys"].astype(np.int64)
+    torn = (counts * entry > head["table_space.len"]) | (keys > values_end)
+    counts = np.where(torn, 0, counts)
+    node = np.repeat(np.arange(len(starts)), counts)
+    before = np.cumsum(counts) - counts
+    spots = np.repeat(table - before * entry, counts) + np.arange(len(node)) * np.repeat(entry, counts)
+    found = _entries(decoder, buffer, head, spots, node, sizes)
+    room = np.repeat(np.minimum(values_end - keys, MAX_LENGTH).astype(np.int32), counts)
+    outside = (found.key_start + found.key_len > room) | (found.val_start > room)
+    outside |= (found.val_len > found.val_start) | (found.key_len < sizes.key)
+    key_start: NDArray[np.int64] = np.repeat(keys, counts) + found.key_start
+    val_start: NDArray[np.int64] = np.repeat(values_end, counts) - found.val_start
+    located = Slots(node, key_start, found.key_len, val_start, found.val_len)
+    if not outside.any():
+        return located, torn
+    torn[node[outside]] = True
+    return located.take(~torn[node]), torn
+
+
+class _Entries(NamedTuple):
+    """Table entries as they are stored: starts within the key and the value area, lengths; in 32 bits."""
+
+    key_start: NDArray[np.int32]
+    key_len: NDArray[np.int32]
+    val_start: NDArray[np.int32]
+    val_len: NDArray[np.int32]
+
+
+def _entries(
+    decoder: Decoder,
+    buffer: NDArray[np.uint8],
+    head: dict[str, NDArray[Any]],
+    spots: NDArray[np.int64],
+    node: NDArray[np.int64],
+    sizes: FixedSizes,
+) -> _Entries:
+    """Decode table entries; ghosts have an empty value at 0."""
+    is_fixed = head["is_fixed"]
+    if not is_fixed.any():
+        return _varying(decoder, buffer, spots)
+    val_len = np.where(head["is_leaf"], min(sizes.val, MAX_LENGTH), sizes.child).astype(np.int32)[node]
+    if is_fixed.all():
+        return _fixed(decoder, buffer, spots, val_len, sizes.key)
+    # A damaged node can be of another kind than the rest of its tree.
+    out = np.empty((4, len(node)), np.int32)
+    rows = np.flatnonzero(is_fixed[node])
+    out[:, rows] = _fixed(decoder, buffer, spots[rows], val_len[rows], sizes.key)
+    rows = np.flatnonzero(~is_fixed[node])
+    out[:, rows] = _varying(decoder, buffer, spots[rows])
+    return _Entries(*out)
+
+
+def _varying(decoder: Decoder, buffer: NDArray[np.uint8], spots: NDArray[np.int64]) -> _Entries:
+    fields = ("key.start", "key.len", "val.start", "val.len")
+    found = decoder.columns("apfs_btree.kvloc", buffer, spots, fields)
+    return _without_ghosts(_Entries(*(found[name].astype(np.int32) for name in fields)))
+
+
+def _fixed(
+    decoder: Decoder, buffer: NDArray[np.uint8], spots: NDArray[np.int64], val_len: NDArray[np.int32], key_size: int
+) -> _Entries:
+    found = decoder.columns("apfs_btree.kvoff", buffer, spots, ("key_start", "val_start"))
+    key_start, val_start = found["key_start"].astype(np.int32), found["val_start"].astype(np.int32)
+    key_len = np.full(len(spots), min(key_size, MAX_LENGTH), np.int32)
+    return _without_ghosts(_Entries(key_start, key_len, val_start, val_len))
+
+
+def _without_ghosts(found: _Entries) -> _Entries:
+    """Give ghosts, keys whose value does not exist, an empty value."""
+    ghost = found.val_start == int(grammar.ApfsBtree.Location.invalid)
+    if ghost.any():
+        found.val_start[ghost] = found.val_len[ghost] = 0
+    return found

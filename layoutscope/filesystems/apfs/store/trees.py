@@ -1,0 +1,55 @@
+"""A tree of file-system records that was read: its nodes and its records by type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from layoutscope.filesystems.apfs.store import fsrecords
+from layoutscope.filesystems.apfs.store.btree import read_levels
+from layoutscope.filesystems.apfs.store.fsrecords import RecordTables
+from layoutscope.filesystems.apfs.store.nodes import TreeNodes, batch_columns, join
+from layoutscope.filesystems.apfs.store.sharing import index_records
+from layoutscope.image import Workspace
+
+if TYPE_CHECKING:
+    from layoutscope.filesystems.apfs.store.btree import TreeSource
+    from layoutscope.filesystems.apfs.store.sharing import Pool
+    from layoutscope.findings import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Nodes and decoded records."""
+
+    nodes: TreeNodes
+    records: RecordTables = field(default_factory=RecordTables)
+
+
+def read_record_tree(
+    source: TreeSource, findings: list[Finding], *, hashed_names: bool = False, pool: Pool | None = None
+) -> Tree:
+    """Read a tree of file-system records, batch by batch: nothing but columns is kept.
+
+    Parameters
+    ----------
+    source : TreeSource
+        The tree.
+    findings : list of Finding
+        Collects what is wrong.
+    hashed_names : bool
+        Whether directory keys carry a hash of the name.
+    pool : Pool, optional
+        Keeps what other states of the volume share with this one.
+    """
+    parts, children, records = [], [], RecordTables()
+    for batch in read_levels(source, findings, Workspace()):
+        parts.append(batch_columns(source, batch))
+        if batch.level:
+            children += [index_records(source, batch, batch.first)] if pool is not None else []
+            continue
+        found, num_decoded = fsrecords.decode_batch(source, batch, findings, hashed_names=hashed_names)
+        records.add(found, len(batch.slots), num_decoded, batch.to_come)
+    if pool is not None:
+        pool.add(parts, children)
+    return Tree(join(source.tree, parts), records.finish())

@@ -1,0 +1,176 @@
+"""What a node must be: checksum or hash, identity, level and type.
+
+Apple File System Reference, Objects (o_cksum, o_oid, o_xid) and Sealed Volumes. Whole batches at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.filesystems.apfs.store.hashes import hash_objects
+from layoutscope.findings import Finding
+from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk.checksum import fletcher64
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.store.blocks import Blocks
+    from layoutscope.filesystems.apfs.store.places import Places
+
+VALID_NAMES: Final = ("no", "structure", "checksum", "child-hash")
+"""Categories of ``nodes.valid``; arrays hold positions in this tuple."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What the nodes of one level must be."""
+
+    tree: str
+    level: int
+    subtype: int
+    max_xid: int
+    hash_type: int
+    is_noheader: bool
+    storage: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCheck:
+    """Outcome, one row a node: position in :data:`VALID_NAMES`, and whether the records can be used."""
+
+    valid: NDArray[np.uint8]
+    is_sound: NDArray[np.bool_]
+
+
+def check_nodes(
+    expected: Expected,
+    blocks: Blocks,
+    places: Places,
+    head: dict[str, NDArray[Any]],
+    objects: NDArray[np.uint8],
+    findings: list[Finding],
+) -> NodeCheck:
+    """Verify a batch of nodes.
+
+    Parameters
+    ----------
+    expected : Expected
+        Of this tree and level.
+    blocks : Blocks
+        For addresses.
+    places : Places
+        Where the nodes are and how they are named.
+    head : dict of arrays
+        Their heads.
+    objects : (n, size_bytes) uint8 array
+        Their bytes.
+    findings : list of Finding
+        Collects what fails.
+    """
+    problems = _Problems(expected.tree, blocks, places, findings)
+    level = head["level"] != expected.level
+    if expected.hash_type:
+        wrong = _hash_differs(expected.hash_type, places, objects)
+        valid = np.where(wrong, 0, 3 if places.child_hash.shape[1] else 1)
+        problems.report(wrong, "checksum-mismatch", "the node's hash differs from the one that its parent holds")
+    elif expected.is_noheader:
+        # Nodes without header and without hash: nothing but their structure can be checked.
+        wrong = np.zeros(len(places), bool)
+        valid = np.ones(len(places), np.uint8)
+    else:
+        computed = fletcher64(objects)
+        wrong = computed != head["hdr.cksum"]
+        problems.report(wrong, "checksum-mismatch", "checksum differs", computed, head["hdr.cksum"])
+        valid = np.where(wrong, 0, 2)
+        identity = _identity(expected, places, head) & ~wrong
+        problems.report(
+            identity, "node-invalid", "object is not the node that was looked for", places.node_id, head["hdr.oid"]
+        )
+        wrong |= identity
+        _check_header(expected, places, head, problems, ~wrong & ~level)
+    problems.report(level & ~wrong, "node-invalid", f"level differs from {expected.level}")
+    return NodeCheck(np.where(level, 0, valid).astype(np.uint8), ~(wrong | level))
+
+
+def _identity(expected: Expected, places: Places, head: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
+    """Tell which nodes are another object, of another type, or from after the state that is read."""
+    kinds = grammar.ApfsObject.ObjectType
+    is_tree = (head["hdr.type"] == int(kinds.btree)) | (head["hdr.type"] == int(kinds.btree_node))
+    wrong = (head["hdr.oid"] != places.node_id) | ~is_tree | (head["hdr.xid"] > expected.max_xid)
+    result: NDArray[np.bool_] = wrong | ((head["hdr.subtype"] != expected.subtype) & (expected.subtype != 0))
+    return result
+
+
+def _check_header(
+    expected: Expected, places: Places, head: dict[str, NDArray[Any]], problems: _Problems, sound: NDArray[np.bool_]
+) -> None:
+    """Compare what a head says of itself with where the node stands; the records are used all the same."""
+    kinds = grammar.ApfsObject.ObjectType
+    is_root = places.parent < 0
+    kind = np.where(is_root, int(kinds.btree), int(kinds.btree_node))
+    wrong = (head["hdr.type"] != kind) | (head["is_root"] != is_root) | (head["is_leaf"] != (expected.level == 0))
+    wrong |= head["hdr.storage"] != expected.storage
+    area = head["table_space.start"].astype(np.int64) + head["table_space.len"] + head["free_space.start"]
+    room = places.size_bytes - bulk.size("apfs_btree.btree_node")
+    wrong |= area + head["free_space.len"] > room
+    wrong &= sound
+    problems.report(wrong, "node-header-differs", "type, storage or flags contradict the node's place in the tree")
+
+
+def _hash_differs(hash_type: int, places: Places, objects: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    if not places.child_hash.shape[1]:
+        return np.zeros(len(objects), bool)
+    found = hash_objects(hash_type, objects)
+    result: NDArray[np.bool_] = (found != places.child_hash).any(axis=1)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Problems:
+    tree: str
+    blocks: Blocks
+    places: Places
+    findings: list[Finding]
+
+    def report(
+        self,
+        wrong: NDArray[np.bool_],
+        code: str,
+        message: str,
+        expected: NDArray[Any] | None = None,
+        found: NDArray[Any] | None = None,
+    ) -> None:
+        """Add a finding for each node that fails."""
+        if not wrong.any():
+            return
+        offsets = self.blocks.image_offset(self.places.paddr[wrong]).tolist()
+        devices = self.blocks.split(self.places.paddr[wrong])[0].tolist()
+        for number, where, device in zip(np.flatnonzero(wrong).tolist(), offsets, devices, strict=True):
+            sides = ("", "") if expected is None or found is None else (str(expected[number]), str(found[number]))
+            name = f"{self.tree} tree, node {self.places.node_id[number]}"
+            self.findings.append(Finding(code, "error", name, where, message, *sides, device=device))
+
+
+def damaged_objects(blocks: Blocks, paddrs: NDArray[np.uint64], structure: str) -> list[Finding]:
+    """Verify objects of one block each; a finding for each that is damaged.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        The container.
+    paddrs : (n,) uint64 array
+        Where they lie.
+    structure : str
+        Their name, for findings.
+    """
+    data = blocks.read(paddrs, blocks.block_size)
+    starts = np.arange(len(paddrs), dtype=np.int64) * blocks.block_size
+    stored = bulk.records("apfs_object.obj_phys", data.reshape(-1), starts)["cksum"]
+    return [
+        Finding("checksum-mismatch", "warning", structure, where, "checksum differs", device=device)
+        for where, device in map(blocks.place, paddrs[fletcher64(data) != stored].tolist())
+    ]

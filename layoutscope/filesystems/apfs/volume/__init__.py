@@ -1,0 +1,1 @@
+"""One volume: its superblock, states and trees."""

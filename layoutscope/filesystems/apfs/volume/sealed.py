@@ -1,0 +1,99 @@
+"""Sealed volumes: the seal, and the tree of file extents.
+
+Apple File System Reference, Sealed Volumes. The nodes of the file-system tree have no header; each index entry holds
+the hash of its child, the integrity metadata that of the root. File extents stand in a physical tree of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs.container.container import read_object
+from layoutscope.filesystems.apfs.store.btree import TreeSource, lead_type, read_levels
+from layoutscope.filesystems.apfs.store.fsrecords import RecordTables
+from layoutscope.filesystems.apfs.store.hashes import hash_size
+from layoutscope.filesystems.apfs.store.nodes import batch_columns, join
+from layoutscope.filesystems.apfs.store.trees import Tree
+from layoutscope.findings import Finding, from_error
+from layoutscope.image import Workspace
+from layoutscope.ondisk import grammar
+
+if TYPE_CHECKING:
+    from layoutscope.filesystems.apfs.store.blocks import Blocks
+    from layoutscope.filesystems.apfs.store.btree import NodeBatch
+    from layoutscope.filesystems.apfs.store.decoding import Decoder
+    from layoutscope.filesystems.apfs.store.fsrecords import Columns
+    from layoutscope.filesystems.apfs.store.omap import OmapView
+    from layoutscope.filesystems.apfs.volume.volume import Volume
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """Integrity metadata of a sealed volume: type of hash and what the root's should be."""
+
+    paddr: int
+    hash_type: int
+    root_hash: bytes
+    is_broken: bool
+
+
+def read_seal(blocks: Blocks, view: OmapView, superblock: Any, findings: list[Finding]) -> Seal | None:
+    """Read a sealed volume's integrity metadata; None if it cannot be used."""
+    oid = superblock.integrity_meta_oid
+    found = view.find(np.array([oid], np.uint64))
+    if found.is_missing[0]:
+        message = "the object map does not know the integrity metadata; nodes are not verified"
+        findings.append(Finding("seal-broken", "warning", "integrity metadata", None, message))
+        return None
+    paddr = int(found.paddr[0])
+    try:
+        meta = read_object(blocks, grammar.ApfsSealed.IntegrityMeta, paddr, "integrity metadata", oid=oid)
+        size = hash_size(int(meta.hash_type))
+    except (FormatError, ValueError) as error:
+        findings.append(_unusable(blocks, paddr, error))
+        return None
+    if meta.is_broken or meta.broken_xid:
+        message = f"the seal was broken in transaction {meta.broken_xid}"
+        findings.append(Finding("seal-broken", "warning", "integrity metadata", blocks.at(paddr), message))
+    data = blocks.read_object(paddr)
+    root_hash = data[meta.root_hash_start : meta.root_hash_start + size]
+    return Seal(paddr, int(meta.hash_type), root_hash, bool(meta.is_broken or meta.broken_xid))
+
+
+def _unusable(blocks: Blocks, paddr: int, error: Exception) -> Finding:
+    if isinstance(error, FormatError):
+        return from_error(error)
+    return Finding("structure-invalid", "error", "integrity metadata", blocks.at(paddr), "unknown type of hash")
+
+
+def read_fext_tree(blocks: Blocks, decoder: Decoder, volume: Volume, findings: list[Finding]) -> Tree:
+    """Read the extents of a sealed volume's files; no nodes on any other volume."""
+    superblock = volume.superblock
+    if not superblock.is_sealed or not superblock.fext_tree_oid:
+        return Tree(join("fext", []))
+    is_physical = superblock.fext_tree_type & int(grammar.ApfsObject.ObjectFlag.physical)
+    view = None if is_physical else volume.view
+    source = TreeSource("fext", blocks, decoder, superblock.fext_tree_oid, view, *lead_type("fext"), volume.xid)
+    parts, records = [], RecordTables()
+    for batch in read_levels(source, findings, Workspace()):
+        parts.append(batch_columns(source, batch))
+        if not batch.level:
+            records.add({"file_extent": _extents(decoder, batch)}, len(batch.slots), len(batch.slots), batch.to_come)
+    return Tree(join("fext", parts), records.finish())
+
+
+def _extents(decoder: Decoder, batch: NodeBatch) -> Columns:
+    """Decode extents, named as those of other volumes are."""
+    slots = batch.slots
+    keys = decoder.columns("apfs_fsrecords.fext_key", batch.buffer, slots.key_start, ("private_id", "logical_addr"))
+    values = decoder.columns("apfs_fsrecords.fext_val", batch.buffer, slots.val_start, ("length_bytes", "paddr"))
+    return {
+        "obj_id": keys["private_id"],
+        "node": batch.node,
+        "logical_addr": keys["logical_addr"],
+        **values,
+    }

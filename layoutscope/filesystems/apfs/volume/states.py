@@ -1,0 +1,178 @@
+"""States that can be read: checkpoints still in the ring, and snapshots."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs.container import checkpoint as checkpoints
+from layoutscope.filesystems.apfs.container.container import read_object
+from layoutscope.filesystems.apfs.store import omap as omaps
+from layoutscope.filesystems.apfs.volume import snapshots
+from layoutscope.filesystems.apfs.volume.volume import list_volumes, open_volume, read_physical_tree, volume_name
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.checksum import fletcher64
+
+if TYPE_CHECKING:
+    from layoutscope.filesystems.apfs.container.container import Container
+    from layoutscope.filesystems.apfs.volume.parts import VolumeParts
+    from layoutscope.filesystems.apfs.volume.snapshots import Snapshot
+    from layoutscope.filesystems.apfs.volume.volume import Volume
+
+
+LIVE: Final = "live"
+"""Name of the view of the newest checkpoint."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadableState:
+    """A state of a container or volume.
+
+    Attributes
+    ----------
+    kind : {'checkpoint', 'snapshot'}
+        Of the whole container, or of one volume.
+    label : str
+        Transaction of a checkpoint, name of a snapshot.
+    xid : int
+        Transaction.
+    volume : str
+        Name of the snapshot's volume; of a checkpoint, the names of its volumes.
+    time_ns : int
+        Nanoseconds since 1970: creation, or the last change of a volume; 0 if unknown.
+    is_complete : bool
+        Whether all its fixed parts (checkpoint maps and ephemeral objects) are still there.
+    num_nodes, num_sound_nodes : int
+        Nodes of the file-system trees that its object maps name, and those that still hold what they should.
+    """
+
+    kind: Literal["checkpoint", "snapshot"]
+    label: str
+    xid: int
+    volume: str
+    time_ns: int
+    is_complete: bool
+    num_nodes: int
+    num_sound_nodes: int
+
+
+def shown_as(container: Container, wanted_xid: int | None) -> str:
+    """Name the state that was opened: the live one, or an older one that was asked for."""
+    area = container.area
+    known = area.xid[area.kind == int(grammar.ApfsObject.ObjectType.nx_superblock)]
+    is_older = wanted_xid == container.xid and int(known.max(initial=0)) > container.xid
+    return f"xid {container.xid}" if is_older else LIVE
+
+
+def given_up(newest: Container | None, parts: VolumeParts) -> dict[str, str | int | float | bool]:
+    """Count the nodes of an older state's file-system tree that the newest state no longer has.
+
+    Parameters
+    ----------
+    newest : Container or None
+        The container in its newest state; None if that is the state that was read.
+    parts : VolumeParts
+        A volume of the older state.
+    """
+    if newest is None:
+        return {}
+    held = np.empty(0, np.uint64)
+    # Of a volume that is gone, all nodes are.
+    with suppress(FormatError):
+        held = open_volume(newest, parts.state.superblock.hdr.oid, parts.state.number, []).omap.paddr
+    return {"nodes given up since": int((~np.isin(parts.fs.nodes.paddr, held)).sum())}
+
+
+def read_snapshots(container: Container, volume: Volume) -> list[Snapshot]:
+    """List the snapshots of a volume, oldest first."""
+    root = volume.superblock.snap_meta_tree_oid
+    tree = read_physical_tree(container.blocks, container.decoder, "snapmeta", root, container.xid, [])
+    return snapshots.list_snapshots(tree.records)
+
+
+def states_of(container: Container) -> list[ReadableState]:
+    """List checkpoints from the newest on, then snapshots."""
+    rows = [
+        _checkpoint_state(container, paddr, superblock)
+        for paddr, superblock in checkpoints.superblocks(container.area, container.blocks, [])
+    ]
+    return rows + _snapshot_states(container)
+
+
+def _snapshot_states(container: Container) -> list[ReadableState]:
+    rows = []
+    for number, (_, oid) in enumerate(list_volumes(container)):
+        try:
+            volume = open_volume(container, oid, number, [])
+        except FormatError:
+            continue
+        for item in read_snapshots(container, volume):
+            found = _mapped_nodes(container, volume.omap, item.xid)
+            rows.append(ReadableState("snapshot", item.name, item.xid, volume.name, item.create_time, True, *found))
+    return rows
+
+
+def _checkpoint_state(container: Container, paddr: int, superblock: Any) -> ReadableState:
+    xid, blocks = superblock.hdr.xid, container.blocks
+    try:
+        checkpoints.open_checkpoint(container.area, blocks, container.decoder, paddr, superblock)
+        is_complete = True
+    except FormatError:
+        is_complete = False
+    names, times, nodes = [], [0], np.zeros(2, np.int64)
+    for volume in _volumes_of(container, superblock):
+        names.append(volume_name(volume))
+        times.append(volume.last_mod_time)
+        nodes += _volume_nodes(container, volume, xid)
+    return ReadableState(
+        "checkpoint", str(xid), xid, ", ".join(names), max(times), is_complete, int(nodes[0]), int(nodes[1])
+    )
+
+
+def _volumes_of(container: Container, superblock: Any) -> list[Any]:
+    """Parse the volume superblocks of an older state, as far as they are still there."""
+    blocks, xid = container.blocks, superblock.hdr.xid
+    oids = [oid for oid in superblock.fs_oid if oid]
+    try:
+        header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "container object map")
+        omap = omaps.read_omap("container-omap", blocks, container.decoder, header.tree_oid, xid, [])
+    except FormatError:
+        return []
+    found = omaps.view_at(omap, xid).find(np.array(oids, np.uint64))
+    parsed = []
+    for row, oid in enumerate(oids):
+        try:
+            paddr = int(found.paddr[row])
+            parsed.append(read_object(blocks, grammar.ApfsVolume.ApfsSuperblock, paddr, "volume superblock", oid=oid))
+        except FormatError:
+            continue
+    return parsed
+
+
+def _volume_nodes(container: Container, superblock: Any, xid: int) -> tuple[int, int]:
+    """Count the mapped objects of a volume's state, and the sound ones."""
+    blocks = container.blocks
+    try:
+        header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "volume object map")
+    except FormatError:
+        return 0, 0
+    omap = omaps.read_omap("omap", blocks, container.decoder, header.tree_oid, xid, [])
+    return _mapped_nodes(container, omap, xid)
+
+
+def _mapped_nodes(container: Container, omap: omaps.ObjectMap, xid: int) -> tuple[int, int]:
+    """Count the objects that a map names at a transaction, and those whose checksum and identity still hold."""
+    blocks, row = container.blocks, omaps.view_at(omap, xid).row
+    plain = row[~omap.is_encrypted[row] & ~omap.is_noheader[row]]
+    near = plain[blocks.readable(omap.paddr[plain], blocks.block_size) & (omap.size_bytes[plain] == blocks.block_size)]
+    data = blocks.read(omap.paddr[near], blocks.block_size)
+    starts = None if not len(near) else np.arange(len(near), dtype=np.int64) * blocks.block_size
+    if starts is None:
+        return len(row), len(row) - len(plain)
+    head = container.decoder.columns("apfs_object.obj_phys", data.reshape(-1), starts, ("cksum", "oid", "xid"))
+    sound = (fletcher64(data) == head["cksum"]) & (head["oid"] == omap.oid[near]) & (head["xid"] <= np.uint64(xid))
+    return len(row), int(sound.sum()) + len(row) - len(plain)

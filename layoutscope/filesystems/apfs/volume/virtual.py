@@ -1,0 +1,80 @@
+"""Virtual objects that are no tree nodes: facts about a snapshot, a seal, whatever else an object map names.
+
+Apple File System Reference, Object Maps and Objects.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutscope.filesystems.apfs.container.regions import Region, type_name
+from layoutscope.filesystems.apfs.store.matching import is_among
+from layoutscope.filesystems.apfs.store.verify import damaged_objects
+from layoutscope.findings import Finding
+from layoutscope.ondisk import grammar
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.container.container import Container
+    from layoutscope.filesystems.apfs.store.blocks import Blocks
+    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.volume.volume import Volume
+
+
+def virtual_regions(
+    container: Container, volume: Volume, claimed: list[TreeNodes], findings: list[Finding]
+) -> list[Region]:
+    """Make regions of the objects that are no nodes of a tree that was read, by the type in their header.
+
+    Parameters
+    ----------
+    container : Container
+        The container.
+    volume : Volume
+        A volume, in its live state.
+    claimed : list of TreeNodes
+        Nodes of all virtual trees of all states.
+    findings : list of Finding
+        Collects objects that are damaged or of an unknown type.
+    """
+    blocks, omap = container.blocks, volume.omap
+    known = np.concatenate([nodes.paddr for nodes in claimed])
+    rows = np.flatnonzero(~omap.is_deleted & ~is_among(omap.paddr, known))
+    rows = rows[blocks.readable(omap.paddr[rows], blocks.block_size)]
+    if not len(rows):
+        return []
+    kinds = _types(container, omap.paddr[rows])
+    is_plain = ~omap.is_encrypted[rows] & ~omap.is_noheader[rows]
+    _report(blocks, omap.paddr[rows[is_plain]], omap.size_bytes[rows[is_plain]], kinds[is_plain], findings)
+    hidden = omap.is_encrypted[rows].tolist()
+    names = ["locked" if secret else type_name(kind) for kind, secret in zip(kinds.tolist(), hidden, strict=True)]
+    columns = (omap.oid[rows], omap.xid[rows], omap.paddr[rows], omap.size_bytes[rows] // blocks.block_size)
+    items = zip(names, *(column.tolist() for column in columns), strict=True)
+    return [Region(name, f"object {oid}, xid {xid}", paddr, count) for name, oid, xid, paddr, count in items]
+
+
+def _types(container: Container, paddrs: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Types that the headers of objects say."""
+    size = container.blocks.block_size
+    heads = container.blocks.read(paddrs, size).reshape(-1)
+    starts = np.arange(len(paddrs), dtype=np.int64) * size
+    return container.decoder.columns("apfs_object.obj_phys", heads, starts, ("type",))["type"].astype(np.int64)
+
+
+def _report(
+    blocks: Blocks,
+    paddrs: NDArray[np.uint64],
+    sizes: NDArray[np.int64],
+    kinds: NDArray[np.int64],
+    findings: list[Finding],
+) -> None:
+    """Find what is damaged, or of a type that is not known: what such an object holds is not read."""
+    findings += damaged_objects(blocks, paddrs[sizes == blocks.block_size], "virtual object")
+    known = [int(kind) for kind in grammar.ApfsObject.ObjectType]
+    for row in np.flatnonzero(~np.isin(kinds, known)).tolist():
+        where, device = blocks.place(int(paddrs[row]))
+        message, kind = "object of an unknown type; it was not read", type_name(int(kinds[row]))
+        findings.append(Finding("record-invalid", "warning", "virtual object", where, message, "", kind, device))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable
 
-    from layoutscope.report.result import ScanResult
+    from layoutscope.results.scan import ScanResult
     from layoutscope.tables.layout import VolumeLayout
 
 

@@ -15,14 +15,14 @@ import polars as pl
 from layoutscope.api.outputs import output
 from layoutscope.errors import UsageError
 from layoutscope.metrics.pieces import live_nodes, main_tree
-from layoutscope.report.comparison import ChangeRow, Changes, side_letters
+from layoutscope.results.compare import ChangeRow, Changes, side_letters
 from layoutscope.report.tables import FORMATS, write_table
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
-    from layoutscope.report.comparison import Comparison
+    from layoutscope.results.compare import Comparison
     from layoutscope.tables import VolumeLayout
 
 CHANGE: Final = (

@@ -14,9 +14,9 @@ from layoutscope.api.scanning import scan
 from layoutscope.errors import UsageError
 from layoutscope.metrics.pieces import live_nodes, main_tree
 from layoutscope.metrics.traces import ENUMERATION_SCORE, first_touches
-from layoutscope.report.comparison import Comparison, Cost, MetricRow, Reads, TimeRow, side_letters
-from layoutscope.report.comparison_text import ends, explained_row
-from layoutscope.report.explanation import explain
+from layoutscope.results.compare import Comparison, Cost, MetricRow, Reads, TimeRow, side_letters
+from layoutscope.report.text.compare import ends, explained_row
+from layoutscope.analysis.explanation import explain
 
 if TYPE_CHECKING:
     import os
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from layoutscope.api.options import ReadOptions
     from layoutscope.metrics import Metric
-    from layoutscope.report.result import Prediction, ScanResult, VolumeScan
+    from layoutscope.results.scan import Prediction, ScanResult, VolumeScan
 
 MAIN: Final = "enumerated tree"
 """Subject under which the catalog of HFS+ and the file-system tree of APFS stand side by side."""

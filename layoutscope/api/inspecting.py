@@ -11,7 +11,7 @@ from layoutscope.api.paths import needed_id
 from layoutscope.api.reading import opened
 from layoutscope.api.structures import node_structures, region_structures, view_of
 from layoutscope.errors import UsageError
-from layoutscope.report.inspection import Inspection
+from layoutscope.results.inspect import Inspection
 
 if TYPE_CHECKING:
     import os
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from layoutscope.api.options import ReadOptions
     from layoutscope.api.reading import Opened
     from layoutscope.api.structures import View
-    from layoutscope.report.inspection import Owner, StructureLines
+    from layoutscope.results.inspect import Owner, StructureLines
     from layoutscope.tables import VolumeLayout
 
     ViewOf = Callable[[VolumeLayout], View]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from layoutscope.api.options import ReadOptions
-    from layoutscope.report.result import ScanResult
+    from layoutscope.results.scan import ScanResult
 
 BROWSERS: Final = ("chromium", "google-chrome", "google-chrome-stable", "chrome")
 

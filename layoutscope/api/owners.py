@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from layoutscope.api.paths import paths_of
-from layoutscope.report.inspection import Owner
+from layoutscope.results.inspect import Owner
 
 if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from layoutscope.api.outputs import output
-from layoutscope.report.drive_plot import drive_page
+from layoutscope.report.plots.drives import drive_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from layoutscope.report.drives import DriveFacts
+    from layoutscope.report.text.drives import DriveFacts
 
 
 def write_drive_plot(drives: Sequence[DriveFacts], path: Path, *, force: bool = False) -> None:

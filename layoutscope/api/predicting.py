@@ -18,8 +18,8 @@ from layoutscope.api.workloads import checked, host_of, processor_time, walk
 from layoutscope.drive import load_profile, service
 from layoutscope.errors import UsageError
 from layoutscope.metrics import measure_trace
-from layoutscope.report.prediction import Alternative, DirectoryCost, DriveCase, PredictResult, VolumeCase
-from layoutscope.report.result import Prediction, WalkFacts
+from layoutscope.results.predict import Alternative, DirectoryCost, DriveCase, PredictResult, VolumeCase
+from layoutscope.results.scan import Prediction, WalkFacts
 from layoutscope.walk.whatif import WHAT_IFS, what_if
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from layoutscope.containers import open_image
 from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UsageError
 from layoutscope.findings import Finding, from_error
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
-from layoutscope.report.result import CUT_OFF, ImageFacts
+from layoutscope.results.scan import CUT_OFF, ImageFacts
 from layoutscope.tables.capture import is_capture, read_capture
 from layoutscope.tables.validation import check_values
 

@@ -13,7 +13,7 @@ from layoutscope.api.tracing import only_volume
 from layoutscope.api.workloads import checked, walk
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.replay import read_trace
-from layoutscope.report.replay import ReplayResult
+from layoutscope.report.text.replay import ReplayResult
 from layoutscope.walk.score import score
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from layoutscope.api.options import ReadOptions, Workload
-    from layoutscope.report.result import Prediction
+    from layoutscope.results.scan import Prediction
     from layoutscope.walk.trace import AccessTrace
 
 

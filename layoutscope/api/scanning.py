@@ -9,7 +9,7 @@ from layoutscope.api.predicting import DEFAULT_DRIVES, predict_enumeration
 from layoutscope.api.reading import check_strict, layout_findings, opened
 from layoutscope.metrics import measure, tree_summaries
 from layoutscope.metrics.space import space_use
-from layoutscope.report.result import ScanResult, VolumeScan
+from layoutscope.results.scan import ScanResult, VolumeScan
 
 if TYPE_CHECKING:
     import os
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from layoutscope.api.options import ReadOptions
-    from layoutscope.report.result import Prediction, WalkFacts
+    from layoutscope.results.scan import Prediction, WalkFacts
     from layoutscope.tables import VolumeLayout
 
 

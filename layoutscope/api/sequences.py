@@ -9,8 +9,8 @@ from layoutscope.api.comparing import compare_scans, walked_volume
 from layoutscope.api.outputs import output
 from layoutscope.api.scanning import scan
 from layoutscope.errors import UsageError
-from layoutscope.report.series import Series
-from layoutscope.report.series_plot import series_page
+from layoutscope.report.text.series import Series
+from layoutscope.report.plots.series import series_page
 
 if TYPE_CHECKING:
     import os
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from layoutscope.api.options import ReadOptions
-    from layoutscope.report.result import ScanResult
+    from layoutscope.results.scan import ScanResult
 
 ORDERINGS: Final = ("order", "xid", "time")
 """What a sequence can be ordered by."""

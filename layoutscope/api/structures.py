@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from layoutscope.errors import FormatError
-from layoutscope.report.inspection import FieldLine, StructureLines
+from layoutscope.results.inspect import FieldLine, StructureLines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

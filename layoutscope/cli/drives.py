@@ -14,7 +14,7 @@ from layoutscope.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from layoutscope.report.drives import DriveFacts
+    from layoutscope.report.text.drives import DriveFacts
 
 Names = Annotated[
     list[str] | None,
@@ -92,8 +92,8 @@ def write(text: str, target: Path | None, *, force: bool) -> None:
 
 def show(found: Sequence[DriveFacts], *, as_json: bool) -> None:
     """Print profiles as JSON or as text."""
-    from layoutscope.report.drives import drives_json, print_drives
-    from layoutscope.report.text import make_console
+    from layoutscope.report.text.drives import drives_json, print_drives
+    from layoutscope.report.text.scan import make_console
 
     if as_json:
         sys.stdout.write(drives_json(found) + "\n")

@@ -12,7 +12,7 @@ from layoutscope.api.options import ReadOptions
 from layoutscope.cli.options import AsJson, Drives, Force, Host, Image, reads_image
 
 if TYPE_CHECKING:
-    from layoutscope.report.result import ScanResult
+    from layoutscope.results.scan import ScanResult
 
 
 @reads_image
@@ -56,10 +56,10 @@ def scan(
 def show(result: ScanResult, *, as_json: bool, explain: bool) -> None:
     """Print a result as JSON or as text."""
     if as_json:
-        from layoutscope.report.json_scan import scan_json
+        from layoutscope.report.json.scan import scan_json
 
         sys.stdout.write(scan_json(result) + "\n")
         return
-    from layoutscope.report.text import make_console, print_scan
+    from layoutscope.report.text.scan import make_console, print_scan
 
     print_scan(result, make_console(sys.stdout), explain=explain)

@@ -10,7 +10,7 @@ from fixtures.apfs.scenarios import SCENARIOS
 from fixtures.apfs.writer import write
 from layoutscope.api import extract, read_layouts, scan
 from layoutscope.image import open_image
-from layoutscope.report.json_scan import scan_document
+from layoutscope.report.json.scan import scan_document
 
 COUNTERS = ("name", "reads", "read_bytes", "hole_bytes")
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from layoutscope.api import scan
-from layoutscope.report.json_scan import FIELDS, SCHEMA, scan_document
+from layoutscope.report.json.scan import FIELDS, SCHEMA, scan_document
 
 
 def test_json_is_what_the_library_returns(run, image):

@@ -121,7 +121,7 @@ def verbs() -> None:
 
 def json_fields() -> None:
     """Print the fields of the JSON of a scan."""
-    from layoutscope.report.json_scan import FIELDS
+    from layoutscope.report.json.scan import FIELDS
 
     table(("field", "meaning"), [(f"`{name}`", text) for name, text in FIELDS.items()])
 

@@ -11,13 +11,13 @@ import polars as pl
 from layoutscope.report.escape import escape_text
 from layoutscope.report.figures import format_metric, format_share
 from layoutscope.report.map.model import MapDisk, MapFact, MapWalk
-from layoutscope.report.story import story
+from layoutscope.analysis.story import story
 from layoutscope.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from layoutscope.report.result import Prediction, ScanResult, VolumeScan, WalkFacts
+    from layoutscope.results.scan import Prediction, ScanResult, VolumeScan, WalkFacts
 
 
 def disks(results: Sequence[ScanResult], *, names: bool = True) -> list[MapDisk]:

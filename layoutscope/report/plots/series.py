@@ -12,8 +12,8 @@ from layoutscope.units import GIB, KIB, MIB, TIB
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from layoutscope.report.comparison import Cost, MetricRow, TimeRow
-    from layoutscope.report.series import Series
+    from layoutscope.results.compare import Cost, MetricRow, TimeRow
+    from layoutscope.report.text.series import Series
 
 COLUMNS: Final = 3
 """Panels beside each other."""
@@ -74,7 +74,7 @@ def _wrapped(titles: Sequence[str]) -> Iterator[list[str]]:
 
 def _draw(figure: Any, series: Series, panel: TimeRow | MetricRow, place: tuple[int, int], *, named: bool) -> None:
     """Draw the curves of one panel, one a volume."""
-    from layoutscope.report.comparison import TimeRow
+    from layoutscope.results.compare import TimeRow
 
     values = panel.seconds if isinstance(panel, TimeRow) else panel.values
     factor, unit = _scale("seconds" if isinstance(panel, TimeRow) else panel.unit, values)

@@ -13,14 +13,14 @@ NOTEBOOK_COLUMNS: Final = 110
 HTML: Final = '<pre style="font-family: monospace; white-space: pre; line-height: normal">{code}</pre>'
 
 PRINTERS: Final = {
-    "ScanResult": "layoutscope.report.text:print_scan",
-    "PredictResult": "layoutscope.report.predict:print_prediction",
-    "Comparison": "layoutscope.report.comparison_text:print_comparison",
-    "Series": "layoutscope.report.series:print_series",
-    "CheckResult": "layoutscope.report.check:print_check",
-    "ReplayResult": "layoutscope.report.replay:print_replay",
-    "Inspection": "layoutscope.report.inspect:print_inspection",
-    "Verification": "layoutscope.report.verification:print_verification",
+    "ScanResult": "layoutscope.report.text.scan:print_scan",
+    "PredictResult": "layoutscope.report.text.predict:print_prediction",
+    "Comparison": "layoutscope.report.text.compare:print_comparison",
+    "Series": "layoutscope.report.text.series:print_series",
+    "CheckResult": "layoutscope.report.text.check:print_check",
+    "ReplayResult": "layoutscope.report.text.replay:print_replay",
+    "Inspection": "layoutscope.report.text.inspect:print_inspection",
+    "Verification": "layoutscope.report.text.verify:print_verification",
 }
 """Class of a result and the function that prints it."""
 

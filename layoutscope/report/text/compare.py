@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
-from layoutscope.report.comparison import ratio, ratios, side_letters
+from layoutscope.results.compare import ratio, ratios, side_letters
 from layoutscope.report.escape import escape_text
-from layoutscope.report.explanation import all_reads, growth_by_cause, growth_by_reads
+from layoutscope.analysis.explanation import all_reads, growth_by_cause, growth_by_reads
 from layoutscope.report.figures import NOTHING, format_plain, format_ratio
-from layoutscope.report.grid import plain_table
-from layoutscope.report.text import print_parts
+from layoutscope.report.text.grid import plain_table
+from layoutscope.report.text.scan import print_parts
 from layoutscope.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from layoutscope.report.comparison import Changes, Comparison, Cost, MetricRow, TimeRow
+    from layoutscope.results.compare import Changes, Comparison, Cost, MetricRow, TimeRow
 
 SCHEMA: Final = "layoutscope.compare/1"
 

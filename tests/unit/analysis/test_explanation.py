@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from layoutscope.report.comparison import Cost, Reads
-from layoutscope.report.explanation import explain, growth_by_cause, growth_by_reads
+from layoutscope.results.compare import Cost, Reads
+from layoutscope.analysis.explanation import explain, growth_by_cause, growth_by_reads
 
 
 def cost(causes, in_sequence, elsewhere, **changes):

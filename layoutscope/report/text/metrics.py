@@ -11,7 +11,7 @@ from rich.text import Text
 from layoutscope.metrics.pieces import main_tree
 from layoutscope.report.escape import escape_text
 from layoutscope.report.figures import format_metric, format_value
-from layoutscope.report.grid import plain_table
+from layoutscope.report.text.grid import plain_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from layoutscope.metrics import Metric
-    from layoutscope.report.result import VolumeScan
+    from layoutscope.results.scan import VolumeScan
 
 VOLUME_WIDE: Final = ("metadata", "files", "free space")
 """Subjects that are shown of every volume, besides the enumerated tree."""

@@ -10,10 +10,10 @@ from rich.text import Text
 
 from layoutscope.report.escape import escape_text
 from layoutscope.report.figures import format_share
-from layoutscope.report.grid import plain_table
-from layoutscope.report.json_scan import prediction_document
-from layoutscope.report.shown import Shown
-from layoutscope.report.text import prediction_table, print_parts
+from layoutscope.report.text.grid import plain_table
+from layoutscope.report.json.scan import prediction_document
+from layoutscope.results.shown import Shown
+from layoutscope.report.text.scan import prediction_table, print_parts
 from layoutscope.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from layoutscope.report.result import Prediction
+    from layoutscope.results.scan import Prediction
     from layoutscope.walk.score import Score
 
 SCHEMA: Final = "layoutscope.replay/1"

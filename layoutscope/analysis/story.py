@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from layoutscope.metrics import TreeSummary
-    from layoutscope.report.result import Prediction, VolumeScan
+    from layoutscope.results.scan import Prediction, VolumeScan
 
 TOGETHER: Final = 0.8
 """From this share of a tree in one clump on it lies together."""

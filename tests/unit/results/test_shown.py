@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from layoutscope import api
-from layoutscope.report.shown import PRINTERS
+from layoutscope.results.shown import PRINTERS
 
 IMAGE = Path(__file__).resolve().parents[3] / "fixtures" / "images" / "hfsplus-scattered.img.zst"
 DRIVES = ["sata-ssd"]

@@ -12,13 +12,13 @@ from rich.padding import Padding
 from rich.segment import Segment
 from rich.text import Text
 
-from layoutscope.report.blocks import ROWS as BLOCK_ROWS
-from layoutscope.report.blocks import block_table
+from layoutscope.report.text.blocks import ROWS as BLOCK_ROWS
+from layoutscope.report.text.blocks import block_table
 from layoutscope.report.escape import escape_text
 from layoutscope.report.figures import NOTHING, format_share
-from layoutscope.report.grid import bullets, plain_table
-from layoutscope.report.metrics_text import explained_metrics, main_metrics
-from layoutscope.report.story import story
+from layoutscope.report.text.grid import bullets, plain_table
+from layoutscope.report.text.metrics import explained_metrics, main_metrics
+from layoutscope.analysis.story import story
 from layoutscope.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from layoutscope.findings import Finding
     from layoutscope.metrics import TreeSummary
-    from layoutscope.report.result import ImageFacts, Prediction, ScanResult, VolumeScan, WalkFacts
+    from layoutscope.results.scan import ImageFacts, Prediction, ScanResult, VolumeScan, WalkFacts
     from layoutscope.tables import VolumeFacts
 
 MOST_FINDINGS: Final = 20

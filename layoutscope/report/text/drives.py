@@ -10,8 +10,8 @@ from rich.text import Text
 
 from layoutscope.report.escape import escape_text
 from layoutscope.report.figures import NOTHING
-from layoutscope.report.grid import plain_table
-from layoutscope.report.text import print_parts
+from layoutscope.report.text.grid import plain_table
+from layoutscope.report.text.scan import print_parts
 from layoutscope.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from layoutscope.findings import Finding
     from layoutscope.metrics import Metric
-    from layoutscope.report.result import Prediction, ScanResult, VolumeScan, WalkFacts
+    from layoutscope.results.scan import Prediction, ScanResult, VolumeScan, WalkFacts
     from layoutscope.tables import VolumeFacts
 
 SCHEMA: Final = "layoutscope.scan/1"
@@ -123,7 +123,7 @@ def scan_json(result: ScanResult) -> str:
 
 
 def _volume(volume: VolumeScan) -> dict[str, Any]:
-    from layoutscope.report.story import story
+    from layoutscope.analysis.story import story
 
     facts = volume.layout.facts
     return {

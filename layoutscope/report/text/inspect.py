@@ -9,15 +9,15 @@ from rich.text import Text
 
 from layoutscope.report.escape import escape_text
 from layoutscope.report.figures import NOTHING
-from layoutscope.report.grid import plain_table
-from layoutscope.report.text import print_parts
+from layoutscope.report.text.grid import plain_table
+from layoutscope.report.text.scan import print_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import Console, RenderableType
 
-    from layoutscope.report.inspection import Inspection, StructureLines
+    from layoutscope.results.inspect import Inspection, StructureLines
 
 SCHEMA: Final = "layoutscope.inspect/1"
 

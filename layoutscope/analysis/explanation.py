@@ -12,12 +12,12 @@ from __future__ import annotations
 from math import log
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.report.comparison import Reads
+from layoutscope.results.compare import Reads
 from layoutscope.report.figures import format_ratio, format_share
 from layoutscope.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
-    from layoutscope.report.comparison import Cost
+    from layoutscope.results.compare import Cost
 
 SAME: Final = 0.005
 """Times that differ by less than this share of the longer one are called the same."""
@@ -56,7 +56,7 @@ def growth_by_reads(fast: Cost, slow: Cost) -> dict[str, float]:
     --------
     Twice as many reads that take twice as long: 30 s more, 15 of them for the number, 15 for the length.
 
-    >>> from layoutscope.report.comparison import Cost, Reads
+    >>> from layoutscope.results.compare import Cost, Reads
     >>> def side(count, seconds):
     ...     return Cost(seconds, seconds, seconds, (), True, 9, 9, 0.0, Reads(0, 0.0), Reads(count, seconds))
     >>> sides = side(10, 10.0), side(20, 40.0)

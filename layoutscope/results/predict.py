@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from layoutscope.report.shown import Shown
+from layoutscope.results.shown import Shown
 
 if TYPE_CHECKING:
-    from layoutscope.report.result import ImageFacts, Prediction, WalkFacts
+    from layoutscope.results.scan import ImageFacts, Prediction, WalkFacts
     from layoutscope.walk.hosttime import HostTime
 
 

@@ -9,9 +9,9 @@ from rich.text import Text
 
 from layoutscope.report.escape import escape_text
 from layoutscope.report.figures import format_share
-from layoutscope.report.grid import plain_table
-from layoutscope.report.json_scan import prediction_document, walk_document
-from layoutscope.report.text import image_line, prediction_notes, prediction_table, print_parts
+from layoutscope.report.text.grid import plain_table
+from layoutscope.report.json.scan import prediction_document, walk_document
+from layoutscope.report.text.scan import image_line, prediction_notes, prediction_table, print_parts
 from layoutscope.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from layoutscope.report.prediction import DriveCase, PredictResult, VolumeCase
+    from layoutscope.results.predict import DriveCase, PredictResult, VolumeCase
 
 SCHEMA: Final = "layoutscope.predict/1"
 

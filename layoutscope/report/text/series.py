@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
-from layoutscope.report.comparison import side_letters
-from layoutscope.report.comparison_text import comparison_document, metric_title
+from layoutscope.results.compare import side_letters
+from layoutscope.report.text.compare import comparison_document, metric_title
 from layoutscope.report.escape import escape_text
 from layoutscope.report.figures import NOTHING, format_plain, format_ratio
-from layoutscope.report.grid import plain_table
-from layoutscope.report.shown import Shown
-from layoutscope.report.text import print_parts
+from layoutscope.report.text.grid import plain_table
+from layoutscope.results.shown import Shown
+from layoutscope.report.text.scan import print_parts
 from layoutscope.units import format_seconds
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from layoutscope.report.comparison import Comparison
+    from layoutscope.results.compare import Comparison
 
 SCHEMA: Final = "layoutscope.series/1"
 

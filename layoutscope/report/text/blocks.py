@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.report.figures import format_share
-from layoutscope.report.grid import plain_table
+from layoutscope.report.text.grid import plain_table
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from rich.text import Text
 
 from layoutscope.report.escape import escape_text
 from layoutscope.report.figures import NOTHING
-from layoutscope.report.grid import plain_table
-from layoutscope.report.result import EXIT_COMPLETE, EXIT_DAMAGED
-from layoutscope.report.shown import Shown
-from layoutscope.report.text import print_parts
+from layoutscope.report.text.grid import plain_table
+from layoutscope.results.scan import EXIT_COMPLETE, EXIT_DAMAGED
+from layoutscope.results.shown import Shown
+from layoutscope.report.text.scan import print_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

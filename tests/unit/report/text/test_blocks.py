@@ -3,8 +3,8 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
-from layoutscope.report.blocks import ROWS, block_table
-from layoutscope.report.text import make_console, print_parts
+from layoutscope.report.text.blocks import ROWS, block_table
+from layoutscope.report.text.scan import make_console, print_parts
 from tests.layouts import layout
 
 

@@ -1,0 +1,1 @@
+"""Results as JSON documents, each with the name and the version of its form."""

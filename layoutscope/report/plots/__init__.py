@@ -1,0 +1,1 @@
+"""Results as pages of plots that need no network."""

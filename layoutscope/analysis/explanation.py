@@ -13,8 +13,7 @@ from math import log
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.results.compare import Reads
-from layoutscope.report.figures import format_ratio, format_share
-from layoutscope.units import format_bytes, format_seconds
+from layoutscope.units import format_bytes, format_ratio, format_seconds, format_share
 
 if TYPE_CHECKING:
     from layoutscope.results.compare import Cost

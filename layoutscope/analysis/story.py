@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.metrics.pieces import main_tree
-from layoutscope.report.figures import format_share
-from layoutscope.units import format_bytes, format_seconds
+from layoutscope.units import format_bytes, format_seconds, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,8 +15,8 @@ import polars as pl
 from layoutscope.api.outputs import output
 from layoutscope.errors import UsageError
 from layoutscope.metrics.pieces import live_nodes, main_tree
-from layoutscope.results.compare import ChangeRow, Changes, side_letters
 from layoutscope.report.tables import FORMATS, write_table
+from layoutscope.results.compare import ChangeRow, Changes, side_letters
 
 if TYPE_CHECKING:
     import os

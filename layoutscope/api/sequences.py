@@ -9,8 +9,8 @@ from layoutscope.api.comparing import compare_scans, walked_volume
 from layoutscope.api.outputs import output
 from layoutscope.api.scanning import scan
 from layoutscope.errors import UsageError
-from layoutscope.report.text.series import Series
 from layoutscope.report.plots.series import series_page
+from layoutscope.report.text.series import Series
 
 if TYPE_CHECKING:
     import os

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from layoutscope.report.escape import escape_text
-from layoutscope.report.figures import format_metric, format_share
-from layoutscope.report.map.model import MapDisk, MapFact, MapWalk
 from layoutscope.analysis.story import story
-from layoutscope.units import format_bytes, format_seconds
+from layoutscope.report.escape import escape_text
+from layoutscope.report.map.model import MapDisk, MapFact, MapWalk
+from layoutscope.units import format_bytes, format_seconds, format_share, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -142,7 +141,7 @@ def _trees(label: str, volume: VolumeScan) -> MapFact:
 def _metrics(label: str, volume: VolumeScan) -> MapFact:
     everything = (*volume.metrics, *(volume.walk.metrics if volume.walk else ()))
     rows = tuple(
-        (metric.definition.title, metric.subject, format_metric(metric), metric.definition.text)
+        (metric.definition.title, metric.subject, format_value(metric.value, metric.unit), metric.definition.text)
         for metric in everything
     )
     return MapFact(f"{label}: metrics", ("metric", "of", "value", "definition"), rows)

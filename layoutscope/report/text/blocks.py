@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.report.figures import format_share
 from layoutscope.report.text.grid import plain_table
-from layoutscope.units import format_bytes
+from layoutscope.units import format_bytes, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,12 +10,12 @@ from rich.text import Text
 
 from layoutscope.findings import CODES
 from layoutscope.report.escape import escape_text
-from layoutscope.report.figures import NOTHING, format_share
-from layoutscope.report.text.grid import plain_table
 from layoutscope.report.json.scan import finding_document
+from layoutscope.report.text.grid import plain_table
+from layoutscope.report.text.scan import STYLES, print_parts
 from layoutscope.results.scan import EXIT_COMPLETE, EXIT_DAMAGED
 from layoutscope.results.shown import Shown
-from layoutscope.report.text.scan import STYLES, print_parts
+from layoutscope.units import NOTHING, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
-from layoutscope.results.compare import ratio, ratios, side_letters
-from layoutscope.report.escape import escape_text
 from layoutscope.analysis.explanation import all_reads, growth_by_cause, growth_by_reads
-from layoutscope.report.figures import NOTHING, format_plain, format_ratio
+from layoutscope.report.escape import escape_text
 from layoutscope.report.text.grid import plain_table
 from layoutscope.report.text.scan import print_parts
-from layoutscope.units import format_bytes, format_seconds
+from layoutscope.results.compare import ratio, ratios, side_letters
+from layoutscope.units import NOTHING, format_bytes, format_plain, format_ratio, format_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

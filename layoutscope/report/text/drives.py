@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from layoutscope.report.escape import escape_text
-from layoutscope.report.figures import NOTHING
 from layoutscope.report.text.grid import plain_table
 from layoutscope.report.text.scan import print_parts
-from layoutscope.units import format_bytes, format_seconds
+from layoutscope.units import NOTHING, format_bytes, format_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from layoutscope.metrics.pieces import main_tree
 from layoutscope.report.escape import escape_text
-from layoutscope.report.figures import format_metric, format_value
 from layoutscope.report.text.grid import plain_table
+from layoutscope.units import format_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,7 @@ def _main_rows(volume: VolumeScan) -> Iterator[tuple[str | Text, ...]]:
         if metric.subject != last:
             yield (Text(metric.subject, style="italic"),)
         last = metric.subject
-        yield f"  {metric.definition.title}", format_metric(metric), metric.denominator
+        yield f"  {metric.definition.title}", format_value(metric.value, metric.unit), metric.denominator
 
 
 def explained_metrics(volume: VolumeScan) -> Group:
@@ -52,7 +52,7 @@ def explained_metrics(volume: VolumeScan) -> Group:
 
 
 def _explained(metric: Metric) -> Iterator[RenderableType]:
-    head = f"{metric.definition.title} ({escape_text(metric.subject)}): {format_metric(metric)}"
+    head = f"{metric.definition.title} ({escape_text(metric.subject)}): {format_value(metric.value, metric.unit)}"
     yield Text(head, style="bold")
     text = f"{metric.text} Per: {metric.denominator}. Source: {metric.citation}."
     yield Padding(Text(f"{text} {metric.note}." if metric.note else text), (0, 0, 0, 2))

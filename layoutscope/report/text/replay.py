@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.text import Text
 
 from layoutscope.report.escape import escape_text
-from layoutscope.report.figures import format_share
-from layoutscope.report.text.grid import plain_table
 from layoutscope.report.json.scan import prediction_document
-from layoutscope.results.shown import Shown
+from layoutscope.report.text.grid import plain_table
 from layoutscope.report.text.scan import prediction_table, print_parts
-from layoutscope.units import format_bytes, format_seconds
+from layoutscope.results.shown import Shown
+from layoutscope.units import format_bytes, format_seconds, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,14 +12,13 @@ from rich.padding import Padding
 from rich.segment import Segment
 from rich.text import Text
 
+from layoutscope.analysis.story import story
+from layoutscope.report.escape import escape_text
 from layoutscope.report.text.blocks import ROWS as BLOCK_ROWS
 from layoutscope.report.text.blocks import block_table
-from layoutscope.report.escape import escape_text
-from layoutscope.report.figures import NOTHING, format_share
 from layoutscope.report.text.grid import bullets, plain_table
 from layoutscope.report.text.metrics import explained_metrics, main_metrics
-from layoutscope.analysis.story import story
-from layoutscope.units import format_bytes, format_seconds
+from layoutscope.units import NOTHING, format_bytes, format_seconds, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
-from layoutscope.results.compare import side_letters
-from layoutscope.report.text.compare import comparison_document, metric_title
 from layoutscope.report.escape import escape_text
-from layoutscope.report.figures import NOTHING, format_plain, format_ratio
+from layoutscope.report.text.compare import comparison_document, metric_title
 from layoutscope.report.text.grid import plain_table
-from layoutscope.results.shown import Shown
 from layoutscope.report.text.scan import print_parts
-from layoutscope.units import format_seconds
+from layoutscope.results.compare import side_letters
+from layoutscope.results.shown import Shown
+from layoutscope.units import NOTHING, format_plain, format_ratio, format_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from layoutscope.report.escape import escape_text
-from layoutscope.report.figures import NOTHING
 from layoutscope.report.text.grid import plain_table
+from layoutscope.report.text.scan import print_parts
 from layoutscope.results.scan import EXIT_COMPLETE, EXIT_DAMAGED
 from layoutscope.results.shown import Shown
-from layoutscope.report.text.scan import print_parts
+from layoutscope.units import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from layoutscope.results.compare import Cost, Reads
 from layoutscope.analysis.explanation import explain, growth_by_cause, growth_by_reads
+from layoutscope.results.compare import Cost, Reads
 
 
 def cost(causes, in_sequence, elsewhere, **changes):

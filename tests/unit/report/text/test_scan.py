@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from layoutscope.analysis.story import cost, key_order, placement, story
 from layoutscope.findings import Finding
 from layoutscope.metrics import measure, measure_trace, tree_summaries
 from layoutscope.metrics.space import space_use
-from layoutscope.results.scan import ImageFacts, Prediction, ScanResult, VolumeScan, WalkFacts
-from layoutscope.analysis.story import cost, key_order, placement, story
 from layoutscope.report.text.scan import make_console, print_scan, volumes_first
+from layoutscope.results.scan import ImageFacts, Prediction, ScanResult, VolumeScan, WalkFacts
 from layoutscope.walk.trace import AccessTrace
 from tests.layouts import NODE, data, entries, layout, leaves
 

@@ -4,11 +4,12 @@ import doctest
 
 import pytest
 
-from layoutscope.report import escape, figures
-from layoutscope.report.figures import format_share, format_value
+from layoutscope import units
+from layoutscope.report import escape
+from layoutscope.units import format_share, format_value
 
 
-@pytest.mark.parametrize("module", [escape, figures])
+@pytest.mark.parametrize("module", [escape, units])
 def test_examples_in_the_documentation_hold(module):
     """The examples of the docstrings are true."""
     outcome = doctest.testmod(module)

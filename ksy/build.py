@@ -1,7 +1,7 @@
 """Compile the grammars of this folder into ``layoutscope/_generated``.
 
-From one YAML text come the Kaitai parser, its type stub, the numpy dtype of each type's fixed prefix and its
-``value:`` instances as column expressions. ``python ksy/build.py`` rebuilds, ``--check`` compares byte for byte.
+From one YAML text come the Kaitai parser, its type stub, the fixed prefix of each type and its ``value:``
+instances as a record type. ``python ksy/build.py`` rebuilds, ``--check`` compares byte for byte.
 Needs PyYAML and Node with ``npm ci`` done in this folder; users of the package need neither.
 """
 
@@ -21,7 +21,7 @@ import yaml
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-import dtypes  # noqa: E402  (a sibling script, not a package)
+import records  # noqa: E402  (a sibling script, not a package)
 import stubs  # noqa: E402
 
 TARGET = HERE.parent / "layoutscope" / "_generated"
@@ -76,7 +76,9 @@ def build() -> dict[str, str]:
         files[f"{grammar_id}.pyi"] = HEADER.format(source=f"{grammar_id}.ksy") + stubs.render(
             grammar_id, spec, grammars
         )
-    files["dtypes.py"] = HEADER.format(source="*.ksy") + dtypes.render(grammars)
+    code, stub = records.render(grammars)
+    files["records.py"] = HEADER.format(source="*.ksy") + code
+    files["records.pyi"] = HEADER.format(source="*.ksy") + stub
     files["__init__.py"] = HEADER.format(source="*.ksy") + stubs.render_package(grammars)
     files["__init__.pyi"] = HEADER.format(source="*.ksy") + stubs.render_package_stub(grammars)
     files["base.pyi"] = HEADER.format(source="*.ksy") + stubs.BASE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import dtypes
+import records
 
 INTEGER = re.compile(r"^([us][1248](le|be)?|b\d+)$")
 BASE = '''from typing import Any
@@ -21,22 +21,17 @@ class Struct:
 '''
 
 
-def class_name(identifier: str) -> str:
-    """Kaitai's Python class name of an id."""
-    return "".join(part.capitalize() for part in identifier.split("_"))
-
-
 def render(grammar_id: str, spec: dict[str, Any], grammars: dict[str, dict[str, Any]]) -> str:
     """Return the text of one grammar's ``.pyi``."""
     imports = sorted({name for name in spec["meta"].get("imports", []) if name in grammars})
     lines = ["from enum import IntEnum\nfrom typing import Any\n\nfrom .base import Struct\n"]
     lines += [f"from . import {name}\n" for name in imports]
-    lines.append(f"\nclass {class_name(grammar_id)}(Struct):\n")
+    lines.append(f"\nclass {records.camel(grammar_id)}(Struct):\n")
     for enum, values in spec.get("enums", {}).items():
-        lines.append(f"    class {class_name(enum)}(IntEnum):\n")
+        lines.append(f"    class {records.camel(enum)}(IntEnum):\n")
         lines += [f"        {_label(body)} = {int(number, 0)}\n" for number, body in values.items()]
     for name, body in spec.get("types", {}).items():
-        lines.append(f"    class {class_name(name)}(Struct):\n")
+        lines.append(f"    class {records.camel(name)}(Struct):\n")
         lines += _members(body or {}, grammar_id, grammars, "        ")
     lines += _members(spec, grammar_id, grammars, "    ")
     return "".join(lines)
@@ -61,7 +56,7 @@ def _members(spec: dict[str, Any], grammar_id: str, grammars: dict[str, dict[str
 
 def _value_type(body: dict[str, Any], grammar_id: str) -> str:
     if "enum" in body:
-        return f"{class_name(grammar_id)}.{class_name(body['enum'])}"
+        return f"{records.camel(grammar_id)}.{records.camel(body['enum'])}"
     text = str(body["value"])
     return (
         "bool"
@@ -89,26 +84,26 @@ def _scalar(field: dict[str, Any], grammar_id: str, grammars: dict[str, dict[str
         return _enum(field["enum"], grammar_id) if "enum" in field else "int"
     if kind in ("f4", "f8"):
         return "float"
-    name = dtypes.qualify(kind, grammar_id, grammars)
+    name = records.qualify(kind, grammar_id, grammars)
     return "Any" if name is None else _type_path(name, grammar_id)
 
 
 def _enum(reference: str, grammar_id: str) -> str:
     if "::" in reference:
         module, enum = reference.split("::")
-        return f"{module}.{class_name(module)}.{class_name(enum)}"
-    return f"{class_name(grammar_id)}.{class_name(reference)}"
+        return f"{module}.{records.camel(module)}.{records.camel(enum)}"
+    return f"{records.camel(grammar_id)}.{records.camel(reference)}"
 
 
 def _type_path(name: str, grammar_id: str) -> str:
     owner, _, type_id = name.partition(".")
-    path = class_name(owner) + (f".{class_name(type_id)}" if type_id else "")
+    path = records.camel(owner) + (f".{records.camel(type_id)}" if type_id else "")
     return path if owner == grammar_id else f"{owner}.{path}"
 
 
 def render_package(grammars: dict[str, dict[str, Any]]) -> str:
     """Return the text of ``__init__.py``: classes are imported when they are first named."""
-    names = {class_name(grammar_id): grammar_id for grammar_id in grammars}
+    names = {records.camel(grammar_id): grammar_id for grammar_id in grammars}
     rows = "".join(f"    {name!r}: {module!r},\n" for name, module in names.items())
     return (
         '"""Parsers compiled from the grammars in ksy/."""\n\nfrom importlib import import_module\n\n'
@@ -121,7 +116,7 @@ def render_package(grammars: dict[str, dict[str, Any]]) -> str:
 
 def render_package_stub(grammars: dict[str, dict[str, Any]]) -> str:
     """Return the text of ``__init__.pyi``."""
-    names = [(class_name(grammar_id), grammar_id) for grammar_id in grammars]
+    names = [(records.camel(grammar_id), grammar_id) for grammar_id in grammars]
     lines = [f"from .{module} import {name} as {name}\n" for name, module in names]
     rows = "".join(f"    {name!r},\n" for name, _ in names)
     return "".join(lines) + f"\n__all__ = [\n{rows}]\n"

@@ -1,46 +1,39 @@
 """Many structures at many addresses, as columns.
 
-The dtypes are generated from the grammars; this module only gathers, through an overlapping view with stride 1: one
-field touches nothing but that field, and of several fields whole records are copied first, which takes a third of the
-time.
+The record types are generated from the grammars; this module only gathers, through an overlapping view with stride 1:
+one field touches nothing but that field, and of several fields whole records are copied first, which takes a third of
+the time.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope._generated import dtypes
+from layoutscope._generated.records import RECORD_TYPES
 from layoutscope.errors import FormatError
+from layoutscope.recordtypes import Field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from layoutscope.recordtypes import RecordType
+
 
 ROWS_FROM: Final = 2
 """Fields from which on it is quicker to copy the records than to gather field by field."""
-
-
-class _Place(NamedTuple):
-    """Where a field lies in its record: offset, repeat counts with their strides, the scalar's dtype there and here."""
-
-    field_offset: int
-    counts: tuple[int, ...]
-    strides: tuple[int, ...]
-    scalar: np.dtype[Any]
-    native: np.dtype[Any]
 
 
 class _Fields:
     """Access to fields and instances by their names, the same for every way in which records may lie."""
 
     __slots__ = ()
-    type_name: str
+    record_type: RecordType
 
     def __getitem__(self, path: str) -> NDArray[Any]:
         """Gather one field or compute one ``value:`` instance.
@@ -60,30 +53,12 @@ class _Fields:
         KeyError
             If the type has no such fixed field or instance.
         """
-        column = dtypes.COLUMNS.get(self.type_name, {}).get(path)
-        if column is not None:
-            return np.asarray(column(_Wide(self)))
-        place = _place(self.type_name, path)
-        if place is None:
-            owner, _, instance = path.rpartition(".")
-            return self.nested(owner)[instance]
-        return self._gather(place)
+        column = self.record_type.column(path)
+        if isinstance(column, Field):
+            return self._gather(column)
+        return np.asarray(column.formula(_Wide(self, column.prefix)))
 
-    def nested(self, path: str) -> _Fields:
-        """Return the records of a nested type, one a record, so that its own instances can be named.
-
-        Raises
-        ------
-        KeyError
-            If there is no such nested record.
-        """
-        offset, name = _nested(self.type_name, path)
-        return self._moved(name, offset)
-
-    def _moved(self, type_name: str, offset: int) -> _Fields:
-        raise NotImplementedError
-
-    def _gather(self, place: _Place) -> NDArray[Any]:
+    def _gather(self, field: Field) -> NDArray[Any]:
         raise NotImplementedError
 
 
@@ -93,15 +68,15 @@ class Records(_Fields):
 
     Attributes
     ----------
-    type_name : str
-        Full name of the type, ``grammar_id.type_id``.
+    record_type : RecordType
+        What they are.
     buffer : (n_bytes,) uint8 array
         Where they lie.
     positions : (n,) int64 array
         Their starts, in bytes from the start of the buffer.
     """
 
-    type_name: str
+    record_type: RecordType
     buffer: NDArray[np.uint8]
     positions: NDArray[np.int64]
 
@@ -110,23 +85,19 @@ class Records(_Fields):
 
     def rows(self) -> Rows:
         """Copy the fixed prefix of every record, one after the other: it pays where several fields are wanted."""
-        width = size(self.type_name)
+        width = self.record_type.width
         spots = max(0, len(self.buffer) - width + 1)
         view: NDArray[Any] = np.ndarray((spots,), f"V{width}", self.buffer, strides=(1,))
-        return Rows(self.type_name, view[self.positions], 0)
+        return Rows(self.record_type, view[self.positions])
 
-    def _moved(self, type_name: str, offset: int) -> Records:
-        return Records(type_name, self.buffer, self.positions + offset)
-
-    def _gather(self, place: _Place) -> NDArray[Any]:
-        width = place.scalar.itemsize + sum((n - 1) * s for n, s in zip(place.counts, place.strides, strict=True))
-        spots = len(self.buffer) - place.field_offset - width + 1
+    def _gather(self, field: Field) -> NDArray[Any]:
+        spots = len(self.buffer) - field.offset - field.width + 1
         if spots <= 0:
-            return np.empty((0, *place.counts), place.native)
+            return np.empty((0, *field.counts), field.native)
         view: NDArray[Any] = np.ndarray(
-            (spots, *place.counts), place.scalar, self.buffer, place.field_offset, (1, *place.strides)
+            (spots, *field.counts), field.scalar, self.buffer, field.offset, (1, *field.strides)
         )
-        return view[self.positions].astype(place.native, copy=False)
+        return view[self.positions].astype(field.native, copy=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,51 +106,46 @@ class Rows(_Fields):
 
     Attributes
     ----------
-    type_name : str
-        Full name of the type.
+    record_type : RecordType
+        What they are.
     data : (n,) void array
         Each item holds one record.
-    first : int
-        Where the record starts in its item, in bytes.
     """
 
-    type_name: str
+    record_type: RecordType
     data: NDArray[Any]
-    first: int
 
-    def _moved(self, type_name: str, offset: int) -> Rows:
-        return Rows(type_name, self.data, self.first + offset)
-
-    def _gather(self, place: _Place) -> NDArray[Any]:
-        shape, strides = (len(self.data), *place.counts), (self.data.itemsize, *place.strides)
+    def _gather(self, field: Field) -> NDArray[Any]:
+        shape, strides = (len(self.data), *field.counts), (self.data.itemsize, *field.strides)
         if not len(self.data):
-            return np.empty(shape, place.native)
-        view: NDArray[Any] = np.ndarray(shape, place.scalar, self.data, self.first + place.field_offset, strides)
-        return view.astype(place.native)
+            return np.empty(shape, field.native)
+        view: NDArray[Any] = np.ndarray(shape, field.scalar, self.data, field.offset, strides)
+        return view.astype(field.native)
 
 
 class _Wide:
     """Fields in 64 bits, so that shifts and sums of instances cannot overflow their field's width."""
 
-    __slots__ = ("_records",)
+    __slots__ = ("_prefix", "_records")
 
-    def __init__(self, records: _Fields) -> None:
+    def __init__(self, records: _Fields, prefix: str) -> None:
         self._records = records
+        self._prefix = prefix
 
     def __getitem__(self, path: str) -> NDArray[Any]:
-        values = self._records[path]
+        values = self._records[self._prefix + path]
         if values.dtype.kind == "b":
             return values
         return values.astype(np.int64 if values.dtype.kind == "i" else np.uint64, copy=False)
 
 
-def records(type_name: str, buffer: NDArray[np.uint8], positions: NDArray[Any]) -> Records:
+def records(record_type: RecordType | str, buffer: NDArray[np.uint8], positions: NDArray[Any]) -> Records:
     """Name records of one type at many places.
 
     Parameters
     ----------
-    type_name : str
-        Full name of the type, such as ``hfsplus_btree.node_descriptor``.
+    record_type : RecordType or str
+        What they are, or its full name.
     buffer : (n_bytes,) uint8 array
         Contiguous bytes.
     positions : (n,) integer array
@@ -190,28 +156,29 @@ def records(type_name: str, buffer: NDArray[np.uint8], positions: NDArray[Any]) 
     FormatError
         If a record's fixed prefix does not fit into the buffer; ``image_offset`` is the position in the buffer.
     """
+    record_type = _known(record_type)
     starts = np.asarray(positions, np.int64)
-    last = len(buffer) - size(type_name)
+    last = len(buffer) - record_type.width
     if len(starts) and (int(starts.min()) < 0 or int(starts.max()) > last):
         first = int(starts[(starts < 0) | (starts > last)][0])
         raise FormatError(
             "record does not fit into its buffer",
-            structure=type_name,
+            structure=record_type.type_name,
             image_offset=first,
             expected=f"a start of at most {last}",
             found=str(first),
         )
-    return Records(type_name, np.ascontiguousarray(buffer).reshape(-1), starts)
+    return Records(record_type, np.ascontiguousarray(buffer).reshape(-1), starts)
 
 
 def columns(
-    type_name: str, buffer: NDArray[np.uint8], positions: NDArray[Any], fields: Sequence[str]
+    record_type: RecordType | str, buffer: NDArray[np.uint8], positions: NDArray[Any], fields: Sequence[str]
 ) -> dict[str, NDArray[Any]]:
     """Decode some fields of many records.
 
     Parameters
     ----------
-    type_name, buffer, positions
+    record_type, buffer, positions
         As for :func:`records`.
     fields : sequence of str
         Dotted names of fields of the fixed prefix, or of instances; a repeated field adds an axis.
@@ -226,74 +193,44 @@ def columns(
     FormatError
         If a record's fixed prefix does not fit into the buffer.
     """
-    found = records(type_name, buffer, positions)
+    found = records(record_type, buffer, positions)
     source = found.rows() if len(fields) >= ROWS_FROM else found
     return {field: source[field] for field in fields}
 
 
-def size(type_name: str) -> int:
+def size(record_type: RecordType | str) -> int:
     """Return the size of a type's fixed prefix, in bytes."""
-    return int(dtypes.DTYPES[type_name].itemsize)
+    return _known(record_type).width
 
 
-def blank(type_name: str, values: Mapping[str, Any]) -> bytes:
+def blank(record_type: RecordType | str, values: Mapping[str, Any]) -> bytes:
     """Return a structure of zeros with some of its fields set, to stand for one that is lost.
 
     Parameters
     ----------
-    type_name : str
-        Full name of a type.
+    record_type : RecordType or str
+        What it is, or its full name.
     values : mapping of str to int or sequence of int
         By the fields' dotted paths; a sequence fills the first items of a repeated field.
     """
-    record = np.zeros(1, dtypes.DTYPES[type_name])
+    record_type = _known(record_type)
+    data = np.zeros(record_type.width, np.uint8)
     for path, value in values.items():
-        place: Any = record
-        *above, last = path.split(".")
-        for name in above:
-            place = place[name]
+        field = record_type.column(path)
+        if not isinstance(field, Field):
+            raise KeyError(f"{record_type.type_name}.{path} has no place")
+        place: NDArray[Any] = np.ndarray(field.counts, field.scalar, data, field.offset, field.strides)
         if isinstance(value, int):
-            place[last] = value
+            place[...] = value
         else:
-            place[last][0, : len(value)] = value
-    return record.tobytes()
+            place[: len(value)] = value
+    return data.tobytes()
 
 
-def offset(type_name: str, path: str) -> int:
-    """Return where a field starts, in bytes from the start of its record."""
-    place = _place(type_name, path)
-    if place is None:
-        return _nested(type_name, path)[0]
-    return place.field_offset
+def offset(record_type: RecordType | str, path: str) -> int:
+    """Return where a field or a nested record starts, in bytes from the start of its record."""
+    return int(reduce(getattr, path.split("."), _known(record_type)).offset)
 
 
-@cache
-def _place(type_name: str, path: str) -> _Place | None:
-    """Resolve a dotted path; None if it is not a field."""
-    dtype: np.dtype[Any] = dtypes.DTYPES[type_name]
-    field_offset = 0
-    counts: tuple[int, ...] = ()
-    strides: tuple[int, ...] = ()
-    for name in path.split("."):
-        if dtype.fields is None or name not in dtype.fields:
-            return None
-        entry = dtype.fields[name]
-        dtype, field_offset = entry[0], field_offset + entry[1]
-        if dtype.subdtype is not None:
-            dtype, shape = dtype.subdtype
-            counts, strides = (*counts, *shape), (*strides, dtype.itemsize)
-    return _Place(field_offset, counts, strides, dtype, dtype.newbyteorder("="))
-
-
-@cache
-def _nested(type_name: str, path: str) -> tuple[int, str]:
-    """Offset and type of a nested record, found by its dtype."""
-    place = _place(type_name, path) if path else None
-    if place is None or place.counts:
-        raise KeyError(f"{type_name} has no fixed field or instance {path!r}")
-    grammar_id = type_name.split(".", maxsplit=1)[0]
-    same = [name for name, dtype in dtypes.DTYPES.items() if dtype == place.scalar]
-    if not same:
-        raise KeyError(f"{type_name}.{path} is no record type")
-    own = [name for name in same if name.startswith(f"{grammar_id}.")]
-    return place.field_offset, (own or same)[0]
+def _known(record_type: RecordType | str) -> RecordType:
+    return RECORD_TYPES[record_type] if isinstance(record_type, str) else record_type

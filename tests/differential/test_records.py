@@ -1,4 +1,4 @@
-"""Every generated dtype against the generated parser: same values at the same places."""
+"""Every generated record type against the generated parser: same values at the same places."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import pytest
 import yaml
 from kaitaistruct import KaitaiStream, KaitaiStructError
 
-from layoutscope._generated import dtypes
 from layoutscope.ondisk import bulk
+from layoutscope.ondisk.records import RECORD_TYPES
+from layoutscope.recordtypes import RecordType
 
 KSY = Path(__file__).resolve().parents[2] / "ksy"
 ROWS = 40
@@ -36,29 +37,21 @@ def parser(name: str):
     return getattr(top, camel(type_id)) if type_id else top
 
 
-def fill_valid(name: str, row: np.ndarray, dtype: np.dtype, rng: np.random.Generator) -> None:
+def fill_valid(record: RecordType, row: np.ndarray, rng: np.random.Generator, base: int = 0) -> None:
     """Put allowed values where the grammar asks for them, so that parsing goes on."""
-    for field in type_spec(name).get("seq", []):
-        key = field.get("id")
-        if dtype.fields is None or key not in dtype.fields:
+    for field in type_spec(record.type_name).get("seq", []):
+        member = getattr(record, field.get("id", "-"), None)
+        if member is None:
             continue
-        form, start = dtype.fields[key]
-        value = allowed(field, name, rng)
+        value = allowed(field, record.type_name, rng)
         if value is not None:
-            row[start : start + form.itemsize] = np.frombuffer(encode(value, form), np.uint8)
-        kind = field.get("type")
-        base, shape = form.subdtype or (form, ())
-        if isinstance(kind, str) and base.fields is not None:
-            for number in range(int(np.prod(shape)) if shape else 1):
-                begin = start + number * base.itemsize
-                fill_valid(qualified(kind, name), row[begin : begin + base.itemsize], base, rng)
-
-
-def qualified(kind: str, name: str) -> str:
-    kind = kind.split("(", maxsplit=1)[0]
-    if "::" in kind:
-        return kind.replace("::", ".")
-    return kind if kind in {path.stem for path in KSY.glob("*.ksy")} else f"{name.split('.', maxsplit=1)[0]}.{kind}"
+            data = np.frombuffer(encode(value, member.scalar), np.uint8)
+            row[base + member.offset : base + member.offset + len(data)] = data
+        if isinstance(member, RecordType):
+            kind = RECORD_TYPES[member.type_name]
+            room = member.fields()[0].strides[-1] if field.get("repeat") else 0
+            for number in range(member.fields()[0].counts[-1] if room else 1):
+                fill_valid(kind, row, rng, base + member.offset + number * room)
 
 
 def allowed(field: dict, name: str, rng: np.random.Generator):
@@ -99,48 +92,57 @@ def encode(value, form: np.dtype) -> bytes:
     return value if isinstance(value, bytes) else np.array(value, form).tobytes()
 
 
-def flatten(parsed, dtype: np.dtype, base: int, rows: list, prefix: str = "") -> None:
+def flatten(parsed, record: RecordType, base: int, rows: list, prefix: str = "") -> None:
     """Collect (path, start, end, value) of each fixed field that the parser has read."""
-    for key, (form, _) in dtype.fields.items():
+    for field in type_spec(record.type_name).get("seq", []):
+        key = field.get("id")
+        member = getattr(record, key, None) if key else None
         spot = parsed._debug.get(key)
-        if spot is None or "end" not in spot:
+        if member is None or spot is None or "end" not in spot:
             continue
-        item, shape = form.subdtype or (form, ())
-        values = getattr(parsed, key) if shape else [getattr(parsed, key)]
+        repeated = "arr" in spot
+        values = getattr(parsed, key) if repeated else [getattr(parsed, key)]
         for number, value in enumerate(values):
-            place = spot["arr"][number] if shape else spot
-            path = f"{prefix}{key}" + (f"[{number}]" if shape else "")
-            if item.fields is not None:
+            place = spot["arr"][number] if repeated else spot
+            path = f"{prefix}{key}" + (f"[{number}]" if repeated else "")
+            if isinstance(member, RecordType):
                 own = value._io is not parsed._io
-                flatten(value, item, base + place["start"] if own else base, rows, f"{path}.")
+                flatten(value, member, base + place["start"] if own else base, rows, f"{path}.")
             else:
                 rows.append((path, base + place["start"], base + place["end"], value))
 
 
-def positions(dtype: np.dtype, base: int = 0, prefix: str = "") -> dict[str, tuple[int, np.dtype]]:
+def positions(record: RecordType) -> dict[str, tuple[int, np.dtype]]:
+    """Where each item of each field lies, from offset, counts and strides; ``a.b[2]`` for the third item."""
     found = {}
-    for key, (form, start) in dtype.fields.items():
-        item, shape = form.subdtype or (form, ())
-        for number in range(shape[0] if shape else 1):
-            path = f"{prefix}{key}" + (f"[{number}]" if shape else "")
-            at = base + start + number * item.itemsize
-            if item.fields is not None:
-                found |= positions(item, at, f"{path}.")
-            else:
-                found[path] = (at, item)
+    for field in record.fields():
+        for index in np.ndindex(field.counts):
+            at = field.offset + sum(number * stride for number, stride in zip(index, field.strides, strict=True))
+            found[numbered(record, field, index)] = (at, field.scalar)
     return found
 
 
-@pytest.mark.parametrize("name", sorted(dtypes.DTYPES))
-def test_dtype_reads_what_the_parser_reads(name):
-    """Random bytes give the same values, starts and ends by dtype and by parser, for each fixed field."""
-    dtype = dtypes.DTYPES[name]
+def numbered(record: RecordType, field: str, index: tuple[int, ...]) -> str:
+    """Write the numbers of an item behind the names that are repeated."""
+    left, parts, spec = list(index), [], type_spec(record.type_name)
+    for name in field.split("."):
+        entry = next(item for item in spec["seq"] if item.get("id") == name)
+        parts.append(f"{name}[{left.pop(0)}]" if "repeat" in entry else name)
+        record = getattr(record, name)
+        spec = type_spec(record.type_name) if isinstance(record, RecordType) else {}
+    return ".".join(parts)
+
+
+@pytest.mark.parametrize("name", sorted(RECORD_TYPES))
+def test_fields_are_what_the_parser_reads(name):
+    """Random bytes give the same values, starts and ends by record type and by parser, for each fixed field."""
+    record = RECORD_TYPES[name]
     rng = np.random.default_rng(len(name))
-    spots = positions(dtype)
+    spots = positions(record)
     compared = set()
     for _ in range(ROWS):
-        row = rng.integers(0, 256, dtype.itemsize + 4096, dtype=np.uint8)
-        fill_valid(name, row, dtype, rng)
+        row = rng.integers(0, 256, record.width + 4096, dtype=np.uint8)
+        fill_valid(record, row, rng)
         data = row.tobytes()
         params = [1 for _ in type_spec(name).get("params", [])]
         parsed = parser(name)(*params, KaitaiStream(io.BytesIO(data)))
@@ -149,27 +151,27 @@ def test_dtype_reads_what_the_parser_reads(name):
         except KaitaiStructError:
             pass  # a variable part past the fixed prefix may be nonsense
         found: list = []
-        flatten(parsed, dtype, 0, found)
+        flatten(parsed, record, 0, found)
         for path, start, end, value in found:
             at, form = spots[path]
             assert (start, end) == (at, at + form.itemsize), path
             stored = data[start:end] if form.kind == "V" else np.frombuffer(data, form, 1, start)[0]
             assert stored == value, path
             compared.add(path)
-    assert compared == {path for path in spots if not path.endswith("_rest")}
+    assert compared == set(spots)
 
 
-@pytest.mark.parametrize("name", sorted(dtypes.COLUMNS))
-def test_column_equals_the_parsers_instance(name):
+@pytest.mark.parametrize("name", sorted(name for name, record in RECORD_TYPES.items() if record.instances()))
+def test_instances_are_what_the_parser_computes(name):
     """Each value instance gives the same over arrays as in the parser."""
-    dtype = dtypes.DTYPES[name]
+    record = RECORD_TYPES[name]
     rng = np.random.default_rng(7)
-    rows = rng.integers(0, 256, (ROWS, dtype.itemsize + 4096), dtype=np.uint8)
+    rows = rng.integers(0, 256, (ROWS, record.width + 4096), dtype=np.uint8)
     for row in rows:
-        fill_valid(name, row, dtype, rng)
-    records = bulk.records(name, rows.reshape(-1), np.arange(ROWS) * rows.shape[1])
+        fill_valid(record, row, rng)
+    records = bulk.records(record, rows.reshape(-1), np.arange(ROWS) * rows.shape[1])
     params = [1 for _ in type_spec(name).get("params", [])]
-    for instance in dtypes.COLUMNS[name]:
+    for instance in record.instances():
         column = records[instance]
         for number, row in enumerate(rows):
             parsed = parser(name)(*params, KaitaiStream(io.BytesIO(row.tobytes())))

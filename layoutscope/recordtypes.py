@@ -1,0 +1,207 @@
+"""Record types: the fields of an on-disk structure and their places, as names that a type checker knows.
+
+What the descriptors that ``ksy/build.py`` generates are made of. A record type stands for the fixed prefix of a
+structure: ``BTREE_NODE.level`` is a field, ``BTREE_NODE.level.offset`` its place, ``BTREE_NODE.hdr.xid`` a field of a
+nested record, with its place in the outer one. Fields and instances are text too, equal to their dotted names, so that
+columns that were decoded by field can be taken out by field or by name.
+"""
+
+from __future__ import annotations
+
+from functools import cache, cached_property, reduce
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    Formula: TypeAlias = Callable[[Any], Any]
+    Kind: TypeAlias = "str | RecordType"
+    Member: TypeAlias = Kind | tuple[Kind, int] | tuple[Kind, int | None, int] | Formula
+
+
+class Column(str):
+    """What a decoder can give of many records: a field or a ``value:`` instance, by its dotted name."""
+
+    __slots__ = ()
+
+
+class Field(Column):
+    """A field at a fixed place.
+
+    Attributes
+    ----------
+    offset : int
+        Where it starts, in bytes from the start of its record; of a repeated field, where the first item starts.
+    counts, strides : tuple of int
+        How often it and the nested records around it are repeated, and how far apart in bytes, outermost first.
+    scalar : dtype
+        Of one item, in the byte order of the disk.
+    """
+
+    __slots__ = ("counts", "offset", "scalar", "strides")
+    offset: int
+    counts: tuple[int, ...]
+    strides: tuple[int, ...]
+    scalar: np.dtype[Any]
+
+    @property
+    def width(self) -> int:
+        """Bytes from its start to the end of its last item."""
+        return self.scalar.itemsize + sum((n - 1) * s for n, s in zip(self.counts, self.strides, strict=True))
+
+    @property
+    def native(self) -> np.dtype[Any]:
+        """The dtype of one item in memory."""
+        return self.scalar.newbyteorder("=")
+
+
+class Instance(Column):
+    """A value that is computed from fields of its record.
+
+    Attributes
+    ----------
+    formula : callable
+        From the fields, by their names, to the value.
+    prefix : str
+        What stands before the names of those fields where the record is a nested one.
+    """
+
+    __slots__ = ("formula", "prefix")
+    formula: Formula
+    prefix: str
+
+
+class RecordType:
+    """The fixed prefix of one type of a grammar, or such a record nested in another.
+
+    Attributes
+    ----------
+    type_name : str
+        Full name of the type, ``grammar_id.type_id``.
+    path : str
+        Dotted name in the outer record; empty for a record of its own.
+    offset : int
+        Where it starts, in bytes from the start of the outer record.
+    """
+
+    def __init__(self, type_name: str, /, **members: Member) -> None:
+        """Declare the members in the order of the disk, the instances after them.
+
+        Parameters
+        ----------
+        type_name : str
+            Full name of the type.
+        **members
+            A number or undivided bytes in the notation of numpy's dtypes; a nested record; either with its count of
+            items and, where an item has more room than its record takes, that room in bytes; a formula.
+        """
+        self.type_name = type_name
+        self.path = ""
+        self.offset = 0
+        self._members = members
+        self._counts: tuple[int, ...] = ()
+        self._strides: tuple[int, ...] = ()
+
+    @cached_property
+    def width(self) -> int:
+        """Bytes of the fixed prefix."""
+        return sum(room * (count or 1) for _, count, room in map(_placed, self._members.values()))
+
+    @cached_property
+    def _offsets(self) -> dict[str, int]:
+        rooms = [room * (count or 1) for _, count, room in map(_placed, self._members.values())]
+        return dict(zip(self._members, accumulate(rooms, initial=self.offset), strict=False))
+
+    if not TYPE_CHECKING:  # the generated stub knows each type's members
+
+        def __getattr__(self, name: str) -> Field | Instance | RecordType:
+            """Return a field, an instance or a nested record; kept, so that Python finds it first from then on."""
+            member = vars(self).get("_members", {}).get(name)
+            if member is None:
+                raise AttributeError(name)
+            found = self._instance(name, member) if callable(member) else self._field(name, *_placed(member))
+            vars(self)[name] = found
+            return found
+
+    def within(self, path: str, offset: int, counts: tuple[int, ...], strides: tuple[int, ...]) -> RecordType:
+        """Return this type as it lies nested in another record.
+
+        Parameters
+        ----------
+        path : str
+            Its dotted name there.
+        offset : int
+            Where it starts, in bytes from the start of the outer record.
+        counts, strides : tuple of int
+            Repetitions, as in :class:`Field`.
+        """
+        nested = RecordType(self.type_name, **self._members)
+        nested.path, nested.offset = path, offset
+        nested._counts, nested._strides = counts, strides
+        return nested
+
+    def _instance(self, name: str, formula: Formula) -> Instance:
+        instance = Instance(self._named(name))
+        instance.formula, instance.prefix = formula, self._named("")
+        return instance
+
+    def _field(self, name: str, kind: str | RecordType, count: int | None, room: int) -> Field | RecordType:
+        counts = self._counts if count is None else (*self._counts, count)
+        strides = self._strides if count is None else (*self._strides, room)
+        if isinstance(kind, RecordType):
+            return kind.within(self._named(name), self._offsets[name], counts, strides)
+        field = Field(self._named(name))
+        field.offset, field.counts, field.strides, field.scalar = self._offsets[name], counts, strides, np.dtype(kind)
+        return field
+
+    def _named(self, name: str) -> str:
+        return f"{self.path}.{name}" if self.path else name
+
+    @cache  # noqa: B019  (record types live as long as the program)
+    def column(self, path: str) -> Field | Instance:
+        """Return a field or an instance by its dotted name.
+
+        Raises
+        ------
+        KeyError
+            If the type has no such fixed field or instance.
+        """
+        try:
+            found = reduce(getattr, path.split("."), self)
+        except AttributeError:
+            found = self
+        if not isinstance(found, Field | Instance):
+            raise KeyError(f"{self.type_name} has no fixed field or instance {path!r}")
+        return found
+
+    def fields(self) -> list[Field]:
+        """List every field, those of nested records too, in the order of the disk."""
+        members = [getattr(self, name) for name in self._members]
+        return [field for member in members for field in _flat(member)]
+
+    def instances(self) -> list[Instance]:
+        """List the instances of this type itself."""
+        members = [getattr(self, name) for name in self._members]
+        return [member for member in members if isinstance(member, Instance)]
+
+
+def _flat(member: Field | Instance | RecordType) -> list[Field]:
+    if isinstance(member, RecordType):
+        return member.fields()
+    return [member] if isinstance(member, Field) else []
+
+
+def _placed(member: Member) -> tuple[str | RecordType, int | None, int]:
+    """What a member is, its count and the room of one item in bytes; an instance takes none."""
+    if isinstance(member, RecordType):
+        return member, None, member.width
+    if isinstance(member, str):
+        return member, None, np.dtype(member).itemsize
+    if callable(member):
+        return "", None, 0
+    kind, count, *room = member
+    return kind, count, room[0] if room else _placed(kind)[2]

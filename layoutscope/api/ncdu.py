@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from layoutscope.access.entries import ROOT_ID
 from layoutscope.api.paths import MOST_LEVELS
 from layoutscope.report.escape import escape_text
 from layoutscope.version import __version__
-from layoutscope.walk.entries import ROOT_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

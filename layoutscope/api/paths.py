@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from layoutscope.access.entries import ROOT_ID
 from layoutscope.errors import UsageError
-from layoutscope.walk.entries import ROOT_ID
 
 if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from layoutscope.access.entries import ROOT_ID
+from layoutscope.access.host import HOSTS, HostProfile, host_profile
 from layoutscope.api.paths import resolve
 from layoutscope.errors import UsageError
-from layoutscope.walk.entries import ROOT_ID
-from layoutscope.walk.host import HOSTS, HostProfile, host_profile
 from layoutscope.walk.hosttime import HostTime, host_time
 from layoutscope.walk.order import Work
 from layoutscope.walk.orders import ORDERS, trace

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutscope.access.touches import CAUSES, concatenated
 from layoutscope.walk.cache import read_limited, read_once
 from layoutscope.walk.mount import mounted
 from layoutscope.walk.requests import requests
-from layoutscope.walk.touches import CAUSES, concatenated
 from layoutscope.walk.trace import AccessTrace
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from layoutscope.access.touches import Touches
     from layoutscope.walk.model import Model
     from layoutscope.walk.requests import Requests
-    from layoutscope.walk.touches import Touches
 
 
 def metadata_reads(

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.walk.ranges import first_places
-from layoutscope.walk.touches import CODE, Touches
+from layoutscope.access.ranges import first_places
+from layoutscope.access.touches import CODE, Touches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.walk.nodetable import NodeTable
+    from layoutscope.access.nodes import NodeTable
 
 MAX_WAY = 64
 """Longest chain of nodes that is followed; real ones have fewer than 16, a loop in a damaged volume has no end."""

@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutscope.access.descent import descend, turns_of
+from layoutscope.access.ranges import run_positions, starts_of
+from layoutscope.access.touches import columns, concatenated, merged
 from layoutscope.walk.assemble import read_pages_once, requested
-from layoutscope.walk.descent import descend, turns_of
 from layoutscope.walk.directories import grouped_walk, listed_entries, lookups, reached, way_to
 from layoutscope.walk.elevator import send
 from layoutscope.walk.filemap import PAGE_BYTES, Pieces, file_map, pieces
 from layoutscope.walk.listing import buffers
 from layoutscope.walk.mount import mounted
-from layoutscope.walk.ranges import run_positions, starts_of
 from layoutscope.walk.readahead import ReadAhead, sequential_windows
 from layoutscope.walk.requests import requests
-from layoutscope.walk.touches import columns, concatenated, merged
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.walk.descent import Descent
+    from layoutscope.access.descent import Descent
+    from layoutscope.access.touches import Touches
     from layoutscope.walk.model import Model
-    from layoutscope.walk.touches import Touches
     from layoutscope.walk.trace import AccessTrace
 
 

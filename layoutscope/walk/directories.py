@@ -1,6 +1,6 @@
 """Orders that walk directories: ``fts``, ``readdir-stat``, ``bulk`` and ``names``.
 
-Sources: glibc ``io/fts.c`` and ``readdir``; Apple Libc ``fts.c``; the drivers as in :mod:`layoutscope.walk.host`.
+Sources: glibc ``io/fts.c`` and ``readdir``; Apple Libc ``fts.c``; the drivers as in :mod:`layoutscope.access.host`.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.walk.descent import descend
-from layoutscope.walk.entries import ROOT_ID
+from layoutscope.access.descent import descend
+from layoutscope.access.entries import ROOT_ID
+from layoutscope.access.ranges import interleave
+from layoutscope.access.touches import columns, merged, nothing, touches
 from layoutscope.walk.listing import buffer_start, buffers, listing_touches
-from layoutscope.walk.ranges import interleave
-from layoutscope.walk.touches import columns, merged, nothing, touches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.walk.descent import Descent
+    from layoutscope.access.descent import Descent
+    from layoutscope.access.touches import Touches
     from layoutscope.walk.listing import Buffers
     from layoutscope.walk.model import Model
-    from layoutscope.walk.touches import Touches
 
 
 def lookups(model: Model, entries: NDArray[np.int64]) -> tuple[Touches, int]:

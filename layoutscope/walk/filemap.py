@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from layoutscope.walk.ranges import run_positions, starts_of
+from layoutscope.access.ranges import run_positions, starts_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

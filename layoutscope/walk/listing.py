@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.walk.entries import listed_bytes, padded, stored_bytes
-from layoutscope.walk.ranges import run_positions, starts_of
-from layoutscope.walk.touches import CODE, Touches, touches
+from layoutscope.access.entries import listed_bytes, padded, stored_bytes
+from layoutscope.access.ranges import run_positions, starts_of
+from layoutscope.access.touches import CODE, Touches, touches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.walk.descent import Descent
+    from layoutscope.access.descent import Descent
     from layoutscope.walk.model import Model
 
 

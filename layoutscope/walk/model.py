@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from layoutscope.walk.entries import entry_table
-from layoutscope.walk.nodetable import node_table
+from layoutscope.access.entries import entry_table
+from layoutscope.access.nodes import node_table
 
 if TYPE_CHECKING:
+    from layoutscope.access.entries import EntryTable
+    from layoutscope.access.host import Costs, HostProfile
+    from layoutscope.access.nodes import NodeTable
     from layoutscope.tables import VolumeLayout
-    from layoutscope.walk.entries import EntryTable
-    from layoutscope.walk.host import Costs, HostProfile
-    from layoutscope.walk.nodetable import NodeTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.access.entries import ROOT_ID
+from layoutscope.access.touches import touches
 from layoutscope.walk.cache import with_ways
 from layoutscope.walk.directories import lookups
-from layoutscope.walk.entries import ROOT_ID
-from layoutscope.walk.touches import touches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

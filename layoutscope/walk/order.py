@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 
+from layoutscope.access.entries import ROOT_ID
+from layoutscope.access.touches import CODE
 from layoutscope.walk.assemble import metadata_reads
-from layoutscope.walk.entries import ROOT_ID
-from layoutscope.walk.touches import CODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from numpy.typing import NDArray
 
+    from layoutscope.access.touches import Touches
     from layoutscope.walk.model import Model
-    from layoutscope.walk.touches import Touches
     from layoutscope.walk.trace import AccessTrace
 
 T = TypeVar("T")

@@ -9,13 +9,13 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from layoutscope.access.entries import ROOT_ID
+from layoutscope.access.host import host_profile
+from layoutscope.access.touches import concatenated
 from layoutscope.walk import data, directories, scans
-from layoutscope.walk.entries import ROOT_ID
-from layoutscope.walk.host import host_profile
 from layoutscope.walk.model import model_of
 from layoutscope.walk.order import Order, Work, by_touches
 from layoutscope.walk.paths import paths
-from layoutscope.walk.touches import concatenated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from layoutscope.access.host import HostProfile
+    from layoutscope.access.touches import Touches
     from layoutscope.tables import VolumeLayout
-    from layoutscope.walk.host import HostProfile
     from layoutscope.walk.model import Model
-    from layoutscope.walk.touches import Touches
     from layoutscope.walk.trace import AccessTrace
 
 

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from layoutscope.access.entries import ROOT_ID
+from layoutscope.access.ranges import first_places
 from layoutscope.walk.directories import lookups
-from layoutscope.walk.entries import ROOT_ID
-from layoutscope.walk.ranges import first_places
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from layoutscope.access.touches import Touches
     from layoutscope.walk.model import Model
-    from layoutscope.walk.touches import Touches
 
 
 def paths(model: Model, wanted: Sequence[str], start_id: int) -> tuple[Touches, NDArray[np.uint16]]:

@@ -1,6 +1,6 @@
 """Properties of a host given by name: how a user says that a driver differs from the one that was modelled.
 
-Names are those of :class:`~layoutscope.walk.host.HostProfile`; those of its costs begin with the file system, such
+Names are those of :class:`~layoutscope.access.host.HostProfile`; those of its costs begin with the file system, such
 as ``apfs.node_us``.
 """
 
@@ -10,8 +10,8 @@ import dataclasses
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from layoutscope.access.host import Costs, HostProfile
 from layoutscope.units import parse_size
-from layoutscope.walk.host import Costs, HostProfile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +40,7 @@ def with_properties(profile: HostProfile, given: Mapping[str, object]) -> HostPr
 
     Examples
     --------
-    >>> from layoutscope.walk.host import LINUX
+    >>> from layoutscope.access.host import LINUX
     >>> other = with_properties(LINUX, {"read_ahead_bytes": "1MiB", "apfs_looks_up_dstream": "no"})
     >>> other.read_ahead_bytes, other.apfs_looks_up_dstream
     (1048576, False)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutscope.access.ranges import run_positions
 from layoutscope.walk.filemap import PAGE_BYTES
-from layoutscope.walk.ranges import run_positions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from layoutscope.walk.ranges import run_positions, starts_of
+from layoutscope.access.ranges import run_positions, starts_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from layoutscope.access.host import HostProfile
+    from layoutscope.access.nodes import NodeTable
     from layoutscope.tables import VolumeLayout
-    from layoutscope.walk.host import HostProfile
-    from layoutscope.walk.nodetable import NodeTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutscope.access.touches import CAUSES, CODE, touches
 from layoutscope.walk.requests import requests
-from layoutscope.walk.touches import CAUSES, CODE, touches
 from layoutscope.walk.trace import AccessTrace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from layoutscope.access.touches import Touches
     from layoutscope.walk.model import Model
-    from layoutscope.walk.touches import Touches
 
 MAIN_TREES = ("catalog", "fs")
 """The tree with names and inodes, of HFS+ and of APFS."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from layoutscope.walk.ranges import run_positions
+from layoutscope.access.ranges import run_positions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

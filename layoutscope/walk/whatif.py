@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from layoutscope.walk.host import host_profile
-from layoutscope.walk.ranges import starts_of
+from layoutscope.access.host import host_profile
+from layoutscope.access.ranges import starts_of
 from layoutscope.walk.scans import MAIN_TREES
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from layoutscope.access.host import HostProfile
     from layoutscope.tables import VolumeLayout
-    from layoutscope.walk.host import HostProfile
 
 
 @dataclass(frozen=True, slots=True)

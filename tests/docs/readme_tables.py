@@ -78,7 +78,7 @@ def schema() -> None:
 
 def hosts() -> None:
     """Print the properties of the hosts, their values and where these come from."""
-    from layoutscope.walk.host import LINUX, MACOS, SOURCES
+    from layoutscope.access.host import LINUX, MACOS, SOURCES
     from layoutscope.walk.properties import property_values
 
     both = zip(property_values(LINUX).items(), property_values(MACOS).values(), strict=True)

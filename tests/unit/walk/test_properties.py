@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from layoutscope.walk.host import LINUX, SOURCES
+from layoutscope.access.host import LINUX, SOURCES
 from layoutscope.walk.properties import property_values, with_properties
 
 

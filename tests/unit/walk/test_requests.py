@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from layoutscope.access.nodes import node_table
 from layoutscope.tables import build_table
 from layoutscope.walk import host_profile
-from layoutscope.walk.nodetable import node_table
 from layoutscope.walk.requests import requests
 
 

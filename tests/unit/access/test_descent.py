@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from layoutscope.access.descent import descend, turns_of
+from layoutscope.access.host import LINUX
 from layoutscope.tables import NULL_ROW, VolumeFacts, VolumeLayout, build_table, findings_table
-from layoutscope.walk.descent import descend, turns_of
-from layoutscope.walk.host import LINUX
 from layoutscope.walk.model import model_of
 
 

@@ -13,9 +13,9 @@ from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_HARD_LINK
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from layoutscope.access.host import HostProfile
+    from layoutscope.access.nodes import NodeTable
     from layoutscope.tables import VolumeLayout
-    from layoutscope.walk.host import HostProfile
-    from layoutscope.walk.nodetable import NodeTable
 
 ROOT_ID: Final = 2
 """Root directory of both file systems (TN1150, reserved CNIDs; Apple File System Reference, inode numbers)."""
@@ -36,7 +36,7 @@ class EntryTable:
     is_hard_link, is_compressed : bool arrays
         Flags of the entry.
     name_node, inode_node, thread_node, xattr_node, dstream_node, listing_node, listing_end_node : int32 arrays
-        Leaves with its records, as nodes of a :class:`~layoutscope.walk.nodetable.NodeTable`; -1 for none.
+        Leaves with its records, as nodes of a :class:`~layoutscope.access.nodes.NodeTable`; -1 for none.
     valence : int64 array
         Entries of a directory as its record says, -1 where unknown.
     size_bytes : int64 array

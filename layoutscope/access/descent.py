@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.walk.ranges import run_positions, starts_of
+from layoutscope.access.ranges import run_positions, starts_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.walk.entries import EntryTable
+    from layoutscope.access.entries import EntryTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.walk import host, hosttime, orders, ranges
-from layoutscope.walk.host import HOSTS, SOURCES, HostProfile
+from layoutscope.access import host, ranges
+from layoutscope.access.host import HOSTS, SOURCES, HostProfile
+from layoutscope.walk import hosttime, orders
 
 
 def test_examples_in_the_docstrings_hold():

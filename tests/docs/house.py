@@ -1,0 +1,295 @@
+"""What can be measured about the house: ``python -m tests.docs.house`` prints the table, with the limit of each number.
+
+The limits stand in ``house.toml``. Each is the number as it was last, so that none gets worse unseen; whoever made one
+better lowers its limit with ``--tighten``. ``--show WORDS`` lists what a row counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import io
+import re
+import tokenize
+import tomllib
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.docs.imports import Graph, Module, circles, floors, imports, read_modules, rooms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+LIMITS = Path(__file__).with_name("house.toml")
+
+FILE_SYSTEMS = ("hfsplus", "apfs")
+READERS = "layoutscope.filesystems"
+WORDS = re.compile(r"hfs|apfs", re.IGNORECASE)
+PRAGMAS = ("# noqa", "# type:", "# fmt:", "# pragma:")
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@cache
+def modules() -> dict[str, Module]:
+    """Return the package's modules."""
+    return read_modules()
+
+
+@cache
+def graph() -> Graph:
+    """Return the package's imports."""
+    return imports(modules())
+
+
+# Functions
+
+
+@dataclass(frozen=True)
+class Defined:
+    """A function with its place."""
+
+    module: str
+    node: Function
+    is_public: bool
+    is_method: bool
+
+    @property
+    def place(self) -> str:
+        """Where it stands."""
+        return f"{self.module}:{self.node.lineno} {self.node.name}"
+
+    @property
+    def parameters(self) -> list[ast.arg]:
+        """Every named parameter but the object itself."""
+        arguments = self.node.args
+        given = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        static = any(isinstance(each, ast.Name) and each.id == "staticmethod" for each in self.node.decorator_list)
+        return given[1:] if self.is_method and not static else given
+
+
+@cache
+def functions() -> list[Defined]:
+    """Return every function and method, those inside functions included."""
+    return [found for module in modules().values() for found in _functions(module.name, module.tree)]
+
+
+def _functions(module: str, parent: ast.AST, *, public: bool = True) -> Iterator[Defined]:
+    for node in ast.iter_child_nodes(parent):
+        if isinstance(node, DEFINITIONS):
+            open_ = public and not node.name.startswith("_")
+            inside_class = isinstance(parent, ast.ClassDef)
+            if not isinstance(node, ast.ClassDef):
+                yield Defined(module, node, open_, inside_class)
+            yield from _functions(module, node, public=open_ and isinstance(node, ast.ClassDef))
+        else:
+            yield from _functions(module, node, public=public)
+
+
+def many_parameters() -> list[str]:
+    """Functions with more than five parameters."""
+    return [each.place for each in functions() if len(each.parameters) > 5]
+
+
+def findings_handed_in() -> list[str]:
+    """Functions that are handed a list to write findings to."""
+    handed = lambda each: any(  # noqa: E731
+        argument.annotation and "list[Finding]" in ast.unparse(argument.annotation) for argument in each.parameters
+    )
+    return [each.place for each in functions() if handed(each)]
+
+
+def unexplained_parameters() -> list[str]:
+    """Public functions with three parameters or more whose docstring has no section for them."""
+    return [
+        each.place
+        for each in functions()
+        if each.is_public and len(each.parameters) >= 3 and "Parameters\n" not in (ast.get_docstring(each.node) or "")
+    ]
+
+
+# Names
+
+
+def shared_names() -> list[str]:
+    """Public functions and classes that are defined in more than one module."""
+    counts = Counter(
+        node.name
+        for module in modules().values()
+        for node in module.tree.body
+        if isinstance(node, DEFINITIONS) and not node.name.startswith("_")
+    )
+    return sorted(name for name, count in counts.items() if count > 1)
+
+
+def _outside() -> list[Module]:
+    """Return the modules outside the packages of the file systems."""
+    inside = tuple(f"{READERS}.{name}" for name in FILE_SYSTEMS)
+    return [module for module in modules().values() if not module.name.startswith(inside)]
+
+
+def literals() -> list[str]:
+    """Modules outside the readers in which the name of a file system stands as a value."""
+    values = lambda module: (node.value for node in ast.walk(module.tree) if isinstance(node, ast.Constant))  # noqa: E731
+    return [module.name for module in _outside() if any(value in FILE_SYSTEMS for value in values(module))]
+
+
+def mentions() -> list[str]:
+    """Modules outside the readers that name a file system at all."""
+    return [module.name for module in _outside() if WORDS.search(module.text)]
+
+
+# Rooms
+
+
+def import_circles() -> list[str]:
+    """Groups of modules that import one another."""
+    return [" > ".join(group) for group in circles(graph())]
+
+
+def arrows(package: str) -> list[str]:
+    """Imports between the rooms of a package."""
+    return [f"{room} > {other}" for room, targets in rooms(graph(), package).items() for other in sorted(targets)]
+
+
+def height(package: str) -> int:
+    """Return the floors of a package."""
+    return max(floors(rooms(graph(), package)).values()) + 1
+
+
+# Size and comments
+
+
+def lines() -> int:
+    """Return the hand-written lines."""
+    return sum(module.text.count("\n") for module in modules().values())
+
+
+def comment_share() -> float:
+    """Return the lines with a comment that tells a tool nothing, in per cent of the lines with code."""
+    comments = code = 0
+    for module in modules().values():
+        own, rest = _comments_and_code(module)
+        comments += own
+        code += rest
+    return round(100 * comments / code, 2)
+
+
+def _comments_and_code(module: Module) -> tuple[int, int]:
+    comments, code = set(), set()
+    for token in tokenize.generate_tokens(io.StringIO(module.text).readline):
+        if token.type == tokenize.COMMENT:
+            if not token.string.startswith(PRAGMAS):
+                comments.add(token.start[0])
+        elif token.type not in _BLANK:
+            code.update(range(token.start[0], token.end[0] + 1))
+    return len(comments), len(code - _docstring_lines(module.tree))
+
+
+_BLANK = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+
+
+def _docstring_lines(tree: ast.Module) -> set[int]:
+    found: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, *DEFINITIONS)) and ast.get_docstring(node) is not None:
+            text = node.body[0]
+            found.update(range(text.lineno, (text.end_lineno or text.lineno) + 1))
+    return found
+
+
+# The table
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A row of the table."""
+
+    what: str
+    aim: float
+    found: Callable[[], list[str] | float]
+    more_is_better: bool = False
+
+    @property
+    def value(self) -> float:
+        """The number as it is."""
+        found = self.found()
+        return len(found) if isinstance(found, list) else found
+
+    @property
+    def limit(self) -> float:
+        """The number as it was when its limit was set."""
+        return limits()[self.what]
+
+    @property
+    def holds(self) -> bool:
+        """Whether the number is no worse than its limit."""
+        return self.value >= self.limit if self.more_is_better else self.value <= self.limit
+
+
+def _reader(name: str, aims: tuple[int, int, int]) -> list[Measure]:
+    """Return the rows of a reader; its rooms are its folders, and the modules that lie in none."""
+    package = f"{READERS}.{name}"
+    return [
+        Measure(f"{name}: rooms", aims[0], lambda: sorted(rooms(graph(), package))),
+        Measure(f"{name}: floors", aims[1], lambda: height(package)),
+        Measure(f"{name}: arrows", aims[2], lambda: arrows(package)),
+    ]
+
+
+MEASURES = [
+    Measure("import circles", 0, import_circles),
+    *_reader("apfs", (10, 6, 31)),
+    *_reader("hfsplus", (10, 6, 31)),
+    Measure("functions that are handed a list of findings", 0, findings_handed_in),
+    Measure("modules outside the readers with the name of a file system as a value", 0, literals),
+    Measure("modules outside the readers that name a file system", 10, mentions),
+    Measure("public names defined in more than one module", 45, shared_names),
+    Measure("functions with more than five parameters", 35, many_parameters),
+    Measure("public functions of three parameters or more without a section for them", 0, unexplained_parameters),
+    Measure("lines with comments, per cent of code lines", 2, comment_share, more_is_better=True),
+    Measure("modules", 250, lambda: sorted(modules())),
+    Measure("lines", 39_000, lines),
+]
+
+
+@cache
+def limits() -> dict[str, float]:
+    """Return the limit of each row."""
+    return tomllib.loads(LIMITS.read_text(encoding="utf-8"))
+
+
+def tighten() -> None:
+    """Set the limits of the rows that hold to the numbers as they are."""
+    best = {each.what: each.value if each.holds else each.limit for each in MEASURES}
+    LIMITS.write_text("".join(f'"{what}" = {number}\n' for what, number in best.items()), encoding="utf-8")
+
+
+def table() -> str:
+    """Return the rows with the number, its limit and what it is to be."""
+    rows = [f"| {each.what} | {each.value:,} | {each.limit:,} | {each.aim:,} |" for each in MEASURES]
+    return "\n".join(["| what | now | limit | aim |", "|---|---|---|---|", *rows])
+
+
+def main() -> None:
+    """Print the table, or what a row counts."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tighten", action="store_true", help="lower each limit to the number as it is")
+    parser.add_argument("--show", metavar="WORDS", help="list what the rows with these words count")
+    options = parser.parse_args()
+    if options.tighten:
+        tighten()
+        limits.cache_clear()
+    if options.show is None:
+        print(table())  # noqa: T201
+    for each in MEASURES:
+        if options.show is not None and options.show in each.what and isinstance(found := each.found(), list):
+            print(each.what, *found, sep="\n  ")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

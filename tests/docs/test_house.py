@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.docs import house
+from tests.docs.drawing import drawings, needed
 from tests.docs.imports import circles, floors, imports, read_modules, rooms
 
 
@@ -55,6 +56,17 @@ def test_rooms_are_what_lies_directly_inside(package):
         top="from toy.tree import node, leaf\n", tree__node="from toy.tree import leaf\n", tree__leaf="import os\n"
     )
     assert rooms(imports(modules), "toy") == {"top": {"tree"}, "tree": set()}
+
+
+def test_drawings_are_of_the_house_as_it_stands():
+    """The drawings of the docs are those of today's imports; ``python -m tests.docs.drawing`` makes them anew."""
+    assert {path.name: path.read_text() == text for path, text in drawings().items()} == {"house.svg": True}
+
+
+def test_arrows_that_a_longer_way_makes_needless_are_left_out():
+    """Of three arrows between three floors, the one that passes the middle is not drawn."""
+    graph = {"roof": {"hall", "cellar"}, "hall": {"cellar"}, "cellar": set()}
+    assert needed(graph) == {"roof": {"hall"}, "hall": {"cellar"}, "cellar": set()}
 
 
 def test_floors_count_the_longest_way_down():

@@ -16,7 +16,9 @@ from layoutscope.results.compare import Reads
 from layoutscope.units import format_bytes, format_ratio, format_seconds, format_share
 
 if TYPE_CHECKING:
-    from layoutscope.results.compare import Cost
+    from collections.abc import Sequence
+
+    from layoutscope.results.compare import Cost, TimeRow
 
 SAME: Final = 0.005
 """Times that differ by less than this share of the longer one are called the same."""
@@ -203,3 +205,16 @@ def _log_ratio(before: float, after: float) -> float:
 
 def _entries(fast: Cost, slow: Cost) -> str:
     return "" if fast.entries == slow.entries else f", for {slow.entries:,} entries against {fast.entries:,}"
+
+
+def explained_row(times: Sequence[TimeRow]) -> TimeRow | None:
+    """Return the first drive on which both the first and the last side have a prediction."""
+    return next((row for row in times if None not in (row.costs[0], row.costs[-1])), None)
+
+
+def ends(row: TimeRow) -> tuple[Cost, Cost]:
+    """Return the costs of the first and the last side, which there must be."""
+    first, last = row.costs[0], row.costs[-1]
+    if first is None or last is None:
+        raise ValueError(f"{row.drive}: no prediction of both ends")
+    return first, last

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from layoutscope.api.naming import without_names
 from layoutscope.api.owners import volume_name
 from layoutscope.api.reading import layout_findings, opened, second_half
-from layoutscope.report.text.check import CheckedVolume, CheckResult
+from layoutscope.results.check import CheckedVolume, CheckResult
 from layoutscope.tables import findings_table
 
 if TYPE_CHECKING:

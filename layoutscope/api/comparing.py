@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.analysis.explanation import explain
+from layoutscope.analysis.explanation import ends, explain, explained_row
 from layoutscope.api.changes import layout_changes
 from layoutscope.api.scanning import scan
 from layoutscope.errors import UsageError
 from layoutscope.metrics.pieces import live_nodes, main_tree
 from layoutscope.metrics.traces import ENUMERATION_SCORE, first_touches
-from layoutscope.report.text.compare import ends, explained_row
 from layoutscope.results.compare import Comparison, Cost, MetricRow, Reads, TimeRow, side_letters
 
 if TYPE_CHECKING:

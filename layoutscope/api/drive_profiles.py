@@ -12,7 +12,7 @@ from layoutscope import inputs
 from layoutscope.drive import DriveProfile, list_profiles, load_profile, service
 from layoutscope.drive.fit import fit_latency, fit_rate, from_datasheet, from_fio, profile_text
 from layoutscope.errors import UsageError
-from layoutscope.report.text.drives import DriveFacts
+from layoutscope.results.drives import DriveFacts
 from layoutscope.walk.trace import AccessTrace
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Protocol
@@ -14,6 +13,7 @@ from layoutscope.api.outputs import check_output, output
 from layoutscope.api.reading import opened_source, read_source, told
 from layoutscope.errors import UnreadError, UsageError
 from layoutscope.image.recording import RecordingSource
+from layoutscope.results.extract import Extract
 from layoutscope.tables.capture import is_capture
 
 if TYPE_CHECKING:
@@ -32,25 +32,6 @@ ZERO_FRAMES: Final = (1 << 30, 1 << 24, 1 << 20)
 
 COMPRESSION_LEVEL: Final = 9
 SECTOR_BYTES: Final = 512
-
-
-@dataclass(frozen=True, slots=True)
-class Extract:
-    """What was written.
-
-    Attributes
-    ----------
-    size_bytes : int
-        Length of the image.
-    metadata_bytes : int
-        How much of it was kept.
-    written_bytes : int
-        Length of the file, or what a sparse one stores.
-    """
-
-    size_bytes: int
-    metadata_bytes: int
-    written_bytes: int
 
 
 def extract(

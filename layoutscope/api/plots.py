@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from layoutscope.report.text.drives import DriveFacts
+    from layoutscope.results.drives import DriveFacts
 
 
 def write_drive_plot(drives: Sequence[DriveFacts], path: Path, *, force: bool = False) -> None:

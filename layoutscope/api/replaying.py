@@ -13,7 +13,7 @@ from layoutscope.api.tracing import only_volume
 from layoutscope.api.workloads import checked, walk
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.replay import read_trace
-from layoutscope.report.text.replay import ReplayResult
+from layoutscope.results.replay import ReplayResult
 from layoutscope.walk.score import score
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from layoutscope.api.outputs import output
 from layoutscope.api.scanning import scan
 from layoutscope.errors import UsageError
 from layoutscope.report.plots.series import series_page
-from layoutscope.report.text.series import Series
+from layoutscope.results.series import Series
 
 if TYPE_CHECKING:
     import os

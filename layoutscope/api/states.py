@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from layoutscope.api.reading import opened_source, second_half
 from layoutscope.errors import UsageError
 from layoutscope.partition import choose, find_volumes
-from layoutscope.report.text.verify import StateLine
+from layoutscope.results.checkpoints import StateLine
 
 if TYPE_CHECKING:
     import os

@@ -8,7 +8,7 @@ import polars as pl
 
 from layoutscope.api.owners import volume_name
 from layoutscope.api.reading import opened
-from layoutscope.report.text.verify import TableVerdict, Verification
+from layoutscope.results.verify import TableVerdict, Verification
 from layoutscope.tables import TABLES
 
 if TYPE_CHECKING:

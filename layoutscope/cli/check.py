@@ -12,8 +12,9 @@ from layoutscope.cli.options import AsJson, Image, reads_image
 def check(image: Image, *, options: ReadOptions, as_json: AsJson = False) -> int:
     """Check the structures of an image, read-only: every contradiction with its code and address."""
     from layoutscope.api.checking import check as run
-    from layoutscope.report.text.check import check_json, print_check
-    from layoutscope.report.text.scan import make_console
+    from layoutscope.report.json.check import check_json
+    from layoutscope.report.text.check import print_check
+    from layoutscope.report.text.console import make_console
 
     found = run(image, **options)
     if as_json:

@@ -12,8 +12,9 @@ from layoutscope.cli.options import AsJson, Image, reads_image
 def checkpoints(image: Image, *, options: ReadOptions, as_json: AsJson = False) -> None:
     """List the states of APFS that can be read: checkpoints and snapshots, and how much of them still exists."""
     from layoutscope.api.states import checkpoints as run
-    from layoutscope.report.text.scan import make_console
-    from layoutscope.report.text.verify import print_states, states_json
+    from layoutscope.report.json.checkpoints import states_json
+    from layoutscope.report.text.checkpoints import print_states
+    from layoutscope.report.text.console import make_console
 
     found = run(image, **options)
     if as_json:

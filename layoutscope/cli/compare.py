@@ -35,8 +35,9 @@ def compare(
     """Compare file systems, ages or disks: metrics and predictions side by side, and what explains the difference."""
     from layoutscope.api.changes import write_changed_nodes
     from layoutscope.api.comparing import compare as run
-    from layoutscope.report.text.compare import comparison_json, print_comparison
-    from layoutscope.report.text.scan import make_console
+    from layoutscope.report.json.compare import comparison_json
+    from layoutscope.report.text.compare import print_comparison
+    from layoutscope.report.text.console import make_console
 
     found = run(images, drives=drive, host=host, **options)
     if nodes is not None:

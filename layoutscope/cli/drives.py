@@ -14,7 +14,7 @@ from layoutscope.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from layoutscope.report.text.drives import DriveFacts
+    from layoutscope.results.drives import DriveFacts
 
 Names = Annotated[
     list[str] | None,
@@ -92,8 +92,9 @@ def write(text: str, target: Path | None, *, force: bool) -> None:
 
 def show(found: Sequence[DriveFacts], *, as_json: bool) -> None:
     """Print profiles as JSON or as text."""
-    from layoutscope.report.text.drives import drives_json, print_drives
-    from layoutscope.report.text.scan import make_console
+    from layoutscope.report.json.drives import drives_json
+    from layoutscope.report.text.console import make_console
+    from layoutscope.report.text.drives import print_drives
 
     if as_json:
         sys.stdout.write(drives_json(found) + "\n")

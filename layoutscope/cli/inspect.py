@@ -27,8 +27,9 @@ def inspect(
 ) -> None:
     """Show the structure at a place field by field, and who owns that place: tree, node, file, path."""
     from layoutscope.api.inspecting import inspect as run
-    from layoutscope.report.text.inspect import inspect_json, print_inspection
-    from layoutscope.report.text.scan import make_console
+    from layoutscope.report.json.inspect import inspect_json
+    from layoutscope.report.text.console import make_console
+    from layoutscope.report.text.inspect import print_inspection
 
     found = run(image, node=node, at=byte_count(at), lba=lba, cnid=cnid, file_path=path, **options)
     if as_json:

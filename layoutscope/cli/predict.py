@@ -38,8 +38,9 @@ def predict(
     """Predict how long a workload takes on drives, why, and what would change it."""
     from layoutscope.api.predicting import Predict
     from layoutscope.api.predicting import predict as run
-    from layoutscope.report.text.predict import predict_json, print_prediction
-    from layoutscope.report.text.scan import make_console
+    from layoutscope.report.json.predict import predict_json
+    from layoutscope.report.text.console import make_console
+    from layoutscope.report.text.predict import print_prediction
 
     asked: Predict = {"what_ifs": what_if or (), "top": top, "start_offset_bytes": byte_count(starts_at) or 0}
     result = run(image, drives=drive, workload={**asked, **work}, ncdu=ncdu, force=force, **options)

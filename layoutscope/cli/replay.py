@@ -39,8 +39,9 @@ def replay(
 ) -> None:
     """Compute what drives make of a real trace, and score a prediction against it."""
     from layoutscope.api.replaying import replay as run
-    from layoutscope.report.text.replay import print_replay, replay_json
-    from layoutscope.report.text.scan import make_console
+    from layoutscope.report.json.replay import replay_json
+    from layoutscope.report.text.console import make_console
+    from layoutscope.report.text.replay import print_replay
 
     result = run(
         trace,

@@ -60,6 +60,7 @@ def show(result: ScanResult, *, as_json: bool, explain: bool) -> None:
 
         sys.stdout.write(scan_json(result) + "\n")
         return
-    from layoutscope.report.text.scan import make_console, print_scan
+    from layoutscope.report.text.console import make_console
+    from layoutscope.report.text.scan import print_scan
 
     print_scan(result, make_console(sys.stdout), explain=explain)

@@ -12,8 +12,9 @@ from layoutscope.cli.options import AsJson, Image, reads_image
 def verify(image: Image, *, options: ReadOptions, as_json: AsJson = False) -> int:
     """Read an image with both decoders, in bulk and through the grammars, and list what differs."""
     from layoutscope.api.verifying import verify as run
-    from layoutscope.report.text.scan import make_console
-    from layoutscope.report.text.verify import print_verification, verification_json
+    from layoutscope.report.json.verify import verification_json
+    from layoutscope.report.text.console import make_console
+    from layoutscope.report.text.verify import print_verification
 
     found = run(image, **options)
     if as_json:

@@ -1,1 +1,1 @@
-"""Result objects as text, JSON, files and maps."""
+"""Results rendered: as text, JSON documents, tables in files, plots and maps; nothing is worked out here."""

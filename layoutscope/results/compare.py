@@ -1,4 +1,4 @@
-"""Layouts side by side: metrics and predictions with their ratios, what moved, and what explains the difference."""
+"""What ``compare`` returns: metrics and predictions side by side, what moved, and what explains the difference."""
 
 from __future__ import annotations
 

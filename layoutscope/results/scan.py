@@ -1,4 +1,4 @@
-"""Result objects: what the verbs of :mod:`layoutscope.api` return and reports render."""
+"""What ``scan`` returns: the image, its volumes with their metrics, and what an enumeration costs."""
 
 from __future__ import annotations
 

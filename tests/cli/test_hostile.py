@@ -81,7 +81,7 @@ def test_what_a_part_of_a_report_forgets_is_escaped_at_last(capsys):
 
     from rich.text import Text
 
-    from layoutscope.report.text.scan import make_console
+    from layoutscope.report.text.console import make_console
 
     make_console(sys.stdout).print(Text("a\x1b[31mb\u202ec\nd", style="bold"))
     assert capsys.readouterr().out == "a\\u001b[31mb\\u202ec\nd\n"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from layoutscope.drive import DriveProfile
-    from layoutscope.report.text.drives import DriveFacts
+    from layoutscope.results.drives import DriveFacts
 
 SEEK_POINTS = 400
 """Points of a seek curve that are drawn."""

@@ -12,8 +12,8 @@ from layoutscope.units import GIB, KIB, MIB, TIB
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from layoutscope.report.text.series import Series
     from layoutscope.results.compare import Cost, MetricRow, TimeRow
+    from layoutscope.results.series import Series
 
 COLUMNS: Final = 3
 """Panels beside each other."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.report.text.grid import plain_table
+from layoutscope.report.text.console import plain_table
 from layoutscope.units import format_bytes, format_share
 
 if TYPE_CHECKING:

@@ -1,20 +1,13 @@
-"""Checks as text and JSON: every finding with its code, its address, and what was expected."""
+"""A check as text: every finding with its code, its address, and what was expected."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from layoutscope.findings import CODES
 from layoutscope.report.escape import escape_text
-from layoutscope.report.json.scan import finding_document
-from layoutscope.report.text.grid import plain_table
-from layoutscope.report.text.scan import STYLES, print_parts
-from layoutscope.results.scan import EXIT_COMPLETE, EXIT_DAMAGED
-from layoutscope.results.shown import Shown
+from layoutscope.report.text.console import STYLES, plain_table, print_parts
 from layoutscope.units import NOTHING, format_share
 
 if TYPE_CHECKING:
@@ -23,47 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from layoutscope.findings import Finding
-
-SCHEMA: Final = "layoutscope.check/1"
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedVolume:
-    """One volume: what is wrong with it, and how much of its metadata was looked at."""
-
-    volume: str
-    findings: tuple[Finding, ...]
-    coverage: float
-
-
-@dataclass(frozen=True, slots=True)
-class CheckResult(Shown):
-    """What a check found.
-
-    Attributes
-    ----------
-    image : str
-        Its name.
-    volumes : tuple of CheckedVolume
-        One a volume or container.
-    findings : tuple of Finding
-        What is wrong outside of them.
-    """
-
-    image: str
-    volumes: tuple[CheckedVolume, ...]
-    findings: tuple[Finding, ...]
-
-    @property
-    def is_clean(self) -> bool:
-        """Whether nothing but information was found, and everything was looked at."""
-        every = [*self.findings, *(finding for volume in self.volumes for finding in volume.findings)]
-        return all(finding.level == "info" for finding in every) and all(item.coverage >= 1 for item in self.volumes)
-
-    @property
-    def exit_code(self) -> int:
-        """0 if clean, else 3."""
-        return EXIT_COMPLETE if self.is_clean else EXIT_DAMAGED
+    from layoutscope.results.check import CheckResult
 
 
 def print_check(result: CheckResult, console: Console) -> None:
@@ -94,31 +47,3 @@ def _row(item: Finding) -> tuple[Text, str, str, str]:
     sides = f" (expected {item.expected}, found {item.found})" if item.expected or item.found else ""
     what = escape_text(f"{item.structure}: {item.message}{sides}")
     return Text(item.level, STYLES[item.level]), item.code, address, what
-
-
-def check_document(result: CheckResult) -> dict[str, Any]:
-    """Build the document of a check; findings as in a scan, with the meaning of their codes."""
-    return {
-        "schema": SCHEMA,
-        "image": result.image,
-        "is_clean": result.is_clean,
-        "exit_code": result.exit_code,
-        "volumes": [
-            {
-                "volume": item.volume,
-                "coverage": item.coverage,
-                "findings": [_document(finding) for finding in item.findings],
-            }
-            for item in result.volumes
-        ],
-        "findings": [_document(finding) for finding in result.findings],
-    }
-
-
-def _document(item: Finding) -> dict[str, Any]:
-    return {**finding_document(item), "meaning": CODES[item.code]}
-
-
-def check_json(result: CheckResult) -> str:
-    """Write the document of a check as JSON text."""
-    return json.dumps(check_document(result), indent=2)

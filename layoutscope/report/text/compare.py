@@ -1,18 +1,16 @@
-"""A comparison as text, readable from 80 columns on, and as a JSON document."""
+"""A comparison as text: times, where they go, metrics and what moved."""
 
 from __future__ import annotations
 
-import json
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from layoutscope.analysis.explanation import all_reads, growth_by_cause, growth_by_reads
+from layoutscope.analysis.explanation import ends, explained_row
 from layoutscope.report.escape import escape_text
-from layoutscope.report.text.grid import plain_table
-from layoutscope.report.text.scan import print_parts
-from layoutscope.results.compare import ratio, ratios, side_letters
+from layoutscope.report.text.console import plain_table, print_parts
+from layoutscope.results.compare import ratios, side_letters
 from layoutscope.units import NOTHING, format_bytes, format_plain, format_ratio, format_seconds
 
 if TYPE_CHECKING:
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 
     from layoutscope.results.compare import Changes, Comparison, Cost, MetricRow, TimeRow
 
-SCHEMA: Final = "layoutscope.compare/1"
 
 MOST_RATIOS: Final = 3
 """Up to so many sides each has its ratio to the first; with more of them the last one has."""
@@ -58,19 +55,6 @@ def blocks(count: int) -> list[list[int]]:
     rest = list(range(1, count))
     step = MOST_SIDES - 1
     return [[0, *rest[start : start + step]] for start in range(0, max(len(rest), 1), step)]
-
-
-def explained_row(times: Sequence[TimeRow]) -> TimeRow | None:
-    """Return the first drive on which both the first and the last side have a prediction."""
-    return next((row for row in times if None not in (row.costs[0], row.costs[-1])), None)
-
-
-def ends(row: TimeRow) -> tuple[Cost, Cost]:
-    """Return the costs of the first and the last side, which there must be."""
-    first, last = row.costs[0], row.costs[-1]
-    if first is None or last is None:
-        raise ValueError(f"{row.drive}: no prediction of both ends")
-    return first, last
 
 
 def _columns(letters: Sequence[str], chosen: Sequence[int]) -> list[tuple[str, bool]]:
@@ -168,67 +152,3 @@ def _changes(change: Changes | None, earlier: str, later: str) -> RenderableType
         for row in change.rows
     ]
     return plain_table(f"What changed from {earlier} to {later}, by node number, oid or file number", columns, rows)
-
-
-def comparison_document(found: Comparison) -> dict[str, Any]:
-    """Build the document of a comparison."""
-    return {
-        "schema": SCHEMA,
-        "names": list(found.names),
-        "coverage": list(found.coverages),
-        "verdict": found.verdict,
-        "times": [_time_document(row) for row in found.times],
-        "metrics": [
-            {
-                "name": row.name,
-                "subject": row.subject,
-                "unit": row.unit,
-                "values": list(row.values),
-                "ratio": ratio(row.values),
-                "ratios": ratios(row.values),
-            }
-            for row in found.metrics
-        ],
-        "changes": [None if change is None else _change_document(change) for change in found.changes],
-    }
-
-
-def _time_document(row: TimeRow) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "drive": row.drive,
-        "seconds": list(row.seconds),
-        "intervals_s": [None if cost is None else [cost.seconds_low, cost.seconds_high] for cost in row.costs],
-        "causes_s": [{} if cost is None else dict(cost.causes_s) for cost in row.costs],
-        "reads": [None if cost is None else _reads_document(cost) for cost in row.costs],
-        "ratio": ratio(row.seconds),
-        "ratios": ratios(row.seconds),
-    }
-    if explained_row([row]) is not None:
-        found["difference_s"] = {"by_cause": growth_by_cause(*ends(row)), "by_reads": growth_by_reads(*ends(row))}
-    return found
-
-
-def _reads_document(cost: Cost) -> dict[str, Any]:
-    return {
-        "entries": cost.entries,
-        "nodes": cost.nodes,
-        "nodes_in_sequence_share": cost.sequence_share,
-        "reads": all_reads(cost).count,
-        "in_sequence": cost.in_sequence.count,
-        "in_sequence_s": cost.in_sequence.seconds,
-        "elsewhere": cost.elsewhere.count,
-        "elsewhere_s": cost.elsewhere.seconds,
-        "elsewhere_distance_bytes": cost.elsewhere.distance_bytes,
-    }
-
-
-def _change_document(change: Changes) -> dict[str, Any]:
-    names = ("what", "stayed", "moved", "appeared", "went", "moved_by_bytes")
-    rows = [{name: getattr(row, name) for name in names} for row in change.rows]
-    main = {name: rows[0][name] for name in ("stayed", "moved", "appeared", "went")}
-    return {**main, "rows": rows}
-
-
-def comparison_json(found: Comparison) -> str:
-    """Write the document of a comparison as JSON text."""
-    return json.dumps(comparison_document(found), indent=2, allow_nan=False)

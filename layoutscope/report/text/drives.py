@@ -1,48 +1,21 @@
-"""Drive profiles as text and JSON: a list, one with the source of every number, several side by side."""
+"""Drive profiles as text: a list of several, or one with the source of every number."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from layoutscope.report.escape import escape_text
-from layoutscope.report.text.grid import plain_table
-from layoutscope.report.text.scan import print_parts
-from layoutscope.units import NOTHING, format_bytes, format_seconds
+from layoutscope.report.text.console import plain_table, print_parts
+from layoutscope.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
     from rich.console import Console, RenderableType
 
-    from layoutscope.drive import DriveProfile
-
-
-@dataclass(frozen=True, slots=True)
-class DriveFacts:
-    """A profile and what its simulation makes of simple reads.
-
-    Attributes
-    ----------
-    profile : DriveProfile
-        The numbers and their sources.
-    random_ms : tuple of float
-        Median, 90th and 99th percentile of random reads of 4 KiB over the whole drive, one at a time.
-    sequential_mb_s : float
-        Rate of large sequential reads at the start of the drive, 10^6 bytes a second.
-    latencies_ms : (n,) float64 array
-        The random reads themselves.
-    """
-
-    profile: DriveProfile
-    random_ms: tuple[float, ...]
-    sequential_mb_s: float
-    latencies_ms: NDArray[np.float64]
+    from layoutscope.results.drives import DriveFacts
 
 
 def print_drives(drives: Sequence[DriveFacts], console: Console) -> None:
@@ -84,27 +57,3 @@ def _one(item: DriveFacts) -> Iterator[RenderableType]:
 def _short(value: object) -> str:
     text = escape_text(f"{value:,}" if isinstance(value, int) else str(value))
     return text if len(text) <= 32 else f"{text[:29]}..."
-
-
-def drives_json(drives: Sequence[DriveFacts]) -> str:
-    """Write profiles as JSON text."""
-    return json.dumps({"schema": "layoutscope.drives/1", "drives": [_document(item) for item in drives]}, indent=2)
-
-
-def _document(item: DriveFacts) -> dict[str, Any]:
-    profile = item.profile
-    return {
-        "name": profile.name,
-        "title": profile.title,
-        "kind": profile.kind,
-        "geometry": profile.geometry,
-        "capacity_bytes": profile.capacity_bytes,
-        "random_4k_ms": dict(zip(("p50", "p90", "p99"), item.random_ms, strict=True)),
-        "sequential_mb_s": item.sequential_mb_s,
-        "figures": {
-            name: {"value": each.value, "kind": each.kind, "source": each.source}
-            for name, each in profile.figures.items()
-        },
-        "members": [member.name for member in profile.members],
-        "note": profile.note or NOTHING,
-    }

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from layoutscope.metrics.pieces import main_tree
 from layoutscope.report.escape import escape_text
-from layoutscope.report.text.grid import plain_table
+from layoutscope.report.text.console import plain_table
 from layoutscope.units import format_value
 
 if TYPE_CHECKING:

@@ -1,16 +1,15 @@
-"""Predictions as text, as JSON, and as input of ncdu."""
+"""A prediction as text: times, causes, bound, what-ifs and the dearest directories."""
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from layoutscope.report.escape import escape_text
-from layoutscope.report.json.scan import prediction_document, walk_document
-from layoutscope.report.text.grid import plain_table
-from layoutscope.report.text.scan import image_line, prediction_notes, prediction_table, print_parts
+from layoutscope.report.text.console import plain_table, print_parts
+from layoutscope.report.text.predictions import prediction_notes, prediction_table
+from layoutscope.report.text.scan import image_line
 from layoutscope.units import format_bytes, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from layoutscope.results.predict import DriveCase, PredictResult, VolumeCase
-
-SCHEMA: Final = "layoutscope.predict/1"
 
 
 def print_prediction(result: PredictResult, console: Console) -> None:
@@ -85,46 +82,3 @@ def _directories(case: DriveCase) -> RenderableType:
         for cost in case.directories
     ]
     return plain_table(f"Dearest directories on {case.prediction.drive}", columns, rows)
-
-
-def predict_document(result: PredictResult) -> dict[str, Any]:
-    """Build the document of a prediction; parts that a scan has too look alike."""
-    return {
-        "schema": SCHEMA,
-        "image": result.image.name,
-        "volumes": [
-            {
-                "volume": volume.volume,
-                "coverage": volume.coverage,
-                "errors": volume.num_errors,
-                "walk": walk_document(volume.walk),
-                "host_cpu_s": volume.host_time.cpu_s,
-                "host_wall_s": volume.host_time.wall_s,
-                "drives": [_drive_document(case) for case in volume.drives],
-            }
-            for volume in result.volumes
-        ],
-    }
-
-
-def _drive_document(case: DriveCase) -> dict[str, Any]:
-    changes = [case.bound, *case.what_ifs] if case.bound is not None else case.what_ifs
-    return {
-        **prediction_document(case.prediction),
-        "headroom": case.headroom,
-        "what_ifs": [{"name": item.name, "because": item.because, "seconds": item.seconds} for item in changes if item],
-        "directories": [
-            {
-                "directory_id": str(cost.directory_id),
-                "path": cost.path,
-                "reads": cost.reads,
-                "seconds": cost.seconds,
-            }
-            for cost in case.directories
-        ],
-    }
-
-
-def predict_json(result: PredictResult) -> str:
-    """Write the document of a prediction as JSON text; ASCII."""
-    return json.dumps(predict_document(result), indent=2, allow_nan=False)

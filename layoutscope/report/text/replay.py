@@ -1,18 +1,14 @@
-"""Replays of real traces as text and JSON."""
+"""A replay as text: times of a trace, and how a prediction meets it."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from layoutscope.report.escape import escape_text
-from layoutscope.report.json.scan import prediction_document
-from layoutscope.report.text.grid import plain_table
-from layoutscope.report.text.scan import prediction_table, print_parts
-from layoutscope.results.shown import Shown
+from layoutscope.report.text.console import plain_table, print_parts
+from layoutscope.report.text.predictions import prediction_table
 from layoutscope.units import format_bytes, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -20,36 +16,9 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
+    from layoutscope.results.replay import ReplayResult
     from layoutscope.results.scan import Prediction
     from layoutscope.walk.score import Score
-
-SCHEMA: Final = "layoutscope.replay/1"
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayResult(Shown):
-    """A real trace on drives, beside the prediction for the image it was taken from.
-
-    Attributes
-    ----------
-    trace : str
-        Its file.
-    reads, read_bytes : int
-        What it reads.
-    times : tuple of Prediction
-        Service time of the trace on each drive.
-    expected : tuple of Prediction
-        The prediction for the image, on the same drives; empty without an image.
-    agreement : Score or None
-        How well the predicted reads meet the real ones.
-    """
-
-    trace: str
-    reads: int
-    read_bytes: int
-    times: tuple[Prediction, ...]
-    expected: tuple[Prediction, ...] = ()
-    agreement: Score | None = None
 
 
 def print_replay(result: ReplayResult, console: Console) -> None:
@@ -91,33 +60,3 @@ def _side_by_side(result: ReplayResult) -> RenderableType:
 def served(item: Prediction) -> float:
     """Return the seconds of the drive alone; a trace may not tell those of its host."""
     return sum(seconds for name, seconds in item.causes_s if name != "host")
-
-
-def replay_document(result: ReplayResult) -> dict[str, Any]:
-    """Build the document of a replay."""
-    found = result.agreement
-    return {
-        "schema": SCHEMA,
-        "trace": result.trace,
-        "reads": result.reads,
-        "read_bytes": result.read_bytes,
-        "times": [prediction_document(item) | dict(item.summary) for item in result.times],
-        "expected": [prediction_document(item) | dict(item.summary) for item in result.expected],
-        "agreement": None
-        if found is None
-        else {
-            "block_bytes": found.block_bytes,
-            "real_blocks": found.real_blocks,
-            "predicted_blocks": found.predicted_blocks,
-            "block_share": found.block_share,
-            "extra_share": found.extra_share,
-            "pair_share": found.pair_share,
-            "missed": dict(found.missed),
-            "extra": dict(found.extra),
-        },
-    }
-
-
-def replay_json(result: ReplayResult) -> str:
-    """Write the document of a replay as JSON text."""
-    return json.dumps(replay_document(result), indent=2, allow_nan=False)

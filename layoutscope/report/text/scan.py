@@ -1,57 +1,33 @@
-"""Results for people, in a terminal or a pipe, readable from 80 columns on.
-
-Everything from an image goes through :func:`~layoutscope.report.escape.escape_text`; nothing is read as markup.
-"""
+"""A scan as text: what it means first, then what that follows from."""
 
 from __future__ import annotations
 
-from typing import IO, TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final
 
-from rich.console import Console
 from rich.padding import Padding
-from rich.segment import Segment
 from rich.text import Text
 
 from layoutscope.analysis.story import story
 from layoutscope.report.escape import escape_text
 from layoutscope.report.text.blocks import ROWS as BLOCK_ROWS
 from layoutscope.report.text.blocks import block_table
-from layoutscope.report.text.grid import bullets, plain_table
+from layoutscope.report.text.console import STYLES, bullets, plain_table, print_parts
 from layoutscope.report.text.metrics import explained_metrics, main_metrics
-from layoutscope.units import NOTHING, format_bytes, format_seconds, format_share
+from layoutscope.report.text.predictions import prediction_notes, prediction_table
+from layoutscope.units import NOTHING, format_bytes, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rich.console import ConsoleOptions, RenderableType
+    from rich.console import Console, RenderableType
 
     from layoutscope.findings import Finding
     from layoutscope.metrics import TreeSummary
-    from layoutscope.results.scan import ImageFacts, Prediction, ScanResult, VolumeScan, WalkFacts
+    from layoutscope.results.scan import ImageFacts, ScanResult, VolumeScan, WalkFacts
     from layoutscope.tables import VolumeFacts
 
 MOST_FINDINGS: Final = 20
 """So many findings are shown; the rest is counted."""
-
-MINUTES_FROM, HOURS_FROM = 120, 7200
-"""Seconds from which intervals are told in minutes."""
-
-STYLES: Final = {"error": "bold red", "warning": "yellow", "info": "dim"}
-
-
-def make_console(file: IO[str], *, width: int | None = None) -> Console:
-    """Make a console that writes no control codes unless the file is a terminal."""
-    return _SafeConsole(file=file, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
-
-
-class _SafeConsole(Console):
-    """The last guard: what some part of a report forgot to escape, is escaped here."""
-
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
-        """Render, with unsafe characters made visible."""
-        for segment in super().render(renderable, options):
-            text = segment.text if segment.control else "\n".join(map(escape_text, segment.text.split("\n")))
-            yield segment if text == segment.text else Segment(text, segment.style)
 
 
 def print_scan(result: ScanResult, console: Console, *, explain: bool = False) -> None:
@@ -67,14 +43,6 @@ def print_scan(result: ScanResult, console: Console, *, explain: bool = False) -
         Whether every metric of every tree is shown with its definition and source.
     """
     print_parts(scan_parts(result, explain=explain), console)
-
-
-def print_parts(parts: Iterator[RenderableType], console: Console) -> None:
-    """Print parts one below the other, without the spaces that tables end their lines with."""
-    with console.capture() as captured:
-        for part in parts:
-            console.print(part)
-    console.file.write("\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n")
 
 
 def scan_parts(result: ScanResult, *, explain: bool = False) -> Iterator[RenderableType]:
@@ -214,39 +182,6 @@ def walk_line(walk: WalkFacts) -> Text:
     shown = "" if score is None else f"; {format_share(score)} of its nodes in sequence"
     reads = f"{walk.reads:,} reads, {format_bytes(walk.read_bytes)}"
     return Text(f"Enumeration ({walk.order} as on {walk.host}, cold): {reads}{shown}")
-
-
-def prediction_table(
-    predictions: Sequence[Prediction], title: str = "Predicted enumeration, and the share of each cause"
-) -> RenderableType:
-    """Show predicted times with the shares of their causes; no seeks where there is no arm."""
-    names = [name for name, _ in predictions[0].causes_s]
-    columns = [("Drive", False), ("Time", True), ("Interval", True), *((name.capitalize(), True) for name in names)]
-    rows = [(item.drive, format_seconds(item.seconds), _interval(item), *_causes(item)) for item in predictions]
-    return plain_table(title, columns, rows, gap=1)
-
-
-def _interval(item: Prediction) -> str:
-    if item.seconds_high >= HOURS_FROM:
-        return f"{item.seconds_low / 3600:.1f}-{item.seconds_high / 3600:.1f} h"
-    if item.seconds_high >= MINUTES_FROM:
-        return f"{item.seconds_low / 60:.1f}-{item.seconds_high / 60:.1f} min"
-    low, high = format_seconds(item.seconds_low), format_seconds(item.seconds_high)
-    unit = high.rpartition(" ")[2]
-    return NOTHING if low == high else f"{low.removesuffix(f' {unit}')}-{high}"
-
-
-def _causes(item: Prediction) -> Iterator[str]:
-    for name, seconds in item.causes_s:
-        has_none = name in ("seek", "rotation") and not item.rotates
-        yield NOTHING if has_none or not item.seconds else f"{seconds / item.seconds:.0%}"
-
-
-def prediction_notes(predictions: Sequence[Prediction]) -> Iterator[Text]:
-    """Yield what limits the predictions."""
-    for item in predictions:
-        if item.note:
-            yield Text(f"{item.drive}: {item.note}", style="dim")
 
 
 def findings_table(findings: Sequence[Finding]) -> RenderableType:

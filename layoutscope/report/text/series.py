@@ -1,20 +1,16 @@
-"""A sequence of layouts: every metric and the predicted times over it, as a table and as JSON."""
+"""A series as text: predicted times and every metric over it."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
 from layoutscope.report.escape import escape_text
-from layoutscope.report.text.compare import comparison_document, metric_title
-from layoutscope.report.text.grid import plain_table
-from layoutscope.report.text.scan import print_parts
+from layoutscope.report.text.compare import metric_title
+from layoutscope.report.text.console import plain_table, print_parts
 from layoutscope.results.compare import side_letters
-from layoutscope.results.shown import Shown
 from layoutscope.units import NOTHING, format_plain, format_ratio, format_seconds
 
 if TYPE_CHECKING:
@@ -22,44 +18,14 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from layoutscope.results.compare import Comparison
+    from layoutscope.results.series import Series
 
-SCHEMA: Final = "layoutscope.series/1"
 
 TITLE_COLUMNS: Final = 30
 """Width of the column of metrics' titles."""
 
 VALUE_COLUMNS: Final = 9
 """Width of a column of values, with the gap."""
-
-
-@dataclass(frozen=True, slots=True)
-class Series(Shown):
-    """Layouts in order, volume by volume.
-
-    Attributes
-    ----------
-    by : str
-        What they are ordered by: ``order``, ``xid`` or ``time``.
-    places : tuple of str
-        Place of each in that order, as text.
-    volumes : tuple of str
-        The volume of each: its curve, by a name that tells it from the others.
-    found : Comparison
-        Metrics and times, one side a layout.
-    """
-
-    by: str
-    places: tuple[str, ...]
-    volumes: tuple[str, ...]
-    found: Comparison
-
-    @property
-    def curves(self) -> dict[str, list[int]]:
-        """Numbers of the layouts of each volume, in order."""
-        return {
-            name: [n for n, other in enumerate(self.volumes) if other == name] for name in dict.fromkeys(self.volumes)
-        }
 
 
 def print_series(series: Series, console: Console) -> None:
@@ -104,19 +70,3 @@ def _metrics(series: Series, letters: Sequence[str], numbers: Sequence[int]) -> 
             for row in group
         ]
     return plain_table("Metrics", [("Metric", False), *((letters[number], True) for number in numbers)], rows, gap=1)
-
-
-def series_document(series: Series) -> dict[str, Any]:
-    """Build the document of a series: that of a comparison, with the places and the volumes."""
-    return {
-        **comparison_document(series.found),
-        "schema": SCHEMA,
-        "by": series.by,
-        "places": list(series.places),
-        "volumes": list(series.volumes),
-    }
-
-
-def series_json(series: Series) -> str:
-    """Write the document of a series as JSON text."""
-    return json.dumps(series_document(series), indent=2, allow_nan=False)

@@ -4,7 +4,7 @@ import io
 from dataclasses import replace
 
 from layoutscope.report.text.blocks import ROWS, block_table
-from layoutscope.report.text.scan import make_console, print_parts
+from layoutscope.report.text.console import make_console, print_parts
 from tests.layouts import layout
 
 

@@ -11,7 +11,8 @@ from layoutscope.analysis.story import cost, key_order, placement, story
 from layoutscope.findings import Finding
 from layoutscope.metrics import measure, measure_trace, tree_summaries
 from layoutscope.metrics.space import space_use
-from layoutscope.report.text.scan import make_console, print_scan, volumes_first
+from layoutscope.report.text.console import make_console
+from layoutscope.report.text.scan import print_scan, volumes_first
 from layoutscope.results.scan import ImageFacts, Prediction, ScanResult, VolumeScan, WalkFacts
 from layoutscope.walk.trace import AccessTrace
 from tests.layouts import NODE, data, entries, layout, leaves

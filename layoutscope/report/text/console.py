@@ -1,0 +1,70 @@
+"""Where text is printed: a console that writes no control codes unless somebody watches, tables and lists.
+
+Everything from an image goes through :func:`~layoutscope.report.escape.escape_text`; nothing is read as markup.
+"""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING, Final
+
+from rich import box
+from rich.console import Console, Group
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+from layoutscope.report.escape import escape_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rich.console import ConsoleOptions, RenderableType
+
+
+STYLES: Final = {"error": "bold red", "warning": "yellow", "info": "dim"}
+
+
+def make_console(file: IO[str], *, width: int | None = None) -> Console:
+    """Make a console that writes no control codes unless the file is a terminal."""
+    return _SafeConsole(file=file, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
+
+
+class _SafeConsole(Console):
+    """The last guard: what some part of a report forgot to escape, is escaped here."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """Render, with unsafe characters made visible."""
+        for segment in super().render(renderable, options):
+            text = segment.text if segment.control else "\n".join(map(escape_text, segment.text.split("\n")))
+            yield segment if text == segment.text else Segment(text, segment.style)
+
+
+def print_parts(parts: Iterator[RenderableType], console: Console) -> None:
+    """Print parts one below the other, without the spaces that tables end their lines with."""
+    with console.capture() as captured:
+        for part in parts:
+            console.print(part)
+    console.file.write("\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n")
+
+
+def plain_table(
+    title: str, columns: Sequence[tuple[str, bool]], rows: Iterable[Sequence[str | Text]], *, gap: int = 2
+) -> Group:
+    """Make a table without a frame under its title; columns are named and say whether they are numbers.
+
+    A row may have fewer cells than there are columns; `gap` is the distance of the columns.
+    """
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap - 1, 0, 0))
+    for name, is_number in columns:
+        table.add_column(name, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return Group(Text(title, style="bold"), table)
+
+
+def bullets(lines: Iterable[str]) -> Table:
+    """Make a list whose long lines hang."""
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    for line in lines:
+        grid.add_row(Text("*"), Text(line, style="bold"))
+    return grid

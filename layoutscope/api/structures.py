@@ -14,7 +14,7 @@ from layoutscope.results.inspect import FieldLine, StructureLines
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from layoutscope.filesystems.apfs.plaintext import Plaintext
+    from layoutscope.filesystems.apfs.container.plaintext import Plaintext
     from layoutscope.image import Source
     from layoutscope.ondisk.described import Described
     from layoutscope.tables import VolumeLayout
@@ -75,7 +75,7 @@ def _plaintext(source: Source, layout: VolumeLayout, password: str | None) -> Pl
     if password is None or facts.volume is None or facts.details.get("locked"):
         return None
     from layoutscope.api.reading import second_half
-    from layoutscope.filesystems.apfs.plaintext import plaintext_of
+    from layoutscope.filesystems.apfs.container.plaintext import plaintext_of
 
     second, start = second_half(source), facts.image_offset
     return plaintext_of(source, image_offset=start, volume_uuid=facts.uuid, password=password, second=second)

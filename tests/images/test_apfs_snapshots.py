@@ -25,9 +25,10 @@ from fixtures.apfs.writer import write
 from layoutscope.filesystems.apfs.container.container import open_container
 from layoutscope.filesystems.apfs.reader import Options, read_layouts
 from layoutscope.filesystems.apfs.store import decoding
-from layoutscope.filesystems.apfs.store.btree import read_levels
-from layoutscope.filesystems.apfs.store.nodes import batch_columns, join
+from layoutscope.filesystems.apfs.store.btree import batch_columns
+from layoutscope.filesystems.apfs.store.nodes import join
 from layoutscope.filesystems.apfs.store.sharing import Pool
+from layoutscope.filesystems.apfs.store.walk import read_levels
 from layoutscope.filesystems.apfs.volume.snapshots import list_snapshots, open_all
 from layoutscope.filesystems.apfs.volume.volume import (
     fs_source,

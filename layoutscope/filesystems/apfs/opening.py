@@ -11,7 +11,7 @@ from layoutscope.errors import FormatError, UsageError
 from layoutscope.filesystems.apfs.container.container import open_container
 from layoutscope.filesystems.apfs.container.fusion import main_first, report_missing
 from layoutscope.filesystems.apfs.container.keybag import unlock
-from layoutscope.filesystems.apfs.layout.container import read_container_parts
+from layoutscope.filesystems.apfs.container.parts import read_container_parts
 from layoutscope.filesystems.apfs.recovery.rebuild import mended, rebuild_tree, reopen_volume
 from layoutscope.filesystems.apfs.recovery.salvage import salvage_container
 from layoutscope.filesystems.apfs.recovery.sweep import sweep
@@ -23,7 +23,7 @@ from layoutscope.findings import Finding, from_error
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container
-    from layoutscope.filesystems.apfs.layout.container import ContainerParts
+    from layoutscope.filesystems.apfs.container.parts import ContainerParts
     from layoutscope.filesystems.apfs.recovery.sweep import Swept
     from layoutscope.filesystems.apfs.store.crypto import Cipher
     from layoutscope.filesystems.apfs.store.decoding import DecoderName

@@ -13,20 +13,15 @@ from layoutscope.filesystems.apfs.check.consistency import check_volume
 from layoutscope.filesystems.apfs.check.consistency_container import check_container
 from layoutscope.filesystems.apfs.check.consistency_extents import check_extents
 from layoutscope.filesystems.apfs.container.live import report_changes
-from layoutscope.filesystems.apfs.layout.container import account, build_container_layout
+from layoutscope.filesystems.apfs.layout.container import build_container_layout
 from layoutscope.filesystems.apfs.layout.half import second_half
 from layoutscope.filesystems.apfs.layout.stale import with_stale
 from layoutscope.filesystems.apfs.layout.volume import build_layout
 from layoutscope.filesystems.apfs.opening import Options, open_contents, open_with
 from layoutscope.filesystems.apfs.recovery.lost import report_losses
-from layoutscope.filesystems.apfs.store.btree import TreeSource, lead_type
-from layoutscope.filesystems.apfs.volume.states import (
-    LIVE,
-    ReadableState,
-    given_up,
-    shown_as,
-    states_of,
-)
+from layoutscope.filesystems.apfs.store.source import TreeSource, lead_type
+from layoutscope.filesystems.apfs.volume.accounting import account
+from layoutscope.filesystems.apfs.volume.states import LIVE, ReadableState, given_up, shown_as, states_of
 from layoutscope.filesystems.apfs.volume.volume import fs_source
 
 if TYPE_CHECKING:

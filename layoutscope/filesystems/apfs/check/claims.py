@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.check.space import chunk_table
+from layoutscope.filesystems.apfs.check.chunks import chunk_table
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES
-from layoutscope.filesystems.apfs.container.accounting import node_runs
-from layoutscope.filesystems.apfs.container.regions import as_runs
-from layoutscope.filesystems.apfs.layout.container import account
+from layoutscope.filesystems.apfs.container.regions import as_runs, node_runs
 from layoutscope.filesystems.apfs.store import intervals
+from layoutscope.filesystems.apfs.volume.accounting import account
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ from layoutscope.ondisk import bulk, grammar
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container
-    from layoutscope.filesystems.apfs.layout.container import ContainerParts
+    from layoutscope.filesystems.apfs.container.parts import ContainerParts
 
 
 def check_container(container: Container, parts: ContainerParts) -> None:

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES, container_sources, volume_sources
-from layoutscope.filesystems.apfs.store.btree import read_levels
 from layoutscope.filesystems.apfs.store.places import low_keys
+from layoutscope.filesystems.apfs.store.walk import read_levels
 from layoutscope.ondisk import bulk, grammar
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.check.subject import Subject
-    from layoutscope.filesystems.apfs.store.btree import NodeBatch, TreeSource
+    from layoutscope.filesystems.apfs.store.btree import NodeBatch
+    from layoutscope.filesystems.apfs.store.source import TreeSource
     from layoutscope.findings import Level as FindingLevel
 
 RECORD: Final = grammar.ApfsFsrecords.RecordType

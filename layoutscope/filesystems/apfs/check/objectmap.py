@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES
-from layoutscope.filesystems.apfs.store.btree import TreeSource, lead_type, read_levels
+from layoutscope.filesystems.apfs.store.source import TreeSource, lead_type
+from layoutscope.filesystems.apfs.store.walk import read_levels
 from layoutscope.ondisk import bulk
 
 if TYPE_CHECKING:

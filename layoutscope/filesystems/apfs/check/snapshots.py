@@ -13,8 +13,8 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.check.consistency import Report
 from layoutscope.filesystems.apfs.check.subject import snapshot_places, volume_sources
 from layoutscope.filesystems.apfs.container.container import read_object
-from layoutscope.filesystems.apfs.store.btree import read_levels
 from layoutscope.filesystems.apfs.store.hashes import hash_objects
+from layoutscope.filesystems.apfs.store.walk import read_levels
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:

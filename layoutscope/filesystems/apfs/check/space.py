@@ -5,14 +5,15 @@ Apple File System Reference, Container and Space Manager.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from layoutscope.filesystems.apfs.check.chunks import CHUNK, CIB, ChunkTable, chunk_table
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES, queue_sources
 from layoutscope.filesystems.apfs.container.regions import MAX_BLOCKS
 from layoutscope.filesystems.apfs.container.spaceman import QUEUE_NAMES
-from layoutscope.filesystems.apfs.store.btree import read_levels
+from layoutscope.filesystems.apfs.store.walk import read_levels
 from layoutscope.ondisk import bulk
 
 if TYPE_CHECKING:
@@ -25,18 +26,9 @@ if TYPE_CHECKING:
 SPACEMAN: Final = "apfs_spaceman.spaceman_phys"
 DEVICE: Final = "apfs_spaceman.spaceman_device"
 QUEUE: Final = "apfs_spaceman.spaceman_free_queue"
-CHUNK: Final = "apfs_spaceman.chunk_info"
-CIB: Final = "apfs_spaceman.cib_head"
 POOL_FACTOR: Final = 3
 """The internal pool has room for three versions of every chunk-info block and bitmap."""
 BATCH_BITMAPS: Final = 2048
-
-
-class ChunkTable(NamedTuple):
-    """Chunks of a device: columns by field, each entry's address, and the bytes of nothing else."""
-
-    columns: dict[str, NDArray[Any]]
-    image_offset: NDArray[np.int64]
 
 
 def spaceman_field(subject: Subject, path: str, *, device: int = -1, queue: int = -1) -> int:
@@ -49,28 +41,6 @@ def spaceman_field(subject: Subject, path: str, *, device: int = -1, queue: int 
     if queue >= 0:
         return start + bulk.offset(SPACEMAN, "free_queues") + queue * bulk.size(QUEUE) + bulk.offset(QUEUE, path)
     return start + bulk.offset(SPACEMAN, path)
-
-
-def chunk_table(subject: Subject, device: int) -> tuple[ChunkTable, dict[str, NDArray[Any]], NDArray[np.int64]]:
-    """Decode the chunks of a device, and the heads of the blocks that hold them with their addresses."""
-    container, space = subject.container, subject.parts.space
-    blocks, decoder = container.blocks, container.decoder
-    owner, regions = QUEUE_NAMES[device + 1], space.regions if space is not None else []
-    paddr = np.array([r.paddr for r in regions if (r.type, r.owner) == ("spaceman-cib", owner)], np.uint64)
-    paddr = paddr[blocks.readable(paddr, blocks.block_size)]
-    buffer = blocks.read(paddr, blocks.block_size).reshape(-1)
-    starts = np.arange(len(paddr), dtype=np.int64) * blocks.block_size
-    heads = decoder.columns(CIB, buffer, starts, ("hdr.oid", "hdr.xid", "index", "num_chunks"))
-    heads["paddr"] = paddr
-    room = (blocks.block_size - bulk.size(CIB)) // bulk.size(CHUNK)
-    counts = np.minimum(heads["num_chunks"].astype(np.int64), room)
-    block = np.repeat(np.arange(len(paddr)), counts)
-    slot = np.arange(len(block)) - np.repeat(np.cumsum(counts) - counts, counts)
-    within = bulk.size(CIB) + slot * bulk.size(CHUNK)
-    names = ("xid", "paddr", "num_blocks", "free_count", "bitmap_paddr")
-    columns = decoder.columns(CHUNK, buffer, starts[block] + within, names) if len(block) else {}
-    base = blocks.image_offset(paddr)
-    return ChunkTable(columns, base[block] + within), heads, base
 
 
 def check_sizes(subject: Subject) -> None:

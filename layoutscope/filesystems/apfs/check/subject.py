@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.filesystems.apfs.check.consistency import Report
-from layoutscope.filesystems.apfs.store.btree import TreeSource, lead_type
+from layoutscope.filesystems.apfs.store.source import TreeSource, lead_type
 from layoutscope.filesystems.apfs.volume.volume import fs_source
 from layoutscope.findings import Finding
 from layoutscope.ondisk import bulk, grammar
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from layoutscope.filesystems.apfs.container.container import Container
-    from layoutscope.filesystems.apfs.layout.container import ContainerParts
+    from layoutscope.filesystems.apfs.container.parts import ContainerParts
     from layoutscope.filesystems.apfs.opening import Contents
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
     from layoutscope.filesystems.apfs.volume.snapshots import Snapshot
@@ -165,7 +165,7 @@ def queue_sources(subject: Subject) -> Iterator[tuple[int, TreeSource]]:
                 number,
                 TreeSource(
                     "spaceman", container.blocks, container.decoder, item.oid, None, *lead_type("spaceman"),
-                    container.xid, root_size_bytes=item.size_bytes, ephemerals=ephemerals,
+                    container.xid, root_size_bytes=item.size_bytes, ephemerals=container.checkpoint.addresses,
                 ),
             )  # fmt: skip
 

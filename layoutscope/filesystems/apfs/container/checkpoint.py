@@ -94,6 +94,11 @@ class Checkpoint:
     map_paddrs: tuple[int, ...]
     ephemerals: dict[int, Ephemeral]
 
+    @property
+    def addresses(self) -> dict[int, int]:
+        """First block of each ephemeral object."""
+        return {oid: item.paddr for oid, item in self.ephemerals.items()}
+
     def of_type(self, kind: int) -> list[Ephemeral]:
         """Ephemeral objects of one type, in the maps' order."""
         return [item for item in self.ephemerals.values() if item.type == kind]

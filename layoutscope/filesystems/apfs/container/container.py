@@ -16,6 +16,7 @@ from layoutscope.errors import ChecksumError, FormatError
 from layoutscope.filesystems.apfs.container import checkpoint as checkpoints
 from layoutscope.filesystems.apfs.store import omap as omaps
 from layoutscope.filesystems.apfs.store.blocks import Blocks
+from layoutscope.filesystems.apfs.store.walk import read_omap
 from layoutscope.findings import Finding
 from layoutscope.image.source import Window
 from layoutscope.ondisk import bulk, grammar
@@ -151,7 +152,7 @@ def _open_state(
     superblock = checkpoint.superblock
     header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "container object map")
     own: list[Finding] = []
-    omap = omaps.read_omap("container-omap", blocks, decoder, header.tree_oid, checkpoint.xid, own)
+    omap = read_omap("container-omap", blocks, decoder, header.tree_oid, checkpoint.xid, own)
     if not len(omap.nodes) or (not len(omap) and any(superblock.fs_oid)):
         where = own[0].image_offset if own else None
         raise FormatError(
@@ -295,8 +296,8 @@ def ring_paddrs(
         raise FormatError("impossibly large", structure="checkpoint area", image_offset=blocks.at(0), found=str(count))
     if not is_tree:
         return _run(base, count), []
-    from layoutscope.filesystems.apfs.store.btree import TreeSource, lead_type
-    from layoutscope.filesystems.apfs.store.nodes import read_nodes
+    from layoutscope.filesystems.apfs.store.source import TreeSource, lead_type
+    from layoutscope.filesystems.apfs.store.walk import read_nodes
 
     source = TreeSource("checkpoint-area", blocks, decoder, base, None, *lead_type("checkpoint-area"), 2**64 - 1)
     nodes, leaves = read_nodes(source, findings)

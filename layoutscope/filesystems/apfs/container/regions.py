@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-import polars as pl
 
 from layoutscope.filesystems.apfs.store import intervals
 from layoutscope.findings import Finding
 from layoutscope.ondisk import grammar
-from layoutscope.tables import build_table
 
 MAX_BLOCKS: Final = 2**44
 """No device is larger: 2**56 bytes in the smallest blocks."""
@@ -21,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.store.blocks import Blocks
+    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
 
 
 class Region(NamedTuple):
@@ -69,36 +68,7 @@ def rest(region_type: str, owner: str, runs: NDArray[np.int64], taken: NDArray[n
     return from_runs(region_type, owner, intervals.subtract(runs, taken))
 
 
-def regions_table(regions: Sequence[Region], blocks: Blocks, volume: int | None) -> pl.DataFrame:
-    """Make the table of regions, in address order."""
-    if not regions:
-        return build_table("regions", {})
-    ordered = sorted(regions, key=lambda item: item.paddr)
-    paddr = np.array([item.paddr for item in ordered], np.uint64)
-    return build_table(
-        "regions",
-        {
-            "device": blocks.split(paddr)[0],
-            "volume": volume,
-            "type": pl.Series([item.type for item in ordered], dtype=pl.String),
-            "owner": pl.Series([item.owner for item in ordered], dtype=pl.String),
-            "image_offset": blocks.image_offset(paddr),
-            "length_bytes": np.array([item.num_blocks for item in ordered], np.int64) * blocks.block_size,
-        },
-    )
-
-
-def free_table(runs: NDArray[np.int64], blocks: Blocks, volume: int | None) -> pl.DataFrame:
-    """Make the table of free runs, in address order."""
-    if not len(runs):
-        return build_table("free", {})
-    paddr = runs[:, 0].astype(np.uint64)
-    return build_table(
-        "free",
-        {
-            "device": blocks.split(paddr)[0],
-            "volume": volume,
-            "image_offset": blocks.image_offset(paddr),
-            "length_bytes": runs[:, 1] * blocks.block_size,
-        },
-    )
+def node_runs(trees: Sequence[TreeNodes], block_size: int) -> NDArray[np.int64]:
+    """Blocks of the nodes of trees."""
+    parts = [intervals.runs_of(nodes.paddr, nodes.size_bytes // block_size) for nodes in trees if len(nodes)]
+    return intervals.union(parts)

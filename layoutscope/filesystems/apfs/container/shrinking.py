@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.store.btree import TreeSource, lead_type
-from layoutscope.filesystems.apfs.store.nodes import read_nodes
+from layoutscope.filesystems.apfs.store.source import TreeSource, lead_type
+from layoutscope.filesystems.apfs.store.walk import read_nodes
 from layoutscope.findings import Finding
 from layoutscope.ondisk import bulk
 

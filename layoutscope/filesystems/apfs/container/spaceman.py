@@ -15,8 +15,8 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.regions import MAX_BLOCKS, Region, from_runs, inside
 from layoutscope.filesystems.apfs.store import intervals
 from layoutscope.filesystems.apfs.store.bitmap import free_runs
-from layoutscope.filesystems.apfs.store.btree import TreeSource, lead_type
-from layoutscope.filesystems.apfs.store.nodes import TreeNodes, read_nodes
+from layoutscope.filesystems.apfs.store.source import TreeSource, lead_type
+from layoutscope.filesystems.apfs.store.walk import read_nodes
 from layoutscope.findings import Finding
 from layoutscope.ondisk import bulk, grammar
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.checkpoint import Checkpoint
     from layoutscope.filesystems.apfs.store.blocks import Blocks
     from layoutscope.filesystems.apfs.store.decoding import Decoder
+    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
 
 BATCH_BITMAPS: Final = 2048
 QUEUE_NAMES: Final = ("internal pool", "main device", "second device")
@@ -269,7 +270,7 @@ def _read_queues(
             *lead_type("spaceman"),
             checkpoint.xid,
             root_size_bytes=item.size_bytes,
-            ephemerals=checkpoint.ephemerals,
+            ephemerals=checkpoint.addresses,
         )
         nodes, leaves = read_nodes(source, findings)
         queues.append(nodes)

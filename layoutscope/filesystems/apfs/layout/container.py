@@ -2,192 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.container.accounting import MAX_LISTED, Account, balance, node_runs
-from layoutscope.filesystems.apfs.container.fusion import second_regions
-from layoutscope.filesystems.apfs.container.fusioncache import middle_tree, write_cache
-from layoutscope.filesystems.apfs.container.jumpstart import read_jumpstart
-from layoutscope.filesystems.apfs.container.reaper import read_reaper, report_unknown
-from layoutscope.filesystems.apfs.container.regions import (
-    MAX_BLOCKS,
-    Region,
-    as_runs,
-    free_table,
-    from_runs,
-    inside,
-    regions_table,
-    rest,
-    type_name,
-)
-from layoutscope.filesystems.apfs.container.shrinking import read_evictions
-from layoutscope.filesystems.apfs.container.spaceman import Space, read_space
+from layoutscope.filesystems.apfs.container.regions import as_runs, from_runs
 from layoutscope.filesystems.apfs.layout.facts import container_facts, volume_groups
 from layoutscope.filesystems.apfs.layout.nodes import nodes_table, place
+from layoutscope.filesystems.apfs.layout.regions import free_table, regions_table
 from layoutscope.filesystems.apfs.store import intervals
-from layoutscope.findings import Finding, from_error
-from layoutscope.ondisk import grammar
+from layoutscope.filesystems.apfs.volume.accounting import NO_RUNS, Account
 from layoutscope.tables import VolumeLayout, build_table, findings_table
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from layoutscope.filesystems.apfs.container.container import Container
-    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.container.parts import ContainerParts
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
-
-Details = dict[str, "str | int | float | bool"]
-NO_RUNS = np.empty((0, 2), np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class ContainerParts:
-    """All that was read of a container beside its volumes."""
-
-    space: Space | None
-    trees: list[TreeNodes]
-    regions: list[Region]
-    findings: list[Finding] = field(default_factory=list)
-    details: Details = field(default_factory=dict)
-
-
-def read_container_parts(container: Container, findings: list[Finding]) -> ContainerParts:
-    """Read the space manager and locate every structure of the container.
-
-    Parameters
-    ----------
-    container : Container
-        The container.
-    findings : list of Finding
-        What was already found; more is added.
-    """
-    space = None
-    try:
-        space = read_space(container.blocks, container.decoder, container.checkpoint, findings)
-    except FormatError as error:
-        findings.append(from_error(error, code="spaceman-invalid"))
-    trees, regions, details = _rare_structures(container, findings)
-    trees = [container.omap.nodes, *container.area_trees, *(space.queues if space else []), *trees]
-    regions = [*_superblock_regions(container), *(space.regions if space else []), *regions]
-    regions = inside([*regions, *_checkpoint_regions(container, trees)], container.blocks, findings)
-    if space:
-        regions = _without_pending(regions, space) + _pending(space, regions)
-    return ContainerParts(space, trees, regions, findings, details)
-
-
-def _rare_structures(container: Container, findings: list[Finding]) -> tuple[list[TreeNodes], list[Region], Details]:
-    """Read what most containers do not have: trees, regions, and numbers for a report."""
-    details = read_reaper(container, findings)
-    report_unknown(container, findings)
-    evicted, moves = read_evictions(container, findings)
-    middle, cached = middle_tree(container, findings)
-    cache, held = write_cache(container, findings)
-    regions = [*read_jumpstart(container, findings), *cache, *second_regions(container)]
-    return [*evicted, *middle], regions, details | moves | cached | held
-
-
-def _without_pending(regions: list[Region], space: Space) -> list[Region]:
-    """Spare blocks of the internal pool that wait in its free queue are shown as waiting."""
-    pending = as_runs(space.pending)
-    kept = [item for item in regions if item.type != "internal-pool"]
-    pool = as_runs([item for item in regions if item.type == "internal-pool"])
-    return kept + rest("internal-pool", "space manager", pool, pending)
-
-
-def _pending(space: Space, regions: list[Region]) -> list[Region]:
-    """Blocks that wait to become free, where nothing current lies."""
-    taken = as_runs([item for item in regions if item.type != "internal-pool"])
-    waiting = []
-    for item in space.pending:
-        runs = np.array([[item.paddr, item.num_blocks]], np.int64)
-        waiting += rest(item.type, item.owner, runs, taken)
-    return waiting
-
-
-def _superblock_regions(container: Container) -> list[Region]:
-    """Copies of the superblock, the object map's head, and single structures that the superblock names."""
-    superblock = container.superblock
-    regions = [Region("container-superblock", "copy in block 0", 0)]
-    if len(container.omap.nodes):
-        regions.append(Region("object-map", "container object map", superblock.omap_oid))
-    for kind, run in (
-        ("container-keybag", superblock.keylocker),
-        ("media-key", superblock.mkb_locker),
-        ("fusion-write-cache", superblock.fusion_wbc),
-    ):
-        if run.num_blocks:
-            regions.append(Region(kind, "container superblock", run.start_paddr, run.num_blocks))
-    return regions
-
-
-def _checkpoint_regions(container: Container, trees: list[TreeNodes]) -> list[Region]:
-    """Both checkpoint areas, block by block where something is known."""
-    block_size = container.blocks.block_size
-    kinds = grammar.ApfsObject.ObjectType
-    area = container.area
-    names = {int(kinds.nx_superblock): "container-superblock", int(kinds.checkpoint_map): "checkpoint-map"}
-    regions = [
-        Region(names[int(area.kind[row])], f"checkpoint {area.xid[row]}", int(area.paddr[row]))
-        for row in sorted(area.blocks)
-    ]
-    regions += rest("checkpoint-descriptor", "unused", _as_ring(area.paddr), as_runs(regions))
-    held = node_runs(trees, block_size)
-    objects = [
-        Region("checkpoint-data", type_name(item.type), item.paddr, item.size_bytes // block_size)
-        for item in container.checkpoint.ephemerals.values()
-    ]
-    objects = [region for region in objects if not len(intervals.intersect(as_runs([region]), held))]
-    taken = intervals.union([held, as_runs(objects)])
-    return regions + objects + rest("checkpoint-data", "unused", _as_ring(container.data_paddrs), taken)
-
-
-def _as_ring(paddrs: NDArray[np.uint64]) -> NDArray[np.int64]:
-    return intervals.runs_of(paddrs.astype(np.int64), np.ones(len(paddrs), np.int64))
-
-
-def devices(container: Container) -> NDArray[np.int64]:
-    """Blocks of each device of a container."""
-    runs = [[0, min(container.superblock.block_count, MAX_BLOCKS)]]
-    return np.array(runs, np.int64)
-
-
-def account(container: Container, parts: ContainerParts, volumes: list[VolumeParts]) -> Account:
-    """Compare everything that is claimed with the bitmaps."""
-    block_size = container.blocks.block_size
-    claims = [node_runs(parts.trees, block_size), as_runs(parts.regions)]
-    claims += [volume.claimed(block_size) for volume in volumes]
-    _report_data_in_metadata(container, parts, volumes)
-    free = parts.space.free if parts.space else NO_RUNS
-    whole = _all_devices(container, parts)
-    return balance(whole, free, claims, container.blocks, parts.findings)
-
-
-def _report_data_in_metadata(container: Container, parts: ContainerParts, volumes: list[VolumeParts]) -> None:
-    """Blocks of file data that a node or region claims as well."""
-    block_size = container.blocks.block_size
-    metadata = [node_runs(parts.trees, block_size), as_runs(parts.regions)]
-    data = []
-    for volume in volumes:
-        claims = volume.claims(block_size)
-        metadata += claims[:2]
-        data += claims[2:]
-    for start, length in intervals.intersect(intervals.union(metadata), intervals.union(data))[:MAX_LISTED].tolist():
-        message = f"{length} blocks from block {start} are claimed by metadata and by data"
-        where, device = container.blocks.place(start)
-        finding = Finding("block-claimed-twice", "warning", "space manager", where, message, device=device)
-        parts.findings.append(finding)
-
-
-def _all_devices(container: Container, parts: ContainerParts) -> NDArray[np.int64]:
-    runs = devices(container)
-    if parts.space is None or not parts.space.header.devices[1].num_blocks:
-        return runs
-    second = [[container.blocks.tier2_mark, min(parts.space.header.devices[1].num_blocks, MAX_BLOCKS)]]
-    return np.concatenate([runs, np.array(second, np.int64)])
 
 
 def build_container_layout(

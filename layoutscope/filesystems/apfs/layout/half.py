@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.container import find_superblock, uuid_text
-from layoutscope.filesystems.apfs.container.regions import Region, regions_table
+from layoutscope.filesystems.apfs.container.regions import Region
 from layoutscope.filesystems.apfs.layout.facts import container_features
+from layoutscope.filesystems.apfs.layout.regions import regions_table
 from layoutscope.filesystems.apfs.layout.stale import with_stale
 from layoutscope.filesystems.apfs.recovery.sweep import sweep
 from layoutscope.filesystems.apfs.store.blocks import Blocks

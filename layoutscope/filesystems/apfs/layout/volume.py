@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from layoutscope.filesystems.apfs.container.regions import regions_table, rest
+from layoutscope.filesystems.apfs.container.regions import rest
 from layoutscope.filesystems.apfs.layout.entries import entries_table
 from layoutscope.filesystems.apfs.layout.extents import extents_table, streams
 from layoutscope.filesystems.apfs.layout.facts import volume_facts
 from layoutscope.filesystems.apfs.layout.nodes import nodes_table, place
+from layoutscope.filesystems.apfs.layout.regions import regions_table
 from layoutscope.filesystems.apfs.volume import snapshots
 from layoutscope.filesystems.apfs.volume.states import LIVE
 from layoutscope.tables import VolumeLayout, build_table, findings_table

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.store.btree import read_levels
+from layoutscope.filesystems.apfs.store.walk import read_levels
 from layoutscope.findings import Finding
 from layoutscope.ondisk import bulk, grammar
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.store.btree import NodeBatch, TreeSource
+    from layoutscope.filesystems.apfs.store.btree import NodeBatch
     from layoutscope.filesystems.apfs.store.fsrecords import RecordTables
+    from layoutscope.filesystems.apfs.store.source import TreeSource
 
 NO_LIMIT: Final = 2**64 - 1
 MOST_NAMED: Final = 10

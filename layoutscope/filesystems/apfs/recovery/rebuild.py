@@ -18,12 +18,13 @@ from layoutscope.filesystems.apfs.recovery.lost import MOST_NAMED, NO_LIMIT, fin
 from layoutscope.filesystems.apfs.recovery.sweep import KINDS
 from layoutscope.filesystems.apfs.store import fsrecords, toc
 from layoutscope.filesystems.apfs.store import omap as omaps
-from layoutscope.filesystems.apfs.store.btree import BATCH_NODES, TreeShape, read_batch, read_levels
+from layoutscope.filesystems.apfs.store.btree import BATCH_NODES, TreeShape, batch_columns, read_batch
 from layoutscope.filesystems.apfs.store.fsrecords import RecordTables
-from layoutscope.filesystems.apfs.store.nodes import batch_columns, join
+from layoutscope.filesystems.apfs.store.nodes import join
 from layoutscope.filesystems.apfs.store.omap import ObjectMap
 from layoutscope.filesystems.apfs.store.places import Places, joined
 from layoutscope.filesystems.apfs.store.trees import Tree
+from layoutscope.filesystems.apfs.store.walk import read_levels, read_omap
 from layoutscope.filesystems.apfs.volume.snapshots import View
 from layoutscope.filesystems.apfs.volume.volume import Volume, fs_source
 from layoutscope.findings import Finding
@@ -35,8 +36,9 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container
     from layoutscope.filesystems.apfs.recovery.sweep import Swept
     from layoutscope.filesystems.apfs.store.blocks import Blocks
-    from layoutscope.filesystems.apfs.store.btree import NodeBatch, TreeSource
+    from layoutscope.filesystems.apfs.store.btree import NodeBatch
     from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.store.source import TreeSource
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
 
 
@@ -69,7 +71,7 @@ def reopen_volume(container: Container, oid: int, number: int, swept: Swept, fin
     header: Any = NoMap()
     try:
         header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "volume object map")
-        known = omaps.read_omap("omap", blocks, container.decoder, header.tree_oid, container.xid, findings)
+        known = read_omap("omap", blocks, container.decoder, header.tree_oid, container.xid, findings)
     except FormatError as error:
         known = empty_map()
         message = f"the volume is read without its object map: {error.reason}"

@@ -26,6 +26,7 @@ from layoutscope.filesystems.apfs.recovery.rebuild import NoMap, empty_map
 from layoutscope.filesystems.apfs.recovery.sweep import KINDS, Swept, sweep
 from layoutscope.filesystems.apfs.store import omap as omaps
 from layoutscope.filesystems.apfs.store.blocks import Blocks
+from layoutscope.filesystems.apfs.store.walk import read_omap
 from layoutscope.findings import Finding
 from layoutscope.image.source import Window
 from layoutscope.ondisk import bulk, grammar
@@ -110,7 +111,7 @@ def _with_map(blocks: Blocks, decoder: Decoder, paddr: int, superblock: Any) -> 
     xid = int(superblock.hdr.xid)
     try:
         header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "container object map")
-        omap = omaps.read_omap("container-omap", blocks, decoder, header.tree_oid, xid, [])
+        omap = read_omap("container-omap", blocks, decoder, header.tree_oid, xid, [])
     except FormatError:
         return None
     view = omaps.view_at(omap, xid)

@@ -14,22 +14,15 @@ import numpy as np
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.store import toc
 from layoutscope.filesystems.apfs.store.hashes import hash_size
-from layoutscope.filesystems.apfs.store.places import Places, distinct, joined, locate, low_keys
-from layoutscope.filesystems.apfs.store.tally import Tally
+from layoutscope.filesystems.apfs.store.places import Places, low_keys, object_of
 from layoutscope.filesystems.apfs.store.verify import Expected, NodeCheck, check_nodes
-from layoutscope.findings import Finding, from_error
+from layoutscope.findings import Finding
 from layoutscope.ondisk import bulk, grammar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.container.checkpoint import Ephemeral
-    from layoutscope.filesystems.apfs.store.blocks import Blocks
-    from layoutscope.filesystems.apfs.store.crypto import Cipher
-    from layoutscope.filesystems.apfs.store.decoding import Decoder
-    from layoutscope.filesystems.apfs.store.omap import OmapView
+    from layoutscope.filesystems.apfs.store.source import TreeSource
     from layoutscope.image import Workspace
 
 BATCH_NODES: Final = 1024
@@ -44,56 +37,6 @@ INFO_FIELDS: Final = (
     "num_nodes",
     "longest_key",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class TreeSource:
-    """What is needed to read one tree.
-
-    Attributes
-    ----------
-    tree : str
-        Name in the tables.
-    blocks : Blocks
-        Where blocks are read.
-    decoder : Decoder
-        Bulk or grammar.
-    root_oid : int
-        Identifier of the root; its address where the tree is physical.
-    view : OmapView or None
-        Finds virtual nodes; None for a physical tree.
-    key_type, key_field : str
-        Grammar type of the keys' beginning and the field that leads the order.
-    subtype : int
-        Object type of the contents, as node headers say it.
-    max_xid : int
-        No node of a sound tree is younger.
-    root_size_bytes : int, optional
-        Size of the root where the object map does not say; the block size if left out.
-    ephemerals : dict, optional
-        Of an ephemeral tree: where the checkpoint keeps each object.
-    cipher : Cipher, optional
-        Decrypts nodes whose object-map entry says that they are encrypted.
-    hash_type : int, optional
-        Of sealed volumes: nodes without header, children by their place after the root and verified by their hash.
-    root_hash : bytes, optional
-        Of sealed volumes, what the root's hash should be.
-    """
-
-    tree: str
-    blocks: Blocks
-    decoder: Decoder
-    root_oid: int
-    view: OmapView | None
-    key_type: str
-    key_field: str
-    subtype: int
-    max_xid: int
-    root_size_bytes: int = 0
-    ephemerals: Mapping[int, Ephemeral] | None = None
-    cipher: Cipher | None = None
-    hash_type: int = 0
-    root_hash: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,51 +90,6 @@ class NodeBatch:
     def node(self) -> NDArray[np.int64]:
         """Position among all nodes of the tree of each record's node."""
         return self.slots.node + self.first
-
-
-def read_levels(source: TreeSource, findings: list[Finding], workspace: Workspace | None = None) -> Iterator[NodeBatch]:
-    """Read a tree from the root down.
-
-    Parameters
-    ----------
-    source : TreeSource
-        The tree.
-    findings : list of Finding
-        Collects what is wrong; nodes that cannot be used are left out or yield no records.
-    workspace : Workspace, optional
-        Memory for the nodes' bytes, which are then valid until the next batch.
-
-    Yields
-    ------
-    NodeBatch
-        Level by level, each level in key order.
-    """
-    root = locate(source, np.array([source.root_oid], np.uint64), None, findings)
-    if not len(root):
-        return
-    try:
-        shape = read_shape(source, root)
-    except FormatError as error:
-        findings.append(from_error(error, code="tree-unreadable"))
-        return
-    places, first, level = with_root_hash(source, root, shape), 0, shape.level
-    tally = Tally(num_findings=len(findings))
-    while len(places):
-        children: list[Places] = []
-        for start in range(0, len(places), BATCH_NODES):
-            some = places.take(slice(start, start + BATCH_NODES))
-            batch = read_batch(source, some, first, level, shape, findings, workspace)
-            batch = replace(batch, num_after=len(places) - start - len(some))
-            first += len(batch.places)
-            tally.add(source, batch, findings)
-            yield batch
-            if level:
-                children.append(_children(source, batch, findings))
-        if not level:
-            tally.compare(source, shape, first, findings)
-            return
-        places = distinct(source, joined(children), findings)
-        level -= 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,12 +228,6 @@ def children_of(
     return slots.node, oids, low, hashes
 
 
-def _children(source: TreeSource, batch: NodeBatch, findings: list[Finding]) -> Places:
-    """Locate the children of a batch of index nodes, in key order."""
-    node, oids, low, hashes = children_of(source, batch)
-    return locate(source, oids, (node + batch.first, low, hashes), findings)
-
-
 def _child_hashes(buffer: NDArray[np.uint8], val_start: NDArray[np.int64], hash_size: int) -> NDArray[np.uint8]:
     if not hash_size:
         return np.empty((len(val_start), 0), np.uint8)
@@ -344,20 +236,45 @@ def _child_hashes(buffer: NDArray[np.uint8], val_start: NDArray[np.int64], hash_
     return hashes
 
 
-def lead_type(tree: str) -> tuple[str, str, int]:
-    """Key type, leading field and contents' object type of the trees of a volume or container."""
-    kind = grammar.ApfsObject.ObjectType
+def batch_columns(source: TreeSource, batch: NodeBatch) -> dict[str, NDArray[Any]]:
+    """Turn one batch into columns; ``key_rank`` follows in :func:`join`."""
+    places, head, count = batch.places, batch.head, len(batch.places)
+    bounds = np.searchsorted(batch.slots.node, np.arange(count + 1))
+    first_key, last_key = _end_keys(source, batch, bounds)
+    lengths = np.append(0, np.cumsum(batch.slots.key_len + batch.slots.val_len, dtype=np.int64))
+    has_header = head["hdr.xid"] != 0
     return {
-        "container-omap": ("apfs_container.omap_key", "oid", int(kind.omap)),
-        "omap": ("apfs_container.omap_key", "oid", int(kind.omap)),
-        "omap-snapshots": ("apfs_container.omap_snapshot_key", "xid", int(kind.omap_snapshot)),
-        "fs": ("apfs_fsrecords.j_key", "obj_id", int(kind.fstree)),
-        "extentref": ("apfs_fsrecords.j_key", "obj_id", int(kind.blockreftree)),
-        "snapmeta": ("apfs_fsrecords.j_key", "obj_id", int(kind.snapmetatree)),
-        "fext": ("apfs_fsrecords.fext_key", "private_id", int(kind.fext_tree)),
-        "spaceman": ("apfs_spaceman.free_queue_key", "xid", int(kind.spaceman_free_queue)),
-        "fusion-middle": ("apfs_fusion.fusion_mt_key", "paddr", int(kind.fusion_middle_tree)),
-        "checkpoint-area": ("apfs_container.omap_snapshot_key", "xid", int(kind.invalid)),
-        "gbitmap": ("apfs_encryption.gbitmap_key", "index", int(kind.gbitmap_tree)),
-        "evict-mapping": ("apfs_container.evict_mapping_key", "paddr", int(kind.invalid)),
-    }[tree]
+        "node_id": places.node_id,
+        "xid": np.where(has_header, head["hdr.xid"], places.xid),
+        "paddr": places.paddr,
+        "size_bytes": np.full(count, batch.size_bytes, np.int64),
+        "level": np.full(count, batch.level, np.uint8),
+        "num_records": np.where(batch.check.is_sound, head["num_keys"], 0).astype(np.uint32),
+        "used_bytes": np.diff(lengths[bounds]).astype(np.uint32),
+        "free_bytes": _free_bytes(head).astype(np.uint32),
+        "parent": places.parent,
+        "omap_leaf": places.omap_leaf,
+        "low_key": places.low_key,
+        "first_key_id": first_key,
+        "last_key_id": last_key,
+        "valid": batch.check.valid,
+    }
+
+
+def _free_bytes(head: dict[str, NDArray[Any]]) -> NDArray[np.int64]:
+    names = ("free_space.len", "key_free_list.len", "val_free_list.len")
+    total = sum(head[name].astype(np.int64) for name in names)
+    return np.asarray(total, np.int64)
+
+
+def _end_keys(
+    source: TreeSource, batch: NodeBatch, bounds: NDArray[np.int64]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Leading number of the first and the last key of each node, 0 in empty ones; `bounds` are of its records."""
+    first, stop = bounds[:-1], bounds[1:]
+    filled = np.flatnonzero(stop > first)
+    out = np.zeros((2, len(first)), np.uint64)
+    out[0, filled], out[1, filled] = batch.keys[first[filled]], batch.keys[stop[filled] - 1]
+    if source.key_field == "obj_id":
+        out = object_of(out)
+    return out[0], out[1]

@@ -7,12 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.store.places import object_of
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from layoutscope.filesystems.apfs.store.btree import NodeBatch, TreeSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,50 +81,6 @@ _DTYPES = {
 }
 
 
-def batch_columns(source: TreeSource, batch: NodeBatch) -> dict[str, NDArray[Any]]:
-    """Turn one batch into columns; ``key_rank`` follows in :func:`join`."""
-    places, head, count = batch.places, batch.head, len(batch.places)
-    bounds = np.searchsorted(batch.slots.node, np.arange(count + 1))
-    first_key, last_key = _end_keys(source, batch, bounds)
-    lengths = np.append(0, np.cumsum(batch.slots.key_len + batch.slots.val_len, dtype=np.int64))
-    has_header = head["hdr.xid"] != 0
-    return {
-        "node_id": places.node_id,
-        "xid": np.where(has_header, head["hdr.xid"], places.xid),
-        "paddr": places.paddr,
-        "size_bytes": np.full(count, batch.size_bytes, np.int64),
-        "level": np.full(count, batch.level, np.uint8),
-        "num_records": np.where(batch.check.is_sound, head["num_keys"], 0).astype(np.uint32),
-        "used_bytes": np.diff(lengths[bounds]).astype(np.uint32),
-        "free_bytes": _free_bytes(head).astype(np.uint32),
-        "parent": places.parent,
-        "omap_leaf": places.omap_leaf,
-        "low_key": places.low_key,
-        "first_key_id": first_key,
-        "last_key_id": last_key,
-        "valid": batch.check.valid,
-    }
-
-
-def _free_bytes(head: dict[str, NDArray[Any]]) -> NDArray[np.int64]:
-    names = ("free_space.len", "key_free_list.len", "val_free_list.len")
-    total = sum(head[name].astype(np.int64) for name in names)
-    return np.asarray(total, np.int64)
-
-
-def _end_keys(
-    source: TreeSource, batch: NodeBatch, bounds: NDArray[np.int64]
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Leading number of the first and the last key of each node, 0 in empty ones; `bounds` are of its records."""
-    first, stop = bounds[:-1], bounds[1:]
-    filled = np.flatnonzero(stop > first)
-    out = np.zeros((2, len(first)), np.uint64)
-    out[0, filled], out[1, filled] = batch.keys[first[filled]], batch.keys[stop[filled] - 1]
-    if source.key_field == "obj_id":
-        out = object_of(out)
-    return out[0], out[1]
-
-
 def join(tree: str, parts: list[dict[str, NDArray[Any]]]) -> TreeNodes:
     """Put the batches of a tree together."""
     if not parts:
@@ -143,12 +95,3 @@ def _ranks(level: NDArray[np.uint8]) -> NDArray[np.uint32]:
     starts = np.flatnonzero(np.diff(level.astype(np.int16), prepend=-1) != 0)
     counts = np.diff(starts, append=len(level))
     return (np.arange(len(level)) - np.repeat(starts, counts)).astype(np.uint32)
-
-
-def read_nodes(source: TreeSource, findings: list[Any]) -> tuple[TreeNodes, list[NodeBatch]]:
-    """Read a whole tree and keep its leaves' batches; for trees that are small."""
-    from layoutscope.filesystems.apfs.store.btree import read_levels
-
-    batches = list(read_levels(source, findings))
-    nodes = join(source.tree, [batch_columns(source, batch) for batch in batches])
-    return nodes, [batch for batch in batches if batch.level == 0]

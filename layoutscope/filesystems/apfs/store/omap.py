@@ -7,34 +7,14 @@ object, the youngest version that is not younger than a transaction.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-
-from layoutscope.filesystems.apfs.store.btree import TreeSource, lead_type, read_levels
-from layoutscope.filesystems.apfs.store.nodes import TreeNodes, batch_columns, join
-from layoutscope.image import Workspace
-from layoutscope.tables.growing import GrowingColumn
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.store.blocks import Blocks
-    from layoutscope.filesystems.apfs.store.btree import NodeBatch
-    from layoutscope.filesystems.apfs.store.decoding import Decoder
-    from layoutscope.findings import Finding
-
-_VALUE_FIELDS = ("paddr", "size_bytes", "is_deleted", "is_encrypted", "is_noheader")
-_DTYPES = {
-    "oid": np.uint64,
-    "xid": np.uint64,
-    "paddr": np.uint64,
-    "size_bytes": np.int64,
-    "is_deleted": np.bool_,
-    "is_encrypted": np.bool_,
-    "is_noheader": np.bool_,
-    "leaf": np.int64,
-}
+    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,43 +105,6 @@ def _nothing(count: int) -> Found:
     numbers = np.zeros(count, np.uint64)
     flags = np.zeros(count, bool)
     return Found(~flags, numbers, numbers, np.zeros(count, np.int64), flags, np.full(count, -1, np.int64))
-
-
-def read_omap(
-    tree: str, blocks: Blocks, decoder: Decoder, tree_oid: int, max_xid: int, findings: list[Finding]
-) -> ObjectMap:
-    """Read an object map's tree.
-
-    Parameters
-    ----------
-    tree : str
-        ``container-omap`` or ``omap``.
-    blocks : Blocks
-        The container.
-    decoder : Decoder
-        Bulk or grammar.
-    tree_oid : int
-        Its root's address.
-    max_xid : int
-        Transaction of the state that is read.
-    findings : list of Finding
-        Collects what is wrong.
-    """
-    source = TreeSource(tree, blocks, decoder, tree_oid, None, *lead_type(tree), max_xid)
-    parts, columns = [], {name: GrowingColumn(dtype) for name, dtype in _DTYPES.items()}
-    for batch in read_levels(source, findings, Workspace()):
-        parts.append(batch_columns(source, batch))
-        for name, values in _mappings(decoder, batch).items() if not batch.level else ():
-            columns[name].add(values, batch.to_come)
-    return ObjectMap(join(tree, parts), **{name: column.values for name, column in columns.items()})
-
-
-def _mappings(decoder: Decoder, batch: NodeBatch) -> dict[str, NDArray[Any]]:
-    """Decode the mappings in one batch of leaves."""
-    slots = batch.slots
-    keys = decoder.columns("apfs_container.omap_key", batch.buffer, slots.key_start, ("oid", "xid"))
-    values = decoder.columns("apfs_container.omap_val", batch.buffer, slots.val_start, _VALUE_FIELDS)
-    return {**keys, **values, "leaf": batch.node}
 
 
 def view_at(omap: ObjectMap, xid: int) -> OmapView:

@@ -15,7 +15,7 @@ from layoutscope.findings import Finding
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.store.btree import TreeSource
+    from layoutscope.filesystems.apfs.store.source import TreeSource
 
 NO_ROW: Final = -1
 
@@ -99,9 +99,9 @@ def _direct(source: TreeSource, oids: NDArray[np.uint64]) -> tuple[NDArray[np.ui
     """Addresses of physical nodes, or of ephemeral ones, and which are unknown."""
     if source.ephemerals is None:
         return oids, np.zeros(len(oids), bool)
-    items = [source.ephemerals.get(oid) for oid in oids.tolist()]
-    paddr = np.array([item.paddr if item else 0 for item in items], np.uint64)
-    return paddr, np.array([item is None for item in items], bool)
+    known = [source.ephemerals.get(oid) for oid in oids.tolist()]
+    paddr = np.array([0 if where is None else where for where in known], np.uint64)
+    return paddr, np.array([where is None for where in known], bool)
 
 
 def _report_unlocated(

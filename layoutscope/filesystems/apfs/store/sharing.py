@@ -13,8 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.store.btree import BATCH_NODES, children_of, read_batch, read_shape, with_root_hash
-from layoutscope.filesystems.apfs.store.nodes import TreeNodes, batch_columns, join
+from layoutscope.filesystems.apfs.store.btree import (
+    BATCH_NODES,
+    batch_columns,
+    children_of,
+    read_batch,
+    read_shape,
+    with_root_hash,
+)
+from layoutscope.filesystems.apfs.store.nodes import TreeNodes, join
 from layoutscope.filesystems.apfs.store.places import distinct, locate
 from layoutscope.filesystems.apfs.store.tally import Tally
 from layoutscope.findings import from_error
@@ -22,8 +29,9 @@ from layoutscope.findings import from_error
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.store.btree import NodeBatch, TreeShape, TreeSource
+    from layoutscope.filesystems.apfs.store.btree import NodeBatch, TreeShape
     from layoutscope.filesystems.apfs.store.places import Places
+    from layoutscope.filesystems.apfs.store.source import TreeSource
     from layoutscope.findings import Finding
 
 _CHILD_COLUMNS = ("node", "oid", "low_key", "hash")

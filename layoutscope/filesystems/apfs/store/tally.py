@@ -14,7 +14,8 @@ import numpy as np
 from layoutscope.findings import Finding
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.apfs.store.btree import NodeBatch, TreeShape, TreeSource
+    from layoutscope.filesystems.apfs.store.btree import NodeBatch, TreeShape
+    from layoutscope.filesystems.apfs.store.source import TreeSource
 
 
 @dataclass(slots=True)

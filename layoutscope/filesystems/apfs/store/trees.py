@@ -6,15 +6,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from layoutscope.filesystems.apfs.store import fsrecords
-from layoutscope.filesystems.apfs.store.btree import read_levels
+from layoutscope.filesystems.apfs.store.btree import batch_columns
 from layoutscope.filesystems.apfs.store.fsrecords import RecordTables
-from layoutscope.filesystems.apfs.store.nodes import TreeNodes, batch_columns, join
+from layoutscope.filesystems.apfs.store.nodes import TreeNodes, join
 from layoutscope.filesystems.apfs.store.sharing import index_records
+from layoutscope.filesystems.apfs.store.walk import read_levels
 from layoutscope.image import Workspace
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.apfs.store.btree import TreeSource
     from layoutscope.filesystems.apfs.store.sharing import Pool
+    from layoutscope.filesystems.apfs.store.source import TreeSource
     from layoutscope.findings import Finding
 
 

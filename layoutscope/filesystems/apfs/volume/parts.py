@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from layoutscope.errors import FormatError, UnsupportedError
-from layoutscope.filesystems.apfs.container.accounting import node_runs
 from layoutscope.filesystems.apfs.container.keybag import container_keybag, volume_keybag_run
-from layoutscope.filesystems.apfs.container.regions import Region, as_runs, inside
+from layoutscope.filesystems.apfs.container.regions import Region, as_runs, inside, node_runs
 from layoutscope.filesystems.apfs.store import intervals
 from layoutscope.filesystems.apfs.store.sharing import Pool
 from layoutscope.filesystems.apfs.store.trees import Tree
 from layoutscope.filesystems.apfs.volume import snapshots
+from layoutscope.filesystems.apfs.volume.fext import read_fext_tree
 from layoutscope.filesystems.apfs.volume.locked import locked_nodes
 from layoutscope.filesystems.apfs.volume.rolling import Rolling, read_rolling
-from layoutscope.filesystems.apfs.volume.sealed import read_fext_tree
 from layoutscope.filesystems.apfs.volume.virtual import virtual_regions
 from layoutscope.filesystems.apfs.volume.volume import read_fs_nodes, read_fs_tree, read_physical_tree
 from layoutscope.findings import Finding, from_error

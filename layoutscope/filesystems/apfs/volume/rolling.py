@@ -15,8 +15,8 @@ import numpy as np
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.objects import read_kind, try_kind
 from layoutscope.filesystems.apfs.container.regions import Region
-from layoutscope.filesystems.apfs.store.btree import TreeSource, lead_type
-from layoutscope.filesystems.apfs.store.nodes import TreeNodes, read_nodes
+from layoutscope.filesystems.apfs.store.source import TreeSource, lead_type
+from layoutscope.filesystems.apfs.store.walk import read_nodes
 from layoutscope.findings import Finding, from_error
 from layoutscope.ondisk import bulk, grammar
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container
     from layoutscope.filesystems.apfs.container.objects import Place
     from layoutscope.filesystems.apfs.store.btree import NodeBatch
+    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
     from layoutscope.filesystems.apfs.volume.volume import Volume
 
 KINDS: Final = grammar.ApfsObject.ObjectType

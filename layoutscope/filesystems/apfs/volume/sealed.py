@@ -1,7 +1,7 @@
-"""Sealed volumes: the seal, and the tree of file extents.
+"""Sealed volumes: the seal.
 
 Apple File System Reference, Sealed Volumes. The nodes of the file-system tree have no header; each index entry holds
-the hash of its child, the integrity metadata that of the root. File extents stand in a physical tree of their own.
+the hash of its child, the integrity metadata that of the root.
 """
 
 from __future__ import annotations
@@ -13,22 +13,13 @@ import numpy as np
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.container import read_object
-from layoutscope.filesystems.apfs.store.btree import TreeSource, lead_type, read_levels
-from layoutscope.filesystems.apfs.store.fsrecords import RecordTables
 from layoutscope.filesystems.apfs.store.hashes import hash_size
-from layoutscope.filesystems.apfs.store.nodes import batch_columns, join
-from layoutscope.filesystems.apfs.store.trees import Tree
 from layoutscope.findings import Finding, from_error
-from layoutscope.image import Workspace
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.store.blocks import Blocks
-    from layoutscope.filesystems.apfs.store.btree import NodeBatch
-    from layoutscope.filesystems.apfs.store.decoding import Decoder
-    from layoutscope.filesystems.apfs.store.fsrecords import Columns
     from layoutscope.filesystems.apfs.store.omap import OmapView
-    from layoutscope.filesystems.apfs.volume.volume import Volume
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,32 +59,3 @@ def _unusable(blocks: Blocks, paddr: int, error: Exception) -> Finding:
     if isinstance(error, FormatError):
         return from_error(error)
     return Finding("structure-invalid", "error", "integrity metadata", blocks.at(paddr), "unknown type of hash")
-
-
-def read_fext_tree(blocks: Blocks, decoder: Decoder, volume: Volume, findings: list[Finding]) -> Tree:
-    """Read the extents of a sealed volume's files; no nodes on any other volume."""
-    superblock = volume.superblock
-    if not superblock.is_sealed or not superblock.fext_tree_oid:
-        return Tree(join("fext", []))
-    is_physical = superblock.fext_tree_type & int(grammar.ApfsObject.ObjectFlag.physical)
-    view = None if is_physical else volume.view
-    source = TreeSource("fext", blocks, decoder, superblock.fext_tree_oid, view, *lead_type("fext"), volume.xid)
-    parts, records = [], RecordTables()
-    for batch in read_levels(source, findings, Workspace()):
-        parts.append(batch_columns(source, batch))
-        if not batch.level:
-            records.add({"file_extent": _extents(decoder, batch)}, len(batch.slots), len(batch.slots), batch.to_come)
-    return Tree(join("fext", parts), records.finish())
-
-
-def _extents(decoder: Decoder, batch: NodeBatch) -> Columns:
-    """Decode extents, named as those of other volumes are."""
-    slots = batch.slots
-    keys = decoder.columns("apfs_fsrecords.fext_key", batch.buffer, slots.key_start, ("private_id", "logical_addr"))
-    values = decoder.columns("apfs_fsrecords.fext_val", batch.buffer, slots.val_start, ("length_bytes", "paddr"))
-    return {
-        "obj_id": keys["private_id"],
-        "node": batch.node,
-        "logical_addr": keys["logical_addr"],
-        **values,
-    }

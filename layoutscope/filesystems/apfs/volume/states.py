@@ -12,6 +12,7 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container import checkpoint as checkpoints
 from layoutscope.filesystems.apfs.container.container import read_object
 from layoutscope.filesystems.apfs.store import omap as omaps
+from layoutscope.filesystems.apfs.store.walk import read_omap
 from layoutscope.filesystems.apfs.volume import snapshots
 from layoutscope.filesystems.apfs.volume.volume import list_volumes, open_volume, read_physical_tree, volume_name
 from layoutscope.ondisk import grammar
@@ -139,7 +140,7 @@ def _volumes_of(container: Container, superblock: Any) -> list[Any]:
     oids = [oid for oid in superblock.fs_oid if oid]
     try:
         header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "container object map")
-        omap = omaps.read_omap("container-omap", blocks, container.decoder, header.tree_oid, xid, [])
+        omap = read_omap("container-omap", blocks, container.decoder, header.tree_oid, xid, [])
     except FormatError:
         return []
     found = omaps.view_at(omap, xid).find(np.array(oids, np.uint64))
@@ -160,7 +161,7 @@ def _volume_nodes(container: Container, superblock: Any, xid: int) -> tuple[int,
         header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "volume object map")
     except FormatError:
         return 0, 0
-    omap = omaps.read_omap("omap", blocks, container.decoder, header.tree_oid, xid, [])
+    omap = read_omap("omap", blocks, container.decoder, header.tree_oid, xid, [])
     return _mapped_nodes(container, omap, xid)
 
 

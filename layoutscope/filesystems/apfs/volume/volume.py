@@ -14,10 +14,11 @@ import numpy as np
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.container import read_object
 from layoutscope.filesystems.apfs.store import omap as omaps
-from layoutscope.filesystems.apfs.store.btree import TreeSource, lead_type
-from layoutscope.filesystems.apfs.store.nodes import TreeNodes, join, read_nodes
+from layoutscope.filesystems.apfs.store.nodes import TreeNodes, join
 from layoutscope.filesystems.apfs.store.sharing import Pool, read_shared
+from layoutscope.filesystems.apfs.store.source import TreeSource, lead_type
 from layoutscope.filesystems.apfs.store.trees import Tree, read_record_tree
+from layoutscope.filesystems.apfs.store.walk import read_nodes, read_omap
 from layoutscope.filesystems.apfs.volume.sealed import Seal, read_seal
 from layoutscope.ondisk import grammar
 
@@ -116,7 +117,7 @@ def open_state(
 ) -> Volume:
     """Open the state that a superblock describes: its object map and, if sealed, its seal."""
     header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "volume object map")
-    omap = omaps.read_omap("omap", blocks, decoder, header.tree_oid, xid, findings)
+    omap = read_omap("omap", blocks, decoder, header.tree_oid, xid, findings)
     view = omaps.view_at(omap, xid)
     seal = read_seal(blocks, view, superblock, findings) if superblock.is_sealed else None
     snapshots = read_physical_nodes(blocks, decoder, "omap-snapshots", header.snapshot_tree_oid, xid, findings)

@@ -5,17 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
+from layoutscope.filesystems.apfs.container.regions import MAX_BLOCKS, as_runs, node_runs
 from layoutscope.filesystems.apfs.store import intervals
 from layoutscope.findings import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
+    from layoutscope.filesystems.apfs.container.container import Container
+    from layoutscope.filesystems.apfs.container.parts import ContainerParts
     from layoutscope.filesystems.apfs.store.blocks import Blocks
-    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.volume.parts import VolumeParts
 
 
 MAX_LISTED: Final = 100
@@ -58,12 +62,6 @@ class Account:
         }
 
 
-def node_runs(trees: Sequence[TreeNodes], block_size: int) -> NDArray[np.int64]:
-    """Blocks of the nodes of trees."""
-    parts = [intervals.runs_of(nodes.paddr, nodes.size_bytes // block_size) for nodes in trees if len(nodes)]
-    return intervals.union(parts)
-
-
 def balance(
     devices: NDArray[np.int64],
     free: NDArray[np.int64],
@@ -98,3 +96,47 @@ def balance(
         message = f"{len(disputed) - MAX_LISTED} further runs of blocks are used, but free in the bitmaps"
         findings.append(Finding("block-claimed-free", "warning", "space manager", None, message))
     return Account(intervals.total(devices), free, claimed, intervals.subtract(used, claimed), disputed)
+
+
+NO_RUNS = np.empty((0, 2), np.int64)
+
+
+def devices(container: Container) -> NDArray[np.int64]:
+    """Blocks of each device of a container."""
+    runs = [[0, min(container.superblock.block_count, MAX_BLOCKS)]]
+    return np.array(runs, np.int64)
+
+
+def account(container: Container, parts: ContainerParts, volumes: list[VolumeParts]) -> Account:
+    """Compare everything that is claimed with the bitmaps."""
+    block_size = container.blocks.block_size
+    claims = [node_runs(parts.trees, block_size), as_runs(parts.regions)]
+    claims += [volume.claimed(block_size) for volume in volumes]
+    _report_data_in_metadata(container, parts, volumes)
+    free = parts.space.free if parts.space else NO_RUNS
+    whole = _all_devices(container, parts)
+    return balance(whole, free, claims, container.blocks, parts.findings)
+
+
+def _report_data_in_metadata(container: Container, parts: ContainerParts, volumes: list[VolumeParts]) -> None:
+    """Blocks of file data that a node or region claims as well."""
+    block_size = container.blocks.block_size
+    metadata = [node_runs(parts.trees, block_size), as_runs(parts.regions)]
+    data = []
+    for volume in volumes:
+        claims = volume.claims(block_size)
+        metadata += claims[:2]
+        data += claims[2:]
+    for start, length in intervals.intersect(intervals.union(metadata), intervals.union(data))[:MAX_LISTED].tolist():
+        message = f"{length} blocks from block {start} are claimed by metadata and by data"
+        where, device = container.blocks.place(start)
+        finding = Finding("block-claimed-twice", "warning", "space manager", where, message, device=device)
+        parts.findings.append(finding)
+
+
+def _all_devices(container: Container, parts: ContainerParts) -> NDArray[np.int64]:
+    runs = devices(container)
+    if parts.space is None or not parts.space.header.devices[1].num_blocks:
+        return runs
+    second = [[container.blocks.tier2_mark, min(parts.space.header.devices[1].num_blocks, MAX_BLOCKS)]]
+    return np.concatenate([runs, np.array(second, np.int64)])

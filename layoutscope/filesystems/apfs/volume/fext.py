@@ -1,0 +1,54 @@
+"""File extents of sealed volumes, which stand in a tree of their own.
+
+Apple File System Reference, Sealed Volumes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from layoutscope.filesystems.apfs.store.btree import batch_columns
+from layoutscope.filesystems.apfs.store.fsrecords import RecordTables
+from layoutscope.filesystems.apfs.store.nodes import join
+from layoutscope.filesystems.apfs.store.source import TreeSource, lead_type
+from layoutscope.filesystems.apfs.store.trees import Tree
+from layoutscope.filesystems.apfs.store.walk import read_levels
+from layoutscope.image import Workspace
+from layoutscope.ondisk import grammar
+
+if TYPE_CHECKING:
+    from layoutscope.filesystems.apfs.store.blocks import Blocks
+    from layoutscope.filesystems.apfs.store.btree import NodeBatch
+    from layoutscope.filesystems.apfs.store.decoding import Decoder
+    from layoutscope.filesystems.apfs.store.fsrecords import Columns
+    from layoutscope.filesystems.apfs.volume.volume import Volume
+    from layoutscope.findings import Finding
+
+
+def read_fext_tree(blocks: Blocks, decoder: Decoder, volume: Volume, findings: list[Finding]) -> Tree:
+    """Read the extents of a sealed volume's files; no nodes on any other volume."""
+    superblock = volume.superblock
+    if not superblock.is_sealed or not superblock.fext_tree_oid:
+        return Tree(join("fext", []))
+    is_physical = superblock.fext_tree_type & int(grammar.ApfsObject.ObjectFlag.physical)
+    view = None if is_physical else volume.view
+    source = TreeSource("fext", blocks, decoder, superblock.fext_tree_oid, view, *lead_type("fext"), volume.xid)
+    parts, records = [], RecordTables()
+    for batch in read_levels(source, findings, Workspace()):
+        parts.append(batch_columns(source, batch))
+        if not batch.level:
+            records.add({"file_extent": _extents(decoder, batch)}, len(batch.slots), len(batch.slots), batch.to_come)
+    return Tree(join("fext", parts), records.finish())
+
+
+def _extents(decoder: Decoder, batch: NodeBatch) -> Columns:
+    """Decode extents, named as those of other volumes are."""
+    slots = batch.slots
+    keys = decoder.columns("apfs_fsrecords.fext_key", batch.buffer, slots.key_start, ("private_id", "logical_addr"))
+    values = decoder.columns("apfs_fsrecords.fext_val", batch.buffer, slots.val_start, ("length_bytes", "paddr"))
+    return {
+        "obj_id": keys["private_id"],
+        "node": batch.node,
+        "logical_addr": keys["logical_addr"],
+        **values,
+    }

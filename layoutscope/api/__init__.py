@@ -10,47 +10,47 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from layoutscope.api.capturing import save as save
-    from layoutscope.api.checking import check as check
-    from layoutscope.api.comparing import compare as compare
-    from layoutscope.api.drive_profiles import drives as drives
-    from layoutscope.api.drive_profiles import fit as fit
-    from layoutscope.api.exporting import export as export
-    from layoutscope.api.extracting import extract as extract
-    from layoutscope.api.inspecting import inspect as inspect
-    from layoutscope.api.mapping import layout_map as layout_map
-    from layoutscope.api.mapping import write_map as write_map
-    from layoutscope.api.predicting import predict as predict
+    from layoutscope.api.check import check as check
+    from layoutscope.api.checkpoints import checkpoints as checkpoints
+    from layoutscope.api.compare import compare as compare
+    from layoutscope.api.drives import drives as drives
+    from layoutscope.api.drives import fit as fit
+    from layoutscope.api.export import export as export
+    from layoutscope.api.extract import extract as extract
+    from layoutscope.api.inspect import inspect as inspect
+    from layoutscope.api.map import layout_map as layout_map
+    from layoutscope.api.map import write_map as write_map
+    from layoutscope.api.predict import predict as predict
     from layoutscope.api.reading import read_layouts as read_layouts
-    from layoutscope.api.replaying import replay as replay
-    from layoutscope.api.scanning import scan as scan
-    from layoutscope.api.sequences import series as series
-    from layoutscope.api.states import checkpoints as checkpoints
-    from layoutscope.api.tracing import trace as trace
-    from layoutscope.api.tracing import write_trace as write_trace
-    from layoutscope.api.verifying import verify as verify
+    from layoutscope.api.replay import replay as replay
+    from layoutscope.api.save import save as save
+    from layoutscope.api.scan import scan as scan
+    from layoutscope.api.series import series as series
+    from layoutscope.api.trace import trace as trace
+    from layoutscope.api.trace import write_trace as write_trace
+    from layoutscope.api.verify import verify as verify
 
 VERBS: Final = {
-    "check": "layoutscope.api.checking",
-    "checkpoints": "layoutscope.api.states",
-    "compare": "layoutscope.api.comparing",
-    "drives": "layoutscope.api.drive_profiles",
-    "export": "layoutscope.api.exporting",
-    "extract": "layoutscope.api.extracting",
-    "fit": "layoutscope.api.drive_profiles",
-    "inspect": "layoutscope.api.inspecting",
-    "layout_map": "layoutscope.api.mapping",
-    "map": "layoutscope.api.mapping:map_images",
-    "predict": "layoutscope.api.predicting",
+    "check": "layoutscope.api.check",
+    "checkpoints": "layoutscope.api.checkpoints",
+    "compare": "layoutscope.api.compare",
+    "drives": "layoutscope.api.drives",
+    "export": "layoutscope.api.export",
+    "extract": "layoutscope.api.extract",
+    "fit": "layoutscope.api.drives",
+    "inspect": "layoutscope.api.inspect",
+    "layout_map": "layoutscope.api.map",
+    "map": "layoutscope.api.map:map_images",
+    "predict": "layoutscope.api.predict",
     "read_layouts": "layoutscope.api.reading",
-    "replay": "layoutscope.api.replaying",
-    "save": "layoutscope.api.capturing",
-    "scan": "layoutscope.api.scanning",
-    "series": "layoutscope.api.sequences",
-    "trace": "layoutscope.api.tracing",
-    "verify": "layoutscope.api.verifying",
-    "write_map": "layoutscope.api.mapping",
-    "write_trace": "layoutscope.api.tracing",
+    "replay": "layoutscope.api.replay",
+    "save": "layoutscope.api.save",
+    "scan": "layoutscope.api.scan",
+    "series": "layoutscope.api.series",
+    "trace": "layoutscope.api.trace",
+    "verify": "layoutscope.api.verify",
+    "write_map": "layoutscope.api.map",
+    "write_trace": "layoutscope.api.trace",
 }
 """Public functions and their modules; the function's own name where it differs."""
 

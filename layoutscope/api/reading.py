@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Unpack
 
-    from layoutscope.api.options import ReadOptions
     from layoutscope.image import Source
+    from layoutscope.options import ReadOptions
     from layoutscope.partition import VolumeSearch
     from layoutscope.tables.layout import VolumeLayout
 

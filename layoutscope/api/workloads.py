@@ -10,7 +10,7 @@ import polars as pl
 
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.access.host import HOSTS, HostProfile, host_profile
-from layoutscope.api.paths import resolve
+from layoutscope.analysis.paths import resolve
 from layoutscope.errors import UsageError
 from layoutscope.walk.hosttime import HostTime, host_time
 from layoutscope.walk.order import Work
@@ -21,7 +21,7 @@ from layoutscope.walk.records import random_records
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.api.options import Workload
+    from layoutscope.options import Workload
     from layoutscope.tables import VolumeLayout
     from layoutscope.walk.trace import AccessTrace
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from layoutscope.api.options import ReadOptions
 from layoutscope.cli.options import AsJson, Image, reads_image
+from layoutscope.options import ReadOptions
 
 
 @reads_image
 def check(image: Image, *, options: ReadOptions, as_json: AsJson = False) -> int:
     """Check the structures of an image, read-only: every contradiction with its code and address."""
-    from layoutscope.api.checking import check as run
+    from layoutscope.api.check import check as run
     from layoutscope.report.json.check import check_json
     from layoutscope.report.text.check import print_check
     from layoutscope.report.text.console import make_console

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.api.options import ReadOptions
 from layoutscope.cli.options import AsJson, Drives, Force, Host, reads_image
+from layoutscope.options import ReadOptions
 
 Images = Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Two or more images or captures.")]
 
@@ -33,8 +33,8 @@ def compare(
     force: Force = False,
 ) -> None:
     """Compare file systems, ages or disks: metrics and predictions side by side, and what explains the difference."""
-    from layoutscope.api.changes import write_changed_nodes
-    from layoutscope.api.comparing import compare as run
+    from layoutscope.analysis.changes import write_changed_nodes
+    from layoutscope.api.compare import compare as run
     from layoutscope.report.json.compare import comparison_json
     from layoutscope.report.text.compare import print_comparison
     from layoutscope.report.text.console import make_console

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.api.options import ReadOptions
 from layoutscope.cli.options import Force, Image, reads_image
+from layoutscope.options import ReadOptions
 
 Table = Annotated[str, typer.Option(metavar="NAME", help="Such as nodes, regions, extents, entries, free or findings.")]
 Format = Annotated[str, typer.Option("--format", metavar="csv|parquet|jsonl", help="How it is written.")]
@@ -29,7 +29,7 @@ def export(
     force: Force = False,
 ) -> None:
     """Export a table of the layout as CSV, Parquet or JSON lines."""
-    from layoutscope.api.exporting import export as run
+    from layoutscope.api.export import export as run
 
     target = output if output is not None else sys.stdout.buffer
     run(image, table, target, file_format=file_format, force=force, **options)

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.api.options import ReadOptions
 from layoutscope.cli.options import AsJson, Image, byte_count, reads_image
+from layoutscope.options import ReadOptions
 
 
 @reads_image
@@ -26,7 +26,7 @@ def inspect(
     as_json: AsJson = False,
 ) -> None:
     """Show the structure at a place field by field, and who owns that place: tree, node, file, path."""
-    from layoutscope.api.inspecting import inspect as run
+    from layoutscope.api.inspect import inspect as run
     from layoutscope.report.json.inspect import inspect_json
     from layoutscope.report.text.console import make_console
     from layoutscope.report.text.inspect import print_inspection

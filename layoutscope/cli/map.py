@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.api.options import ReadOptions
 from layoutscope.cli.options import Drives, Force, Host, reads_image
+from layoutscope.options import ReadOptions
 
 Images = Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="One or more images, shown on one scale.")]
 Page = Annotated[Path, typer.Option("-o", "--output", metavar="FILE.html", help="Where to.")]
@@ -26,7 +26,7 @@ def map_images(
     force: Force = False,
 ) -> int:
     """Write an interactive map of images, side by side on one scale: one page that needs no network."""
-    from layoutscope.api.mapping import map_images as run
+    from layoutscope.api.map import map_images as run
 
     results = run(images, output, drives=drive, host=host, picture=png, force=force, **options)
     return max(result.exit_code for result in results)

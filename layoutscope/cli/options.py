@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-    from layoutscope.api.options import ReadOptions
+    from layoutscope.options import ReadOptions
 
 Image = Annotated[Path, typer.Argument(metavar="IMAGE", help="Raw image (split or compressed too), device or capture.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

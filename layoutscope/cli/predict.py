@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.api.options import ReadOptions, Workload
 from layoutscope.cli.options import AsJson, Drives, Force, Image, byte_count, reads_image
 from layoutscope.cli.workloads import does_work
+from layoutscope.options import ReadOptions, Workload
 
 WhatIf = Annotated[
     list[str] | None,
@@ -36,8 +36,8 @@ def predict(
     force: Force = False,
 ) -> None:
     """Predict how long a workload takes on drives, why, and what would change it."""
-    from layoutscope.api.predicting import Predict
-    from layoutscope.api.predicting import predict as run
+    from layoutscope.api.predict import Predict
+    from layoutscope.api.predict import predict as run
     from layoutscope.report.json.predict import predict_json
     from layoutscope.report.text.console import make_console
     from layoutscope.report.text.predict import print_prediction

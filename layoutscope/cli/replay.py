@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.api.options import ReadOptions, Workload
 from layoutscope.cli.options import AsJson, Drives, byte_count, reads_image
 from layoutscope.cli.workloads import does_work_with_any_memory
+from layoutscope.options import ReadOptions, Workload
 
 Trace = Annotated[Path, typer.Argument(metavar="TRACE", help="CSV, fio iolog, blkparse or fs_usage text, or pairs.")]
 Against = Annotated[Path | None, typer.Option(metavar="IMAGE", help="The image that was read: scores the prediction.")]
@@ -38,7 +38,7 @@ def replay(
     as_json: AsJson = False,
 ) -> None:
     """Compute what drives make of a real trace, and score a prediction against it."""
-    from layoutscope.api.replaying import replay as run
+    from layoutscope.api.replay import replay as run
     from layoutscope.report.json.replay import replay_json
     from layoutscope.report.text.console import make_console
     from layoutscope.report.text.replay import print_replay

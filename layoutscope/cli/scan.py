@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from layoutscope.api.options import ReadOptions
 from layoutscope.cli.options import AsJson, Drives, Force, Host, Image, reads_image
+from layoutscope.options import ReadOptions
 
 if TYPE_CHECKING:
     from layoutscope.results.scan import ScanResult
@@ -34,19 +34,19 @@ def scan(
 ) -> int:
     """Scan an image: where metadata lies, how scattered it is, and what an enumeration costs."""
     from layoutscope.api.outputs import check_output
-    from layoutscope.api.scanning import scan as run
+    from layoutscope.api.scan import scan as run
 
     if map_to is not None:
         check_output(map_to, force=force, reads=(image,))
     if save_to is not None:
-        from layoutscope.api.capturing import check_capture, save
+        from layoutscope.api.save import check_capture, save
 
         check_capture(save_to, force=force, reads=(image,))
     result = run(image, drives=drive, host=host, strict=strict, identify=save_to is not None, **options)
     if save_to is not None:
         save(result, save_to, hash_names=hash_names, force=force)
     if map_to is not None:
-        from layoutscope.api.mapping import write_map
+        from layoutscope.api.map import write_map
 
         write_map(result, map_to, names=options["names"], force=force)
     show(result, as_json=as_json, explain=explain)

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.api.options import ReadOptions
 from layoutscope.cli.options import AsJson, Drives, Force, Host, reads_image
+from layoutscope.options import ReadOptions
 
 Images = Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Images or captures of one volume.")]
 By = Annotated[str, typer.Option(metavar="order|xid|time", help="What they are ordered by.")]
@@ -29,8 +29,8 @@ def series(
     force: Force = False,
 ) -> None:
     """Follow a volume over several images or captures: the aging curve of every metric and predicted time."""
-    from layoutscope.api.sequences import series as run
-    from layoutscope.api.sequences import write_series_plot
+    from layoutscope.api.series import series as run
+    from layoutscope.api.series import write_series_plot
     from layoutscope.report.json.series import series_json
     from layoutscope.report.text.console import make_console
     from layoutscope.report.text.series import print_series

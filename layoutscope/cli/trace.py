@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.api.options import ReadOptions, Workload
 from layoutscope.cli.export import Output
 from layoutscope.cli.options import Force, Image, reads_image
 from layoutscope.cli.workloads import does_work
+from layoutscope.options import ReadOptions, Workload
 
 
 @reads_image
@@ -28,8 +28,8 @@ def trace(
     force: Force = False,
 ) -> None:
     """Write the reads of a workload in order: table, fio iolog or blkparse text."""
-    from layoutscope.api.tracing import trace as run
-    from layoutscope.api.tracing import write_trace
+    from layoutscope.api.trace import trace as run
+    from layoutscope.api.trace import write_trace
 
     target = sys.stdout.buffer if output is None else output
     write_trace(run(image, workload=work, **options), target, file_format=file_format, disk=disk, force=force)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from layoutscope.api.options import ReadOptions
 from layoutscope.cli.options import AsJson, Image, reads_image
+from layoutscope.options import ReadOptions
 
 
 @reads_image
 def verify(image: Image, *, options: ReadOptions, as_json: AsJson = False) -> int:
     """Read an image with both decoders, in bulk and through the grammars, and list what differs."""
-    from layoutscope.api.verifying import verify as run
+    from layoutscope.api.verify import verify as run
     from layoutscope.report.json.verify import verification_json
     from layoutscope.report.text.console import make_console
     from layoutscope.report.text.verify import print_verification

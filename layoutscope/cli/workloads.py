@@ -14,7 +14,7 @@ from layoutscope.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from layoutscope.api.options import Workload
+    from layoutscope.options import Workload
 
 ORDER_HELP: Final = "fts, readdir-stat, bulk, names, catalog, searchfs, paths, copy or read."
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from layoutscope.api.mapping import map_page
-from layoutscope.api.scanning import scan
+from layoutscope.api.map import map_page
+from layoutscope.api.scan import scan
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "images"
 HOSTILE = "</script><img src=x onerror=alert(1)><b>bold</b>"

@@ -5,8 +5,8 @@ import json
 import polars as pl
 import pytest
 
+from layoutscope.analysis.paths import paths_of
 from layoutscope.api import read_layouts
-from layoutscope.api.paths import paths_of
 
 
 @pytest.fixture(scope="module")

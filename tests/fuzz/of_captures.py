@@ -18,7 +18,7 @@ from tests.fuzz.of_hfsplus import PLANS
 def capture() -> Path:
     """Save a small scan."""
     from layoutscope.api import scan
-    from layoutscope.api.capturing import save
+    from layoutscope.api.save import save
 
     folder = Path(tempfile.mkdtemp(prefix="fuzz-capture-"))
     image = folder / "disk.img"

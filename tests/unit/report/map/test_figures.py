@@ -10,7 +10,7 @@ import pytest
 
 import layoutscope
 from layoutscope.api import mapping
-from layoutscope.api.scanning import scan
+from layoutscope.api.scan import scan
 from layoutscope.errors import UnsupportedError, UsageError
 from layoutscope.report.map.classes import FILE_DATA, FREE_SPACE, tree_class
 from layoutscope.report.map.figures import shares

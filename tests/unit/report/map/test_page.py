@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from layoutscope.api.mapping import map_page
-from layoutscope.api.scanning import scan
+from layoutscope.api.map import map_page
+from layoutscope.api.scan import scan
 from layoutscope.report.map import encode
 from layoutscope.report.map.scans import disks
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Unpack
 
-    from layoutscope.api.options import ReadOptions, Workload
+    from layoutscope.options import ReadOptions, Workload
     from layoutscope.tables import VolumeLayout
     from layoutscope.walk.trace import AccessTrace
 
@@ -37,7 +37,7 @@ def trace(
     workload : Workload, optional
         What is done; a cold enumeration from the root without it.
     **options
-        See :class:`~layoutscope.api.options.ReadOptions`.
+        See :class:`~layoutscope.options.ReadOptions`.
 
     Raises
     ------

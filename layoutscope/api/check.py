@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from layoutscope.analysis.owners import volume_name
 from layoutscope.api.naming import without_names
-from layoutscope.api.owners import volume_name
 from layoutscope.api.reading import layout_findings, opened, second_half
 from layoutscope.results.check import CheckedVolume, CheckResult
 from layoutscope.tables import findings_table
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     import os
     from typing import Unpack
 
-    from layoutscope.api.options import ReadOptions
     from layoutscope.api.reading import Opened
     from layoutscope.filesystems.apfs.check import Checked
     from layoutscope.findings import Finding
     from layoutscope.image import Source
+    from layoutscope.options import ReadOptions
     from layoutscope.tables import VolumeLayout
 
 
@@ -31,7 +31,7 @@ def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Check
     path : path
         The image.
     **options
-        See :class:`~layoutscope.api.options.ReadOptions`.
+        See :class:`~layoutscope.options.ReadOptions`.
 
     Returns
     -------

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 import polars as pl
 
-from layoutscope.api.ncdu import ncdu_text
-from layoutscope.api.options import Workload
+from layoutscope.analysis.owners import volume_name
+from layoutscope.analysis.paths import paths_of
 from layoutscope.api.outputs import output
-from layoutscope.api.owners import volume_name
-from layoutscope.api.paths import paths_of
 from layoutscope.api.reading import opened
 from layoutscope.api.workloads import checked, host_of, processor_time, walk
 from layoutscope.drive import load_profile, service
 from layoutscope.errors import UsageError
 from layoutscope.metrics import measure_trace
+from layoutscope.options import Workload
+from layoutscope.report.ncdu import ncdu_text
 from layoutscope.results.predict import Alternative, DirectoryCost, DriveCase, PredictResult, VolumeCase
 from layoutscope.results.scan import Prediction, WalkFacts
 from layoutscope.walk.whatif import WHAT_IFS, what_if
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.api.options import ReadOptions
     from layoutscope.drive import DriveProfile, ServiceResult
+    from layoutscope.options import ReadOptions
     from layoutscope.tables import VolumeLayout
     from layoutscope.walk.trace import AccessTrace
 
@@ -95,7 +95,7 @@ def predict(
     force : bool
         Whether an existing file is overwritten.
     **options
-        See :class:`~layoutscope.api.options.ReadOptions`.
+        See :class:`~layoutscope.options.ReadOptions`.
 
     Raises
     ------

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import os
     from typing import Unpack
 
-    from layoutscope.api.options import ReadOptions
+    from layoutscope.options import ReadOptions
 
 
 def checkpoints(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> tuple[StateLine, ...]:
@@ -24,7 +24,7 @@ def checkpoints(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) ->
     path : path
         The image.
     **options
-        See :class:`~layoutscope.api.options.ReadOptions`.
+        See :class:`~layoutscope.options.ReadOptions`.
 
     Raises
     ------

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.api.comparing import compare_scans, walked_volume
+from layoutscope.api.compare import compare_scans, walked_volume
 from layoutscope.api.outputs import output
-from layoutscope.api.scanning import scan
+from layoutscope.api.scan import scan
 from layoutscope.errors import UsageError
 from layoutscope.report.plots.series import series_page
 from layoutscope.results.series import Series
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
-    from layoutscope.api.options import ReadOptions
+    from layoutscope.options import ReadOptions
     from layoutscope.results.scan import ScanResult
 
 ORDERINGS: Final = ("order", "xid", "time")
@@ -45,7 +45,7 @@ def series(
     host : {'linux', 'macos'}
         Whose drivers enumerate.
     **options
-        See :class:`~layoutscope.api.options.ReadOptions`.
+        See :class:`~layoutscope.options.ReadOptions`.
 
     Raises
     ------

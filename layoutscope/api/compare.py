@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.analysis.changes import layout_changes
 from layoutscope.analysis.explanation import ends, explain, explained_row
-from layoutscope.api.changes import layout_changes
-from layoutscope.api.scanning import scan
+from layoutscope.api.scan import scan
 from layoutscope.errors import UsageError
 from layoutscope.metrics.pieces import live_nodes, main_tree
 from layoutscope.metrics.traces import ENUMERATION_SCORE, first_touches
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Unpack
 
-    from layoutscope.api.options import ReadOptions
     from layoutscope.metrics import Metric
+    from layoutscope.options import ReadOptions
     from layoutscope.results.scan import Prediction, ScanResult, VolumeScan
 
 MAIN: Final = "enumerated tree"
@@ -51,7 +51,7 @@ def compare(
     host : {'linux', 'macos'}
         Whose drivers enumerate.
     **options
-        See :class:`~layoutscope.api.options.ReadOptions`.
+        See :class:`~layoutscope.options.ReadOptions`.
 
     Raises
     ------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from layoutscope.api.predicting import DEFAULT_DRIVES, predict_enumeration
+from layoutscope.api.predict import DEFAULT_DRIVES, predict_enumeration
 from layoutscope.api.reading import check_strict, layout_findings, opened
 from layoutscope.metrics import measure, tree_summaries
 from layoutscope.metrics.space import space_use
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
-    from layoutscope.api.options import ReadOptions
+    from layoutscope.options import ReadOptions
     from layoutscope.results.scan import Prediction, WalkFacts
     from layoutscope.tables import VolumeLayout
 
@@ -45,7 +45,7 @@ def scan(
     identify : bool
         Whether the metadata are hashed, as for a capture.
     **options
-        See :class:`~layoutscope.api.options.ReadOptions`.
+        See :class:`~layoutscope.options.ReadOptions`.
 
     Returns
     -------

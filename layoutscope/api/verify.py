@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from layoutscope.api.owners import volume_name
+from layoutscope.analysis.owners import volume_name
 from layoutscope.api.reading import opened
 from layoutscope.results.verify import TableVerdict, Verification
 from layoutscope.tables import TABLES
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Unpack
 
-    from layoutscope.api.options import ReadOptions
+    from layoutscope.options import ReadOptions
     from layoutscope.tables import VolumeLayout
 
 MOST_DIFFERENCES: Final = 5
@@ -31,7 +31,7 @@ def verify(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Veri
     path : path
         The image.
     **options
-        See :class:`~layoutscope.api.options.ReadOptions`; the decoder is not among them.
+        See :class:`~layoutscope.options.ReadOptions`; the decoder is not among them.
 
     Raises
     ------

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.api.outputs import check_output, output
-from layoutscope.api.scanning import scan
+from layoutscope.api.scan import scan
 from layoutscope.errors import UnsupportedError, UsageError
 from layoutscope.report.map import render
 from layoutscope.report.map.scans import disks, made
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from plotly.graph_objects import Figure
 
-    from layoutscope.api.options import ReadOptions
+    from layoutscope.options import ReadOptions
     from layoutscope.results.scan import ScanResult
 
 BROWSERS: Final = ("chromium", "google-chrome", "google-chrome-stable", "chrome")
@@ -33,7 +33,7 @@ def map_page(results: Sequence[ScanResult], *, names: bool = True) -> str:
     Parameters
     ----------
     results : sequence of ScanResult
-        What :func:`layoutscope.api.scanning.scan` returned.
+        What :func:`layoutscope.api.scan.scan` returned.
     names : bool
         Whether names from the images may appear.
     """
@@ -162,7 +162,7 @@ def map_images(
     force : bool
         Whether existing files are overwritten.
     **options
-        See :class:`~layoutscope.api.options.ReadOptions`.
+        See :class:`~layoutscope.options.ReadOptions`.
 
     Raises
     ------

@@ -14,7 +14,7 @@ from layoutscope.tables import TABLES
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from layoutscope.api.options import ReadOptions
+    from layoutscope.options import ReadOptions
 
 
 def export(
@@ -41,7 +41,7 @@ def export(
     force : bool
         Whether an existing file is overwritten.
     **options
-        See :class:`~layoutscope.api.options.ReadOptions`.
+        See :class:`~layoutscope.options.ReadOptions`.
 
     Raises
     ------

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.api.options import ReadOptions
     from layoutscope.image import Source
+    from layoutscope.options import ReadOptions
 
 CHUNK_BYTES: Final = 4 * 1024**2
 ZERO_FRAMES: Final = (1 << 30, 1 << 24, 1 << 20)
@@ -52,7 +52,7 @@ def extract(
     force : bool
         Whether an existing file is overwritten.
     **options
-        See :class:`~layoutscope.api.options.ReadOptions`.
+        See :class:`~layoutscope.options.ReadOptions`.
 
     Raises
     ------

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from layoutscope.api.paths import paths_of
+from layoutscope.analysis.paths import paths_of
 from layoutscope.results.inspect import Owner
 
 if TYPE_CHECKING:

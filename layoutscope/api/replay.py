@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.api.predicting import DEFAULT_DRIVES, fits, prediction
+from layoutscope.api.predict import DEFAULT_DRIVES, fits, prediction
 from layoutscope.api.reading import opened
-from layoutscope.api.tracing import only_volume
+from layoutscope.api.trace import only_volume
 from layoutscope.api.workloads import checked, walk
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.replay import read_trace
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Unpack
 
-    from layoutscope.api.options import ReadOptions, Workload
+    from layoutscope.options import ReadOptions, Workload
     from layoutscope.results.scan import Prediction
     from layoutscope.walk.trace import AccessTrace
 
@@ -63,7 +63,7 @@ def replay(  # noqa: PLR0913  (a keyword for each option of the command)
     queue_depth : int
         Reads that are outstanding.
     **options
-        See :class:`~layoutscope.api.options.ReadOptions`; for the image.
+        See :class:`~layoutscope.options.ReadOptions`; for the image.
 
     Raises
     ------

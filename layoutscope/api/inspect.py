@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from layoutscope.api.owners import file_owner, owners_at, row_owner
-from layoutscope.api.paths import needed_id
+from layoutscope.analysis.owners import file_owner, owners_at, row_owner
+from layoutscope.analysis.paths import needed_id
 from layoutscope.api.reading import opened
 from layoutscope.api.structures import node_structures, region_structures, view_of
 from layoutscope.errors import UsageError
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Unpack
 
-    from layoutscope.api.options import ReadOptions
     from layoutscope.api.reading import Opened
     from layoutscope.api.structures import View
+    from layoutscope.options import ReadOptions
     from layoutscope.results.inspect import Owner, StructureLines
     from layoutscope.tables import VolumeLayout
 
@@ -56,7 +56,7 @@ def inspect(
     file_path : str, optional
         Path of a file from the root of its volume.
     **options
-        See :class:`~layoutscope.api.options.ReadOptions`.
+        See :class:`~layoutscope.options.ReadOptions`.
 
     Raises
     ------

@@ -1,39 +1,64 @@
 """On-disk layout of Apple file systems: where the metadata lies, and what that costs.
 
-Bytes flow one way: image, partition, reader (a package of ``filesystems``), tables, metrics and walk, drive, report.
+Bytes flow one way: image, partition, reader (a package of ``filesystems``), tables, metrics and walk, drive, results,
+report.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from layoutscope.version import __version__ as __version__
+from layoutscope.version import __version__
+
+__all__ = [
+    "__version__",
+    "check",
+    "checkpoints",
+    "compare",
+    "drives",
+    "export",
+    "extract",
+    "fit",
+    "inspect",
+    "layout_map",
+    "map",
+    "predict",
+    "read_layouts",
+    "replay",
+    "save",
+    "scan",
+    "series",
+    "trace",
+    "verify",
+    "write_map",
+    "write_trace",
+]
 
 if TYPE_CHECKING:
-    from layoutscope.api import check as check
-    from layoutscope.api import checkpoints as checkpoints
-    from layoutscope.api import compare as compare
-    from layoutscope.api import drives as drives
-    from layoutscope.api import export as export
-    from layoutscope.api import extract as extract
-    from layoutscope.api import fit as fit
-    from layoutscope.api import inspect as inspect
-    from layoutscope.api import layout_map as layout_map
-    from layoutscope.api import predict as predict
-    from layoutscope.api import read_layouts as read_layouts
-    from layoutscope.api import replay as replay
-    from layoutscope.api import save as save
-    from layoutscope.api import scan as scan
-    from layoutscope.api import series as series
-    from layoutscope.api import trace as trace
-    from layoutscope.api import verify as verify
-    from layoutscope.api import write_map as write_map
-    from layoutscope.api import write_trace as write_trace
+    from layoutscope.api.check import check
+    from layoutscope.api.checkpoints import checkpoints
+    from layoutscope.api.compare import compare
+    from layoutscope.api.drives import drives, fit
+    from layoutscope.api.export import export
+    from layoutscope.api.extract import extract
+    from layoutscope.api.inspect import inspect
+    from layoutscope.api.map import layout_map, write_map
+    from layoutscope.api.map import map_images as map  # noqa: A004  (the command's own name)
+    from layoutscope.api.predict import predict
+    from layoutscope.api.reading import read_layouts
+    from layoutscope.api.replay import replay
+    from layoutscope.api.save import save
+    from layoutscope.api.scan import scan
+    from layoutscope.api.series import series
+    from layoutscope.api.trace import trace, write_trace
+    from layoutscope.api.verify import verify
+else:
 
+    def __getattr__(name: str) -> object:
+        """Import the verbs when one is first used, so that ``import layoutscope`` stays cheap."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from layoutscope import api
 
-def __getattr__(name: str) -> Any:
-    """Import a verb of :mod:`layoutscope.api` when it is first used."""
-    if name.startswith("_") or name == "api":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("layoutscope.api"), name)
+        globals().update({verb: getattr(api, verb) for verb in api.__all__})
+        return globals()[name]

@@ -7,19 +7,15 @@ they appear and go and never move. Addresses count from the start of the volume,
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from layoutscope.api.outputs import output
 from layoutscope.errors import UsageError
 from layoutscope.metrics.pieces import live_nodes, main_tree
-from layoutscope.report.tables import FORMATS, write_table
 from layoutscope.results.compare import ChangeRow, Changes, side_letters
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator
 
     from layoutscope.results.compare import Comparison
@@ -69,31 +65,6 @@ def changed_nodes(found: Comparison) -> pl.DataFrame:
     if not frames:
         raise UsageError("no two of these are states of one volume, so that no nodes can be followed")
     return pl.concat(frames)
-
-
-def write_changed_nodes(found: Comparison, path: str | os.PathLike[str], *, force: bool = False) -> None:
-    """Write the nodes that did not stay, as the ending of the file says.
-
-    Parameters
-    ----------
-    found : Comparison
-        From :func:`layoutscope.compare`.
-    path : path
-        Where to: ``.csv``, ``.parquet`` or ``.jsonl``.
-    force : bool
-        Whether an existing file is overwritten.
-
-    Raises
-    ------
-    UsageError
-        If the ending is another one, the file exists, or no two sides are states of one volume.
-    """
-    ending = Path(path).suffix.removeprefix(".")
-    if ending not in FORMATS:
-        raise UsageError(f"{path}: ends in none of {', '.join('.' + name for name in FORMATS)}")
-    table = changed_nodes(found)
-    with output(path, force=force) as file:
-        write_table(table, file, ending)
 
 
 def node_changes(earlier: VolumeLayout, later: VolumeLayout) -> pl.DataFrame:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope import inputs
+from layoutscope.api.outputs import output
 from layoutscope.drive import DriveProfile, list_profiles, load_profile, service
 from layoutscope.drive.fit import fit_latency, fit_rate, from_datasheet, from_fio, profile_text
 from layoutscope.errors import UsageError
+from layoutscope.report.plots.drives import drive_page
 from layoutscope.results.drives import DriveFacts
 from layoutscope.walk.trace import AccessTrace
 
@@ -133,3 +135,15 @@ def _report(path: Path) -> Mapping[str, Any]:
     if not isinstance(report, dict):
         raise UsageError(f"{path}: is no JSON report of fio")
     return report
+
+
+def write_drive_plot(drives: Sequence[DriveFacts], path: Path, *, force: bool = False) -> None:
+    """Write the seek curves and latencies of drives as one page that needs no network.
+
+    Raises
+    ------
+    UsageError
+        If the file exists and `force` is not given.
+    """
+    with output(path, force=force) as file:
+        file.write(drive_page(drives).encode())

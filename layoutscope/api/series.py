@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.api.compare import compare_scans, walked_volume
+from layoutscope.analysis.comparison import compare_scans, walked_volume
 from layoutscope.api.outputs import output
 from layoutscope.api.scan import scan
 from layoutscope.errors import UsageError

@@ -33,8 +33,8 @@ def compare(
     force: Force = False,
 ) -> None:
     """Compare file systems, ages or disks: metrics and predictions side by side, and what explains the difference."""
-    from layoutscope.analysis.changes import write_changed_nodes
     from layoutscope.api.compare import compare as run
+    from layoutscope.api.compare import write_changed_nodes
     from layoutscope.report.json.compare import comparison_json
     from layoutscope.report.text.compare import print_comparison
     from layoutscope.report.text.console import make_console

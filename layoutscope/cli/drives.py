@@ -45,7 +45,7 @@ def drives(
     force: Force = False,
 ) -> None:
     """List drive profiles, show one with its sources, compare several, or fit a new one to measurements."""
-    from layoutscope.api import drive_profiles as api
+    from layoutscope import api
 
     if names and names[0] == "fit":
         if len(names) != 2:
@@ -55,7 +55,7 @@ def drives(
         return
     found = api.drives(names or ())
     if plot is not None:
-        from layoutscope.api.plots import write_drive_plot
+        from layoutscope.api.drives import write_drive_plot
 
         write_drive_plot(found, plot, force=force)
     show(found, as_json=as_json)

@@ -113,7 +113,7 @@ def verbs() -> None:
     from layoutscope import api
 
     rows = []
-    for name in sorted(api.VERBS):
+    for name in sorted(api.__all__):
         summary = (getattr(api, name).__doc__ or "").split("\n\n")[0].replace("\n", " ")
         rows.append((f"`layoutscope.{name}`", " ".join(summary.split())))
     table(("function", "what it does"), rows)

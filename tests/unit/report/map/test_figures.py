@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import layoutscope
-from layoutscope.api import mapping
+from layoutscope.api.map import BROWSERS, write_picture
 from layoutscope.api.scan import scan
 from layoutscope.errors import UnsupportedError, UsageError
 from layoutscope.report.map.classes import FILE_DATA, FREE_SPACE, tree_class
@@ -46,14 +46,14 @@ def test_notebook_gets_every_panel(result):
 def test_picture_needs_a_known_ending(result, tmp_path):
     """A picture is PNG or SVG."""
     with pytest.raises(UsageError):
-        mapping.write_picture(result, tmp_path / "map.gif")
+        write_picture(result, tmp_path / "map.gif")
 
 
 def test_missing_browser_is_one_clear_line(result, tmp_path, monkeypatch):
     """Without a browser the message says what to install, and nothing is written."""
-    monkeypatch.setattr(mapping, "BROWSERS", ("no-such-browser",))
+    monkeypatch.setattr("layoutscope.api.map.BROWSERS", ("no-such-browser",))
     with pytest.raises(UnsupportedError, match="install Chromium"):
-        mapping.write_picture(result, tmp_path / "map.png")
+        write_picture(result, tmp_path / "map.png")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -61,7 +61,7 @@ def test_missing_browser_is_one_clear_line(result, tmp_path, monkeypatch):
 def test_picture_is_written(result, tmp_path):
     """An SVG of the overview is drawn by Chromium."""
     pytest.importorskip("kaleido", reason="the extra 'png' is not installed")
-    if not any(shutil.which(name) for name in mapping.BROWSERS):
+    if not any(shutil.which(name) for name in BROWSERS):
         pytest.skip("Chromium is not installed")
-    mapping.write_picture(result, tmp_path / "map.svg")
+    write_picture(result, tmp_path / "map.svg")
     assert (tmp_path / "map.svg").read_bytes().startswith(b"<svg")

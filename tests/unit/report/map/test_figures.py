@@ -51,7 +51,7 @@ def test_picture_needs_a_known_ending(result, tmp_path):
 
 def test_missing_browser_is_one_clear_line(result, tmp_path, monkeypatch):
     """Without a browser the message says what to install, and nothing is written."""
-    monkeypatch.setattr("layoutscope.api.map.BROWSERS", ("no-such-browser",))
+    monkeypatch.setitem(write_picture.__globals__, "BROWSERS", ("no-such-browser",))
     with pytest.raises(UnsupportedError, match="install Chromium"):
         write_picture(result, tmp_path / "map.png")
     assert list(tmp_path.iterdir()) == []

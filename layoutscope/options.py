@@ -1,7 +1,12 @@
-"""How an image is read and what is done on it, in words that all verbs share; cheap to import."""
+"""How an image is read and what is done on it, in words that all verbs share; cheap to import.
+
+Callers say so in keywords (:class:`ReadOptions`, :class:`Workload`). A verb makes a :class:`ReadRequest` of them once,
+and whatever it calls takes that.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
@@ -62,6 +67,27 @@ class ReadOptions(TypedDict, total=False):
     password: str | None
     progress: Callable[[int, int], None] | None
     on_damage: Callable[[str, float, int], None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """How an image is read: every field of :class:`ReadOptions`, as given or as it is without."""
+
+    partition: int | None = None
+    volume: str | None = None
+    volume_at: int | None = None
+    decoder: Literal["bulk", "grammar"] = "bulk"
+    no_journal: bool = False
+    sweep: bool = False
+    names: bool = True
+    map_file: str | os.PathLike[str] | None = None
+    cache_dir: str | os.PathLike[str] | None = None
+    second: str | os.PathLike[str] | None = None
+    xid: int | None = None
+    snapshot: str | None = None
+    password: str | None = None
+    progress: Callable[[int, int], None] | None = None
+    on_damage: Callable[[str, float, int], None] | None = None
 
 
 class Workload(TypedDict, total=False):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from layoutscope.analysis.owners import volume_name
 from layoutscope.api.naming import without_names
 from layoutscope.api.reading import layout_findings, opened, second_half
+from layoutscope.options import ReadRequest
 from layoutscope.results.check import CheckedVolume, CheckResult
 from layoutscope.tables import findings_table
 
@@ -44,10 +45,11 @@ def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Check
         If the image cannot be opened, or nothing on it can be read.
     """
     # Findings quote names, so that these are needed even where they are left out.
-    hidden, options = not options.get("names", True), {**options, "names": True}
-    with opened(path, **options) as image:
+    asked = ReadRequest(**options)
+    hidden, request = not asked.names, replace(asked, names=True)
+    with opened(path, request) as image:
         containers: dict[int, Checked] = {}
-        found = [_findings(image, layout, options, containers) for layout in image.layouts]
+        found = [_findings(image, layout, request, containers) for layout in image.layouts]
         layouts = [without_names(layout) if hidden else layout for layout in image.layouts]
         told = [_without_names(each, image.layouts) if hidden else each for each in found]
         volumes = tuple(
@@ -66,28 +68,28 @@ def _without_names(findings: tuple[Finding, ...], layouts: tuple[VolumeLayout, .
 
 
 def _findings(
-    image: Opened, layout: VolumeLayout, options: ReadOptions, containers: dict[int, Checked]
+    image: Opened, layout: VolumeLayout, request: ReadRequest, containers: dict[int, Checked]
 ) -> tuple[Finding, ...]:
     """Check a volume record by record; of a capture there is only what its scan found."""
     if image.source is None:
         return layout_findings(layout)
     if layout.facts.filesystem == "apfs":
-        return _apfs_findings(image.source, layout, options, containers)
+        return _apfs_findings(image.source, layout, request, containers)
     from layoutscope.filesystems.hfsplus.check import check_volume
 
     found = check_volume(
         image.source,
         image_offset=layout.facts.image_offset,
-        decoder=options.get("decoder", "bulk"),
-        replay_journal=not options.get("no_journal", False),
-        sweep=options.get("sweep", False),
+        decoder=request.decoder,
+        replay_journal=not request.no_journal,
+        sweep=request.sweep,
         space_bytes=image.spaces.get(layout.facts.image_offset),
     )
     return tuple(found)
 
 
 def _apfs_findings(
-    source: Source, layout: VolumeLayout, options: ReadOptions, containers: dict[int, Checked]
+    source: Source, layout: VolumeLayout, request: ReadRequest, containers: dict[int, Checked]
 ) -> tuple[Finding, ...]:
     """Check a container when the first of its layouts comes; give each layout what concerns it."""
     from layoutscope.filesystems.apfs.check import check_container
@@ -96,12 +98,12 @@ def _apfs_findings(
     where = layout.facts.image_offset
     if where not in containers:
         chosen = Options(
-            decoder=options.get("decoder", "bulk"),
+            decoder=request.decoder,
             second=second_half(source),
-            xid=options.get("xid"),
-            snapshot=options.get("snapshot"),
-            password=options.get("password"),
-            sweep=options.get("sweep", False),
+            xid=request.xid,
+            snapshot=request.snapshot,
+            password=request.password,
+            sweep=request.sweep,
         )
         containers[where] = check_container(source, image_offset=where, options=chosen)
     found = containers[where]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from layoutscope.api.reading import opened_source, second_half
 from layoutscope.errors import UsageError
+from layoutscope.options import ReadRequest
 from layoutscope.partition import choose, find_volumes
 from layoutscope.results.checkpoints import StateLine
 
@@ -35,9 +36,10 @@ def checkpoints(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) ->
     """
     from layoutscope.filesystems.apfs.reader import list_states
 
-    with opened_source(path, **options) as source:
+    request = ReadRequest(**options)
+    with opened_source(path, request) as source:
         search = find_volumes(source)
-        wanted = choose(source, search, partition=options.get("partition"), volume_at=options.get("volume_at"))
+        wanted = choose(source, search, partition=request.partition, volume_at=request.volume_at)
         containers = [candidate for candidate in wanted if candidate.kind == "apfs"]
         if not containers:
             raise UsageError(f"{source.name}: no APFS container; HFS+ keeps no older states")

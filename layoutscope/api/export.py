@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING
 from layoutscope.api.outputs import output
 from layoutscope.api.reading import opened
 from layoutscope.errors import UsageError
+from layoutscope.options import ReadRequest
 from layoutscope.report.tables import FORMATS, joined_table, write_table
 from layoutscope.tables import TABLES
 
@@ -54,7 +55,7 @@ def export(
         raise UsageError(f"no table {table!r}; there are {', '.join(TABLES)}")
     if file_format not in FORMATS:
         raise UsageError(f"no format {file_format!r}; there are {', '.join(FORMATS)}")
-    with opened(path, **options) as image:
+    with opened(path, ReadRequest(**options)) as image:
         frame = joined_table(image.layouts, table)
     if isinstance(target, str | os.PathLike):
         with output(target, force=force) as file:

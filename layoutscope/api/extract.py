@@ -13,6 +13,7 @@ from layoutscope.api.outputs import check_output, output
 from layoutscope.api.reading import opened_source, read_source, told
 from layoutscope.errors import UnreadError, UsageError
 from layoutscope.image.recording import RecordingSource
+from layoutscope.options import ReadRequest
 from layoutscope.results.extract import Extract
 from layoutscope.tables.capture import is_capture
 
@@ -62,9 +63,10 @@ def extract(
         If the image cannot be read.
     """
     goal = Path(target)
-    _check_request(Path(path), goal, options, force=force)
-    with opened_source(path, **options) as source:
-        ranges = wanted_ranges(source, options)
+    request = ReadRequest(**options)
+    _check_request(Path(path), goal, request, force=force)
+    with opened_source(path, request) as source:
+        ranges = wanted_ranges(source, request)
         with output(goal, force=force) as file:
             write: _Writer = _Compressed(file) if goal.suffix == ".zst" else _Sparse(file)
             for start, stop in ranges.tolist():
@@ -76,19 +78,19 @@ def extract(
         return Extract(source.size_bytes, kept, stored)
 
 
-def _check_request(path: Path, target: Path, options: ReadOptions, *, force: bool) -> None:
+def _check_request(path: Path, target: Path, request: ReadRequest, *, force: bool) -> None:
     if is_capture(path):
         raise UsageError(f"{path}: is a capture; this needs the image itself")
-    if not options.get("names", True):
+    if not request.names:
         raise UsageError(
             "names are part of the metadata; a capture can leave them out: scan --save NAME.lscope --no-names"
         )
-    if options.get("second") is not None:
+    if request.second is not None:
         raise UsageError("a Fusion set cannot be extracted")
     check_output(target, force=force, reads=(path,))
 
 
-def wanted_ranges(source: Source, options: ReadOptions) -> NDArray[np.int64]:
+def wanted_ranges(source: Source, request: ReadRequest) -> NDArray[np.int64]:
     """Tell what a scan reads, and what else the tables call metadata; other programs read that too.
 
     Returns
@@ -97,7 +99,7 @@ def wanted_ranges(source: Source, options: ReadOptions) -> NDArray[np.int64]:
         Start and stop in bytes, whole sectors, in address order, without overlap.
     """
     recorder = RecordingSource(source)
-    found = told(read_source(recorder, options), options)
+    found = told(read_source(recorder, request), request)
     pieces = np.concatenate([recorder.recorded(), metadata_ranges(found.layouts, 0, source.size_bytes)])
     pieces = np.stack([pieces[:, 0] // SECTOR_BYTES, -(-pieces[:, 1] // SECTOR_BYTES)], axis=1)
     pieces = pieces[np.argsort(pieces[:, 0], kind="stable")]

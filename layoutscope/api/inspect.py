@@ -11,6 +11,7 @@ from layoutscope.analysis.paths import needed_id
 from layoutscope.api.reading import opened
 from layoutscope.api.structures import node_structures, region_structures, view_of
 from layoutscope.errors import UsageError
+from layoutscope.options import ReadRequest
 from layoutscope.results.inspect import Inspection
 
 if TYPE_CHECKING:
@@ -69,8 +70,9 @@ def inspect(
     given = [f"{name} {value}" for name, value in chosen.items() if value is not None]
     if len(given) != 1:
         raise UsageError("say one place: --node TREE:NUMBER, --at BYTES, --lba N, --cnid N or --path P")
-    with opened(path, **options) as image:
-        view = _views(image, options)
+    request = ReadRequest(**options)
+    with opened(path, request) as image:
+        view = _views(image, request)
         if lba is not None:
             at = lba * image.bytes().sector_size_bytes
         if at is not None:
@@ -84,15 +86,15 @@ def inspect(
         return Inspection(image.about.name, given[0], tuple(owners), tuple(structures))
 
 
-def _views(image: Opened, options: ReadOptions) -> ViewOf:
+def _views(image: Opened, request: ReadRequest) -> ViewOf:
     """Return what gives the bytes of a volume; each volume is unlocked once."""
     known: dict[tuple[int, int | None], View] = {}
 
     def view(layout: VolumeLayout) -> View:
         key = (layout.facts.image_offset, layout.facts.volume)
         if key not in known:
-            replay = not options.get("no_journal", False)
-            password = options.get("password")
+            replay = not request.no_journal
+            password = request.password
             known[key] = view_of(image.bytes(), layout, replay_journal=replay, password=password)
         return known[key]
 

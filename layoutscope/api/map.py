@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from layoutscope.api.outputs import check_output, output
 from layoutscope.api.scan import scan
 from layoutscope.errors import UnsupportedError, UsageError
+from layoutscope.options import ReadRequest
 from layoutscope.report.map import render
 from layoutscope.report.map.scans import disks, made
 from layoutscope.version import __version__
@@ -172,8 +173,9 @@ def map_images(
         If an image cannot be read.
     """
     check_output(Path(target), force=force, reads=paths)
+    names = ReadRequest(**options).names
     results = tuple(scan(path, drives=drives, host=host, **options) for path in paths)
-    write_map(results, target, names=options.get("names", True), force=force)
+    write_map(results, target, names=names, force=force)
     if picture is not None:
-        write_picture(results, picture, names=options.get("names", True), force=force)
+        write_picture(results, picture, names=names, force=force)
     return results

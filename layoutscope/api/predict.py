@@ -16,7 +16,7 @@ from layoutscope.api.workloads import checked, host_of, processor_time, walk
 from layoutscope.drive import load_profile, service
 from layoutscope.errors import UsageError
 from layoutscope.metrics import measure_trace
-from layoutscope.options import Workload
+from layoutscope.options import ReadRequest, Workload
 from layoutscope.report.ncdu import ncdu_text
 from layoutscope.results.predict import Alternative, DirectoryCost, DriveCase, PredictResult, VolumeCase
 from layoutscope.results.scan import Prediction, WalkFacts
@@ -110,7 +110,7 @@ def predict(
     if unknown:
         raise UsageError(f"no what-if {unknown[0]!r}; there are {', '.join(WHAT_IF_NAMES)}")
     profiles = [load_profile(name) for name in (DEFAULT_DRIVES if drives is None else drives)]
-    with opened(path, **options) as image:
+    with opened(path, ReadRequest(**options)) as image:
         walked = [layout for layout in image.layouts if not layout.entries.is_empty()]
         if not walked:
             raise UsageError(f"{image.about.name}: no volume that can be walked")

@@ -13,6 +13,7 @@ from layoutscope.api.naming import without_names
 from layoutscope.containers import open_image
 from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UsageError
 from layoutscope.findings import Finding, from_error
+from layoutscope.options import ReadRequest
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
 from layoutscope.results.scan import CUT_OFF, ImageFacts
 from layoutscope.tables.capture import is_capture, read_capture
@@ -89,23 +90,23 @@ def read_layouts(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -
     LayoutscopeError
         If the image cannot be opened, or nothing on it can be read.
     """
-    with opened(path, **options) as image:
+    with opened(path, ReadRequest(**options)) as image:
         return image.layouts
 
 
 @contextmanager
-def opened(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Iterator[Opened]:
+def opened(path: str | os.PathLike[str], request: ReadRequest) -> Iterator[Opened]:
     """Open an image or a capture, read its volumes, and keep it open for further reads."""
     if is_capture(Path(path)):
-        yield told(_chosen(load_capture(Path(path), options), options), options)
+        yield told(_chosen(load_capture(Path(path), request), request), request)
         return
-    with opened_source(path, **options) as source:
-        yield told(_chosen(read_source(source, options), options), options)
+    with opened_source(path, request) as source:
+        yield told(_chosen(read_source(source, request), request), request)
 
 
-def told(image: Opened, options: ReadOptions) -> Opened:
+def told(image: Opened, request: ReadRequest) -> Opened:
     """Say of an image what could not be read of it, to whoever asked for that."""
-    tell = options.get("on_damage")
+    tell = request.on_damage
     facts = [layout.facts for layout in image.layouts]
     known = sum(item.metadata_known_bytes for item in facts)
     read = sum(item.metadata_read_bytes for item in facts)
@@ -118,7 +119,7 @@ def told(image: Opened, options: ReadOptions) -> Opened:
     return image
 
 
-def read_source(source: Source, options: ReadOptions) -> Opened:
+def read_source(source: Source, request: ReadRequest) -> Opened:
     """Find the volumes of an open image and read them.
 
     Raises
@@ -127,12 +128,12 @@ def read_source(source: Source, options: ReadOptions) -> Opened:
         If nothing on it can be read.
     """
     search = find_volumes(source)
-    wanted, lost = _wanted(source, search, options)
+    wanted, lost = _wanted(source, search, request)
     try:
-        layouts, damage = _read_all(source, wanted, options)
+        layouts, damage = _read_all(source, wanted, request)
     except FormatError as error:
         raise lost or error from error
-    states = [name for name in ("xid", "snapshot") if options.get(name) is not None]
+    states = [name for name in ("xid", "snapshot") if getattr(request, name) is not None]
     if states and not any(layout.facts.filesystem == "apfs" for layout in layouts):
         raise UsageError(f"{source.name}: holds no APFS volume, whose {states[0]} was asked for")
     spaces = {candidate.image_offset: candidate.size_bytes for candidate in wanted}
@@ -140,20 +141,20 @@ def read_source(source: Source, options: ReadOptions) -> Opened:
 
 
 def _wanted(
-    source: Source, search: VolumeSearch, options: ReadOptions
+    source: Source, search: VolumeSearch, request: ReadRequest
 ) -> tuple[tuple[VolumeCandidate, ...], LayoutscopeError | None]:
     """Choose among the volumes.
 
     With a sweep, what is not recognised may still be one of either kind; the error that it is otherwise is given too.
     """
-    partition, volume_at = options.get("partition"), options.get("volume_at")
+    partition, volume_at = request.partition, request.volume_at
     try:
         return choose(source, search, partition=partition, volume_at=volume_at), None
     except (ImageError, UsageError) as error:
         places = [found for found in search.candidates if partition in (None, found.partition)]
         if volume_at is not None:
             places = [_at(source, volume_at)] if 0 <= volume_at < source.size_bytes else []
-        if not options.get("sweep", False) or not places:
+        if not request.sweep or not places:
             raise
         tried = tuple(
             replace(found, kind=kind, label=label, stack=(*found.stack[:-1], label))
@@ -169,15 +170,15 @@ def _at(source: Source, volume_at: int) -> VolumeCandidate:
     )
 
 
-def _chosen(image: Opened, options: ReadOptions) -> Opened:
+def _chosen(image: Opened, request: ReadRequest) -> Opened:
     """Keep the volume that was asked for, and leave names out where they are not wanted."""
-    layouts = _selected(image.layouts, options.get("volume"))
-    if not options.get("names", True):
+    layouts = _selected(image.layouts, request.volume)
+    if not request.names:
         layouts = tuple(without_names(layout) for layout in layouts)
     return replace(image, layouts=layouts)
 
 
-def load_capture(path: Path, options: ReadOptions) -> Opened:
+def load_capture(path: Path, request: ReadRequest) -> Opened:
     """Open a capture.
 
     Raises
@@ -187,7 +188,7 @@ def load_capture(path: Path, options: ReadOptions) -> Opened:
     ImageError
         If it is damaged or of another version.
     """
-    asked = [name for name in IMAGE_ONLY if options.get(name) not in (None, False)]
+    asked = [name for name in IMAGE_ONLY if getattr(request, name) not in (None, False)]
     if asked:
         raise UsageError(f"{path}: is a capture; {asked[0].replace('_', '-')} needs the image itself")
     layouts, manifest = read_capture(path)
@@ -220,20 +221,20 @@ def _saved_finding(saved: dict[str, Any]) -> Finding:
 
 
 @contextmanager
-def opened_source(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Iterator[Source]:
+def opened_source(path: str | os.PathLike[str], request: ReadRequest) -> Iterator[Source]:
     """Open an image without looking for volumes."""
     with open_image(
         path,
-        map_file=options.get("map_file"),
-        cache_dir=options.get("cache_dir"),
-        second=options.get("second"),
-        progress=options.get("progress"),
+        map_file=request.map_file,
+        cache_dir=request.cache_dir,
+        second=request.second,
+        progress=request.progress,
     ) as source:
         yield source
 
 
 def _read_all(
-    source: Source, wanted: tuple[VolumeCandidate, ...], options: ReadOptions
+    source: Source, wanted: tuple[VolumeCandidate, ...], request: ReadRequest
 ) -> tuple[list[VolumeLayout], list[Finding]]:
     """Read every candidate; one that fails is a finding as long as another one can be read."""
     layouts: list[VolumeLayout] = []
@@ -241,7 +242,7 @@ def _read_all(
     read: set[int] = set()
     for candidate in (item for item in wanted if item.image_offset not in read):
         try:
-            layouts += _read_one(source, candidate, _num_volumes(layouts), options)
+            layouts += _read_one(source, candidate, _num_volumes(layouts), request)
             read.add(candidate.image_offset)
         except FormatError as error:
             failures.setdefault(candidate.image_offset, error)
@@ -266,12 +267,12 @@ def _cut_off(source: Source, layout: VolumeLayout) -> list[Finding]:
     return [Finding("truncated", "warning", "image", facts.image_offset, message, expected, found)]
 
 
-def _read_one(source: Source, candidate: VolumeCandidate, number: int, options: ReadOptions) -> list[VolumeLayout]:
-    stack, decoder = candidate.stack[:-1], options.get("decoder", "bulk")
+def _read_one(source: Source, candidate: VolumeCandidate, number: int, request: ReadRequest) -> list[VolumeLayout]:
+    stack, decoder = candidate.stack[:-1], request.decoder
     if candidate.kind == "hfsplus":
         from layoutscope.filesystems.hfsplus.reader import read_layout
 
-        replay = not options.get("no_journal", False)
+        replay = not request.no_journal
         at = candidate.image_offset
         return [
             read_layout(
@@ -281,7 +282,7 @@ def _read_one(source: Source, candidate: VolumeCandidate, number: int, options: 
                 volume=number,
                 decoder=decoder,
                 replay_journal=replay,
-                sweep=options.get("sweep", False),
+                sweep=request.sweep,
                 space_bytes=candidate.size_bytes,
             )
         ]
@@ -293,10 +294,10 @@ def _read_one(source: Source, candidate: VolumeCandidate, number: int, options: 
         stack=candidate.stack,
         first_volume=number,
         second=second_half(source),
-        xid=options.get("xid"),
-        snapshot=options.get("snapshot"),
-        password=options.get("password"),
-        sweep=options.get("sweep", False),
+        xid=request.xid,
+        snapshot=request.snapshot,
+        password=request.password,
+        sweep=request.sweep,
     )
     return read_container(source, image_offset=candidate.image_offset, options=chosen)
 

@@ -13,6 +13,7 @@ from layoutscope.api.trace import only_volume
 from layoutscope.api.workloads import checked, walk
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.replay import read_trace
+from layoutscope.options import ReadRequest
 from layoutscope.results.replay import ReplayResult
 from layoutscope.walk.score import score
 
@@ -90,7 +91,7 @@ def replay(  # noqa: PLR0913  (a keyword for each option of the command)
     times = serve(real)
     if against is None:
         return ReplayResult(str(trace), len(real), int(real.length_bytes.sum()), times)
-    with opened(against, **options) as image:
+    with opened(against, ReadRequest(**options)) as image:
         layout = only_volume(image.layouts)
     predicted = walk(layout, work)
     expected = serve(_paced_alike(predicted, real, think_us))

@@ -9,6 +9,7 @@ from layoutscope.api.predict import DEFAULT_DRIVES, predict_enumeration
 from layoutscope.api.reading import check_strict, layout_findings, opened
 from layoutscope.metrics import measure, tree_summaries
 from layoutscope.metrics.space import space_use
+from layoutscope.options import ReadRequest
 from layoutscope.results.scan import ScanResult, VolumeScan
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def scan(
     from layoutscope.drive import load_profile
 
     profiles = [load_profile(name) for name in (DEFAULT_DRIVES if drives is None else drives)]
-    with opened(path, **options) as image:
+    with opened(path, ReadRequest(**options)) as image:
         findings = [finding for layout in image.layouts for finding in layout_findings(layout)]
         if strict:
             check_strict((*image.findings, *findings))

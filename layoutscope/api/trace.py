@@ -10,6 +10,7 @@ from layoutscope.api.reading import opened
 from layoutscope.api.workloads import checked, walk
 from layoutscope.drive.export import blkparse_lines, csv_text, fio_lines
 from layoutscope.errors import UsageError
+from layoutscope.options import ReadRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -47,7 +48,7 @@ def trace(
         If the image cannot be read.
     """
     work = checked(workload or {})
-    with opened(path, **options) as image:
+    with opened(path, ReadRequest(**options)) as image:
         return walk(only_volume(image.layouts), work)
 
 

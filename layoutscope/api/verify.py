@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from layoutscope.analysis.owners import volume_name
 from layoutscope.api.reading import opened
+from layoutscope.options import ReadRequest
 from layoutscope.results.verify import TableVerdict, Verification
 from layoutscope.tables import TABLES
 
@@ -38,11 +40,10 @@ def verify(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Veri
     LayoutscopeError
         If the image cannot be read.
     """
-    in_bulk: ReadOptions = {**options, "decoder": "bulk"}
-    one_by_one: ReadOptions = {**options, "decoder": "grammar"}
-    with opened(path, **in_bulk) as image:
+    request = ReadRequest(**options)
+    with opened(path, replace(request, decoder="bulk")) as image:
         name, bulk = image.bytes().name, image.layouts
-    with opened(path, **one_by_one) as image:
+    with opened(path, replace(request, decoder="grammar")) as image:
         grammar = image.layouts
     verdicts = [verdict for pair in zip(bulk, grammar, strict=False) for verdict in compare_layouts(*pair)]
     if len(bulk) != len(grammar):

@@ -23,12 +23,13 @@ from pathlib import Path
 DECODE = """
 import json, resource, sys, time
 from layoutscope.api.reading import opened
+from layoutscope.options import ReadRequest
 import layoutscope.filesystems.hfsplus.reader, layoutscope.filesystems.apfs.reader
 def used():
     now = resource.getrusage(resource.RUSAGE_SELF)
     return time.perf_counter(), now.ru_utime, now.ru_stime
 first = used()
-with opened(sys.argv[1]) as image:
+with opened(sys.argv[1], ReadRequest()) as image:
     last = used()
     known = sum(layout.facts.metadata_read_bytes for layout in image.layouts)
     entries = sum(layout.entries.height for layout in image.layouts)
@@ -40,7 +41,8 @@ import sys
 import numpy as np
 from layoutscope.api.identity import metadata_ranges
 from layoutscope.api.reading import opened
-with opened(sys.argv[1]) as image:
+from layoutscope.options import ReadRequest
+with opened(sys.argv[1], ReadRequest()) as image:
     np.save(sys.argv[2], metadata_ranges(image.layouts, 0, image.source.size_bytes))
 """
 

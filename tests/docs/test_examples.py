@@ -1,19 +1,33 @@
-"""The README's examples run."""
+"""The examples of README and docstrings run."""
 
 from __future__ import annotations
 
 import doctest
+from importlib import import_module
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 from layoutscope import api
+from tests.docs.imports import read_modules
 
 ROOT = Path(__file__).resolve().parents[2]
+WITH_EXAMPLES = [name for name, module in read_modules().items() if ">>>" in module.text]
 
 
 def test_examples_of_the_readme_hold(monkeypatch):
     """Each Python example of the README gives what it shows."""
     monkeypatch.chdir(ROOT)
     outcome = doctest.testfile(str(ROOT / "README.md"), module_relative=False, encoding="utf-8")
+    assert outcome.attempted > 0
+    assert outcome.failed == 0
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
+def test_examples_of_the_docstrings_hold(name):
+    """Each example of a module gives what it shows."""
+    outcome = doctest.testmod(import_module(name), extraglobs={"np": np})
     assert outcome.attempted > 0
     assert outcome.failed == 0
 

@@ -1,22 +1,11 @@
 from __future__ import annotations
 
-import doctest
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.access import host, ranges
+from layoutscope.access import ranges
 from layoutscope.access.host import HOSTS, SOURCES, HostProfile
-from layoutscope.walk import hosttime, orders
-
-
-def test_examples_in_the_docstrings_hold():
-    """The examples of the arithmetic, the hosts and the orders are true."""
-    for module in (ranges, host, hosttime, orders):
-        result = doctest.testmod(module, extraglobs={"np": np})
-        assert result.failed == 0
-        assert result.attempted > 0
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 5)), max_size=20))

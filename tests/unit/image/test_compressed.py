@@ -17,6 +17,8 @@ from layoutscope.errors import ImageError, LayoutscopeError
 from layoutscope.image import open_image, unpack
 from layoutscope.image.compressed import in_blocks
 
+pytestmark = pytest.mark.images
+
 MIB = 1024**2
 NOISE = np.random.default_rng(5).integers(0, 256, 3 * MIB + 777, np.uint8).tobytes()
 IMAGE = bytes(MIB) + NOISE + bytes(2 * MIB) + b"end"

@@ -9,6 +9,8 @@ from rich.console import Console
 from layoutscope import api
 from layoutscope.results.shown import PRINTERS
 
+pytestmark = pytest.mark.images
+
 IMAGE = Path(__file__).resolve().parents[3] / "fixtures" / "images" / "hfsplus-scattered.img.zst"
 DRIVES = ["sata-ssd"]
 

@@ -57,6 +57,7 @@ def test_missing_browser_is_one_clear_line(result, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.images
 @pytest.mark.filterwarnings("ignore")  # kaleido's own
 def test_picture_is_written(result, tmp_path):
     """An SVG of the overview is drawn by Chromium."""

@@ -1,0 +1,81 @@
+"""What a change must pass, in sessions: ``nox`` while working, ``nox -s full`` before it is handed on.
+
+They use the environment that nox itself lies in (``pip install -c constraints-dev.txt -e '.[dev]'``), so that they
+start at once and need no network. ``.ci/run`` runs them too.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+import nox
+
+nox.options.sessions = ["quick"]
+PROGRAMS = Path(sys.executable).parent
+IMAGE = Path("fixtures", "images", "hfsplus-scattered.img.zst")
+
+
+def run(session: nox.Session, program: str, *words: str) -> None:
+    """Run a program of this environment."""
+    session.run(str(PROGRAMS / program), *words, external=True)
+
+
+@nox.session(python=False)
+def lint(session: nox.Session) -> None:
+    """Check style, format, types and layers."""
+    run(session, "ruff", "check", "--quiet")
+    run(session, "ruff", "format", "--check", "--quiet")
+    run(session, "mypy")
+    run(session, "lint-imports")
+
+
+@nox.session(python=False)
+def generated(session: nox.Session) -> None:
+    """Check that what is generated is that of its source: parsers and the README; needs Node and ``npm ci`` in ksy/."""
+    run(session, "python", "ksy/build.py", "--check")
+    run(session, "python", "-m", "cogapp", "-P", "--check", "README.md")
+
+
+@nox.session(python=False)
+def quick(session: nox.Session) -> None:
+    """Lint, and the unit tests that need no image: under a minute."""
+    lint(session)
+    run(
+        session,
+        "python",
+        "-m",
+        "pytest",
+        "-q",
+        "tests/unit",
+        "--ignore=tests/unit/fixtures",
+        "-m",
+        "not images and not slow",
+    )
+
+
+@nox.session(python=False)
+def full(session: nox.Session) -> None:
+    """Check everything, and that the tests cover no less of the code than before."""
+    lint(session)
+    generated(session)
+    run(session, "python", "-m", "pytest", "-q", "--cov", *session.posargs)
+
+
+@nox.session(python=False)
+def wheel(session: nox.Session) -> None:
+    """Build the wheel and try it alone, without extras and away from the source; needs the package index."""
+    image = IMAGE.resolve()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        run(session, "python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", name, ".")
+        (built,) = folder.glob("*.whl")
+        venv.create(folder / "venv", with_pip=True)
+        python = str(folder / "venv" / "bin" / "python")
+        session.run(python, "-m", "pip", "install", "--quiet", str(built), external=True)
+        with session.chdir(folder):
+            # Drive profiles and the parts of the page must be in it.
+            words = ["scan", str(image), "--drive", "generic-7200", "--map", "map.html"]
+            session.run(python, "-I", "-m", "layoutscope", *words, external=True, silent=True)

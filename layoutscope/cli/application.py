@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect as signatures
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from typer.models import ParameterInfo
 
 from layoutscope.cli import (
     check,
@@ -24,7 +22,7 @@ from layoutscope.cli import (
     verify,
 )
 from layoutscope.cli.map import map_images
-from layoutscope.cli.running import guarded
+from layoutscope.cli.running import Command
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
@@ -40,7 +38,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-COMMANDS = {
+COMMANDS: Final[dict[str, Callable[..., int | None]]] = {
     "scan": scan.scan,
     "map": map_images,
     "predict": predict.predict,
@@ -59,17 +57,8 @@ COMMANDS = {
 """Every command, in the order of the overview."""
 
 
-def leave_checks_to_the_reader(command: Callable[..., int | None]) -> None:
-    """Keep typer from asking whether files may be read: whoever opens one says why it cannot, with one exit code."""
-    for parameter in signatures.signature(command, eval_str=True).parameters.values():
-        for declared in getattr(parameter.annotation, "__metadata__", ()):
-            if isinstance(declared, ParameterInfo):
-                declared.readable = False
-
-
 for name, command in COMMANDS.items():
-    leave_checks_to_the_reader(command)
-    app.command(name)(guarded(command))
+    app.command(name)(Command(command))
 
 
 def show_version(*, wanted: bool) -> None:

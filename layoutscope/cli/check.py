@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from layoutscope.cli.options import AsJson, Image, reads_image
-from layoutscope.options import ReadOptions
+from layoutscope.cli.options import AsJson, Image, Reading
 
 
-@reads_image
-def check(image: Image, *, options: ReadOptions, as_json: AsJson = False) -> int:
+def check(image: Image, *, options: Reading, as_json: AsJson = False) -> int:
     """Check the structures of an image, read-only: every contradiction with its code and address."""
     from layoutscope.api.check import check as run
     from layoutscope.report.json.check import check_json

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from layoutscope.cli.options import AsJson, Image, reads_image
-from layoutscope.options import ReadOptions
+from layoutscope.cli.options import AsJson, Image, Reading
 
 
-@reads_image
-def checkpoints(image: Image, *, options: ReadOptions, as_json: AsJson = False) -> None:
+def checkpoints(image: Image, *, options: Reading, as_json: AsJson = False) -> None:
     """List the states of APFS that can be read: checkpoints and snapshots, and how much of them still exists."""
     from layoutscope.api.checkpoints import checkpoints as run
     from layoutscope.report.json.checkpoints import states_json

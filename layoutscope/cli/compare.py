@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.cli.options import AsJson, Drives, Force, Host, reads_image
-from layoutscope.options import ReadOptions
+from layoutscope.cli.options import AsJson, Drives, Force, Host, Reading
 
 Images = Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Two or more images or captures.")]
 
@@ -21,11 +20,10 @@ Nodes = Annotated[
 ]
 
 
-@reads_image
 def compare(
     images: Images,
     *,
-    options: ReadOptions,
+    options: Reading,
     drive: Drives = None,
     host: Host = "linux",
     nodes: Nodes = None,

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.cli.options import Force, Image, reads_image
-from layoutscope.options import ReadOptions
+from layoutscope.cli.options import Force, Image, Reading
 
 Table = Annotated[str, typer.Option(metavar="NAME", help="Such as nodes, regions, extents, entries, free or findings.")]
 Format = Annotated[str, typer.Option("--format", metavar="csv|parquet|jsonl", help="How it is written.")]
@@ -18,11 +17,10 @@ Output = Annotated[
 ]
 
 
-@reads_image
 def export(
     image: Image,
     *,
-    options: ReadOptions,
+    options: Reading,
     table: Table,
     file_format: Format = "csv",
     output: Output = None,

@@ -8,16 +8,14 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.cli.options import Force, Image, reads_image
-from layoutscope.options import ReadOptions
+from layoutscope.cli.options import Force, Image, Reading
 
 Output = Annotated[
     Path, typer.Option("-o", "--output", metavar="FILE", help="Where to; compressed if it ends in .zst, else sparse.")
 ]
 
 
-@reads_image
-def extract(image: Image, *, options: ReadOptions, output: Output, force: Force = False) -> None:
+def extract(image: Image, *, options: Reading, output: Output, force: Force = False) -> None:
     """Write a raw image with the metadata alone, which scans the same; names of files are metadata and are in it."""
     from layoutscope.api.extract import extract as run
     from layoutscope.report.escape import escape_text

@@ -7,15 +7,13 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.cli.options import AsJson, Image, byte_count, reads_image
-from layoutscope.options import ReadOptions
+from layoutscope.cli.options import AsJson, Image, Reading, byte_count
 
 
-@reads_image
 def inspect(
     image: Image,
     *,
-    options: ReadOptions,
+    options: Reading,
     node: Annotated[
         str | None, typer.Option(metavar="TREE:NUMBER", help="A node, such as catalog:3 or fs:1028.")
     ] = None,

@@ -7,18 +7,16 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.cli.options import Drives, Force, Host, reads_image
-from layoutscope.options import ReadOptions
+from layoutscope.cli.options import Drives, Force, Host, Reading
 
 Images = Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="One or more images, shown on one scale.")]
 Page = Annotated[Path, typer.Option("-o", "--output", metavar="FILE.html", help="Where to.")]
 
 
-@reads_image
 def map_images(
     images: Images,
     *,
-    options: ReadOptions,
+    options: Reading,
     output: Page,
     drive: Drives = None,
     host: Host = "linux",

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated
 
 import typer
 
 from layoutscope import inputs
-from layoutscope.cli.running import EXIT_DAMAGED, warn
+from layoutscope.cli.running import MadeOf
 from layoutscope.errors import ImageError, UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-
-    from layoutscope.options import ReadOptions
+from layoutscope.options import ReadOptions
 
 Image = Annotated[Path, typer.Argument(metavar="IMAGE", help="Raw image (split or compressed too), device or capture.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -30,99 +22,50 @@ Host = Annotated[str, typer.Option(metavar="linux|macos", help="Whose drivers an
 Order = Annotated[str, typer.Option(metavar="NAME", help="The workload, such as fts, names, catalog or copy.")]
 
 
-def option(kind: Any, flag: str, text: str, metavar: str | None = None, **limits: Any) -> Any:
-    """Declare an option of a shared table."""
-    return Annotated[kind, typer.Option(flag, metavar=metavar, help=text, **limits)]
+def reading(
+    *,
+    partition: Annotated[int | None, typer.Option(metavar="N", help="Only the volumes of this partition.")] = None,
+    volume: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only the volume of this name or number (from 1).")
+    ] = None,
+    volume_at: Annotated[
+        str | None, typer.Option(metavar="BYTES", help="Only what starts at this byte of the image.")
+    ] = None,
+    xid: Annotated[int | None, typer.Option(metavar="N", help="APFS: the state of this transaction.")] = None,
+    snapshot: Annotated[str | None, typer.Option(metavar="NAME", help="APFS: the snapshot of this name.")] = None,
+    second: Annotated[Path | None, typer.Option(metavar="IMAGE", help="APFS: the other image of a Fusion set.")] = None,
+    password: Annotated[str | None, typer.Option(metavar="TEXT", help="APFS: password or recovery key.")] = None,
+    password_file: Annotated[Path | None, typer.Option(metavar="FILE", help="APFS: a file with the password.")] = None,
+    no_journal: Annotated[
+        bool, typer.Option("--no-journal", help="HFS+: the bytes as they lie, journal not replayed.")
+    ] = False,
+    sweep: Annotated[
+        bool, typer.Option("--sweep", help="Find nodes by scanning the whole volume, rebuild broken trees.")
+    ] = False,
+    no_names: Annotated[bool, typer.Option("--no-names", help="Leave names out.")] = False,
+    map_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="ddrescue's map: bad areas are unread, not zero.")
+    ] = None,
+    cache_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep decompressed images here.")] = None,
+) -> ReadOptions:
+    """Say how images are read."""
+    return {
+        "partition": partition,
+        "volume": volume,
+        "volume_at": byte_count(volume_at),
+        "xid": xid,
+        "snapshot": snapshot,
+        "second": second,
+        "password": password if password_file is None else read_secret(password_file),
+        "no_journal": no_journal,
+        "sweep": sweep,
+        "names": not no_names,
+        "map_file": map_file,
+        "cache_dir": cache_dir,
+    }
 
 
-READING: Final[dict[str, tuple[Any, Any]]] = {
-    "partition": (option(int | None, "--partition", "Only the volumes of this partition.", "N"), None),
-    "volume": (option(str | None, "--volume", "Only the volume of this name or number (from 1).", "NAME"), None),
-    "volume_at": (option(str | None, "--volume-at", "Only what starts at this byte of the image.", "BYTES"), None),
-    "xid": (option(int | None, "--xid", "APFS: the state of this transaction.", "N"), None),
-    "snapshot": (option(str | None, "--snapshot", "APFS: the snapshot of this name.", "NAME"), None),
-    "second": (option(Path | None, "--second", "APFS: the other image of a Fusion set.", "IMAGE"), None),
-    "password": (option(str | None, "--password", "APFS: password or recovery key.", "TEXT"), None),
-    "password_file": (option(Path | None, "--password-file", "APFS: a file with the password.", "FILE"), None),
-    "no_journal": (option(bool, "--no-journal", "HFS+: the bytes as they lie, journal not replayed."), False),
-    "sweep": (option(bool, "--sweep", "Find nodes by scanning the whole volume, rebuild broken trees."), False),
-    "no_names": (option(bool, "--no-names", "Leave names out."), False),
-    "map_file": (option(Path | None, "--map-file", "ddrescue's map: bad areas are unread, not zero.", "FILE"), None),
-    "cache_dir": (option(Path | None, "--cache-dir", "Keep decompressed images here.", "DIR"), None),
-}
-"""Options of reading: their types and defaults."""
-
-
-def reads_image(command: Callable[..., int | None]) -> Callable[..., int | None]:
-    """Add the options of reading to a command, which gets them together as ``options``; damage has its exit code."""
-
-    @functools.wraps(command)
-    def run(*, options: ReadOptions, **given: Any) -> int | None:
-        damaged: dict[str, str] = {}
-
-        def on_damage(name: str, coverage: float, errors: int) -> None:
-            told = f"{100 * coverage:.3g} % of the known metadata was read, {errors:,} findings are errors"
-            damaged.setdefault(name, f"{name}: {told}; layoutscope check lists them")
-
-        code = command(options={**options, "on_damage": on_damage}, **given)
-        if code is None and damaged:
-            # What shows no findings itself says at least that there are some.
-            for line in damaged.values():
-                warn(line)
-            return EXIT_DAMAGED
-        return code
-
-    return add_options(run, READING, "options", reading)
-
-
-def add_options(
-    command: Callable[..., int | None],
-    table: dict[str, tuple[Any, Any]],
-    target: str,
-    gather: Callable[[dict[str, Any]], AbstractContextManager[Any]],
-) -> Callable[..., int | None]:
-    """Add options to a command, which gets them together as one argument.
-
-    Parameters
-    ----------
-    command : callable
-        Takes `target` as a keyword.
-    table : dict
-        Type and default of each option.
-    target : str
-        The argument that takes them.
-    gather : callable
-        Makes a context manager of them, whose value the command gets.
-    """
-    own = inspect.signature(command, eval_str=True)
-    kept = [item for item in own.parameters.values() if item.name != target]
-    added = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for name, (kind, default) in table.items()
-    ]
-
-    @functools.wraps(command)
-    def run(**given: Any) -> int | None:
-        shared = {name: given.pop(name) for name in table}
-        with gather(shared) as value:
-            return command(**given, **{target: value})
-
-    run.__signature__ = own.replace(parameters=[*kept, *added])  # type: ignore[attr-defined]
-    run.__annotations__ = {item.name: item.annotation for item in (*kept, *added)}
-    return run
-
-
-@contextmanager
-def reading(given: dict[str, Any]) -> Iterator[ReadOptions]:
-    """Put together how an image is read, with a progress bar if somebody watches."""
-    secret = given.pop("password_file")
-    if secret is not None:
-        given["password"] = read_secret(secret)
-    given["volume_at"] = byte_count(given["volume_at"])
-    given["names"] = not given.pop("no_names")
-    with progress_bar() as progress:
-        chosen: ReadOptions = {**given, "progress": progress}  # type: ignore[typeddict-item]
-        yield chosen
+Reading = Annotated[ReadOptions, MadeOf(reading)]
 
 
 def read_secret(path: Path) -> str:
@@ -158,19 +101,3 @@ def byte_count(text: str | None) -> int | None:
     if number < 0:
         raise UsageError(f"{text!r} is no number of bytes; write 4096, 0x1000 or 64KiB")
     return number
-
-
-@contextmanager
-def progress_bar() -> Iterator[Any]:
-    """Show a bar on standard error while something takes long; nothing unless that is a terminal."""
-    import sys
-
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("decompressing", visible=False)
-        yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)

@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.cli.options import AsJson, Drives, Force, Image, byte_count, reads_image
-from layoutscope.cli.workloads import does_work
-from layoutscope.options import ReadOptions, Workload
+from layoutscope.cli.options import AsJson, Drives, Force, Image, Reading, byte_count
+from layoutscope.cli.workloads import Working
 
 WhatIf = Annotated[
     list[str] | None,
@@ -20,13 +19,11 @@ WhatIf = Annotated[
 ]
 
 
-@reads_image
-@does_work
 def predict(
     image: Image,
     *,
-    options: ReadOptions,
-    work: Workload,
+    work: Working,
+    options: Reading,
     drive: Drives = None,
     what_if: WhatIf = None,
     starts_at: Annotated[str, typer.Option(metavar="BYTES", help="Where the image lies on the drive.")] = "0",

@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.cli.options import AsJson, Drives, byte_count, reads_image
-from layoutscope.cli.workloads import does_work_with_any_memory
-from layoutscope.options import ReadOptions, Workload
+from layoutscope.cli.options import AsJson, Drives, Reading, byte_count
+from layoutscope.cli.workloads import WorkingWithAnyMemory
 
 Trace = Annotated[Path, typer.Argument(metavar="TRACE", help="CSV, fio iolog, blkparse or fs_usage text, or pairs.")]
 Against = Annotated[Path | None, typer.Option(metavar="IMAGE", help="The image that was read: scores the prediction.")]
@@ -21,13 +20,11 @@ Think = Annotated[float | None, typer.Option(min=0, help="Host time between read
 Form = Annotated[str, typer.Option("--format", metavar="NAME", help="csv, fio, blkparse, fs_usage or pairs.")]
 
 
-@reads_image
-@does_work_with_any_memory
 def replay(
     trace: Trace,
     *,
-    options: ReadOptions,
-    work: Workload,
+    work: WorkingWithAnyMemory,
+    options: Reading,
     drive: Drives = None,
     against: Against = None,
     form: Form = "",

@@ -1,40 +1,115 @@
-"""How every command ends: errors as one line, with the exit codes of the README."""
+"""How every command runs and ends: errors as one line, with the exit codes of the README.
+
+A command whose result shows findings returns the exit code of its result, 0 or 3. One that returns none, and whose
+images were not read whole, ends with 3 as well, and says on standard error what is missing (:class:`Damage`).
+"""
 
 from __future__ import annotations
 
-import functools
+import inspect
 import os
 import sys
-from typing import TYPE_CHECKING, Final
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import typer
+from typer.models import ParameterInfo
 
 from layoutscope.errors import LayoutscopeError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+Mark = TypeVar("Mark")
 
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
 EXIT_DAMAGED: Final = 3
 EXIT_INTERRUPTED: Final = 130
 
-
-def guarded(command: Callable[..., int | None]) -> Callable[..., None]:
-    """Wrap a command: its result is the exit code, errors become one line on standard error."""
-
-    @functools.wraps(command)
-    def run(*args: object, **options: object) -> None:
-        raise typer.Exit(exit_code(lambda: command(*args, **options)))
-
-    run.__annotations__ = {**command.__annotations__, "return": "None"}
-    return run
+READING: Final = "options"
+"""The argument by which every command takes how images are read."""
 
 
-def exit_code(command: Callable[[], int | None]) -> int:
+@dataclass(frozen=True, slots=True)
+class MadeOf:
+    """Marks an argument of a command that is made of several options: those of a function, which returns it."""
+
+    make: Callable[..., Any]
+    without: tuple[str, ...] = ()
+
+    def options(self) -> list[inspect.Parameter]:
+        """List the options."""
+        parameters = inspect.signature(self.make, eval_str=True).parameters
+        return [item for name, item in parameters.items() if name not in self.without]
+
+
+@dataclass(slots=True)
+class Damage:
+    """What could not be read of the images of a command, a line an image."""
+
+    lines: dict[str, str] = field(default_factory=dict)
+
+    def note(self, name: str, coverage: float, errors: int) -> None:
+        """Remember an image that was not read whole."""
+        told = f"{100 * coverage:.3g} % of the known metadata was read, {errors:,} findings are errors"
+        self.lines.setdefault(name, f"{name}: {told}; layoutscope check lists them")
+
+    def exit_code(self) -> int:
+        """Tell of it, where a command's result shows no findings itself."""
+        for line in self.lines.values():
+            warn(line)
+        return EXIT_DAMAGED if self.lines else 0
+
+
+class Command:
+    """A command as typer takes it.
+
+    Typer has no groups of options, so an argument that is marked with :class:`MadeOf` stands in the signature as the
+    options that it is made of, behind the command's own.
+
+    Parameters
+    ----------
+    function : callable
+        The command; returns its exit code, or None to leave it to :class:`Damage`.
+    """
+
+    def __init__(self, function: Callable[..., int | None]) -> None:
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self._function = function
+        own = inspect.signature(function, eval_str=True).parameters
+        self._groups = {name: mark for name, item in own.items() for mark in _marks(item, MadeOf)}
+        spread = [item for group in self._groups.values() for item in group.options()]
+        parameters = [*(item for name, item in own.items() if name not in self._groups), *spread]
+        for mark in (mark for item in parameters for mark in _marks(item, ParameterInfo)):
+            mark.readable = False  # whoever opens a file says why it cannot, with one exit code
+        self.__signature__ = inspect.Signature(parameters)
+        self.__annotations__ = {item.name: item.annotation for item in parameters}
+
+    def __call__(self, **given: Any) -> None:
+        """Run the command and leave with its exit code."""
+        raise typer.Exit(exit_code(lambda: self._run(given)))
+
+    def _run(self, given: dict[str, Any]) -> int:
+        damage = Damage()
+        for name, group in self._groups.items():
+            given[name] = group.make(**{item.name: given.pop(item.name) for item in group.options()})
+        with progress_bar() as progress:
+            if READING in self._groups:
+                given[READING] |= {"progress": progress, "on_damage": damage.note}
+            code = self._function(**given)
+        return damage.exit_code() if code is None else code
+
+
+def _marks(parameter: inspect.Parameter, kind: type[Mark]) -> list[Mark]:
+    return [mark for mark in getattr(parameter.annotation, "__metadata__", ()) if isinstance(mark, kind)]
+
+
+def exit_code(command: Callable[[], int]) -> int:
     """Run a command and return its exit code; nothing but programming errors leaves it."""
     try:
-        code = command() or 0
+        code = command()
         sys.stdout.flush()
     except LayoutscopeError as error:
         code = fail(error, EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILED)
@@ -67,3 +142,17 @@ def silence() -> int:
     """Let go of a pipe whose reader has left, so that nothing complains at exit either."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[[int, int], None] | None]:
+    """Show a bar on standard error while something takes long; nothing unless that is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("decompressing", visible=False)
+        yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)

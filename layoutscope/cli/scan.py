@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from layoutscope.cli.options import AsJson, Drives, Force, Host, Image, reads_image
-from layoutscope.options import ReadOptions
+from layoutscope.cli.options import AsJson, Drives, Force, Host, Image, Reading
 
 if TYPE_CHECKING:
     from layoutscope.results.scan import ScanResult
 
 
-@reads_image
 def scan(
     image: Image,
     *,
-    options: ReadOptions,
+    options: Reading,
     as_json: AsJson = False,
     map_to: Annotated[Path | None, typer.Option("--map", metavar="FILE.html", help="Write an interactive map.")] = None,
     drive: Drives = None,

@@ -8,19 +8,17 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.cli.options import AsJson, Drives, Force, Host, reads_image
-from layoutscope.options import ReadOptions
+from layoutscope.cli.options import AsJson, Drives, Force, Host, Reading
 
 Images = Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Images or captures of one volume.")]
 By = Annotated[str, typer.Option(metavar="order|xid|time", help="What they are ordered by.")]
 Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE.html", help="Draw the curves.")]
 
 
-@reads_image
 def series(
     images: Images,
     *,
-    options: ReadOptions,
+    options: Reading,
     by: By = "order",
     drive: Drives = None,
     host: Host = "linux",

@@ -8,18 +8,15 @@ from typing import Annotated
 import typer
 
 from layoutscope.cli.export import Output
-from layoutscope.cli.options import Force, Image, reads_image
-from layoutscope.cli.workloads import does_work
-from layoutscope.options import ReadOptions, Workload
+from layoutscope.cli.options import Force, Image, Reading
+from layoutscope.cli.workloads import Working
 
 
-@reads_image
-@does_work
 def trace(
     image: Image,
     *,
-    options: ReadOptions,
-    work: Workload,
+    work: Working,
+    options: Reading,
     file_format: Annotated[
         str, typer.Option("--format", metavar="csv|fio|blkparse", help="How it is written.")
     ] = "csv",

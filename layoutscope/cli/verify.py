@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from layoutscope.cli.options import AsJson, Image, reads_image
-from layoutscope.options import ReadOptions
+from layoutscope.cli.options import AsJson, Image, Reading
 
 
-@reads_image
-def verify(image: Image, *, options: ReadOptions, as_json: AsJson = False) -> int:
+def verify(image: Image, *, options: Reading, as_json: AsJson = False) -> int:
     """Read an image with both decoders, in bulk and through the grammars, and list what differs."""
     from layoutscope.api.verify import verify as run
     from layoutscope.report.json.verify import verification_json

@@ -3,78 +3,74 @@
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Annotated
+
+import typer
 
 from layoutscope import inputs
-from layoutscope.cli.options import add_options, byte_count, option
+from layoutscope.cli.options import byte_count
+from layoutscope.cli.running import MadeOf
 from layoutscope.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from layoutscope.options import Workload
-
-ORDER_HELP: Final = "fts, readdir-stat, bulk, names, catalog, searchfs, paths, copy or read."
-
-WORKLOAD: Final[dict[str, tuple[Any, Any]]] = {
-    "order": (option(str, "--order", ORDER_HELP, "NAME"), "fts"),
-    "host": (option(str, "--host", "Whose drivers and libraries do it.", "linux|macos"), "linux"),
-    "host_property": (
-        option(
-            list[str] | None,
-            "--host-property",
-            "Where the host differs, such as read_ahead_bytes=256KiB; repeatable.",
-            "NAME=VALUE",
-        ),
-        None,
-    ),
-    "start": (option(str | None, "--from", "Directory to start at.", "PATH"), None),
-    "no_stat": (option(bool, "--no-stat", "fts with FTS_NOSTAT: only directories are stat'ed."), False),
-    "paths": (option(Path | None, "--list", "For paths: a list of paths, one a line.", "FILE"), None),
-    "file": (option(str | None, "--file", "For read: the file.", "PATH"), None),
-    "records": (option(int | None, "--records", "For read: so many random records.", "N", min=1), None),
-    "record_size": (option(str, "--record-size", "For read: length of a record.", "BYTES"), "4096"),
-    "seed": (option(int, "--seed", "For read: draws the records.", "S"), 1),
-    "offsets": (
-        option(Path | None, "--offsets", "For read: offsets of records, the last number a line.", "FILE"),
-        None,
-    ),
-    "threads": (option(int, "--threads", "Threads that share the host's work.", "N", min=1), 1),
-    "warm": (option(bool, "--warm", "With the metadata of a first pass in the cache."), False),
-    "passes": (option(int, "--passes", "How often it is done.", "N", min=1), 1),
-}
-"""Options of workloads: their types and defaults."""
-
-MEMORY: Final = {"cache": (option(str | None, "--cache", "Host's memory for metadata; unlimited else.", "SIZE"), None)}
-"""Left out where ``--cache`` says something of a drive."""
+from layoutscope.options import Workload
 
 
-def does_work(command: Callable[..., int | None]) -> Callable[..., int | None]:
-    """Add the options of a workload to a command, which gets it as ``work``."""
-    return add_options(command, {**WORKLOAD, **MEMORY}, "work", workload)
-
-
-def does_work_with_any_memory(command: Callable[..., int | None]) -> Callable[..., int | None]:
-    """Add the options of a workload except ``--cache`` to a command, which gets it as ``work``."""
-    return add_options(command, WORKLOAD, "work", workload)
-
-
-@contextmanager
-def workload(given: dict[str, Any]) -> Iterator[Workload]:
-    """Put together a workload from the options of a command."""
-    paths, offsets = given.pop("paths"), given.pop("offsets")
-    chosen: Workload = {
-        **given,  # type: ignore[typeddict-item]
-        "host_properties": named_values(given.pop("host_property")),
-        "stat": not given.pop("no_stat"),
+def workload(
+    *,
+    order: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="fts, readdir-stat, bulk, names, catalog, searchfs, paths, copy or read."),
+    ] = "fts",
+    host: Annotated[str, typer.Option(metavar="linux|macos", help="Whose drivers and libraries do it.")] = "linux",
+    host_property: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Where the host differs, such as read_ahead_bytes=256KiB; repeatable."),
+    ] = None,
+    start: Annotated[str | None, typer.Option("--from", metavar="PATH", help="Directory to start at.")] = None,
+    no_stat: Annotated[
+        bool, typer.Option("--no-stat", help="fts with FTS_NOSTAT: only directories are stat'ed.")
+    ] = False,
+    paths: Annotated[
+        Path | None, typer.Option("--list", metavar="FILE", help="For paths: a list of paths, one a line.")
+    ] = None,
+    file: Annotated[str | None, typer.Option(metavar="PATH", help="For read: the file.")] = None,
+    records: Annotated[int | None, typer.Option(metavar="N", min=1, help="For read: so many random records.")] = None,
+    record_size: Annotated[str, typer.Option(metavar="BYTES", help="For read: length of a record.")] = "4096",
+    seed: Annotated[int, typer.Option(metavar="S", help="For read: draws the records.")] = 1,
+    offsets: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="For read: offsets of records, the last number a line.")
+    ] = None,
+    threads: Annotated[int, typer.Option(metavar="N", min=1, help="Threads that share the host's work.")] = 1,
+    warm: Annotated[bool, typer.Option("--warm", help="With the metadata of a first pass in the cache.")] = False,
+    passes: Annotated[int, typer.Option(metavar="N", min=1, help="How often it is done.")] = 1,
+    cache: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Host's memory for metadata; unlimited else.")
+    ] = None,
+) -> Workload:
+    """Say what is done on a volume."""
+    return {
+        "order": order,
+        "host": host,
+        "host_properties": named_values(host_property),
+        "start": start,
+        "stat": not no_stat,
         "paths": None if paths is None else read_lines(paths),
-        "record_bytes": byte_count(given.pop("record_size")) or 0,
+        "file": file,
+        "records": records,
+        "record_bytes": byte_count(record_size) or 0,
+        "seed": seed,
         "offsets": None if offsets is None else read_offsets(offsets),
-        "cache_bytes": byte_count(given.pop("cache", None)),
+        "cache_bytes": byte_count(cache),
+        "threads": threads,
+        "warm": warm,
+        "passes": passes,
     }
-    yield chosen
+
+
+Working = Annotated[Workload, MadeOf(workload)]
+
+WorkingWithAnyMemory = Annotated[Workload, MadeOf(workload, without=("cache",))]
+"""For a command whose own ``--cache`` says something of a drive."""
 
 
 def named_values(given: list[str] | None) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -36,85 +36,34 @@ CODES: Final[dict[str, str]] = {
     "partition-content": "A partition does not hold what its type promises.",
     "stale-partition-map": "A volume fills the image; an older partition map in it is left aside.",
     "volume-header-lost": "The volume header is absent or overwritten; its copy or a map tells of the volume.",
-    "tree-unreadable": "The root of an APFS tree cannot be used; nothing of the tree is known.",
-    "node-missing": "An APFS node cannot be found or lies outside the image; its records are missing.",
-    "record-invalid": "An APFS record is of an unknown type or contradicts its own lengths; it was left out.",
-    "checkpoint-invalid": "An APFS checkpoint or superblock copy cannot be used; another one was taken.",
-    "superblock-older": "The APFS superblock in block 0 is older than the checkpoint, as after a crash.",
-    "volume-unreadable": "An APFS volume cannot be opened; the container's other volumes were read.",
-    "volume-locked": "An APFS volume is encrypted and was not unlocked; what needs no key is shown.",
-    "spaceman-invalid": "The APFS space manager contradicts itself; free space may be incomplete.",
     "block-claimed-free": "Blocks that metadata or files use are free in the bitmaps.",
     "block-claimed-twice": "Blocks are claimed by two owners that do not share.",
-    "inode-missing": "An APFS directory entry names an inode that does not exist.",
-    "count-differs": "A number in an APFS superblock or tree differs from what was counted.",
-    "fusion-half": "Half of an APFS Fusion set is missing; what lies on it is not read.",
-    "seal-broken": "The seal of an APFS volume is broken.",
-    "node-header-differs": "The head of an APFS node contradicts its tree; its records were read.",
-    "record-differs": "APFS records that describe the same object do not agree.",
-    "extent-invalid": "Extents of APFS files are empty, odd, leave gaps or lie outside.",
-    "reference-differs": "APFS extent references differ from the extents that refer to them.",
-    "snapshot-differs": "The places that describe the snapshots of an APFS volume do not agree.",
-    "superblock-differs": "A field of an APFS superblock contradicts what was read.",
-    "object-map-differs": "An entry of an APFS object map contradicts the object it leads to.",
-    "name-hash-differs": "The hash in an APFS directory record is not that of its name.",
-    "container-changed": "An APFS container was written while it was read: what was read is of no single state.",
-    "volume-hardware-locked": "The keys of an APFS volume are bound to the hardware that made them.",
-    "volume-header-invalid": "The volume header is damaged; its copy at the end of the volume was used (HFS+).",
-    "alternate-header-missing": "No copy of the volume header lies at the end of the volume (HFS+).",
-    "alternate-header-differs": "The copy of the volume header contradicts it (HFS+).",
-    "tree-header-invalid": "The header node of a B-tree is damaged; the tree was left out (HFS+).",
-    "tree-size-differs": "A B-tree's header counts other nodes than its file holds (HFS+).",
-    "tree-unreachable": "No leaf of a B-tree can be reached from its root (HFS+).",
-    "tree-count-differs": "A B-tree's header counts other leaf records than its leaves hold (HFS+).",
-    "tree-header-differs": "A B-tree's header contradicts its nodes (HFS+).",
-    "next-cnid-used": "The next catalog node ID is in use already (HFS+).",
-    "fork-size-differs": "Forks count other blocks than their extents hold (HFS+).",
-    "pointer-invalid": "An index node points to a node that cannot be its child (HFS+).",
     "node-invalid": "A block is not the B-tree node that it should be at its place in the tree.",
-    "node-map-short": "The map of used nodes of a B-tree ends early (HFS+).",
-    "node-map-differs": "The map calls nodes free that the tree uses (HFS+).",
-    "node-unreached": "The map calls nodes used that the tree does not reach (HFS+).",
-    "node-unreadable": "B-tree nodes lie outside the image or in areas that were never read (HFS+).",
-    "leaf-chain-broken": "The chain of leaves differs from their order in the index (HFS+).",
-    "records-invalid": "Record offsets, keys or types of a B-tree node contradict the format (HFS+).",
     "keys-unordered": "Keys of a B-tree do not ascend.",
-    "allocation-file-unreadable": "The allocation file cannot be read; free space is unknown (HFS+).",
-    "free-count-differs": "The volume header counts other free blocks than the allocation file (HFS+).",
-    "file-count-differs": "The volume header counts other files or folders than the catalog holds (HFS+).",
-    "thread-differs": "Thread records contradict the files and folders they belong to (HFS+).",
-    "valence-differs": "Folders count other entries than they have (HFS+).",
-    "hard-link-broken": "Hard links lead to no indirect node (HFS+).",
-    "extents-orphaned": "Extents-overflow records belong to no file (HFS+).",
-    "extent-outside": "Extents leave their volume or the image (HFS+).",
-    "not-unmounted": "The volume was not cleanly unmounted, or is mounted now (HFS+).",
-    "allocation-file-short": "The allocation file has fewer bits than the volume has blocks (HFS+).",
-    "node-links-differ": "Index nodes are not linked in the order of their keys (HFS+).",
-    "hot-file-differs": "Records of the hot-file B-tree contradict each other or the catalog (HFS+).",
-    "index-key-differs": "The key of a pointer is not the first key of the node it leads to (HFS+).",
-    "cnid-reserved": "A file or folder has a CNID that is reserved (HFS+).",
-    "cnid-duplicate": "Two files or folders have the same CNID (HFS+).",
-    "parent-missing": "A file or folder lies in a folder that does not exist (HFS+).",
-    "thread-orphaned": "A thread record belongs to no file or folder (HFS+).",
-    "folder-count-differs": "A folder counts other subfolders than it has (HFS+).",
-    "link-count-differs": "An inode counts other hard links than lead to it (HFS+).",
-    "link-chain-broken": "The chain of hard links of an inode is broken (HFS+).",
-    "extents-invalid": "An extents-overflow record contradicts itself (HFS+).",
-    "extents-gap": "Overflow extents do not go on where those before them end (HFS+).",
-    "attribute-invalid": "An attribute contradicts its record or its extents (HFS+).",
-    "attribute-orphaned": "An attribute belongs to no file or folder (HFS+).",
-    "attribute-flag-differs": "A file or folder denies the attributes that it has (HFS+).",
     "subtree-missing": "Part of a B-tree cannot be read; the message says which keys, directories or objects it held.",
     "tree-rebuilt": "A broken B-tree was put together again from the nodes that a sweep found; that part is inferred.",
     "stale-nodes": "Nodes lie outside of the trees, as old copies do.",
     "changed-while-read": "The volume was written to while it was read.",
     "block-unclaimed": "Blocks are in use in the bitmap or allocation file, but belong to nothing.",
-    "journal-replayed": "The journal held transactions; they were applied in memory, as a mount would (HFS+).",
-    "journal-pending": "The journal holds transactions that were not applied (HFS+).",
-    "journal-external": "The journal is on another device and was not read (HFS+).",
-    "journal-invalid": "The journal is damaged; what is sound of it was applied (HFS+).",
 }
-"""Every finding code and what it means; the README's table is made from this."""
+"""Every finding code and what it means; the README's table is made from this.
+
+Those that one file system alone makes are added by :func:`declare` when its package is imported.
+"""
+
+
+def declare(codes: Mapping[str, str]) -> Mapping[str, str]:
+    """Add the codes of one file system; returns them.
+
+    Raises
+    ------
+    ValueError
+        If one has another meaning already.
+    """
+    for code, meaning in codes.items():
+        if CODES.setdefault(code, meaning) != meaning:
+            raise ValueError(f"the finding code {code!r} has another meaning already")
+    return codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +99,7 @@ class Finding:
 
     def __post_init__(self) -> None:
         if self.code not in CODES:
-            raise ValueError(f"unknown finding code {self.code!r}: add it to layoutscope.findings.CODES")
+            raise ValueError(f"unknown finding code {self.code!r}: add it to layoutscope.findings.CODES, or declare it")
 
 
 def from_error(error: FormatError, *, code: str = "structure-invalid", level: Level = "error") -> Finding:

@@ -7,15 +7,13 @@ a prediction differs between hosts for reasons that can be read, not through hid
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final
 
 from layoutscope.units import KIB, MIB
 
 HFS_FILE_LINKS: Final = "\0\0\0\0HFS+ Private Data"
 HFS_DIRECTORY_LINKS: Final = ".HFS+ Private Directory Data\r"
 """Where HFS+ keeps the files and directories behind hard links (TN1150, Hard Links)."""
-
-FileSystem = Literal["hfsplus", "apfs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +137,7 @@ class HostProfile:
     hfsplus: Costs
     apfs: Costs
 
-    def costs(self, filesystem: FileSystem) -> Costs:
+    def costs(self, filesystem: str) -> Costs:
         """Return the host time of one file system."""
         return self.hfsplus if filesystem == "hfsplus" else self.apfs
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from layoutscope.filesystems.registry import tree_traits
 from layoutscope.metrics.pieces import main_tree
 from layoutscope.units import format_bytes, format_seconds, format_share
 
@@ -27,8 +28,6 @@ FOLLOWS: Final = 0.5
 
 LOST: Final = 0.1
 """Below this share it does not."""
-
-TREE_WORDS: Final = {"catalog": "The catalog", "fs": "The file-system tree"}
 
 
 def story(volume: VolumeScan) -> tuple[str, ...]:
@@ -51,7 +50,8 @@ def _sentences(volume: VolumeScan) -> Iterator[str]:
 
 def placement(tree: TreeSummary) -> str:
     """Say whether a tree lies together or is strewn."""
-    words = TREE_WORDS.get(tree.tree, f"The tree {tree.tree}")
+    traits = tree_traits(tree.tree)
+    words = (traits and traits.words) or f"The tree {tree.tree}"
     share = f"{format_share(tree.clumped_share)} of its {format_bytes(tree.size_bytes)}"
     where = f"{share}, {_pieces(tree.pieces)}"
     if tree.clumped_share >= TOGETHER:

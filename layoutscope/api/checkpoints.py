@@ -1,11 +1,13 @@
-"""``checkpoints``: the states of APFS containers that can still be read."""
+"""``checkpoints``: the states of containers that can still be read."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layoutscope.api.reading import opened_source, second_half
+from layoutscope.api.reading import opened_source, with_options
 from layoutscope.errors import UsageError
+from layoutscope.filesystems.contract import VolumeRequest
+from layoutscope.filesystems.registry import filesystem, filesystems
 from layoutscope.options import ReadRequest
 from layoutscope.partition import choose, find_volumes
 from layoutscope.results.checkpoints import StateLine
@@ -30,19 +32,20 @@ def checkpoints(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) ->
     Raises
     ------
     UsageError
-        If there is no APFS container.
+        If no container keeps older states.
     LayoutscopeError
         If the image cannot be read.
     """
-    from layoutscope.filesystems.apfs.reader import list_states
-
     request = ReadRequest(**options)
     with opened_source(path, request) as source:
         search = find_volumes(source)
         wanted = choose(source, search, partition=request.partition, volume_at=request.volume_at)
-        containers = [candidate for candidate in wanted if candidate.kind == "apfs"]
+        found = [(candidate, filesystem(candidate.kind)) for candidate in wanted]
+        containers = [(candidate, chosen) for candidate, chosen in found if chosen.traits.keeps_states]
         if not containers:
-            raise UsageError(f"{source.name}: no APFS container; HFS+ keeps no older states")
+            keeping = " or ".join(item.traits.label for item in filesystems() if item.traits.keeps_states)
+            kept_by = " and ".join(item.traits.label for item in filesystems() if not item.traits.keeps_states)
+            raise UsageError(f"{source.name}: no {keeping} container; {kept_by} keeps no older states")
         return tuple(
             StateLine(
                 container=" > ".join(candidate.stack),
@@ -55,6 +58,6 @@ def checkpoints(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) ->
                 num_nodes=state.num_nodes,
                 num_sound_nodes=state.num_sound_nodes,
             )
-            for candidate in containers
-            for state in list_states(source, image_offset=candidate.image_offset, second=second_half(source))
+            for candidate, chosen in containers
+            for state in chosen.states(with_options(VolumeRequest(source, candidate.image_offset), chosen, request))
         )

@@ -8,9 +8,11 @@ import polars as pl
 
 from layoutscope.analysis.owners import file_owner, owners_at, row_owner
 from layoutscope.analysis.paths import needed_id
-from layoutscope.api.reading import opened
-from layoutscope.api.structures import node_structures, region_structures, view_of
+from layoutscope.api.reading import opened, with_options
+from layoutscope.api.structures import node_structures, region_structures
 from layoutscope.errors import UsageError
+from layoutscope.filesystems.contract import VolumeRequest
+from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.options import ReadRequest
 from layoutscope.results.inspect import Inspection
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from layoutscope.api.reading import Opened
-    from layoutscope.api.structures import View
+    from layoutscope.filesystems.contract import View
     from layoutscope.options import ReadOptions
     from layoutscope.results.inspect import Owner, StructureLines
     from layoutscope.tables import VolumeLayout
@@ -93,9 +95,9 @@ def _views(image: Opened, request: ReadRequest) -> ViewOf:
     def view(layout: VolumeLayout) -> View:
         key = (layout.facts.image_offset, layout.facts.volume)
         if key not in known:
-            replay = not request.no_journal
-            password = request.password
-            known[key] = view_of(image.bytes(), layout, replay_journal=replay, password=password)
+            chosen, where = filesystem_of(layout), layout.facts.image_offset
+            place = VolumeRequest(image.bytes(), where, image.spaces.get(where))
+            known[key] = chosen.view(with_options(place, chosen, request), layout)
         return known[key]
 
     return view
@@ -112,7 +114,7 @@ def _place(image: Opened, at: int, *, view: ViewOf) -> Found:
             if table == "nodes":
                 structures += node_structures(view(layout), layout, row, at=at)
             elif table == "regions":
-                structures += region_structures(view(layout), layout, row)
+                structures += region_structures(view(layout), row)
     return owners, structures
 
 

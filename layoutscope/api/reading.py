@@ -1,4 +1,4 @@
-"""From a path to layouts: opening an image, finding its volumes, reading each with its own reader."""
+"""From a path to layouts: opening an image, finding its volumes, reading each by its own file system."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import polars as pl
 from layoutscope.api.naming import without_names
 from layoutscope.containers import open_image
 from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UsageError
+from layoutscope.filesystems.contract import VolumeRequest
+from layoutscope.filesystems.registry import filesystem, filesystem_of, filesystems, names
 from layoutscope.findings import Finding, from_error
 from layoutscope.options import ReadRequest
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Unpack
 
+    from layoutscope.filesystems.contract import FileSystem
     from layoutscope.image import Source
     from layoutscope.options import ReadOptions
     from layoutscope.partition import VolumeSearch
@@ -34,8 +37,8 @@ IMAGE_ONLY: Final = ("partition", "volume_at", "xid", "snapshot", "second", "pas
 """Options that choose among what only an image holds."""
 
 
-LOST_KINDS: Final = (("apfs", "APFS"), ("hfsplus", "HFS+"))
-"""What a sweep looks for where nothing is recognised, in this order."""
+STATES: Final = ("xid", "snapshot")
+"""Options that ask for a state other than the newest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +136,17 @@ def read_source(source: Source, request: ReadRequest) -> Opened:
         layouts, damage = _read_all(source, wanted, request)
     except FormatError as error:
         raise lost or error from error
-    states = [name for name in ("xid", "snapshot") if getattr(request, name) is not None]
-    if states and not any(layout.facts.filesystem == "apfs" for layout in layouts):
-        raise UsageError(f"{source.name}: holds no APFS volume, whose {states[0]} was asked for")
+    _check_states(source, layouts, request)
     spaces = {candidate.image_offset: candidate.size_bytes for candidate in wanted}
     return Opened(image_facts(source, search), tuple(layouts), (*search.findings, *damage), source, spaces)
+
+
+def _check_states(source: Source, layouts: list[VolumeLayout], request: ReadRequest) -> None:
+    """Refuse to show the newest state of volumes where another one was asked for that none of them can have."""
+    asked = [name for name in STATES if getattr(request, name) is not None]
+    if asked and not any(asked[0] in filesystem_of(layout).traits.options for layout in layouts):
+        able = " or ".join(item.traits.label for item in filesystems() if asked[0] in item.traits.options)
+        raise UsageError(f"{source.name}: holds no {able} volume, whose {asked[0]} was asked for")
 
 
 def _wanted(
@@ -145,7 +154,7 @@ def _wanted(
 ) -> tuple[tuple[VolumeCandidate, ...], LayoutscopeError | None]:
     """Choose among the volumes.
 
-    With a sweep, what is not recognised may still be one of either kind; the error that it is otherwise is given too.
+    With a sweep, what is not recognised may still be one of any kind; the error that it is otherwise is given too.
     """
     partition, volume_at = request.partition, request.volume_at
     try:
@@ -157,9 +166,9 @@ def _wanted(
         if not request.sweep or not places:
             raise
         tried = tuple(
-            replace(found, kind=kind, label=label, stack=(*found.stack[:-1], label))
+            replace(found, kind=item.name, label=item.traits.label, stack=(*found.stack[:-1], item.traits.label))
             for found in places
-            for kind, label in LOST_KINDS
+            for item in filesystems()
         )
         return tried, error
 
@@ -192,6 +201,9 @@ def load_capture(path: Path, request: ReadRequest) -> Opened:
     if asked:
         raise UsageError(f"{path}: is a capture; {asked[0].replace('_', '-')} needs the image itself")
     layouts, manifest = read_capture(path)
+    unknown = [layout.facts.filesystem for layout in layouts if layout.facts.filesystem not in names()]
+    if unknown:
+        raise ImageError(f"{path}: is a capture of the file system {unknown[0]!r:.40}, which is not known here")
     try:
         about = _saved_facts(manifest["image"])
         findings = tuple(map(_saved_finding, manifest["findings"]))
@@ -257,9 +269,8 @@ def _cut_off(source: Source, layout: VolumeLayout) -> list[Finding]:
     """Say that an image ends before its volume does; a Fusion container spans two images."""
     facts = layout.facts
     end = facts.image_offset + facts.size_bytes
-    # A container that was converted from HFS+ may end within its last block.
     missing = end - source.size_bytes
-    tolerated = facts.block_size_bytes - 1 if facts.filesystem == "apfs" else 0
+    tolerated = facts.block_size_bytes - 1 if filesystem_of(layout).traits.may_end_within_block else 0
     if missing <= tolerated or "fusion" in facts.features:
         return []
     expected, found = f"{end:,} bytes", f"{source.size_bytes:,}"
@@ -268,46 +279,28 @@ def _cut_off(source: Source, layout: VolumeLayout) -> list[Finding]:
 
 
 def _read_one(source: Source, candidate: VolumeCandidate, number: int, request: ReadRequest) -> list[VolumeLayout]:
-    stack, decoder = candidate.stack[:-1], request.decoder
-    if candidate.kind == "hfsplus":
-        from layoutscope.filesystems.hfsplus.reader import read_layout
+    chosen = filesystem(candidate.kind)
+    place = VolumeRequest(source, candidate.image_offset, candidate.size_bytes, candidate.stack, number)
+    return chosen.read(with_options(place, chosen, request))
 
-        replay = not request.no_journal
-        at = candidate.image_offset
-        return [
-            read_layout(
-                source,
-                image_offset=at,
-                stack=stack,
-                volume=number,
-                decoder=decoder,
-                replay_journal=replay,
-                sweep=request.sweep,
-                space_bytes=candidate.size_bytes,
-            )
-        ]
-    from layoutscope.filesystems.apfs.reader import Options
-    from layoutscope.filesystems.apfs.reader import read_layouts as read_container
 
-    chosen = Options(
-        decoder=decoder,
-        stack=candidate.stack,
-        first_volume=number,
-        second=second_half(source),
-        xid=request.xid,
-        snapshot=request.snapshot,
-        password=request.password,
+def with_options(place: VolumeRequest, chosen: FileSystem, request: ReadRequest) -> VolumeRequest:
+    """Say of a place how it is to be read, with the options that its file system understands."""
+    return replace(
+        place,
+        decoder=request.decoder,
         sweep=request.sweep,
+        second=second_part(place.source, chosen) if "second" in chosen.traits.options else None,
+        options={name: getattr(request, name) for name in chosen.traits.options},
     )
-    return read_container(source, image_offset=candidate.image_offset, options=chosen)
 
 
-def second_half(source: Source) -> tuple[Source, int] | None:
-    """Find the container's half on the other image of a Fusion set."""
+def second_part(source: Source, chosen: FileSystem) -> tuple[Source, int] | None:
+    """Find the part of a container on the other image of a set."""
     if source.second is None:
         return None
-    halves = [candidate for candidate in find_volumes(source.second).readable if candidate.kind == "apfs"]
-    return source.second, halves[0].image_offset if halves else 0
+    parts = [candidate for candidate in find_volumes(source.second).readable if candidate.kind == chosen.name]
+    return source.second, parts[0].image_offset if parts else 0
 
 
 def _num_volumes(layouts: list[VolumeLayout]) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from layoutscope.api.predict import DEFAULT_DRIVES, predict_enumeration
 from layoutscope.api.reading import check_strict, layout_findings, opened
+from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics import measure, tree_summaries
 from layoutscope.metrics.space import space_use
 from layoutscope.options import ReadRequest
@@ -82,7 +83,7 @@ def scan(
 
 def sharing(layout: VolumeLayout, layouts: Sequence[VolumeLayout]) -> tuple[VolumeLayout, ...]:
     """List the layouts that share the space of a layout: itself, a container's volumes; none for such a volume."""
-    if layout.facts.filesystem == "hfsplus":
+    if not filesystem_of(layout).traits.has_containers:
         return (layout,)
     if layout.facts.volume is not None:
         return ()

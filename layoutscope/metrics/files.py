@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics.definition import Metric, define
 from layoutscope.metrics.groups import dense_codes, first_of_each, run_heads
 from layoutscope.units import format_bytes
@@ -126,7 +127,7 @@ def _counts(fragments: NDArray[np.int64]) -> tuple[tuple[str, float], ...]:
 def free_metrics(layout: VolumeLayout) -> Iterator[Metric]:
     """Count and sizes of the free extents."""
     length = layout.free["length_bytes"].to_numpy()
-    elsewhere = layout.facts.filesystem == "apfs" and layout.facts.volume is not None
+    elsewhere = filesystem_of(layout).traits.has_containers and layout.facts.volume is not None
     note = "free space belongs to the container" if elsewhere else ""
     yield Metric(
         FREE_EXTENTS,

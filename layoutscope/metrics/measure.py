@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics.clumps import NEAREST, clump_metrics, nearest_neighbour_ratio, span_metrics
 from layoutscope.metrics.definition import Metric
 from layoutscope.metrics.distance import distance_metrics
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
 
     from layoutscope.tables import VolumeLayout
     from layoutscope.walk.trace import AccessTrace
-
-
-SHARED_NAMES: Final = ("spaceman", "checkpoint-area")
-"""Names under which the tables hold several trees, so that their leaves have no common key order."""
 
 
 def measure(layout: VolumeLayout) -> tuple[Metric, ...]:
@@ -51,7 +48,7 @@ def _locality(layout: VolumeLayout) -> Iterator[Metric]:
     yield from span_metrics(pieces, volume_bytes, "metadata")
     main = main_tree(layout)
     yield Metric(NEAREST, nearest_neighbour_ratio(node_pieces(layout, main), volume_bytes), main)
-    if layout.facts.filesystem == "hfsplus":
+    if filesystem_of(layout).traits.has_metadata_zone:
         yield zone_metric(layout)
 
 
@@ -59,5 +56,6 @@ def _measured_trees(layout: VolumeLayout) -> list[str]:
     """Trees with at least two nodes at level 0, the enumerated one first."""
     leaves = live_nodes(layout).filter(level=0)["tree"].value_counts().sort("count", descending=True)
     main = main_tree(layout)
-    names = [str(tree) for tree, count in leaves.iter_rows() if count > 1 and tree not in SHARED_NAMES]
+    shared = [tree.name for tree in filesystem_of(layout).traits.trees if tree.holds_several]
+    names = [str(tree) for tree, count in leaves.iter_rows() if count > 1 and tree not in shared]
     return sorted(names, key=lambda name: name != main)

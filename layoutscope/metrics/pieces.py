@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import polars as pl
 
+from layoutscope.filesystems.registry import filesystem_of
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -17,9 +19,6 @@ if TYPE_CHECKING:
 
 NOT_METADATA: Final = ("unclaimed", "pending-free", "data")
 """Types of regions about which nobody can say that they hold metadata in use."""
-
-MAIN_TREES: Final = {"hfsplus": "catalog", "apfs": "fs"}
-"""The tree that an enumeration walks, by file system."""
 
 
 class Pieces(NamedTuple):
@@ -42,7 +41,7 @@ class Pieces(NamedTuple):
 
 def main_tree(layout: VolumeLayout) -> str:
     """Name of the tree that an enumeration of this volume walks."""
-    return MAIN_TREES[layout.facts.filesystem]
+    return filesystem_of(layout).traits.main_tree
 
 
 def live_nodes(layout: VolumeLayout, tree: str | None = None) -> pl.DataFrame:

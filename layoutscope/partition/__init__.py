@@ -1,13 +1,12 @@
-"""Partition maps and volumes: GPT, MBR, Apple Partition Map, the HFS wrapper and bare volumes."""
+"""Partition maps and volumes: GPT, MBR, Apple Partition Map and bare volumes."""
 
 from __future__ import annotations
 
 from layoutscope.partition.choice import choose, refusal, select_name
 from layoutscope.partition.search import find_volumes
-from layoutscope.partition.tables import MapRegion, Partition, VolumeCandidate, VolumeSearch
+from layoutscope.partition.tables import Partition, VolumeCandidate, VolumeSearch
 
 __all__ = [
-    "MapRegion",
     "Partition",
     "VolumeCandidate",
     "VolumeSearch",

@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import FormatError
+from layoutscope.filesystems.recognition import MapRegion
+from layoutscope.filesystems.registry import promised_by
 from layoutscope.findings import Finding, from_error
 from layoutscope.ondisk import bulk, grammar
-from layoutscope.partition.tables import MapRegion, Partition, PartitionTable
+from layoutscope.partition.tables import Partition, PartitionTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,12 +22,6 @@ if TYPE_CHECKING:
 
 BLOCK_SIZES: Final = (512, 2048, 1024, 4096)
 MAX_ENTRIES: Final = 256
-_DECLARED: Final = {
-    "Apple_HFS": "hfsplus",
-    "Apple_HFSX": "hfsplus",
-    "Apple_APFS": "apfs",
-    "Apple_CoreStorage": "corestorage",
-}
 NO_VOLUME: Final = ("Apple_partition_map", "Apple_Free", "Apple_Void", "Apple_Scratch", "Apple_Extra", "Apple_Patches")
 """Types that hold no volume: the map itself and space that nobody uses; drivers are named Apple_Driver and so on."""
 
@@ -101,11 +97,17 @@ def _partitions(source: Source, block_size: int, count: int, findings: list[Find
         size = (entry.num_blocks - min(entry.data_start_block, entry.num_blocks)) * block_size
         type_name = _text(entry.partition_type)
         if size and start < source.size_bytes:
-            yield Partition(
-                "APM", number, start, size, _text(entry.partition_name), type_name, _DECLARED.get(type_name, "")
-            )
+            yield Partition("APM", number, start, size, _text(entry.partition_name), type_name, _declared(type_name))
         elif size:
             findings.append(_outside(number, block_size, start, size))
+
+
+def _declared(type_name: str) -> str:
+    """Name the kind of volume that a type promises."""
+    promised = promised_by("apm", type_name)
+    if promised is not None:
+        return promised.name
+    return "corestorage" if type_name == "Apple_CoreStorage" else ""
 
 
 def _outside(number: int, block_size: int, start: int, size: int) -> Finding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import ImageError, UnsupportedError, UsageError
+from layoutscope.filesystems.registry import labels, variants
 from layoutscope.partition.probe import probe
 from layoutscope.partition.tables import VolumeCandidate
 from layoutscope.units import format_bytes
@@ -89,7 +90,7 @@ def refusal(name: str, found: Sequence[VolumeCandidate]) -> ImageError | Unsuppo
     """Say in one line why nothing of an image can be read."""
     known = [candidate for candidate in found if candidate.kind != "unknown"]
     if not known:
-        return ImageError(f"{name}: no HFS+ or APFS volume found" + _stacks(found))
+        return ImageError(f"{name}: no {' or '.join(labels())} volume found" + _stacks(found))
     kinds = {candidate.kind for candidate in known}
     message = f"{name}: holds {_list(known)}, which is not read"
     if "filevault" in kinds:
@@ -98,7 +99,9 @@ def refusal(name: str, found: Sequence[VolumeCandidate]) -> ImageError | Unsuppo
         return UnsupportedError(message, code="core-storage", advice=_CORE_STORAGE_ADVICE)
     if "hfs" in kinds:
         return UnsupportedError(message, code="classic-hfs", advice=_CLASSIC_ADVICE)
-    return UnsupportedError(message, code="foreign-file-system", advice="only HFS+, HFSX and APFS are")
+    *others, last = variants()
+    advice = f"only {', '.join(others)} and {last} are"
+    return UnsupportedError(message, code="foreign-file-system", advice=advice)
 
 
 def _stacks(found: Sequence[VolumeCandidate]) -> str:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.errors import ChecksumError, FormatError, UnreadError
+from layoutscope.filesystems.recognition import MapRegion
 from layoutscope.findings import Finding, from_error
 from layoutscope.ondisk import bulk, grammar
 from layoutscope.ondisk.checksum import crc32
 from layoutscope.partition.guids import name_of
-from layoutscope.partition.tables import MapRegion, Partition, PartitionTable
+from layoutscope.partition.tables import Partition, PartitionTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

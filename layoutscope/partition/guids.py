@@ -5,17 +5,14 @@ from __future__ import annotations
 import uuid
 from typing import Final
 
+from layoutscope.filesystems.registry import promised_by
+
 _NAMES: Final[dict[str, tuple[str, str]]] = {
-    "48465300-0000-11aa-aa11-00306543ecac": ("Apple HFS+", "hfsplus"),
-    "7c3457ef-0000-11aa-aa11-00306543ecac": ("Apple APFS", "apfs"),
-    "69646961-6700-11aa-aa11-00306543ecac": ("Apple APFS, iBoot system container", "apfs"),
-    "52637672-7900-11aa-aa11-00306543ecac": ("Apple APFS, recovery", "apfs"),
     "53746f72-6167-11aa-aa11-00306543ecac": ("Apple CoreStorage", "corestorage"),
     "426f6f74-0000-11aa-aa11-00306543ecac": ("Apple Boot", ""),
     "52414944-0000-11aa-aa11-00306543ecac": ("Apple RAID", ""),
     "52414944-5f4f-11aa-aa11-00306543ecac": ("Apple RAID, offline", ""),
     "4c616265-6c00-11aa-aa11-00306543ecac": ("Apple Label", ""),
-    "5265636f-7665-11aa-aa11-00306543ecac": ("Apple TV Recovery", "hfsplus"),
     "55465300-0000-11aa-aa11-00306543ecac": ("Apple UFS", ""),
     "c12a7328-f81f-11d2-ba4b-00a0c93ec93b": ("EFI System", ""),
     "21686148-6449-6e6f-744e-656564454649": ("BIOS Boot", ""),
@@ -42,4 +39,7 @@ def name_of(type_guid: bytes) -> tuple[str, str]:
         Its name, the GUID itself where it has none; the kind of volume that it promises, or an empty string.
     """
     text = str(uuid.UUID(bytes_le=type_guid))
+    promised = promised_by("gpt", text)
+    if promised is not None:
+        return promised.traits.partition_types.gpt[text], promised.name
     return _NAMES.get(text, (text, ""))

@@ -1,7 +1,7 @@
 """Master Boot Record, with its chain of extended records.
 
 UEFI Specification 2.10, chapter 5.2. The record has no checksum, so it counts as one only where its entries make
-sense. Type 0xAF is HFS+; 0xEE guards a GPT.
+sense. Type 0xEE guards a GPT.
 """
 
 from __future__ import annotations
@@ -9,16 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import FormatError
+from layoutscope.filesystems.recognition import MapRegion
+from layoutscope.filesystems.registry import promised_by
 from layoutscope.findings import Finding, from_error
 from layoutscope.ondisk import bulk, grammar
-from layoutscope.partition.tables import MapRegion, Partition, PartitionTable
+from layoutscope.partition.tables import Partition, PartitionTable
 
 if TYPE_CHECKING:
     from layoutscope.image.source import Source
 
 MAX_LOGICAL: Final = 128
 _EXTENDED: Final = ("extended", "extended_lba", "extended_linux")
-_DECLARED: Final = {"apple_hfs": "hfsplus"}
 
 
 def read_mbr(source: Source, sector_size: int = 512) -> PartitionTable | None:
@@ -122,7 +123,9 @@ class _Reader:
             )
             return
         kind = _type_name(entry)
-        self.partitions.append(Partition("MBR", number, start, size, "", kind, _DECLARED.get(kind, "")))
+        promised = promised_by("mbr", kind)
+        declared = "" if promised is None else promised.name
+        self.partitions.append(Partition("MBR", number, start, size, "", kind, declared))
 
     def _region(self, image_offset: int, owner: str) -> None:
         self.regions.append(MapRegion("mbr", image_offset, bulk.size("mbr.boot_record"), owner))

@@ -9,14 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from layoutscope.filesystems.registry import filesystem, names
 from layoutscope.findings import Finding
 from layoutscope.partition import apm, gpt, mbr
-from layoutscope.partition.probe import Content, probe
-from layoutscope.partition.tables import MapRegion, Partition, PartitionTable, VolumeCandidate, VolumeSearch
+from layoutscope.partition.probe import probe
+from layoutscope.partition.tables import Partition, PartitionTable, VolumeCandidate, VolumeSearch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from layoutscope.filesystems.recognition import Content, MapRegion
     from layoutscope.image.source import Source
 
 _MBR_SECTOR_SIZES: Final = (512, 4096)
@@ -35,7 +37,7 @@ class _Probed:
 
     @property
     def has_readable(self) -> bool:
-        return any(content.kind in ("hfsplus", "apfs") for _, content in self.contents)
+        return any(content.kind in names() for _, content in self.contents)
 
 
 def find_volumes(source: Source) -> VolumeSearch:
@@ -53,7 +55,7 @@ def find_volumes(source: Source) -> VolumeSearch:
     """
     maps = _maps(source)
     bare = probe(source, 0, source.size_bytes)
-    is_bare = bare.kind in ("hfsplus", "apfs") and not any(found.has_readable for found in maps)
+    is_bare = bare.kind in names() and not any(found.has_readable for found in maps)
     if is_bare:
         return _bare(bare, maps)
     if not any(found.contents for found in maps) and bare.kind == "unknown":
@@ -157,7 +159,8 @@ def _in_partition(partition: Partition, content: Content) -> VolumeCandidate:
     """Name the volume of a partition; one that its type promises is tried even if nothing is recognised."""
     kind, label = content.kind, content.label
     if kind == "unknown" and partition.declared:
-        kind, label = partition.declared, {"hfsplus": "HFS+", "apfs": "APFS"}.get(partition.declared, "CoreStorage")
+        kind = partition.declared
+        label = filesystem(kind).traits.label if kind in names() else "CoreStorage"
     return VolumeCandidate(
         kind,
         label,

@@ -3,33 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from layoutscope.filesystems.registry import names
 
 if TYPE_CHECKING:
+    from layoutscope.filesystems.recognition import MapRegion
     from layoutscope.findings import Finding
-
-READABLE: Final = frozenset({"hfsplus", "apfs"})
-"""Kinds of volumes that a reader of this package understands."""
-
-
-@dataclass(frozen=True, slots=True)
-class MapRegion:
-    """A structure of a partition map, so that pictures can show it.
-
-    Attributes
-    ----------
-    type : str
-        ``gpt-header``, ``gpt-entries``, ``mbr``, ``apm`` or ``hfs-wrapper``.
-    image_offset, length_bytes : int
-        Bytes from the start of the image.
-    owner : str
-        Which copy or link, in words.
-    """
-
-    type: str
-    image_offset: int
-    length_bytes: int
-    owner: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +53,18 @@ class PartitionTable:
 
 @dataclass(frozen=True, slots=True)
 class VolumeCandidate:
-    """A place where a volume (HFS+) or a container of volumes (APFS) starts, or something that is not read.
+    """A place where a volume or a container of volumes starts, or something that is not read.
 
     Attributes
     ----------
     kind : str
-        ``hfsplus`` (HFSX too), ``apfs``, ``hfs``, ``corestorage``, ``filevault``, the slug of another file system, or
-        ``unknown``.
+        Name of a file system that is read, the slug of one that is not, or ``unknown``.
     label : str
-        The same for people: ``HFS+``, ``HFSX``, ``APFS``, ``NTFS`` and so on.
+        The same for people.
     image_offset, size_bytes : int
         Bytes from the start of the image; the size is that of the space it lies in, cut at the image's end.
     stack : tuple of str
-        The layers from the image down, such as ``("GPT", "partition 2", "HFS+")``.
+        The layers from the image down, such as ``("GPT", "partition 2", "NTFS")``.
     partition : int or None
         Number of its partition; None for a bare volume.
     name : str
@@ -109,7 +88,7 @@ class VolumeCandidate:
     @property
     def is_readable(self) -> bool:
         """Whether a reader of this package understands it."""
-        return self.kind in READABLE
+        return self.kind in names()
 
 
 @dataclass(frozen=True, slots=True)

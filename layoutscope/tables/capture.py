@@ -200,7 +200,7 @@ def _layout(folder: Path, volume: Mapping[str, Any]) -> VolumeLayout:
 
 def _facts(saved: Mapping[str, Any]) -> VolumeFacts:
     check_values("facts", saved, FACT_TYPES)
-    if saved["filesystem"] not in ("hfsplus", "apfs") or not 512 <= saved["block_size_bytes"] <= MAX_BLOCK_BYTES:
+    if not 512 <= saved["block_size_bytes"] <= MAX_BLOCK_BYTES:
         raise ValueError("the facts are those of no volume")
     for tree in saved["trees"]:
         check_values("tree", tree, TREE_TYPES)

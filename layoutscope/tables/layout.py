@@ -6,7 +6,7 @@ The readers make it; metrics, walks, reports and captures see nothing else.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -58,8 +58,8 @@ class VolumeFacts:
 
     Attributes
     ----------
-    filesystem : {'hfsplus', 'apfs'}
-        Which reader read it.
+    filesystem : str
+        Name of the file system that read it.
     variant : str
         As people say: ``HFS+``, ``HFSX``, ``APFS``, ``APFS container``.
     volume : int or None
@@ -88,7 +88,7 @@ class VolumeFacts:
         Coverage: metadata that is known to exist, and the part of it that could be read.
     """
 
-    filesystem: Literal["hfsplus", "apfs"]
+    filesystem: str
     variant: str
     volume: int | None
     name: str

@@ -56,9 +56,9 @@ def metrics() -> None:
 
 def findings() -> None:
     """Print every finding code."""
-    from layoutscope.findings import CODES
+    from layoutscope.filesystems.registry import finding_codes
 
-    table(("code", "meaning"), [(f"`{code}`", text) for code, text in sorted(CODES.items())])
+    table(("code", "meaning"), [(f"`{code}`", text) for code, text in sorted(finding_codes().items())])
 
 
 def refusals() -> None:

@@ -21,16 +21,17 @@ from layoutscope.filesystems.apfs.opening import Options, open_contents, open_wi
 from layoutscope.filesystems.apfs.recovery.lost import report_losses
 from layoutscope.filesystems.apfs.store.source import TreeSource, lead_type
 from layoutscope.filesystems.apfs.volume.accounting import account
-from layoutscope.filesystems.apfs.volume.states import LIVE, ReadableState, given_up, shown_as, states_of
+from layoutscope.filesystems.apfs.volume.states import LIVE, given_up, shown_as, states_of
 from layoutscope.filesystems.apfs.volume.volume import fs_source
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
+    from layoutscope.filesystems.contract import ReadableState
     from layoutscope.image.source import Source
     from layoutscope.tables import VolumeLayout
 
-__all__ = ["Options", "ReadableState", "list_states", "read_layouts"]
+__all__ = ["Options", "list_states", "read_layouts"]
 
 
 def read_layouts(source: Source, *, image_offset: int = 0, options: Options | None = None) -> list[VolumeLayout]:

@@ -1,1 +1,61 @@
-"""HFS+ and HFSX (TN1150) into tables."""
+"""HFS+ and HFSX (TN1150) into tables, and the codes of findings that it alone makes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from layoutscope.findings import declare
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CODES: Final[Mapping[str, str]] = declare(
+    {
+        "volume-header-invalid": "The volume header is damaged; its copy at the end of the volume was used (HFS+).",
+        "alternate-header-missing": "No copy of the volume header lies at the end of the volume (HFS+).",
+        "alternate-header-differs": "The copy of the volume header contradicts it (HFS+).",
+        "tree-header-invalid": "The header node of a B-tree is damaged; the tree was left out (HFS+).",
+        "tree-size-differs": "A B-tree's header counts other nodes than its file holds (HFS+).",
+        "tree-unreachable": "No leaf of a B-tree can be reached from its root (HFS+).",
+        "tree-count-differs": "A B-tree's header counts other leaf records than its leaves hold (HFS+).",
+        "tree-header-differs": "A B-tree's header contradicts its nodes (HFS+).",
+        "next-cnid-used": "The next catalog node ID is in use already (HFS+).",
+        "fork-size-differs": "Forks count other blocks than their extents hold (HFS+).",
+        "pointer-invalid": "An index node points to a node that cannot be its child (HFS+).",
+        "node-map-short": "The map of used nodes of a B-tree ends early (HFS+).",
+        "node-map-differs": "The map calls nodes free that the tree uses (HFS+).",
+        "node-unreached": "The map calls nodes used that the tree does not reach (HFS+).",
+        "node-unreadable": "B-tree nodes lie outside the image or in areas that were never read (HFS+).",
+        "leaf-chain-broken": "The chain of leaves differs from their order in the index (HFS+).",
+        "records-invalid": "Record offsets, keys or types of a B-tree node contradict the format (HFS+).",
+        "allocation-file-unreadable": "The allocation file cannot be read; free space is unknown (HFS+).",
+        "free-count-differs": "The volume header counts other free blocks than the allocation file (HFS+).",
+        "file-count-differs": "The volume header counts other files or folders than the catalog holds (HFS+).",
+        "thread-differs": "Thread records contradict the files and folders they belong to (HFS+).",
+        "valence-differs": "Folders count other entries than they have (HFS+).",
+        "hard-link-broken": "Hard links lead to no indirect node (HFS+).",
+        "extents-orphaned": "Extents-overflow records belong to no file (HFS+).",
+        "extent-outside": "Extents leave their volume or the image (HFS+).",
+        "not-unmounted": "The volume was not cleanly unmounted, or is mounted now (HFS+).",
+        "allocation-file-short": "The allocation file has fewer bits than the volume has blocks (HFS+).",
+        "node-links-differ": "Index nodes are not linked in the order of their keys (HFS+).",
+        "hot-file-differs": "Records of the hot-file B-tree contradict each other or the catalog (HFS+).",
+        "index-key-differs": "The key of a pointer is not the first key of the node it leads to (HFS+).",
+        "cnid-reserved": "A file or folder has a CNID that is reserved (HFS+).",
+        "cnid-duplicate": "Two files or folders have the same CNID (HFS+).",
+        "parent-missing": "A file or folder lies in a folder that does not exist (HFS+).",
+        "thread-orphaned": "A thread record belongs to no file or folder (HFS+).",
+        "folder-count-differs": "A folder counts other subfolders than it has (HFS+).",
+        "link-count-differs": "An inode counts other hard links than lead to it (HFS+).",
+        "link-chain-broken": "The chain of hard links of an inode is broken (HFS+).",
+        "extents-invalid": "An extents-overflow record contradicts itself (HFS+).",
+        "extents-gap": "Overflow extents do not go on where those before them end (HFS+).",
+        "attribute-invalid": "An attribute contradicts its record or its extents (HFS+).",
+        "attribute-orphaned": "An attribute belongs to no file or folder (HFS+).",
+        "attribute-flag-differs": "A file or folder denies the attributes that it has (HFS+).",
+        "journal-replayed": "The journal held transactions; they were applied in memory, as a mount would (HFS+).",
+        "journal-pending": "The journal holds transactions that were not applied (HFS+).",
+        "journal-external": "The journal is on another device and was not read (HFS+).",
+        "journal-invalid": "The journal is damaged; what is sound of it was applied (HFS+).",
+    }
+)

@@ -6,6 +6,8 @@ import json
 import math
 from typing import TYPE_CHECKING, Any, Final
 
+from layoutscope.filesystems.registry import names, variants
+
 if TYPE_CHECKING:
     from layoutscope.findings import Finding
     from layoutscope.metrics import Metric
@@ -26,8 +28,8 @@ FIELDS: Final[dict[str, str]] = {
     "image.reads": "requests that reached the file",
     "image.read_bytes": "bytes read",
     "image.hole_bytes": "bytes that lie in holes of the file",
-    "volumes[].filesystem": "hfsplus or apfs",
-    "volumes[].variant": "HFS+, HFSX, APFS …",
+    "volumes[].filesystem": " or ".join(reversed(names())),
+    "volumes[].variant": f"{', '.join(variants())} …",
     "volumes[].volume": "number on the image from 0, as in the tables; null for a container",
     "volumes[].name": "name; empty with --no-names",
     "volumes[].uuid": "identifier",

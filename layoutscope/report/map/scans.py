@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from layoutscope.analysis.story import story
+from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.report.escape import escape_text
 from layoutscope.report.map.model import MapDisk, MapFact, MapWalk
 from layoutscope.units import format_bytes, format_seconds, format_share, format_value
@@ -38,7 +39,7 @@ def made(results: Sequence[ScanResult], *, version: str, names: bool = True) -> 
 
 def _identity(volume: VolumeScan) -> str:
     facts = volume.layout.facts
-    stamp = f"{'xid' if facts.filesystem == 'apfs' else 'write count'} {facts.stamp}"
+    stamp = f"{filesystem_of(volume.layout).traits.stamp_word} {facts.stamp}"
     return f"{facts.variant} {facts.uuid or 'without UUID'}, {stamp}, {facts.view}"
 
 

@@ -29,7 +29,7 @@ BAND_OPACITY: Final = 0.2
 
 AXES: Final = {
     "order": "place in the order given",
-    "xid": "transaction (APFS) or write count (HFS+)",
+    "xid": "transaction or write count",
     "time": "last change of any file",
 }
 """What the horizontal axes say."""

@@ -8,6 +8,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from layoutscope.analysis.story import story
+from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.report.escape import escape_text
 from layoutscope.report.text.blocks import ROWS as BLOCK_ROWS
 from layoutscope.report.text.blocks import block_table
@@ -61,7 +62,7 @@ def volumes_first(volumes: Sequence[VolumeScan]) -> Iterator[VolumeScan]:
     container: VolumeScan | None = None
     for volume in volumes:
         facts = volume.layout.facts
-        if container is not None and (facts.volume is None or facts.filesystem == "hfsplus"):
+        if container is not None and (facts.volume is None or not filesystem_of(volume.layout).traits.has_containers):
             yield container
             container = None
         if facts.volume is None:

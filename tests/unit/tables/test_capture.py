@@ -83,7 +83,6 @@ MANIFESTS = {
     "text": ("size_bytes", "many"),
     "negative": ("image_offset", -1),
     "block": ("block_size_bytes", 0),
-    "system": ("filesystem", "ntfs"),
     "tree": ("trees", [{"tree": "fs"}]),
     "true": ("num_files", True),
 }
@@ -97,6 +96,15 @@ def test_hostile_facts_are_refused(capture, name):
     document["volumes"][1]["facts"][field] = value
     (capture / "manifest.json").write_text(json.dumps(document))
     with pytest.raises(ImageError, match="damaged capture"):
+        read_layouts(capture)
+
+
+def test_a_capture_of_an_unknown_file_system_is_refused(capture):
+    """It is named, as the package that knows it may be missing."""
+    document = json.loads((capture / "manifest.json").read_text())
+    document["volumes"][1]["facts"]["filesystem"] = "ntfs"
+    (capture / "manifest.json").write_text(json.dumps(document))
+    with pytest.raises(ImageError, match="the file system 'ntfs', which is not known here"):
         read_layouts(capture)
 
 

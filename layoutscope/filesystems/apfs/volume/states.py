@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from layoutscope.filesystems.apfs.store import omap as omaps
 from layoutscope.filesystems.apfs.store.walk import read_omap
 from layoutscope.filesystems.apfs.volume import snapshots
 from layoutscope.filesystems.apfs.volume.volume import list_volumes, open_volume, read_physical_tree, volume_name
+from layoutscope.filesystems.contract import ReadableState
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
 
@@ -27,38 +27,6 @@ if TYPE_CHECKING:
 
 LIVE: Final = "live"
 """Name of the view of the newest checkpoint."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReadableState:
-    """A state of a container or volume.
-
-    Attributes
-    ----------
-    kind : {'checkpoint', 'snapshot'}
-        Of the whole container, or of one volume.
-    label : str
-        Transaction of a checkpoint, name of a snapshot.
-    xid : int
-        Transaction.
-    volume : str
-        Name of the snapshot's volume; of a checkpoint, the names of its volumes.
-    time_ns : int
-        Nanoseconds since 1970: creation, or the last change of a volume; 0 if unknown.
-    is_complete : bool
-        Whether all its fixed parts (checkpoint maps and ephemeral objects) are still there.
-    num_nodes, num_sound_nodes : int
-        Nodes of the file-system trees that its object maps name, and those that still hold what they should.
-    """
-
-    kind: Literal["checkpoint", "snapshot"]
-    label: str
-    xid: int
-    volume: str
-    time_ns: int
-    is_complete: bool
-    num_nodes: int
-    num_sound_nodes: int
 
 
 def shown_as(container: Container, wanted_xid: int | None) -> str:

@@ -1,0 +1,172 @@
+"""APFS as everything outside of this package sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from layoutscope.filesystems.apfs import CODES
+from layoutscope.filesystems.recognition import Content, parse_at
+from layoutscope.filesystems.traits import PartitionTypes, Traits, TreeTraits
+from layoutscope.findings import Finding
+from layoutscope.ondisk import grammar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from layoutscope.filesystems.apfs.container.plaintext import Plaintext
+    from layoutscope.filesystems.apfs.opening import Options
+    from layoutscope.filesystems.contract import FileSystem, Piece, ReadableState, Row, View, VolumeRequest
+    from layoutscope.image.source import Source, Window
+    from layoutscope.ondisk.described import Described
+    from layoutscope.tables import VolumeLayout
+
+TREES: Final = (
+    TreeTraits("fs", "file-system B-tree", "main", True, "#0072B2", "#4BA3E3", words="The file-system tree"),
+    TreeTraits("omap", "object map", "map", True, "#D55E00", "#FF8A3D"),
+    TreeTraits("container-omap", "container object map", "map", False, "#9C2F00", "#E0662E"),
+    TreeTraits("extentref", "extent-reference B-tree", "other", False, "#009E73", "#2FD6A3"),
+    TreeTraits("snapmeta", "snapshot-metadata B-tree", "other", False, "#8A6BBE", "#B79CEB"),
+    TreeTraits("fext", "file-extent B-tree", "other", False, "#1B998B", "#5FD8C9"),
+    TreeTraits("spaceman", "free-queue B-trees", "other", False, "#B58900", "#E3B93B", holds_several=True),
+    TreeTraits("checkpoint-area", "checkpoint-area B-tree", holds_several=True),
+)
+
+TRAITS: Final = Traits(
+    labels=("APFS",),
+    trees=TREES,
+    stamp_word="xid",
+    options=frozenset({"second", "xid", "snapshot", "password"}),
+    finding_codes=CODES,
+    partition_types=PartitionTypes(
+        gpt={
+            "7c3457ef-0000-11aa-aa11-00306543ecac": "Apple APFS",
+            "69646961-6700-11aa-aa11-00306543ecac": "Apple APFS, iBoot system container",
+            "52637672-7900-11aa-aa11-00306543ecac": "Apple APFS, recovery",
+        },
+        apm=("Apple_APFS",),
+    ),
+    has_containers=True,
+    keeps_states=True,
+    maps_every_node=True,
+    may_end_within_block=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerView:
+    """The bytes of a container as they lie; nodes of an unlocked volume are decrypted.
+
+    Attributes
+    ----------
+    source : Source
+        The image.
+    second : Source or None
+        The other image of a Fusion set.
+    plaintext : Plaintext or None
+        Decrypts the nodes of an unlocked volume.
+    """
+
+    source: Source
+    second: Source | None = None
+    plaintext: Plaintext | None = None
+
+    def read(self, row: Row, piece: Piece) -> bytes:
+        """Read a piece from the device that the row names; only the file-system tree is encrypted."""
+        source = self.second if row["device"] and self.second is not None else self.source
+        data = source.read(*piece)
+        if self.plaintext is not None and row.get("tree") == TRAITS.main_tree:
+            return self.plaintext.of_node(data, row["device"], piece[0])
+        return data
+
+    def describe_node(self, data: bytes, tree: str) -> list[Described]:
+        """List head and records of a node."""
+        from layoutscope.filesystems.apfs.inspect import describe_node
+
+        return describe_node(data, tree)
+
+    def describe_region(self, data: bytes, type_name: str) -> list[Described]:  # noqa: ARG002  (objects name their type)
+        """List the object that a region is."""
+        from layoutscope.filesystems.apfs.inspect import describe_region
+
+        return describe_region(data)
+
+    def is_about(self, record: Described, file_id: int) -> bool:
+        """Whether a record belongs to a file."""
+        from layoutscope.filesystems.apfs.inspect import is_about
+
+        return is_about(record, file_id)
+
+
+class Apfs:
+    """APFS (Apple File System Reference)."""
+
+    name: Final = "apfs"
+    traits: Final = TRAITS
+
+    def probe(self, stretch: Window) -> Content | None:
+        """Tell a container by the superblock in its first block."""
+        if parse_at(stretch, grammar.Foreign.ApfsContainer, "foreign.apfs_container", 0) is None:
+            return None
+        return Content(self.name, TRAITS.label, 0, stretch.size_bytes)
+
+    def read(self, request: VolumeRequest) -> list[VolumeLayout]:
+        """Read a container with all its volumes."""
+        from layoutscope.filesystems.apfs.reader import read_layouts
+
+        return read_layouts(request.source, image_offset=request.image_offset, options=_options(request))
+
+    def check(self, request: VolumeRequest, layouts: Sequence[VolumeLayout]) -> list[tuple[Finding, ...]]:
+        """Check a container; old copies of nodes are counted where they are found, in reading."""
+        from layoutscope.filesystems.apfs.check import check_container
+
+        found = check_container(request.source, image_offset=request.image_offset, options=_options(request))
+        own = [
+            found.outside if layout.facts.volume is None else found.volumes.get(layout.facts.uuid, [])
+            for layout in layouts
+        ]
+        return [(*each, *_stale_nodes(layout)) for each, layout in zip(own, layouts, strict=True)]
+
+    def view(self, request: VolumeRequest, layout: VolumeLayout) -> View:
+        """Open the bytes of a container; a password unlocks the nodes of the volume."""
+        from layoutscope.filesystems.apfs.container.plaintext import plaintext_of
+
+        facts, password = layout.facts, request.options.get("password")
+        second = request.second[0] if request.second is not None else None
+        if password is None or facts.volume is None or facts.details.get("locked"):
+            return ContainerView(request.source, second)
+        plaintext = plaintext_of(
+            request.source,
+            image_offset=facts.image_offset,
+            volume_uuid=facts.uuid,
+            password=password,
+            second=request.second,
+        )
+        return ContainerView(request.source, second, plaintext)
+
+    def states(self, request: VolumeRequest) -> list[ReadableState]:
+        """List checkpoints and snapshots, with how many of their nodes still exist."""
+        from layoutscope.filesystems.apfs.reader import list_states
+
+        return list_states(request.source, image_offset=request.image_offset, second=request.second)
+
+
+def _options(request: VolumeRequest) -> Options:
+    from layoutscope.filesystems.apfs.opening import Options
+
+    return Options(
+        decoder=request.decoder,
+        stack=request.stack,
+        first_volume=request.first_volume,
+        second=request.second,
+        sweep=request.sweep,
+        **{name: request.options.get(name) for name in ("xid", "snapshot", "password")},
+    )
+
+
+def _stale_nodes(layout: VolumeLayout) -> list[Finding]:
+    found = layout.findings.filter(code="stale-nodes").drop("row")
+    return [Finding(**row) for row in found.iter_rows(named=True)]
+
+
+APFS: Final[FileSystem] = Apfs()

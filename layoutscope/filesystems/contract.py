@@ -1,0 +1,177 @@
+"""What a file system is to everything outside of its package.
+
+One object a file system answers every question about it: how it is recognised, read, checked, shown and walked.
+Nobody else compares its name. Objects are found through :mod:`layoutscope.filesystems.registry`, and must be cheap to
+make: what reads a volume is imported when one is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from layoutscope.filesystems.recognition import Content
+    from layoutscope.filesystems.traits import Traits
+    from layoutscope.findings import Finding
+    from layoutscope.image.source import Source, Window
+    from layoutscope.ondisk.described import Described
+    from layoutscope.tables import VolumeLayout
+
+Row = dict[str, Any]
+"""Row of a table."""
+
+Piece = tuple[int, int]
+"""Address on the image and length, in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeRequest:
+    """What is to be read, and how.
+
+    Attributes
+    ----------
+    source : Source
+        The image.
+    image_offset : int
+        Where the volume or container starts, in bytes.
+    size_bytes : int or None
+        Bytes that it has at most, where it ends before the image does.
+    stack : tuple of str
+        The layers from the image down to it, its own label last.
+    first_volume : int
+        Number of its first volume on the image.
+    decoder : {'bulk', 'grammar'}
+        How structures are decoded; both give the same.
+    sweep : bool
+        Whether everything is looked at for nodes, to rebuild broken trees and to count old copies.
+    second : (Source, int) or None
+        The other image of a set of devices, and where the part on it starts; only if ``second`` is among the options
+        that the file system understands.
+    options : mapping of str to value
+        Its own options (:attr:`Traits.options`) that were given.
+    """
+
+    source: Source
+    image_offset: int = 0
+    size_bytes: int | None = None
+    stack: tuple[str, ...] = ()
+    first_volume: int = 0
+    decoder: Literal["bulk", "grammar"] = "bulk"
+    sweep: bool = False
+    second: tuple[Source, int] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadableState:
+    """A state of a container or volume.
+
+    Attributes
+    ----------
+    kind : {'checkpoint', 'snapshot'}
+        Of the whole container, or of one volume.
+    label : str
+        Transaction of a checkpoint, name of a snapshot.
+    xid : int
+        Transaction.
+    volume : str
+        Name of the snapshot's volume; of a checkpoint, the names of its volumes.
+    time_ns : int
+        Nanoseconds since 1970: creation, or the last change of a volume; 0 if unknown.
+    is_complete : bool
+        Whether all its fixed parts are still there.
+    num_nodes, num_sound_nodes : int
+        Nodes of its main trees, and those that still hold what they should.
+    """
+
+    kind: Literal["checkpoint", "snapshot"]
+    label: str
+    xid: int
+    volume: str
+    time_ns: int
+    is_complete: bool
+    num_nodes: int
+    num_sound_nodes: int
+
+
+class View(Protocol):
+    """The bytes of a volume as its reader saw them, and the structures in them, for people who look at places."""
+
+    def read(self, row: Row, piece: Piece) -> bytes:
+        """Read a piece of what a row of nodes or regions names: after a journal's replay, decrypted."""
+
+    def describe_node(self, data: bytes, tree: str) -> list[Described]:
+        """List the structures of a whole node, its head first; addresses count from its start."""
+
+    def describe_region(self, data: bytes, type_name: str) -> list[Described]:
+        """List the structures of a region, where it has any."""
+
+    def is_about(self, record: Described, file_id: int) -> bool:
+        """Whether a described record belongs to a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainView:
+    """A view of the bytes as they lie, of which no structure is shown.
+
+    Attributes
+    ----------
+    source : Source
+        The image.
+    """
+
+    source: Source
+
+    def read(self, row: Row, piece: Piece) -> bytes:  # noqa: ARG002  (every row lies on the one image)
+        """Read a piece."""
+        return self.source.read(*piece)
+
+    def describe_node(self, data: bytes, tree: str) -> list[Described]:  # noqa: ARG002  (nothing is told of it)
+        """Describe nothing."""
+        return []
+
+    def describe_region(self, data: bytes, type_name: str) -> list[Described]:  # noqa: ARG002  (nothing is told of it)
+        """Describe nothing."""
+        return []
+
+    def is_about(self, record: Described, file_id: int) -> bool:  # noqa: ARG002  (there are no records)
+        """Say no."""
+        return False
+
+
+class FileSystem(Protocol):
+    """A file system: what it is called, and what can be done with a volume of it."""
+
+    @property
+    def name(self) -> str:
+        """Word of the tables, captures and JSON."""
+
+    @property
+    def traits(self) -> Traits:
+        """What is known of it without a volume."""
+
+    def probe(self, stretch: Window) -> Content | None:
+        """Tell by its content whether a stretch holds it, or a relative of it that is only named."""
+
+    def read(self, request: VolumeRequest) -> list[VolumeLayout]:
+        """Read a volume, or a container's own layout and then those of its volumes.
+
+        Raises
+        ------
+        FormatError
+            If there is nothing to start from; what can be survived is among the findings of the layouts.
+        UsageError
+            If a state was asked for that does not exist.
+        """
+
+    def check(self, request: VolumeRequest, layouts: Sequence[VolumeLayout]) -> list[tuple[Finding, ...]]:
+        """Check all that can be checked; of each layout that :meth:`read` made what is wrong with it."""
+
+    def view(self, request: VolumeRequest, layout: VolumeLayout) -> View:
+        """Open the bytes of a volume for people who look at single structures."""
+
+    def states(self, request: VolumeRequest) -> list[ReadableState]:
+        """List the older states that can be read, the newest first; nothing where none are kept."""

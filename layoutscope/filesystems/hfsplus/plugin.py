@@ -1,0 +1,149 @@
+"""HFS+ and HFSX as everything outside of this package sees them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.hfsplus import CODES
+from layoutscope.filesystems.traits import PartitionTypes, Traits, TreeTraits
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from layoutscope.filesystems.contract import FileSystem, Piece, ReadableState, Row, View, VolumeRequest
+    from layoutscope.filesystems.recognition import Content
+    from layoutscope.findings import Finding
+    from layoutscope.image.source import Source, Window
+    from layoutscope.ondisk.described import Described
+    from layoutscope.tables import VolumeLayout
+
+TREES: Final = (
+    TreeTraits("catalog", "catalog B-tree", "main", True, "#0072B2", "#4BA3E3", words="The catalog"),
+    TreeTraits("attributes", "attributes B-tree", "other", True, "#CC79A7", "#E9A3CB"),
+    TreeTraits("extents-overflow", "extents-overflow B-tree", "map", False, "#009E73", "#2FD6A3"),
+    TreeTraits("hot-files", "hot-files B-tree", "other", False, "#8A6BBE", "#B79CEB"),
+)
+
+TRAITS: Final = Traits(
+    labels=("HFS+", "HFSX"),
+    trees=TREES,
+    stamp_word="write count",
+    options=frozenset({"no_journal"}),
+    finding_codes=CODES,
+    partition_types=PartitionTypes(
+        gpt={
+            "48465300-0000-11aa-aa11-00306543ecac": "Apple HFS+",
+            "5265636f-7665-11aa-aa11-00306543ecac": "Apple TV Recovery",
+        },
+        apm=("Apple_HFS", "Apple_HFSX"),
+        mbr=("apple_hfs",),
+    ),
+    has_metadata_zone=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MountedView:
+    """The bytes of a volume as they are after the journal's replay.
+
+    Attributes
+    ----------
+    source : Source
+        The image, or the volume alone.
+    origin : int
+        Where its address 0 lies on the image, in bytes.
+    """
+
+    source: Source
+    origin: int
+
+    def read(self, row: Row, piece: Piece) -> bytes:  # noqa: ARG002  (every row lies on the one image)
+        """Read a piece."""
+        return self.source.read(piece[0] - self.origin, piece[1])
+
+    def describe_node(self, data: bytes, tree: str) -> list[Described]:
+        """List descriptor and records of a node."""
+        from layoutscope.filesystems.hfsplus.inspect import describe_node
+
+        return describe_node(data, tree)
+
+    def describe_region(self, data: bytes, type_name: str) -> list[Described]:
+        """List the structure that a region is."""
+        from layoutscope.filesystems.hfsplus.inspect import describe_region
+
+        return describe_region(data, type_name)
+
+    def is_about(self, record: Described, file_id: int) -> bool:
+        """Whether a record belongs to a file."""
+        from layoutscope.filesystems.hfsplus.inspect import is_about
+
+        return is_about(record, file_id)
+
+
+class Hfsplus:
+    """HFS+ and HFSX (TN1150)."""
+
+    name: Final = "hfsplus"
+    traits: Final = TRAITS
+
+    def probe(self, stretch: Window) -> Content | None:
+        """Tell HFS+, HFSX, a wrapper around either, and classic HFS, which is only named."""
+        from layoutscope.filesystems.hfsplus.volume.probe import probe
+
+        return probe(stretch)
+
+    def read(self, request: VolumeRequest) -> list[VolumeLayout]:
+        """Read a volume."""
+        from layoutscope.filesystems.hfsplus.reader import read_layout
+
+        layout = read_layout(
+            request.source,
+            image_offset=request.image_offset,
+            stack=request.stack[:-1],
+            volume=request.first_volume,
+            decoder=request.decoder,
+            replay_journal=_replays(request),
+            sweep=request.sweep,
+            space_bytes=request.size_bytes,
+        )
+        return [layout]
+
+    def check(self, request: VolumeRequest, layouts: Sequence[VolumeLayout]) -> list[tuple[Finding, ...]]:
+        """Check a volume, once for each of its layouts."""
+        from layoutscope.filesystems.hfsplus.check import check_volume
+
+        found = check_volume(
+            request.source,
+            image_offset=request.image_offset,
+            decoder=request.decoder,
+            replay_journal=_replays(request),
+            sweep=request.sweep,
+            space_bytes=request.size_bytes,
+        )
+        return [tuple(found) for _ in layouts]
+
+    def view(self, request: VolumeRequest, layout: VolumeLayout) -> View:
+        """Open the bytes of a volume, after the journal's replay if that was asked for."""
+        start = layout.facts.image_offset
+        if not _replays(request):
+            return MountedView(request.source, 0)
+        from layoutscope.filesystems.hfsplus.inspect import mounted
+
+        try:
+            return MountedView(mounted(request.source, start, layout.facts.size_bytes), start)
+        except FormatError:
+            # Of a volume that only a sweep brought out, no journal was applied.
+            return MountedView(request.source, 0)
+
+    def states(self, request: VolumeRequest) -> list[ReadableState]:  # noqa: ARG002  (none of any)
+        """Return nothing: older states are overwritten."""
+        return []
+
+
+def _replays(request: VolumeRequest) -> bool:
+    return not request.options.get("no_journal", False)
+
+
+HFSPLUS: Final[FileSystem] = Hfsplus()

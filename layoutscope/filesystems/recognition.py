@@ -1,0 +1,96 @@
+"""What a stretch of bytes turns out to hold, and how it is told by a structure at a fixed place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from layoutscope.errors import FormatError
+from layoutscope.ondisk import bulk, grammar
+
+if TYPE_CHECKING:
+    from layoutscope.findings import Finding
+    from layoutscope.image.source import Window
+
+
+@dataclass(frozen=True, slots=True)
+class MapRegion:
+    """A structure around volumes, of a partition map or a wrapper, so that pictures can show it.
+
+    Attributes
+    ----------
+    type : str
+        ``gpt-header``, ``gpt-entries``, ``mbr``, ``apm`` or ``hfs-wrapper``.
+    image_offset, length_bytes : int
+        Bytes from the start of the image.
+    owner : str
+        Which copy or link, in words.
+    """
+
+    type: str
+    image_offset: int
+    length_bytes: int
+    owner: str
+
+
+class Content(NamedTuple):
+    """What was found in a stretch of bytes.
+
+    Attributes
+    ----------
+    kind : str
+        Name of a file system that is read, the slug of one that is not, or ``unknown``.
+    label : str
+        The same for people.
+    volume_offset, size_bytes : int
+        Where it starts in the stretch, and its size, in bytes.
+    layers : tuple of str
+        What it is wrapped in.
+    name : str
+        Of the wrapper.
+    regions : tuple of MapRegion
+        The wrapper's own structures.
+    findings : tuple of Finding
+        What is wrong with how it was told.
+    about : str
+        What else is known of something that is not read, in words.
+    """
+
+    kind: str
+    label: str
+    volume_offset: int
+    size_bytes: int
+    layers: tuple[str, ...] = ()
+    name: str = ""
+    regions: tuple[MapRegion, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    about: str = ""
+
+
+def parse_at(stretch: Window, cls: type[Any], type_name: str, volume_offset: int) -> Any | None:
+    """Parse a structure if it is there.
+
+    Parameters
+    ----------
+    stretch : Window
+        Where a volume may lie.
+    cls : type
+        Class of the grammar.
+    type_name : str
+        Its full name, such as ``hfs_wrapper.volume_signature``.
+    volume_offset : int
+        Where it would stand, in bytes from the start of the stretch.
+
+    Returns
+    -------
+    parsed structure or None
+        None where the stretch ends before, or the bytes are no such structure.
+    """
+    length = bulk.size(type_name)
+    if not 0 <= volume_offset <= stretch.size_bytes - length:
+        return None
+    try:
+        data = stretch.read(volume_offset, length)
+        return grammar.parse(cls, data, structure=type_name, image_offset=stretch.origin + volume_offset)
+    except FormatError:
+        return None

@@ -1,0 +1,123 @@
+"""Which file systems there are: those of this package, and those of installed ones that join.
+
+A package joins with an entry point of the group ``layoutscope.filesystems`` that names its
+:class:`~layoutscope.filesystems.contract.FileSystem`::
+
+    [project.entry-points."layoutscope.filesystems"]
+    exfat = "layoutscope_exfat:EXFAT"
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Final
+
+from layoutscope import findings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from layoutscope.filesystems.contract import FileSystem
+    from layoutscope.filesystems.traits import Scheme, TreeTraits
+    from layoutscope.tables import VolumeLayout
+
+GROUP: Final = "layoutscope.filesystems"
+
+BUILT_IN: Final = ("layoutscope.filesystems.apfs.plugin:APFS", "layoutscope.filesystems.hfsplus.plugin:HFSPLUS")
+"""In the order in which they are asked what a stretch holds.
+
+A volume that was converted from HFS+ to APFS keeps the old copy of the volume header at its end, by which HFS+ is told
+where nothing else is: APFS must be asked first.
+"""
+
+_joined: list[FileSystem] = []
+
+
+@cache
+def _installed() -> tuple[FileSystem, ...]:
+    """Load those of this package, then those of others."""
+    built_in = (path.partition(":") for path in BUILT_IN)
+    own = [getattr(import_module(module), name) for module, _, name in built_in]
+    return (*own, *(point.load() for point in entry_points(group=GROUP)))
+
+
+def filesystems() -> tuple[FileSystem, ...]:
+    """Return all file systems, in the order in which they are asked what a stretch holds."""
+    return (*_installed(), *_joined)
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all file systems."""
+    return tuple(item.name for item in filesystems())
+
+
+def filesystem(name: str) -> FileSystem:
+    """Return a file system by its name.
+
+    Raises
+    ------
+    KeyError
+        If there is none of that name.
+    """
+    found = {item.name: item for item in filesystems()}
+    return found[name]
+
+
+def filesystem_of(layout: VolumeLayout) -> FileSystem:
+    """Return the file system of a layout."""
+    return filesystem(layout.facts.filesystem)
+
+
+@contextmanager
+def joined(newcomer: FileSystem) -> Iterator[FileSystem]:
+    """Let a file system join for a while, for programs and tests that bring their own.
+
+    Raises
+    ------
+    ValueError
+        If there is one of that name.
+    """
+    if newcomer.name in names():
+        raise ValueError(f"there is a file system {newcomer.name!r} already")
+    _joined.append(newcomer)
+    try:
+        yield newcomer
+    finally:
+        _joined.remove(newcomer)
+
+
+def labels() -> tuple[str, ...]:
+    """Return what people call the file systems, the ones that are asked last first."""
+    return tuple(item.traits.label for item in reversed(filesystems()))
+
+
+def variants() -> tuple[str, ...]:
+    """Return what people call the file systems and their variants, in the order of :func:`labels`."""
+    return tuple(label for item in reversed(filesystems()) for label in item.traits.labels)
+
+
+def promised_by(scheme: Scheme, type_name: str) -> FileSystem | None:
+    """Return the file system that a type of partitions announces, None if it is another's.
+
+    Parameters
+    ----------
+    scheme : {'gpt', 'apm', 'mbr'}
+        The kind of map.
+    type_name : str
+        GUID in lower case, or name of the type.
+    """
+    return next((item for item in filesystems() if item.traits.partition_types.named(scheme, type_name)), None)
+
+
+def tree_traits(name: str) -> TreeTraits | None:
+    """Return what is known of a tree by its name; of several file systems' of that name, the first one's."""
+    return next((tree for item in filesystems() for tree in item.traits.trees if tree.name == name), None)
+
+
+def finding_codes() -> dict[str, str]:
+    """Return every code of findings and what it means, those of the file systems among them."""
+    filesystems()
+    return dict(findings.CODES)

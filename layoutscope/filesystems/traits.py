@@ -1,0 +1,125 @@
+"""What is known of a file system without a volume of it: names, words, colours, types of partitions. Data only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Scheme = Literal["gpt", "apm", "mbr"]
+
+OTHER_COLOURS = ("#56B4E9", "#8CD0F7")
+"""Of trees that say none, on light and on dark."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeTraits:
+    """One of a file system's trees, or what stands for one.
+
+    Attributes
+    ----------
+    name : str
+        As in the tables.
+    label : str
+        As the legend of the map calls it.
+    role : {'main', 'map', 'other'}
+        ``main`` is what an enumeration walks: names and inodes. ``map`` tells where nodes of others lie.
+    is_walked : bool
+        Whether enumerations read it: the main tree, what maps it, what is looked up beside it.
+    light, dark : str
+        Colours of the map on light and dark; Okabe and Ito's (2008) are those that all people can tell apart.
+    words : str
+        How a sentence about it begins.
+    holds_several : bool
+        Whether several trees go by this name, so that their nodes have no common key order.
+    """
+
+    name: str
+    label: str
+    role: Literal["main", "map", "other"] = "other"
+    is_walked: bool = False
+    light: str = OTHER_COLOURS[0]
+    dark: str = OTHER_COLOURS[1]
+    words: str = ""
+    holds_several: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTypes:
+    """Types under which maps of partitions announce a file system.
+
+    Attributes
+    ----------
+    gpt : mapping of str to str
+        GUID in lower case to its name.
+    apm, mbr : tuple of str
+        Names as the map, or the grammar of its types, has them.
+    """
+
+    gpt: Mapping[str, str] = field(default_factory=dict)
+    apm: tuple[str, ...] = ()
+    mbr: tuple[str, ...] = ()
+
+    def named(self, scheme: Scheme, type_name: str) -> bool:
+        """Whether a type of a scheme announces this file system."""
+        return type_name in getattr(self, scheme)
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What is known of a file system without a volume of it.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        What people call it and its variants, the usual one first.
+    trees : tuple of TreeTraits
+        Its trees.
+    stamp_word : str
+        What counts its states: ``xid``, ``write count``.
+    options : frozenset of str
+        Options of reading that it understands, besides those that every file system does.
+    finding_codes : mapping of str to str
+        Codes of findings that it alone makes, from :func:`layoutscope.findings.declare`.
+    partition_types : PartitionTypes
+        Types under which maps announce it.
+    has_containers : bool
+        Whether several volumes share the space of one container, which has a layout of its own.
+    keeps_states : bool
+        Whether older states can be read beside the newest.
+    maps_every_node : bool
+        Whether every node is found through its map; otherwise only what lies beyond the first extents of a file is.
+    may_end_within_block : bool
+        Whether a sound volume may end within its last block.
+    has_metadata_zone : bool
+        Whether its metadata is kept in a zone at the front of the volume.
+    """
+
+    labels: tuple[str, ...]
+    trees: tuple[TreeTraits, ...] = ()
+    stamp_word: str = "write count"
+    options: frozenset[str] = frozenset()
+    finding_codes: Mapping[str, str] = field(default_factory=dict)
+    partition_types: PartitionTypes = field(default_factory=PartitionTypes)
+    has_containers: bool = False
+    keeps_states: bool = False
+    maps_every_node: bool = False
+    may_end_within_block: bool = False
+    has_metadata_zone: bool = False
+
+    @property
+    def label(self) -> str:
+        """What people call it."""
+        return self.labels[0]
+
+    @property
+    def main_tree(self) -> str:
+        """Name of the tree that an enumeration walks, empty if there is none."""
+        return next((tree.name for tree in self.trees if tree.role == "main"), "")
+
+    @property
+    def walked_trees(self) -> tuple[str, ...]:
+        """Names of the trees that enumerations read."""
+        return tuple(tree.name for tree in self.trees if tree.is_walked)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.access.ranges import run_positions, starts_of
+from layoutscope.arrays.ragged import ranges, starts_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,7 +73,7 @@ def turns_of(descent: Descent, n_entries: int) -> tuple[NDArray[np.int64], NDArr
     known = descent.entry >= 0
     below[descent.entry[known]] = descent.under[known]
     before = starts_of(below)
-    entry = run_positions(descent.first, descent.count)
+    entry = ranges(descent.first, descent.count)
     directory = np.repeat(np.arange(len(descent)), descent.count)
     first = descent.first[directory]
     return entry, descent.turn[directory] + 1 + entry - first + before[entry] - before[first]
@@ -135,7 +135,7 @@ def _children(directories: NDArray[np.int64], level: _Level) -> tuple[NDArray[np
     """Sub-directories of a level, and the place of their parents in it."""
     begin = np.searchsorted(directories, level.first)
     count = np.searchsorted(directories, level.first + level.count) - begin
-    return directories[run_positions(begin, count)], np.repeat(np.arange(len(count)), count)
+    return directories[ranges(begin, count)], np.repeat(np.arange(len(count)), count)
 
 
 def _turns(levels: list[_Level], under: list[NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutscope.arrays.ragged import ordinals, owners
 from layoutscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -99,9 +100,7 @@ def _sorted(pieces: list[Parts]) -> Parts:
 
 def cut(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the row that each piece comes from, and its number within that row."""
-    row = np.repeat(np.arange(len(counts)), counts)
-    starts = np.cumsum(counts) - counts
-    return row, np.arange(int(counts.sum())) - starts[row]
+    return owners(counts), ordinals(counts)
 
 
 def stripe(parts: Parts, chunk_bytes: int, width: int) -> tuple[Parts, NDArray[np.int64]]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from layoutscope.arrays.lookup import dense_codes, first_places
 from layoutscope.metrics.definition import Definition, Metric, define
-from layoutscope.metrics.groups import dense_codes, first_of_each
 from layoutscope.metrics.pieces import live_nodes, main_tree
 
 if TYPE_CHECKING:
@@ -111,7 +111,8 @@ def _to_data(layout: VolumeLayout) -> NDArray[np.int64]:
     (of_extent, of_file), bound = dense_codes(found["file_id"].to_numpy(), files["file_id"].to_numpy())
     leaf = np.full(bound, -1, np.int64)
     leaf[of_file] = files["inode_node_row"].to_numpy()
-    chosen = np.flatnonzero(first_of_each(of_extent, bound) & (leaf[of_extent] >= 0))
+    first = first_places(of_extent, bound)
+    chosen = first[leaf[of_extent[first]] >= 0]
     start, length = (found[name].to_numpy()[chosen] for name in ("image_offset", "length_bytes"))
     place = _node_places(layout)[leaf[of_extent[chosen]]]
     node_start, node_size = (layout.nodes[name].to_numpy()[place] for name in ("image_offset", "size_bytes"))

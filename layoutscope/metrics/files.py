@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from layoutscope.arrays.lookup import dense_codes, first_places
+from layoutscope.arrays.ragged import heads
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics.definition import Metric, define
-from layoutscope.metrics.groups import dense_codes, first_of_each, run_heads
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
@@ -86,12 +87,12 @@ def fork_fragments(extents: pl.DataFrame, block_size_bytes: int) -> pl.DataFrame
     """
     held = _by_fork(extents.filter(pl.col("image_offset").is_not_null()))
     start, length = held["image_offset"].to_numpy(), held["length_bytes"].to_numpy()
-    heads = run_heads(held["file_id"].to_numpy(), _codes(held["fork"]))
+    first = heads(held["file_id"].to_numpy(), _codes(held["fork"]))
     is_first = np.ones(len(start), np.int64)
     is_first[1:] = start[1:] != (start + length)[:-1]
-    is_first[heads] = 1
-    size_bytes, fragments = (np.add.reduceat(values, heads) if len(heads) else values for values in (length, is_first))
-    names = {name: held[name][heads] for name in ("file_id", "fork")}
+    is_first[first] = 1
+    size_bytes, fragments = (np.add.reduceat(values, first) if len(first) else values for values in (length, is_first))
+    names = {name: held[name][first] for name in ("file_id", "fork")}
     return pl.DataFrame(names | {"blocks": -(-size_bytes // block_size_bytes), "fragments": fragments})
 
 
@@ -100,13 +101,13 @@ def _by_fork(extents: pl.DataFrame) -> pl.DataFrame:
     keys = ["file_id", "fork", "logical_offset"]
     forks = _codes(extents["fork"])
     (file_code,), bound = dense_codes(extents["file_id"].to_numpy())
-    heads = run_heads(file_code, forks)
+    first = heads(file_code, forks)
     count = int(forks.max(initial=0)) + 1
     logical = extents["logical_offset"].to_numpy()
     falls = logical[1:] <= logical[:-1]
-    falls[heads[1:] - 1] = False
-    one_run_each = first_of_each((file_code * count + forks)[heads], bound * count).all()
-    return extents if one_run_each and not falls.any() else extents.sort(keys)
+    falls[first[1:] - 1] = False
+    has_one_run_each = len(first_places((file_code * count + forks)[first], bound * count)) == len(first)
+    return extents if has_one_run_each and not falls.any() else extents.sort(keys)
 
 
 def _codes(names: pl.Series) -> NDArray[np.int64]:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.access.ranges import first_places
 from layoutscope.access.touches import CODE, Touches
+from layoutscope.arrays.lookup import first_places
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

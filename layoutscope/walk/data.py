@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.access.descent import descend, turns_of
-from layoutscope.access.ranges import run_positions, starts_of
 from layoutscope.access.touches import columns, concatenated, merged
+from layoutscope.arrays.ragged import ranges, starts_of
 from layoutscope.walk.assemble import read_pages_once, requested
 from layoutscope.walk.directories import grouped_walk, listed_entries, lookups, reached, way_to
 from layoutscope.walk.elevator import send
@@ -118,7 +118,7 @@ def _by_turn(turns: list[NDArray[np.int64]], counts: list[NDArray[np.int64]]) ->
     start = np.empty(len(turn), np.int64)
     start[order] = starts_of(count[order])
     edge = len(turns[0])
-    return [run_positions(start[:edge], count[:edge]), run_positions(start[edge:], count[edge:])]
+    return [ranges(start[:edge], count[:edge]), ranges(start[edge:], count[edge:])]
 
 
 def _trace(model: Model, needed: Touches, window: NDArray[np.int64], parts: Pieces) -> AccessTrace:

@@ -12,8 +12,8 @@ import numpy as np
 
 from layoutscope.access.descent import descend
 from layoutscope.access.entries import ROOT_ID
-from layoutscope.access.ranges import interleave
 from layoutscope.access.touches import columns, merged, nothing, touches
+from layoutscope.arrays.ragged import interleave
 from layoutscope.walk.listing import buffer_start, buffers, listing_touches
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.access.ranges import starts_of
+from layoutscope.arrays.ragged import starts_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

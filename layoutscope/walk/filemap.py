@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from layoutscope.access.ranges import run_positions, starts_of
+from layoutscope.arrays.ragged import ranges, starts_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -155,7 +155,7 @@ def pieces(files: FileMap, start: NDArray[np.int64], stop: NDArray[np.int64]) ->
     """Cut windows, given by their positions, into what lies in one extent."""
     first = np.searchsorted(files.stop, start, side="right")
     count = np.maximum(np.searchsorted(files.start, stop, side="left") - first, 0)
-    extent = run_positions(first, count)
+    extent = ranges(first, count)
     window = np.repeat(np.arange(len(start)), count)
     begin = np.maximum(files.start[extent], start[window])
     end = np.minimum(files.stop[extent], stop[window])

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.access.entries import listed_bytes, padded, stored_bytes
-from layoutscope.access.ranges import run_positions, starts_of
 from layoutscope.access.touches import CODE, Touches, touches
+from layoutscope.arrays.ragged import ranges, starts_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,7 +48,7 @@ class Buffers:
 
     def entries(self) -> NDArray[np.int64]:
         """Return the entries of all buffers, one after the other."""
-        return run_positions(self.first, self.count)
+        return ranges(self.first, self.count)
 
 
 def whole_directories(descent: Descent) -> Buffers:
@@ -138,7 +138,7 @@ def listing_touches(model: Model, descent: Descent, cut: Buffers) -> tuple[Touch
 def _leaves_entered(model: Model, cut: Buffers) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Leaves that each buffer's names lie in, one after the other, and how many each buffer has."""
     ahead = cut.count + ~cut.is_last
-    leaf = model.entries.name_node[run_positions(cut.first, ahead)]
+    leaf = model.entries.name_node[ranges(cut.first, ahead)]
     begins = starts_of(ahead)
     is_new = np.ones(len(leaf), bool)
     is_new[1:] = leaf[1:] != leaf[:-1]

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from layoutscope.access.entries import ROOT_ID
-from layoutscope.access.ranges import first_places
+from layoutscope.arrays.lookup import first_places
 from layoutscope.walk.directories import lookups
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.access.ranges import run_positions
+from layoutscope.arrays.ragged import ranges
 from layoutscope.walk.filemap import PAGE_BYTES
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def sequential_windows(
     first = (files.start - base) // size
     last = np.where(files.image_offset >= 0, (files.stop - base - 1) // size, first)
     extent = np.repeat(np.arange(len(first)), last - first + 1)
-    number = run_positions(first, last - first + 1)
+    number = ranges(first, last - first + 1)
     file = files.file[extent]
     new = np.ones(len(file), bool)
     new[1:] = (file[1:] != file[:-1]) | (number[1:] != number[:-1])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from layoutscope.access.ranges import run_positions, starts_of
+from layoutscope.arrays.ragged import ranges, starts_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,7 +48,7 @@ class Requests:
     def of(self, units: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the requests of a sequence of units, and for each the place of its unit in the sequence."""
         count = self.start[units + 1] - self.start[units]
-        return run_positions(self.start[units], count), np.repeat(np.arange(len(units)), count)
+        return ranges(self.start[units], count), np.repeat(np.arange(len(units)), count)
 
     def new(self, nodes: NDArray[np.int32], known: NDArray[np.int32]) -> NDArray[np.int64]:
         """Return the places in a sequence of nodes whose units are neither known nor read before."""

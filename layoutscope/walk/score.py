@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from layoutscope.access.ranges import run_positions
+from layoutscope.arrays.ragged import ranges
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -106,7 +106,7 @@ def block_size(*traces: AccessTrace) -> int:
 
 def first_blocks(trace: AccessTrace, block_bytes: int) -> NDArray[np.int64]:
     """Return the numbers of the blocks of a trace, each where it is read first."""
-    blocks = run_positions(trace.image_offset // block_bytes, trace.length_bytes // block_bytes)
+    blocks = ranges(trace.image_offset // block_bytes, trace.length_bytes // block_bytes)
     blocks = blocks + (np.repeat(trace.device.astype(np.int64), trace.length_bytes // block_bytes) << 56)
     _, first = np.unique(blocks, return_index=True)
     return blocks[np.sort(first)]

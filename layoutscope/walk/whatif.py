@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from layoutscope.access.host import host_profile
-from layoutscope.access.ranges import starts_of
+from layoutscope.arrays.ragged import starts_of
 from layoutscope.walk.scans import MAIN_TREES
 
 if TYPE_CHECKING:

@@ -11,16 +11,16 @@ from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
 from layoutscope.containers import open_image
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.hfsplus import contents, reader
+from layoutscope.filesystems.hfsplus import reader
 from layoutscope.filesystems.hfsplus.check import CHECKS, check_volume
 from layoutscope.filesystems.hfsplus.tree import btree, shape, tree
-from layoutscope.filesystems.hfsplus.volume import journal, volume
+from layoutscope.filesystems.hfsplus.volume import allocation, journal, volume
 from layoutscope.image import MemorySource
 from layoutscope.partition import find_volumes
 
 READING = {
     "alternate header": (volume, "_compare"),
-    "free count": (contents, "check_free_count"),
+    "free count": (allocation, "check_free_count"),
     "header node": (btree, "_read_header_node"),
     "tree size": (btree, "_with_map"),
     "map nodes": (btree, "_read_map"),

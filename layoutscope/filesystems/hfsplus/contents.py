@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.records import attributes as attributes_file
 from layoutscope.filesystems.hfsplus.records import catalog as catalog_file
@@ -21,8 +19,8 @@ from layoutscope.filesystems.hfsplus.recovery.rebuild import is_broken, rebuild,
 from layoutscope.filesystems.hfsplus.recovery.salvage import salvage_volume
 from layoutscope.filesystems.hfsplus.recovery.sweep import sweep as find_nodes
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, first_rows, read_tree
-from layoutscope.filesystems.hfsplus.volume.allocation import check_free_count, free_runs
-from layoutscope.filesystems.hfsplus.volume.fork import Fork, inline_fork, read_fork
+from layoutscope.filesystems.hfsplus.volume.allocation import read_free_runs
+from layoutscope.filesystems.hfsplus.volume.fork import Fork, inline_fork
 from layoutscope.filesystems.hfsplus.volume.journal import find_journal, replay, report_pending
 from layoutscope.filesystems.hfsplus.volume.volume import Volume, open_volume, report_change, reread
 from layoutscope.ondisk import grammar
@@ -30,7 +28,7 @@ from layoutscope.ondisk import grammar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from layoutscope.filesystems.hfsplus.arrays import I64
+    from layoutscope.arrays.columns import I64
     from layoutscope.filesystems.hfsplus.decoding import Decoder
     from layoutscope.filesystems.hfsplus.records.attributes import Attributes
     from layoutscope.filesystems.hfsplus.records.catalog import Catalog
@@ -133,7 +131,7 @@ def read_contents(volume: Volume, journal: Journal | None = None, found: Swept |
         trees,
         catalog,
         attributes_file.collect(attribute_tree, attribute_leaves, rows.get("attributes", 0)),
-        *_free_space(volume, special[CNID.allocation_file]),
+        *read_free_runs(volume, special[CNID.allocation_file]),
         None if found is None else report_stale(volume, trees, found),
     )
 
@@ -168,17 +166,3 @@ def _read(volume: Volume, name: str, file_id: int, fork: Fork, found: Swept | No
         if rebuilt is not None:
             return rebuilt, fresh
     return tree, leaves
-
-
-def _free_space(volume: Volume, fork: Fork) -> tuple[I64, I64]:
-    if volume.is_inferred and not fork.num_blocks:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    try:
-        bitmap = read_fork(volume, fork)
-    except FormatError as error:
-        volume.survive(error, code="allocation-file-unreadable")
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    starts, counts = free_runs(bitmap, int(volume.header.total_blocks))
-    if not volume.is_inferred:
-        check_free_count(volume, counts)
-    return starts, counts

@@ -12,7 +12,7 @@ from layoutscope.ondisk import bulk
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from layoutscope.filesystems.hfsplus.arrays import I64, U8, Columns
+    from layoutscope.arrays.columns import I64, U8, Columns
 
 
 def columns(type_name: str, buffer: U8, starts: I64, fields: Sequence[str]) -> Columns:

@@ -18,7 +18,7 @@ from layoutscope.ondisk import bulk, grammar
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from layoutscope.filesystems.hfsplus.arrays import I64, U8, Columns
+    from layoutscope.arrays.columns import I64, U8, Columns
 
 LONGEST_BYTES = 65536 * 2
 """No structure of varying size is longer: its length is a 16-bit number of 16-bit units."""

@@ -9,7 +9,7 @@ from layoutscope.filesystems.hfsplus import decode_bulk, decode_grammar
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from layoutscope.filesystems.hfsplus.arrays import I64, U8, Columns
+    from layoutscope.arrays.columns import I64, U8, Columns
 
 DecoderName = Literal["bulk", "grammar"]
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from layoutscope.filesystems.hfsplus.arrays import find
+from layoutscope.arrays.lookup import find
 from layoutscope.ondisk import grammar
 from layoutscope.tables.schema import FLAG_DIRECTORY_LINK
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.arrays import I64
+    from layoutscope.arrays.columns import I64
 
 MAX_DEPTH = 1000
 """Deeper folders are taken as a loop."""

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from layoutscope.arrays import intervals
 from layoutscope.filesystems.apfs.check.chunks import chunk_table
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES
 from layoutscope.filesystems.apfs.container.regions import as_runs, node_runs
-from layoutscope.filesystems.apfs.store import intervals
 from layoutscope.filesystems.apfs.volume.accounting import account
 
 if TYPE_CHECKING:

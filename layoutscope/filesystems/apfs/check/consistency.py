@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from layoutscope.arrays import intervals
+from layoutscope.arrays.lookup import is_strictly_ascending, match
 from layoutscope.filesystems.apfs.container.regions import as_runs
 from layoutscope.filesystems.apfs.layout.facts import program
-from layoutscope.filesystems.apfs.store import intervals
-from layoutscope.filesystems.apfs.store.matching import is_strictly_ascending, match
 from layoutscope.findings import Finding
 from layoutscope.ondisk import bulk, grammar
 

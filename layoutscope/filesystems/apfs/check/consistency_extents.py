@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutscope.arrays import intervals
 from layoutscope.filesystems.apfs.check.consistency import Report
 from layoutscope.filesystems.apfs.layout.extents import streams
-from layoutscope.filesystems.apfs.store import intervals
 from layoutscope.filesystems.apfs.volume.parts import stretches
 from layoutscope.findings import Finding
 from layoutscope.ondisk import grammar

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.store.matching import match
+from layoutscope.arrays.lookup import match
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:

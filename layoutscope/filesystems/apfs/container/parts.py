@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutscope.arrays import intervals
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.fusion import second_regions
 from layoutscope.filesystems.apfs.container.fusioncache import middle_tree, write_cache
@@ -15,7 +16,6 @@ from layoutscope.filesystems.apfs.container.reaper import read_reaper, report_un
 from layoutscope.filesystems.apfs.container.regions import Region, as_runs, inside, node_runs, rest, type_name
 from layoutscope.filesystems.apfs.container.shrinking import read_evictions
 from layoutscope.filesystems.apfs.container.spaceman import Space, read_space
-from layoutscope.filesystems.apfs.store import intervals
 from layoutscope.findings import Finding, from_error
 from layoutscope.ondisk import grammar
 

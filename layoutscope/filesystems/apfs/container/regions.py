@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.store import intervals
+from layoutscope.arrays import intervals
 from layoutscope.findings import Finding
 from layoutscope.ondisk import grammar
 

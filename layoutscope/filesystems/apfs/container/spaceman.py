@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from layoutscope.arrays import intervals
+from layoutscope.arrays.bitmap import clear_runs
+from layoutscope.arrays.ragged import ordinals, owners
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.regions import MAX_BLOCKS, Region, from_runs, inside
-from layoutscope.filesystems.apfs.store import intervals
-from layoutscope.filesystems.apfs.store.bitmap import free_runs
 from layoutscope.filesystems.apfs.store.source import TreeSource, lead_type
 from layoutscope.filesystems.apfs.store.walk import read_nodes
 from layoutscope.findings import Finding
@@ -197,8 +198,7 @@ def _read_chunks(blocks: Blocks, decoder: Decoder, cibs: NDArray[np.uint64]) -> 
     head, size = bulk.size("apfs_spaceman.cib_head"), bulk.size("apfs_spaceman.chunk_info")
     if (head + counts * size > blocks.block_size).any():
         raise FormatError("more chunks than fit", structure="chunk-info block", image_offset=blocks.at(int(cibs[0])))
-    owner = np.repeat(np.arange(len(cibs)), counts)
-    slot = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+    owner, slot = owners(counts), ordinals(counts)
     names = ("paddr", "num_blocks", "free_count", "bitmap_paddr")
     found = decoder.columns("apfs_spaceman.chunk_info", buffer, starts[owner] + head + slot * size, names)
     return Chunks(
@@ -218,7 +218,7 @@ def _free(blocks: Blocks, chunks: Chunks, owner: str, findings: list[Finding]) -
         rows = mixed[start : start + BATCH_BITMAPS]
         rows = rows[blocks.readable(chunks.bitmap_paddr[rows], blocks.block_size)]
         bitmaps = blocks.read(chunks.bitmap_paddr[rows], blocks.block_size)
-        chunk, first, length = free_runs(bitmaps, chunks.num_blocks[rows])
+        chunk, first, length = clear_runs(bitmaps, chunks.num_blocks[rows], "little")
         parts.append(intervals.runs_of(chunks.paddr[rows][chunk].astype(np.int64) + first, length))
         counted = np.bincount(chunk, weights=length, minlength=len(rows)).astype(np.int64)
         _report_counts(blocks, chunks, rows, counted, owner, findings)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutscope.arrays import intervals
 from layoutscope.filesystems.apfs.container.regions import as_runs, from_runs
 from layoutscope.filesystems.apfs.layout.facts import container_facts, volume_groups
 from layoutscope.filesystems.apfs.layout.nodes import nodes_table, place
 from layoutscope.filesystems.apfs.layout.regions import free_table, regions_table
-from layoutscope.filesystems.apfs.store import intervals
 from layoutscope.filesystems.apfs.volume.accounting import NO_RUNS, Account
 from layoutscope.tables import VolumeLayout, build_table, findings_table
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import polars as pl
 
-from layoutscope.filesystems.apfs.store.matching import last_at_most, match
+from layoutscope.arrays.lookup import last_at_most, match
+from layoutscope.arrays.ragged import heads
 from layoutscope.filesystems.apfs.store.places import order_key
 from layoutscope.findings import Finding
 from layoutscope.ondisk import grammar
@@ -185,9 +186,7 @@ def _flags(drecs: Columns, inode: _Matched, links: NDArray[np.int32]) -> NDArray
 
 def _ranks(parent: NDArray[np.uint64]) -> NDArray[np.uint32]:
     """Count within runs of one directory: records are in key order."""
-    is_first = np.ones(len(parent), bool)
-    is_first[1:] = parent[1:] != parent[:-1]
-    starts = np.flatnonzero(is_first).astype(np.uint32)
+    starts = heads(parent).astype(np.uint32)
     return np.arange(len(parent), dtype=np.uint32) - np.repeat(starts, np.diff(starts, append=np.uint32(len(parent))))
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.store.matching import Index, index_of, is_strictly_ascending
+from layoutscope.arrays.lookup import Index, index_of, is_strictly_ascending
+from layoutscope.arrays.ragged import ordinals, owners
 from layoutscope.tables import NULL_OFFSET, build_table
 from layoutscope.tables.schema import FLAG_ENCRYPTED, FLAG_PAST_END, FLAG_SHARED
 
@@ -157,8 +158,7 @@ def _owned(streams: Index, wanted: NDArray[np.uint64]) -> _Owned:
         return _Owned(slice(None), first, is_known, np.zeros(len(wanted), bool))
     number = np.where(is_known, np.searchsorted(streams.keys, wanted, side="right") - first, 0)
     times = np.maximum(number, 1)
-    extent = np.repeat(np.arange(len(wanted)), times)
-    turn = np.arange(len(extent)) - np.repeat(np.cumsum(times) - times, times)
+    extent, turn = owners(times), ordinals(times)
     if (times > 1).any():
         order = np.lexsort((extent, turn, wanted[extent]))
         extent, turn = extent[order], turn[order]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.store import intervals
+from layoutscope.arrays import intervals
 from layoutscope.ondisk import bulk, grammar
 from layoutscope.ondisk.checksum import fletcher64
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.store.matching import Index, index_of
+from layoutscope.arrays.lookup import Index, index_of
 from layoutscope.filesystems.apfs.store.names import GrowingNames, Names, gather_names
 from layoutscope.filesystems.apfs.store.places import object_of, type_of
 from layoutscope.findings import Finding

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from layoutscope.arrays.ragged import heads, lengths_of, ordinals
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -92,6 +94,4 @@ def join(tree: str, parts: list[dict[str, NDArray[Any]]]) -> TreeNodes:
 
 def _ranks(level: NDArray[np.uint8]) -> NDArray[np.uint32]:
     """Count within runs of one level."""
-    starts = np.flatnonzero(np.diff(level.astype(np.int16), prepend=-1) != 0)
-    counts = np.diff(starts, append=len(level))
-    return (np.arange(len(level)) - np.repeat(starts, counts)).astype(np.uint32)
+    return ordinals(lengths_of(heads(level), len(level))).astype(np.uint32)

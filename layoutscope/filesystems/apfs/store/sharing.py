@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from layoutscope.arrays.ragged import owners, ranges
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.store.btree import (
     BATCH_NODES,
@@ -79,8 +80,7 @@ class Pool:
         nodes = self.children["node"]
         first = np.searchsorted(nodes, rows, side="left")
         counts = np.searchsorted(nodes, rows, side="right") - first
-        owner = np.repeat(np.arange(len(rows)), counts)
-        return owner, np.arange(len(owner)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
+        return owners(counts), ranges(first, counts)
 
 
 def _stacked(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.arrays import intervals
 from layoutscope.filesystems.apfs.container.regions import MAX_BLOCKS, as_runs, node_runs
-from layoutscope.filesystems.apfs.store import intervals
 from layoutscope.findings import Finding
 
 if TYPE_CHECKING:

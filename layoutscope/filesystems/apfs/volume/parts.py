@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from layoutscope.arrays import intervals
 from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.filesystems.apfs.container.keybag import container_keybag, volume_keybag_run
 from layoutscope.filesystems.apfs.container.regions import Region, as_runs, inside, node_runs
-from layoutscope.filesystems.apfs.store import intervals
 from layoutscope.filesystems.apfs.store.sharing import Pool
 from layoutscope.filesystems.apfs.store.trees import Tree
 from layoutscope.filesystems.apfs.volume import snapshots

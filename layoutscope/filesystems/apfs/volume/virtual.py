@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutscope.arrays.lookup import is_among
 from layoutscope.filesystems.apfs.container.regions import Region, type_name
-from layoutscope.filesystems.apfs.store.matching import is_among
 from layoutscope.filesystems.apfs.store.verify import damaged_objects
 from layoutscope.findings import Finding
 from layoutscope.ondisk import grammar

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.arrays import I64, find
+from layoutscope.arrays.lookup import find
 from layoutscope.filesystems.hfsplus.check.links import Family, families
 from layoutscope.filesystems.hfsplus.records.attributes import INLINE
 from layoutscope.ondisk import bulk
 
 if TYPE_CHECKING:
+    from layoutscope.arrays.columns import I64
     from layoutscope.filesystems.hfsplus.survey.catalog import CatalogRecords
     from layoutscope.filesystems.hfsplus.survey.subject import Subject
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.arrays import I64, distinct, find, heads, is_ascending
+from layoutscope.arrays.lookup import distinct, find, is_ascending
+from layoutscope.arrays.ragged import heads, lengths_of
 from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK, RESOURCE_FORK
 from layoutscope.filesystems.hfsplus.tree.keyorder import folded, misplaced
 from layoutscope.filesystems.hfsplus.tree.shape import header_field_offset, node_offset
@@ -18,6 +19,7 @@ from layoutscope.filesystems.hfsplus.volume.volume import HEADER_OFFSET
 from layoutscope.ondisk import bulk
 
 if TYPE_CHECKING:
+    from layoutscope.arrays.columns import I64
     from layoutscope.filesystems.hfsplus.contents import Contents
     from layoutscope.filesystems.hfsplus.records.catalog import Catalog
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
@@ -123,7 +125,7 @@ def _check_valence(volume: Volume, tree: Tree, catalog: Catalog) -> None:
     parent = entries["parent_id"]
     ordered = parent if is_ascending(parent) else np.sort(parent)
     starts = heads(ordered)
-    counts = np.diff(np.append(starts, len(ordered)))
+    counts = lengths_of(starts, len(ordered))
     place = find(ordered[starts], entries["file_id"])
     actual = np.where(place >= 0, np.append(counts, 0)[place], 0)
     wrong = entries["is_folder"] & (actual != entries["valence"])

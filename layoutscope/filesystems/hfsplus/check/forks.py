@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.arrays import I64, Mask, find
+from layoutscope.arrays.lookup import find
+from layoutscope.arrays.ragged import is_head, starts_of
 from layoutscope.filesystems.hfsplus.check.headers import SPECIAL_FILES
 from layoutscope.filesystems.hfsplus.records.attributes import INLINE
 from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK, RESOURCE_FORK
@@ -17,6 +18,7 @@ from layoutscope.filesystems.hfsplus.survey.attributes import EXTENT_PATHS, TYPE
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
+    from layoutscope.arrays.columns import I64, Mask
     from layoutscope.filesystems.hfsplus.survey.catalog import CatalogRecords
     from layoutscope.filesystems.hfsplus.survey.subject import Subject
 
@@ -162,7 +164,7 @@ def check_overflow_starts(subject: Subject) -> None:
     order = np.lexsort((records.start_block, records.fork_type, records.file_id))
     file_id, fork_type = records.file_id[order], records.fork_type[order]
     blocks = records.counts[order].sum(axis=1)
-    is_first = np.concatenate([[True], (file_id[1:] != file_id[:-1]) | (fork_type[1:] != fork_type[:-1])])
+    is_first = is_head(file_id, fork_type)
     ends = records.start_block[order] + blocks
     expected = np.where(is_first, _inline_blocks(subject, catalog, file_id, fork_type), np.append(-1, ends[:-1]))
     wrong = np.flatnonzero((expected >= 0) & (expected != records.start_block[order]))
@@ -221,7 +223,7 @@ def _check_attribute_groups(subject: Subject) -> None:
     same = (records.file_id[rows] == records.file_id[head[rows]]) & (keys.count[rows] == keys.count[head[rows]])
     rows = rows[same & is_fork[head[rows]]]
     blocks = records.counts.sum(axis=1)
-    before = np.cumsum(blocks) - blocks
+    before = starts_of(blocks)
     expected = before[rows] - before[head[rows]]
     lost = np.setdiff1d(np.flatnonzero(is_extents), rows)
     for row in subject.cases("attribute-invalid", lost, "attributes"):

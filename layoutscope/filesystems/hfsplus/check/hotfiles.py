@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.arrays import find
+from layoutscope.arrays.lookup import find
 from layoutscope.filesystems.hfsplus.survey.hotfiles import CODE
 
 if TYPE_CHECKING:

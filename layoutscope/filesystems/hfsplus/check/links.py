@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.arrays import I64, Columns, Mask, find
+from layoutscope.arrays.lookup import find
 from layoutscope.filesystems.hfsplus.records.links import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY, ROOT_FOLDER
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
+    from layoutscope.arrays.columns import I64, Columns, Mask
     from layoutscope.filesystems.hfsplus.survey.catalog import CatalogRecords
     from layoutscope.filesystems.hfsplus.survey.subject import Subject
 

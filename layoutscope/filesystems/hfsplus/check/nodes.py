@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.arrays.ragged import heads
 from layoutscope.filesystems.hfsplus.survey.survey import COUNT_FLAW, KEY_FLAW, NAME_FLAW, OFFSET_FLAW
 from layoutscope.filesystems.hfsplus.tree.keys import FORMS
 from layoutscope.filesystems.hfsplus.tree.records import DESCRIPTOR, HEADER, INDEX, LEAF, MAP
@@ -18,7 +19,7 @@ from layoutscope.ondisk import bulk
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from layoutscope.filesystems.hfsplus.arrays import I64
+    from layoutscope.arrays.columns import I64
     from layoutscope.filesystems.hfsplus.survey.subject import Subject
     from layoutscope.filesystems.hfsplus.survey.survey import Survey
 
@@ -167,8 +168,8 @@ def _pairs(survey: Survey) -> tuple[I64, I64]:
     rows = survey.rows
     first = np.full(survey.tree.file.num_nodes, -1, np.int64)
     node = rows["node"]
-    heads = np.flatnonzero(np.concatenate([[True], node[1:] != node[:-1]])) if len(node) else node
-    first[node[heads]] = heads
+    head = heads(node)
+    first[node[head]] = head
     index = np.flatnonzero(rows["level"] > 0)
     child = rows["child"][index]
     inside = (child > 0) & (child < len(first))

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.arrays import I64, Mask, find, owners, ragged
+from layoutscope.arrays.lookup import find
+from layoutscope.arrays.ragged import owners, ranges
 from layoutscope.filesystems.hfsplus.check.links import is_directory_link
 from layoutscope.filesystems.hfsplus.records.catalog import KEY, THREAD
 from layoutscope.filesystems.hfsplus.survey.catalog import TYPES
 from layoutscope.ondisk import bulk, grammar
 
 if TYPE_CHECKING:
+    from layoutscope.arrays.columns import I64, Mask
     from layoutscope.filesystems.hfsplus.survey.catalog import CatalogRecords
     from layoutscope.filesystems.hfsplus.survey.subject import Subject
 
@@ -161,8 +163,8 @@ def _other_names(catalog: CatalogRecords, known: I64, entry: I64) -> I64:
     """Places of threads whose name is not that of the entry."""
     lengths, wanted = catalog.threads["name_length"][known], catalog.count[entry]
     same = np.flatnonzero(lengths == wanted)
-    own = catalog.thread_units[ragged(catalog.thread_start[known[same]], lengths[same])]
-    real = catalog.units[ragged(catalog.start[entry[same]], wanted[same])]
+    own = catalog.thread_units[ranges(catalog.thread_start[known[same]], lengths[same])]
+    real = catalog.units[ranges(catalog.start[entry[same]], wanted[same])]
     differs = lengths != wanted
     differs[same[np.unique(owners(lengths[same])[own != real])]] = True
     return np.flatnonzero(differs)

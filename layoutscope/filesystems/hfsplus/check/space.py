@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.arrays import I64, owners, ragged
+from layoutscope.arrays import intervals
 from layoutscope.filesystems.hfsplus.check.forks import FORKS, fork_arrays
 from layoutscope.filesystems.hfsplus.check.headers import SPECIAL_FILES
 from layoutscope.filesystems.hfsplus.survey.attributes import EXTENT_PATHS, TYPE_NAMES
-from layoutscope.filesystems.hfsplus.survey.subject import MOST_CASES
 from layoutscope.filesystems.hfsplus.volume.fork import locate
 from layoutscope.filesystems.hfsplus.volume.volume import END_BYTES, HEADER_BYTES, HEADER_OFFSET
 from layoutscope.ondisk import grammar
@@ -22,6 +21,7 @@ from layoutscope.ondisk import grammar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from layoutscope.arrays.columns import I64
     from layoutscope.filesystems.hfsplus.survey.subject import Subject
 
     Tell = Callable[[int, int, str], None]
@@ -202,16 +202,17 @@ def check_allocation(subject: Subject) -> None:
     if any(finding.code == "allocation-file-unreadable" for finding in subject.volume.findings):
         return
     claims = gather_claims(subject)
-    total, known = int(subject.volume.header.total_blocks), _known_blocks(subject)
-    merged = _merged(claims.start, claims.stop)
-    free = subject.contents.free_starts, subject.contents.free_starts + subject.contents.free_counts
-    used = _complement(*free, min(total, known))
-    for start, stop in _cases(subject, "block-claimed-free", *_common(*merged, *free)):
+    total = int(subject.volume.header.total_blocks)
+    claimed = intervals.runs_of(claims.start, claims.stop - claims.start)
+    free = intervals.runs_of(subject.contents.free_starts, subject.contents.free_counts)
+    used = intervals.subtract(_first_blocks(min(total, _known_blocks(subject))), free)
+    for start, stop in _cases(subject, "block-claimed-free", intervals.intersect(claimed, free)):
         claim = int(np.flatnonzero((claims.start <= start) & (claims.stop > start))[0])
         _report_bits(
             subject, "block-claimed-free", "error", start, stop, f"belong to {claims.owner(claim)} but are free"
         )
-    for start, stop in _cases(subject, "block-unclaimed", *_common(*used, *_complement(*merged, total))):
+    unclaimed = intervals.intersect(used, intervals.subtract(_first_blocks(total), claimed))
+    for start, stop in _cases(subject, "block-unclaimed", unclaimed):
         _report_bits(
             subject, "block-unclaimed", "warning", start, stop, "are in use but belong to nothing that was read"
         )
@@ -223,9 +224,14 @@ def _known_blocks(subject: Subject) -> int:
     return 8 * min(fork.logical_size_bytes, fork.num_blocks * subject.volume.block_size_bytes)
 
 
-def _cases(subject: Subject, code: str, starts: I64, stops: I64) -> list[tuple[int, int]]:
-    chosen = [int(row) for row in subject.cases(code, np.arange(len(starts)), "allocation file")]
-    return [(int(starts[row]), int(stops[row])) for row in chosen[:MOST_CASES]]
+def _first_blocks(count: int) -> I64:
+    return np.array([[0, count]], np.int64)
+
+
+def _cases(subject: Subject, code: str, runs: I64) -> list[tuple[int, int]]:
+    """First block and end of the first runs of a kind."""
+    rows = list(subject.cases(code, np.arange(len(runs)), "allocation file"))
+    return [(int(runs[row, 0]), int(runs[row].sum())) for row in rows]
 
 
 def _report_bits(subject: Subject, code: str, level: str, start: int, stop: int, message: str) -> None:
@@ -238,29 +244,3 @@ def _report_bits(subject: Subject, code: str, level: str, start: int, stop: int,
     which = f"block {start}" if stop - start == 1 else f"blocks {start} to {stop - 1}"
     verb = message if stop - start > 1 else message.replace("belong ", "belongs ").replace("are ", "is ")
     volume.report(code, level, "allocation file", at, f"{which}, from byte {byte:,} of the image, {verb}")
-
-
-def _merged(start: I64, stop: I64) -> tuple[I64, I64]:
-    """Join runs that touch or overlap; they come sorted by their starts."""
-    if not len(start):
-        return start, stop
-    reach = np.maximum.accumulate(stop)
-    heads = np.flatnonzero(np.concatenate([[True], start[1:] > reach[:-1]]))
-    return start[heads], np.append(reach[heads[1:] - 1], reach[-1])
-
-
-def _complement(start: I64, stop: I64, total: int) -> tuple[I64, I64]:
-    """What lies between runs, from 0 to a total."""
-    begins = np.minimum(np.append(0, stop), total)
-    ends = np.minimum(np.append(start, total), total)
-    kept = ends > begins
-    return begins[kept], ends[kept]
-
-
-def _common(start: I64, stop: I64, other_start: I64, other_stop: I64) -> tuple[I64, I64]:
-    """What two lists of runs have in common, both sorted and without overlap."""
-    first = np.searchsorted(other_stop, start, side="right")
-    after = np.searchsorted(other_start, stop, side="left")
-    counts = np.maximum(after - first, 0)
-    mine, his = owners(counts), ragged(first, counts)
-    return np.maximum(start[mine], other_start[his]), np.minimum(stop[mine], other_stop[his])

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from layoutscope.filesystems.hfsplus.arrays import I64, Mask, find
+from layoutscope.arrays.lookup import find
+from layoutscope.arrays.ragged import heads, lengths_of, ordinals
 from layoutscope.ondisk import grammar
 from layoutscope.tables.layout import NULL_ROW, build_table
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_DIRECTORY_LINK, FLAG_HARD_LINK, FLAG_PRIVATE
@@ -18,6 +19,7 @@ from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_DIRECTORY_LINK, FLAG
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from layoutscope.arrays.columns import I64, Mask
     from layoutscope.filesystems.hfsplus.records.attributes import Attributes
     from layoutscope.filesystems.hfsplus.records.catalog import Catalog
     from layoutscope.filesystems.hfsplus.records.links import Links
@@ -124,9 +126,7 @@ def _flags(links: Links, is_compressed: Mask) -> I64:
 
 def _ranks(parent_id: I64) -> I64:
     """Place of each entry among those of its folder, which stand together in key order."""
-    heads = np.concatenate([[True], parent_id[1:] != parent_id[:-1]]) if len(parent_id) else np.empty(0, np.bool_)
-    starts = np.flatnonzero(heads)
-    return np.arange(len(parent_id), dtype=np.int64) - np.repeat(starts, np.diff(np.append(starts, len(parent_id))))
+    return ordinals(lengths_of(heads(parent_id), len(parent_id)))
 
 
 def _rows(nodes: I64, first_row: int) -> np.ndarray[Any, np.dtype[np.uint32]]:

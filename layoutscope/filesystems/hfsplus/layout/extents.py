@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from layoutscope.filesystems.hfsplus.arrays import I64, Columns, find, take_joined
+from layoutscope.arrays.columns import I64, Columns, take_joined
+from layoutscope.arrays.lookup import find
+from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK
 from layoutscope.filesystems.hfsplus.records.overflow import flatten
 from layoutscope.ondisk import grammar
@@ -162,7 +164,7 @@ def _special_rows(file_id: int, fork: Fork, first_row: int) -> Columns:
     return {
         "file_id": np.full(count, file_id, np.int64),
         "fork": np.zeros(count, np.int64),
-        "fork_block": np.cumsum(fork.block_counts) - fork.block_counts,
+        "fork_block": starts_of(fork.block_counts),
         "start_block": fork.start_blocks,
         "block_count": fork.block_counts,
         "node_row": np.where(fork.record_nodes >= 0, fork.record_nodes + first_row, int(NULL_ROW)),

@@ -16,7 +16,7 @@ from layoutscope.ondisk import grammar
 from layoutscope.tables.layout import TreeFacts, VolumeFacts
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.arrays import Mask
+    from layoutscope.arrays.columns import Mask
     from layoutscope.filesystems.hfsplus.contents import Contents
     from layoutscope.filesystems.hfsplus.records.catalog import Catalog
     from layoutscope.filesystems.hfsplus.volume.journal import Journal

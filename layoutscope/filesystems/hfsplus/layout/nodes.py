@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
+from layoutscope.arrays.ragged import heads
 from layoutscope.filesystems.hfsplus.tree.btree import node_pieces
 from layoutscope.filesystems.hfsplus.tree.records import DESCRIPTOR_BYTES, HEADER, INDEX, LEAF, MAP, OFFSET_BYTES
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, first_rows
 from layoutscope.tables.layout import NULL_ROW, build_table
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.arrays import I64, Columns
+    from layoutscope.arrays.columns import I64, Columns
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 NODE_KINDS: Final = ("leaf", "index", "header", "map", "free", "unreadable")
@@ -40,8 +41,8 @@ def _nodes_of(volume: Volume, number: int | None, tree: Tree, first_row: int) ->
     numbers = np.arange(file.num_nodes, dtype=np.int64)
     pieces = node_pieces(volume, file.fork, file.node_size_bytes, numbers)
     offset = np.full(file.num_nodes, -1, np.int64)
-    heads = np.concatenate([[True], pieces.part[1:] != pieces.part[:-1]]) if len(pieces.part) else np.empty(0, np.bool_)
-    offset[pieces.part[heads]] = pieces.volume_offset[heads] + volume.image_offset
+    first = heads(pieces.part)
+    offset[pieces.part[first]] = pieces.volume_offset[first] + volume.image_offset
     kind = _kinds(tree)
     is_keyed = kind <= 1
     used, free = _fill(tree)

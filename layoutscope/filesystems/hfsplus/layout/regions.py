@@ -19,7 +19,7 @@ from layoutscope.ondisk import grammar
 from layoutscope.tables.layout import build_table
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.arrays import I64
+    from layoutscope.arrays.columns import I64
     from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.journal import Journal
     from layoutscope.filesystems.hfsplus.volume.volume import Volume

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.arrays import I64, U8, Columns, Mask, concatenate, find, signed
+from layoutscope.arrays.columns import I64, U8, Columns, Mask, concatenate, signed
+from layoutscope.arrays.lookup import find
 from layoutscope.filesystems.hfsplus.records.overflow import flatten
 from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.filesystems.hfsplus.tree.records import record_types

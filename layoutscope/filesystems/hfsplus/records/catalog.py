@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.arrays import I64, U8, Columns, Mask, signed
+from layoutscope.arrays.columns import I64, U8, Columns, Mask, signed
+from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.hfsplus.records.overflow import flatten
 from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.filesystems.hfsplus.tree.records import record_types
@@ -222,7 +223,7 @@ def collect(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
     threads = leaves.threads.give_up(records["index"][is_thread])
     threads["node"] = records["node"][is_thread]
     units, counts = leaves.names.values, leaves.name_lengths.values
-    starts = (np.cumsum(counts) - counts)[chosen]
+    starts = starts_of(counts)[chosen]
     return Catalog(
         entries,
         names.text_series("name", units, counts, chosen),

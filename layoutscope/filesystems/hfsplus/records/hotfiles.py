@@ -19,7 +19,7 @@ from layoutscope.filesystems.hfsplus.volume.fork import Fork
 from layoutscope.ondisk import bulk, grammar
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.arrays import I64, Columns, Mask
+    from layoutscope.arrays.columns import I64, Columns, Mask
     from layoutscope.filesystems.hfsplus.records.catalog import Catalog
     from layoutscope.filesystems.hfsplus.tree.records import RecordBatch
     from layoutscope.filesystems.hfsplus.volume.volume import Volume

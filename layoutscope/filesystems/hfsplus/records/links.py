@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from layoutscope.filesystems.hfsplus.arrays import I64, Mask, find
+from layoutscope.arrays.lookup import find
 from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.filesystems.hfsplus.tree.shape import node_offset
 from layoutscope.ondisk import grammar
@@ -21,6 +21,7 @@ from layoutscope.ondisk import grammar
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from layoutscope.arrays.columns import I64, Mask
     from layoutscope.filesystems.hfsplus.records.catalog import Catalog
     from layoutscope.filesystems.hfsplus.tree.btree import TreeFile
     from layoutscope.filesystems.hfsplus.volume.volume import Volume

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.arrays import heads
+from layoutscope.arrays.ragged import heads, lengths_of, starts_of
 from layoutscope.filesystems.hfsplus.volume.fork import Fork, extended
 from layoutscope.ondisk import bulk
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.hfsplus.arrays import I64, Columns, Mask
+    from layoutscope.arrays.columns import I64, Columns, Mask
     from layoutscope.filesystems.hfsplus.tree.records import RecordBatch
     from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
@@ -81,9 +81,9 @@ def flatten(starts: NDArray[Any], counts: NDArray[Any], first_block: I64) -> Col
     """
     record, slot = np.nonzero(counts)
     count = counts[record, slot].astype(np.int64)
-    before = np.cumsum(count) - count
+    before = starts_of(count)
     first = heads(record)
-    before -= np.repeat(before[first], np.diff(np.append(first, len(record))))
+    before -= np.repeat(before[first], lengths_of(first, len(record)))
     return {
         "record": record,
         "fork_block": first_block[record] + before,

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.arrays import I64, concatenate, distinct
+from layoutscope.arrays.columns import I64, concatenate
+from layoutscope.arrays.lookup import distinct
 from layoutscope.filesystems.hfsplus.tree.btree import node_pieces
 from layoutscope.filesystems.hfsplus.tree.keys import FORMS
 from layoutscope.filesystems.hfsplus.tree.records import INDEX, decode_nodes, locate_records
 from layoutscope.filesystems.hfsplus.volume.fork import locate, read_parts
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.arrays import Columns
+    from layoutscope.arrays.columns import Columns
     from layoutscope.filesystems.hfsplus.records.catalog import Catalog
     from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.volume import Volume

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
+from layoutscope.arrays.intervals import runs_of
+from layoutscope.arrays.ragged import heads, lengths_of
 from layoutscope.filesystems.hfsplus.recovery.sweep import CHUNK_BYTES, TREES, Swept, nodes_in
 from layoutscope.filesystems.hfsplus.tree.btree import (
     BATCH_BYTES,
@@ -32,7 +34,7 @@ from layoutscope.filesystems.hfsplus.volume.fork import Fork, Pieces, locate, re
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.arrays import I64, Mask
+    from layoutscope.arrays.columns import I64, Mask
     from layoutscope.filesystems.hfsplus.tree.btree import LeafDecoder
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
     from layoutscope.ondisk.grammar import HfsplusBtree
@@ -186,10 +188,8 @@ def _fork_over(volume: Volume, nodes: Swept) -> Fork:
     last = (nodes.volume_offset + nodes.node_size - 1) // block
     per_node = int((last - first).max()) + 1
     blocks = np.unique((first[:, None] + np.arange(per_node))[np.arange(per_node) <= (last - first)[:, None]])
-    heads = np.flatnonzero(np.concatenate([[True], np.diff(blocks) != 1]))
-    counts = np.diff(np.append(heads, len(blocks)))
-    none = np.full(len(heads), -1, np.int64)
-    return Fork(len(blocks) * block, blocks[heads], counts, none)
+    runs = runs_of(blocks, np.ones_like(blocks))
+    return Fork(len(blocks) * block, runs[:, 0], runs[:, 1], np.full(len(runs), -1, np.int64))
 
 
 def _chosen(volume: Volume, file: TreeFile, table: NodeTable, candidate: Mask, reached: Mask) -> tuple[I64, int]:
@@ -235,10 +235,10 @@ def _bounds(volume: Volume, file: TreeFile, numbers: I64) -> tuple[I64, list[Key
         records = locate_records(volume.decoder, decode_nodes(volume.decoder, buffer, size, chosen), None)
         whole = _has_whole_key(volume, form, records)
         node, key = records.node[whole], records.key[whole]
-        heads = np.flatnonzero(np.concatenate([[True], node[1:] != node[:-1]])) if len(node) else node
-        ends = np.append(heads[1:], len(node))[: len(heads)] - 1
-        owners.append(chosen[node[heads]])
-        firsts.append(read_keys(volume.decoder, form, buffer, key[heads]))
+        head = heads(node)
+        ends = head + lengths_of(head, len(node)) - 1
+        owners.append(chosen[node[head]])
+        firsts.append(read_keys(volume.decoder, form, buffer, key[head]))
         lasts.append(read_keys(volume.decoder, form, buffer, key[ends]))
     fold = form.has_name and not form.tail and not _tells_cases(volume, file)
     return np.concatenate(owners), _comparable(joined(firsts), fold=fold), _comparable(joined(lasts), fold=fold)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.arrays.columns import I64, U8, Columns, Mask, concatenate
+from layoutscope.arrays.ragged import ranges
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus import decode_bulk
-from layoutscope.filesystems.hfsplus.arrays import I64, U8, Columns, Mask, concatenate, ragged
 from layoutscope.filesystems.hfsplus.records.attributes import RECORD_SIZES as ATTRIBUTE_SIZES
 from layoutscope.filesystems.hfsplus.records.catalog import RECORD_SIZES as CATALOG_SIZES
 from layoutscope.filesystems.hfsplus.tree.records import (
@@ -141,7 +142,7 @@ def _of_size(buffer: U8, starts: I64, size: int) -> Columns:
     fields = bulk.records(DESCRIPTOR, buffer, starts)
     counts = fields["num_records"].astype(np.int64)
     starts = starts[_ends_in_table(buffer, starts, counts, size)]
-    data = buffer[ragged(starts, np.full(len(starts), size, np.int64))]
+    data = buffer[ranges(starts, np.full(len(starts), size, np.int64))]
     nodes = decode_nodes(decode_bulk, data, size, starts)
     tree = _trees(nodes)
     kept = tree >= 0

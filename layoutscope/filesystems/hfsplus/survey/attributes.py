@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.arrays import I64, U8, Columns, concatenate
+from layoutscope.arrays.columns import I64, U8, Columns, concatenate
+from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.hfsplus.records.attributes import EXTENTS, FORK, INLINE, KEY, RECORD_SIZES, TYPE
 from layoutscope.filesystems.hfsplus.survey.survey import Batch, Survey, survey_tree
 from layoutscope.filesystems.hfsplus.tree import names
@@ -144,7 +145,7 @@ def _named(units: NDArray[np.uint16], counts: I64, name: str) -> I64:
     """Rows whose name is this one."""
     wanted = np.array([ord(letter) for letter in name], np.uint16)
     rows = np.flatnonzero(counts == len(wanted))
-    start = (np.cumsum(counts) - counts)[rows]
+    start = starts_of(counts)[rows]
     same: I64 = rows[(units[start[:, None] + np.arange(len(wanted))] == wanted).all(axis=1)]
     return same
 
@@ -171,5 +172,5 @@ def read_attributes(volume: Volume, tree: Tree) -> AttributeRecords:
     plain = ("key", "data", "stop", "kind", "count", "file_id", "start_block", "size", "blocks", "first_link")
     rows = concatenate(collector.parts, {**dict.fromkeys(plain, none), "starts": eight, "counts": eight})
     units = np.concatenate([np.empty(0, np.uint16), *collector.names])
-    start = np.cumsum(rows["count"]) - rows["count"]
+    start = starts_of(rows["count"])
     return AttributeRecords(survey, units=units, start=start, **rows)

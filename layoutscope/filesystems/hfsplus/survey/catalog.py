@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.arrays import I64, Columns, Mask, concatenate
+from layoutscope.arrays.columns import I64, Columns, Mask, concatenate
+from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.hfsplus.records.catalog import FILE, FOLDER, KEY, RECORD_SIZES, THREAD
 from layoutscope.filesystems.hfsplus.survey.survey import Batch, Survey, survey_tree
 from layoutscope.filesystems.hfsplus.tree import names
@@ -184,9 +185,9 @@ def read_catalog(volume: Volume, tree: Tree) -> CatalogRecords:
     no_units = np.empty(0, np.uint16)
     return CatalogRecords(
         survey, rows["kind"], rows["excess"], rows["parent_id"],
-        np.concatenate([no_units, *collector.names]), np.cumsum(rows["count"]) - rows["count"], rows["count"],
+        np.concatenate([no_units, *collector.names]), starts_of(rows["count"]), rows["count"],
         parts["files"], parts["folders"], threads,
-        np.concatenate([no_units, *collector.thread_names]), np.cumsum(counts) - counts,
+        np.concatenate([no_units, *collector.thread_names]), starts_of(counts),
     )  # fmt: skip
 
 

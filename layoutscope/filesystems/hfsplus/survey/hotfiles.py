@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.arrays import Columns, Mask, concatenate
+from layoutscope.arrays.columns import Columns, Mask, concatenate
 from layoutscope.filesystems.hfsplus.records.hotfiles import LEAF_RECORD
 from layoutscope.filesystems.hfsplus.survey.survey import Batch, Survey, survey_tree
 from layoutscope.ondisk import bulk

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.arrays import I64, Columns, Mask, concatenate
+from layoutscope.arrays.columns import I64, Columns, Mask, concatenate
 from layoutscope.filesystems.hfsplus.records.overflow import LEAF_RECORD
 from layoutscope.filesystems.hfsplus.survey.survey import Batch, Survey, survey_tree
 from layoutscope.ondisk import bulk

@@ -15,7 +15,7 @@ from layoutscope.ondisk import bulk
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from layoutscope.filesystems.hfsplus.arrays import I64
+    from layoutscope.arrays.columns import I64
     from layoutscope.filesystems.hfsplus.contents import Contents
     from layoutscope.filesystems.hfsplus.survey.survey import Survey
     from layoutscope.filesystems.hfsplus.volume.volume import Volume

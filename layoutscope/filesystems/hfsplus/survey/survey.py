@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.arrays import I64, U8, Columns, Mask, concatenate
+from layoutscope.arrays.columns import I64, U8, Columns, Mask, concatenate
+from layoutscope.arrays.ragged import heads
 from layoutscope.filesystems.hfsplus.records.attributes import RECORD_SIZES as ATTRIBUTE_SIZES
 from layoutscope.filesystems.hfsplus.records.catalog import RECORD_SIZES as CATALOG_SIZES
 from layoutscope.filesystems.hfsplus.tree.btree import BATCH_BYTES, node_pieces
@@ -209,7 +210,7 @@ def _offset_flaws(nodes: NodeBatch, bounds: Bounds, shift: I64) -> Columns:
     bad_stop = (bounds.stop < bounds.first + LENGTH_BYTES) | (bounds.stop > bounds.limit[node]) | (bounds.stop % 2 != 0)
     entry = np.where(bad_start, 0, slot + 1)
     rows = np.flatnonzero(bad_start | bad_stop)
-    rows = rows[np.concatenate([[True], node[rows[1:]] != node[rows[:-1]]])] if len(rows) else rows
+    rows = rows[heads(node[rows])]
     owner = node[rows]
     at = nodes.start[owner] + nodes.node_size_bytes - OFFSET_BYTES * (entry[rows] + 1)
     # With one record too many it is the table's last entry alone that is wrong.

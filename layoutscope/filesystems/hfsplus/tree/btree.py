@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
+from layoutscope.arrays.columns import I64, U8, Columns, Mask, concatenate
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.hfsplus.arrays import I64, U8, Columns, Mask, concatenate
 from layoutscope.filesystems.hfsplus.tree.records import (
     DESCRIPTOR,
     DESCRIPTOR_BYTES,

@@ -17,7 +17,7 @@ from layoutscope.filesystems.hfsplus.tree.names import in_disk_order
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.hfsplus.arrays import I64, Mask
+    from layoutscope.arrays.columns import I64, Mask
 
 _FOLDED_BLOCKS: Final = (0x00, 0x01, 0x03, 0x04, 0x05, 0x10, 0x21, 0xFF)
 """High bytes of the characters that the table folds."""

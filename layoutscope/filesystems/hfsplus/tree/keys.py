@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.filesystems.hfsplus.tree.keyorder import folded, not_after
 from layoutscope.filesystems.hfsplus.tree.records import LENGTH_BYTES
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.hfsplus.arrays import I64, U8, Mask
+    from layoutscope.arrays.columns import I64, U8, Mask
     from layoutscope.filesystems.hfsplus.decoding import Decoder
 
 _LIMIT = grammar.HfsplusBtree.KeyLengthLimit
@@ -116,7 +117,7 @@ def read_keys(decoder: Decoder, form: KeyForm, buffer: U8, key: I64) -> Keys:
     units = names.gather(buffer, key + bulk.size(form.type_name), counts)
     if form.tail:
         units, counts = _with_tail(units, counts, [found[name] for name in form.tail], has_name=form.has_name)
-    return Keys(found[form.ident], units, np.cumsum(counts) - counts, counts)
+    return Keys(found[form.ident], units, starts_of(counts), counts)
 
 
 def _with_tail(
@@ -146,7 +147,7 @@ def joined(parts: Sequence[Keys]) -> Keys:
     return Keys(
         np.concatenate([none, *(part.ident for part in parts)]),
         np.concatenate([np.empty(0, np.uint16), *(part.units for part in parts)]),
-        np.cumsum(counts) - counts,
+        starts_of(counts),
         counts,
     )
 

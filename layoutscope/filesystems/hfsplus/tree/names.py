@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutscope.filesystems.hfsplus.arrays import ragged
+from layoutscope.arrays.ragged import ranges
 from layoutscope.tables import arrow
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from layoutscope.filesystems.hfsplus.arrays import I64, U8
+    from layoutscope.arrays.columns import I64, U8
 
 Units: TypeAlias = NDArray[np.uint16]
 _Number = TypeVar("_Number", np.uint16, np.uint64)
@@ -49,7 +49,7 @@ def gather(buffer: U8, starts: I64, counts: I64) -> Units:
     (sum of counts,) uint16 array
         In native byte order.
     """
-    return in_disk_order(buffer.view(np.uint16)[ragged(starts // UNIT_BYTES, counts)])
+    return in_disk_order(buffer.view(np.uint16)[ranges(starts // UNIT_BYTES, counts)])
 
 
 def shown(units: Units) -> str:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.arrays import I64, U8, Mask, owners
+from layoutscope.arrays.ragged import ordinals, owners
 from layoutscope.ondisk import bulk, grammar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from layoutscope.arrays.columns import I64, U8, Mask
     from layoutscope.filesystems.hfsplus.decoding import Decoder
 
 DESCRIPTOR: Final = "hfsplus_btree.node_descriptor"
@@ -210,7 +211,7 @@ def record_bounds(decoder: Decoder, nodes: NodeBatch) -> Bounds:
     counts = np.where(keyed, np.clip(nodes.num_records, 0, table_space), 0)
     first, stop = _bounds(decoder, nodes, counts, keyed)
     node = owners(counts)
-    slot = np.arange(len(node), dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
+    slot = ordinals(counts)
     limit = nodes.node_size_bytes - OFFSET_BYTES * (counts + 1)
     is_overfull = (nodes.num_records > table_space) & keyed
     return Bounds(keyed, counts, limit, is_overfull, node, slot, first, stop, _sound(first, stop, limit[node]))
@@ -220,7 +221,7 @@ def _bounds(decoder: Decoder, nodes: NodeBatch, counts: I64, keyed: Mask) -> tup
     """Read the offset tables, which grow from the node's end towards its start; one entry more than records."""
     entries = np.where(keyed, counts + 1, 0)
     node = owners(entries)
-    slot = np.arange(len(node), dtype=np.int64) - np.repeat(np.cumsum(entries) - entries, entries)
+    slot = ordinals(entries)
     place = nodes.start[node] + nodes.node_size_bytes - OFFSET_BYTES * (slot + 1)
     offsets = decoder.columns("hfsplus_btree.record_offset", nodes.buffer, place, ("node_offset",))["node_offset"]
     wide = offsets.astype(np.int64)

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.arrays import I64, Columns, Mask, concatenate, distinct, heads, ragged
+from layoutscope.arrays.columns import I64, Columns, Mask, concatenate
+from layoutscope.arrays.lookup import distinct
+from layoutscope.arrays.ragged import heads, ranges, starts_of
 from layoutscope.filesystems.hfsplus.tree.btree import Decoded, TreeFile, node_pieces
 from layoutscope.filesystems.hfsplus.tree.records import DESCRIPTOR, INDEX, LEAF
 from layoutscope.ondisk import bulk
@@ -97,14 +99,14 @@ def find_shape(file: TreeFile, table: NodeTable, decoded: Decoded) -> Shape:
     order = np.argsort(pointers["node"], kind="stable")
     children = pointers["child"][order]
     counts = np.bincount(pointers["node"], minlength=file.num_nodes)
-    starts = np.cumsum(counts) - counts
+    starts = starts_of(counts)
     parent, rank = np.full(file.num_nodes, -1, np.int64), np.full(file.num_nodes, -1, np.int64)
     level = _root(file, table)
     rank[level] = 0
     none: I64 = np.empty(0, np.int64)
     missing, misled = [none], [none]
     while len(level) and int(table.kind[level[0]]) == INDEX:
-        child = children[ragged(starts[level], counts[level])]
+        child = children[ranges(starts[level], counts[level])]
         owner = np.repeat(level, counts[level])
         inside = (child > 0) & (child < file.num_nodes)
         place = np.where(inside, child, 0)

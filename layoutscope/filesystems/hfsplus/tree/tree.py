@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.arrays import I64, Columns, ragged
+from layoutscope.arrays.ragged import heads, lengths_of, ranges
 from layoutscope.filesystems.hfsplus.tree.btree import (
     Decoded,
     LeafDecoder,
@@ -30,6 +30,7 @@ from layoutscope.filesystems.hfsplus.volume.fork import locate
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
+    from layoutscope.arrays.columns import I64, Columns
     from layoutscope.filesystems.hfsplus.volume.fork import Fork
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
@@ -124,12 +125,12 @@ def in_key_order(file: TreeFile, decoded: Decoded, shape: Shape, leaves: LeafDec
     decoded.leaves.add(leaves.decode(volume, _no_records(file), np.empty(0, np.bool_)))  # for a tree without nodes
     node = decoded.leaves.values["node"]
     # Records of one leaf stand together, in its order: whole leaves are moved.
-    heads = np.flatnonzero(np.concatenate([[True], node[1:] != node[:-1]])) if len(node) else np.empty(0, np.int64)
+    first = heads(node)
     counts = np.zeros(file.num_nodes, np.int64)
     starts = np.zeros(file.num_nodes, np.int64)
-    counts[node[heads]] = np.diff(np.append(heads, len(node)))
-    starts[node[heads]] = heads
-    order = ragged(starts[shape.leaves], counts[shape.leaves])
+    counts[node[first]] = lengths_of(first, len(node))
+    starts[node[first]] = first
+    order = ranges(starts[shape.leaves], counts[shape.leaves])
     return decoded.leaves.give_up(order)
 
 

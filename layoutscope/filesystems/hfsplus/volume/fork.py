@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutscope.arrays.columns import I64, LARGEST, U8
+from layoutscope.arrays.ragged import owners, ranges
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.hfsplus.arrays import I64, LARGEST, U8, owners, ragged
 from layoutscope.filesystems.hfsplus.volume.volume import shifted
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def locate(volume: Volume, fork: Fork, fork_offsets: I64, lengths_bytes: I64) ->
     first = np.searchsorted(ends, fork_offsets, side="right")
     last = np.searchsorted(ends, fork_offsets + lengths_bytes, side="left")
     counts = np.where(last < len(ends), last - first + 1, 0)
-    part, extent = owners(counts), ragged(first, counts)
+    part, extent = owners(counts), ranges(first, counts)
     start = np.maximum(begins[extent], fork_offsets[part])
     stop = np.minimum(ends[extent], fork_offsets[part] + lengths_bytes[part])
     return Pieces(part, fork.start_blocks[extent] * block + (start - begins[extent]), stop - start)
@@ -117,8 +118,8 @@ def merged(pieces: Pieces) -> tuple[I64, I64]:
     if not len(pieces.part):
         return pieces.volume_offset, pieces.length_bytes
     ends = pieces.volume_offset + pieces.length_bytes
-    heads = np.flatnonzero(np.concatenate([[True], pieces.volume_offset[1:] != ends[:-1]]))
-    return pieces.volume_offset[heads], np.add.reduceat(pieces.length_bytes, heads)
+    first = np.flatnonzero(np.concatenate([[True], pieces.volume_offset[1:] != ends[:-1]]))
+    return pieces.volume_offset[first], np.add.reduceat(pieces.length_bytes, first)
 
 
 def read_parts(volume: Volume, pieces: Pieces, workspace: Workspace | None = None) -> U8:

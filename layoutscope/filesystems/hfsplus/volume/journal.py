@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.arrays.ragged import starts_of
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.volume.overlay import Overlay
 from layoutscope.filesystems.hfsplus.volume.volume import read_at
@@ -19,7 +20,7 @@ from layoutscope.ondisk import bulk, grammar
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.hfsplus.arrays import I64, U8
+    from layoutscope.arrays.columns import I64, U8
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
     from layoutscope.ondisk.grammar import HfsplusJournal
 
@@ -309,7 +310,7 @@ def _read_list(journal: Journal, volume: Volume, data: U8, start: int) -> BlockL
     places = start + LIST_BYTES + BLOCK_INFO_BYTES * np.arange(count, dtype=np.int64)
     infos = volume.decoder.columns(f"hfsplus_journal.block_info_{order}", data, places, ("bnum", "bsize", "cksum"))
     sizes = infos["bsize"][1:].astype(np.int64)
-    starts = start + list_size + np.cumsum(sizes) - sizes
+    starts = start + list_size + starts_of(sizes)
     if int(sizes.sum()) + list_size > used:
         return "blocks exceed their list"
     if head["has_block_checksums"][0] and not _contents_match(data, sizes, starts, infos["cksum"][1:]):

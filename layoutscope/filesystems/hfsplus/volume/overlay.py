@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.arrays import I64, U8, owners, ragged
+from layoutscope.arrays.ragged import ordinals, owners
 from layoutscope.image import Source
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from layoutscope.arrays.columns import I64, U8
 
 _GRAIN_BYTES = 512
 """Blocks of a journal are whole sectors: the smallest sector is the unit in which later writes cover earlier ones."""
@@ -60,7 +62,7 @@ def _last_writes(offsets: I64, lengths: I64, starts: I64, data: U8) -> tuple[I64
     """Cut writes into grains and keep the last one of each: their places, ascending, and contents, (n, 512)."""
     counts = lengths // _GRAIN_BYTES
     write = owners(counts)
-    number = ragged(np.zeros(len(counts), np.int64), counts)
+    number = ordinals(counts)
     place = offsets[write] + number * _GRAIN_BYTES
     found, newest = np.unique(place[::-1], return_index=True)
     chosen = len(place) - 1 - newest

@@ -20,7 +20,7 @@ from layoutscope.ondisk import bulk, grammar
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from layoutscope.filesystems.hfsplus.arrays import I64, Mask
+    from layoutscope.arrays.columns import I64, Mask
     from layoutscope.filesystems.hfsplus.decoding import Decoder
     from layoutscope.ondisk.grammar import HfsplusVolume
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutscope.filesystems.apfs.store import intervals
+from layoutscope.arrays import intervals
 
 RUNS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 12)), max_size=8)
 
@@ -43,3 +43,11 @@ def test_many_numbers_are_sorted_as_few_are(seed, limit, least):
     """Twelve thousand numbers, with repetitions, in the order of numpy's stable sort: of one, two and three digits."""
     values = np.random.default_rng(seed).integers(least, limit, 12_000)
     assert (intervals.order_of(values) == np.argsort(values, kind="stable")).all()
+
+
+def test_runs_of_blocks_as_arithmetic_on_paper():
+    """Blocks 0-4, 3-6 and 6-8 are one run, 10-12 another; of 20 blocks 9 and 13-19 are left."""
+    claimed = intervals.runs_of(np.array([3, 10, 0, 6]), np.array([4, 3, 5, 3]))
+    assert claimed.tolist() == [[0, 9], [10, 3]]
+    assert intervals.subtract(np.array([[0, 20]]), claimed).tolist() == [[9, 1], [13, 7]]
+    assert intervals.intersect(claimed, np.array([[8, 3], [15, 2]])).tolist() == [[8, 1], [10, 1]]

@@ -1,0 +1,219 @@
+"""Rows by their numbers: look-ups in sorted and unsorted keys, without hashing them.
+
+Numbers of inodes, files and streams hardly have gaps, so that a table of all numbers in their range leads to the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.arrays.ragged import heads
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.arrays.columns import I64, Mask
+
+MAX_SPARSENESS: Final = 8
+"""A table of a whole range of numbers is made where it has at most so many places a key."""
+
+MAX_PLACES: Final = 256
+"""As :data:`MAX_SPARSENESS`, for a table of one byte a place that is used once."""
+
+FEW_CODES: Final = 1024
+"""A table of so many places costs nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Keys that can be looked up.
+
+    Attributes
+    ----------
+    keys : (n,) int64 or uint64 array
+        Ascending; the first of equal ones is found.
+    order : (n,) int64 array or None
+        Row of each key where they were sorted for the look-up; None where rows and keys are in the same order.
+    base : int
+        The least.
+    table : (m,) int32 array or None
+        Row of each number from `base` on, -1 where there is no such key; the last place stands for all others.
+        None where the numbers are too far apart.
+    """
+
+    keys: NDArray[Any]
+    order: I64 | None = None
+    base: int = 0
+    table: NDArray[np.int32] | None = None
+
+    def find(self, wanted: NDArray[Any]) -> tuple[I64, Mask]:
+        """Find many keys.
+
+        Parameters
+        ----------
+        wanted : (m,) array
+            Of the type of the keys.
+
+        Returns
+        -------
+        (m,) int64 array, (m,) bool array
+            Row of the first match, some row where there is none; and whether there is one.
+        """
+        if not len(self.keys):
+            return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
+        if self.table is None or wanted.dtype != self.keys.dtype:
+            near = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
+            found = self.keys[near] == wanted
+            return (near if self.order is None else self.order[near]), found
+        # What lies below the least wraps around to the greatest, so that one comparison tells both.
+        place = (wanted - wanted.dtype.type(self.base)).view(np.uint64)
+        np.minimum(place, np.uint64(len(self.table) - 1), out=place)
+        spot = self.table[place.view(np.int64)]
+        found = spot >= 0
+        np.maximum(spot, 0, out=spot)
+        return spot.astype(np.int64), found
+
+
+def index_of(keys: NDArray[Any]) -> Index:
+    """Prepare keys, an (n,) array of 64-bit integers in any order, for look-ups."""
+    if not len(keys):
+        return Index(keys)
+    base, span = int(keys.min()), int(keys.max()) - int(keys.min())
+    if span >= MAX_SPARSENESS * len(keys) or keys.dtype.itemsize != np.dtype(np.int64).itemsize:
+        if is_ascending(keys):
+            return Index(keys)
+        order = np.argsort(keys, kind="stable")
+        return Index(keys[order], order)
+    table = np.full(span + 2, -1, np.int32)
+    place = (keys - keys.dtype.type(base)).view(np.int64)
+    rows = np.arange(len(keys), dtype=np.int32)
+    if is_strictly_ascending(keys):
+        table[place] = rows
+    else:
+        # Of several values for one place the last one stays: backwards, that is the first.
+        table[place[::-1]] = rows[::-1]
+    return Index(keys, None, base, table)
+
+
+def match(keys: NDArray[Any], wanted: NDArray[Any]) -> tuple[I64, Mask]:
+    """Find keys: row of the first match, some row where there is none; and whether there is one.
+
+    Parameters
+    ----------
+    keys : (n,) array of 64-bit integers
+        In any order.
+    wanted : (m,) array
+        Of the same type.
+
+    Returns
+    -------
+    (m,) int64 array, (m,) bool array
+
+    Examples
+    --------
+    >>> [part.tolist() for part in match(np.array([2, 3, 5]), np.array([5, 2]))]
+    [[2, 0], [True, True]]
+    """
+    return index_of(keys).find(wanted)
+
+
+def find(keys: NDArray[Any], wanted: NDArray[Any]) -> I64:
+    """Row of the first match of each key that is wanted, -1 where there is none; as :func:`match`.
+
+    Examples
+    --------
+    >>> find(np.array([7, 3, 7, 5]), np.array([5, 7, 4])).tolist()
+    [3, 0, -1]
+    """
+    rows, is_there = match(keys, wanted)
+    rows[~is_there] = -1
+    return rows
+
+
+def is_among(values: NDArray[np.uint64], known: NDArray[np.uint64]) -> Mask:
+    """Tell which values are among some others: block addresses, which lie close enough for a table of all."""
+    span = int(known.max(initial=0)) - int(known.min(initial=0)) if len(known) else 0
+    return np.isin(values, known, kind="table" if span < MAX_PLACES * len(known) else None)
+
+
+def last_at_most(bounds: NDArray[np.uint64], keys: NDArray[np.uint64]) -> I64:
+    """Position of the last ascending bound that is not greater than each key, -1 where all are.
+
+    Keys that ascend, too, are merged.
+
+    Examples
+    --------
+    >>> last_at_most(np.array([10, 20], np.uint64), np.array([5, 10, 15, 25], np.uint64)).tolist()
+    [-1, 0, 0, 1]
+    """
+    if len(keys) <= len(bounds) or not is_ascending(keys):
+        return np.searchsorted(bounds, keys, side="right") - 1
+    stops = np.searchsorted(keys, bounds, side="left")
+    counts = np.diff(stops, prepend=0, append=len(keys))
+    return np.repeat(np.arange(-1, len(bounds)), counts)
+
+
+def is_ascending(values: NDArray[Any]) -> bool:
+    """Tell whether no value is below the one before it."""
+    return bool((values[1:] >= values[:-1]).all())
+
+
+def is_strictly_ascending(values: NDArray[Any]) -> bool:
+    """Tell whether each value is greater than the one before it."""
+    return bool((values[1:] > values[:-1]).all())
+
+
+def distinct(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the distinct values, ascending.
+
+    Like ``np.unique``, whose import of masked arrays would cost more than its work.
+
+    Examples
+    --------
+    >>> distinct(np.array([9, 4, 2, 4])).tolist()
+    [2, 4, 9]
+    """
+    ordered = np.sort(values)
+    return ordered[heads(ordered)]
+
+
+def dense_codes(*ids: NDArray[np.uint64]) -> tuple[list[I64], int]:
+    """Turn identifiers into numbers below a bound that is small.
+
+    Parameters
+    ----------
+    *ids : (n_i,) uint64 arrays
+        Identifiers; equal ones get equal numbers in all arrays.
+
+    Returns
+    -------
+    list of (n_i,) int64 arrays
+        In the order of `ids`.
+    int
+        The bound.
+    """
+    rows = sum(len(one) for one in ids)
+    last = max((int(one.max()) for one in ids if len(one)), default=0)
+    if last < MAX_SPARSENESS * rows + FEW_CODES:
+        return [one.astype(np.int64) for one in ids], last + 1
+    known, codes = np.unique(np.concatenate(ids), return_inverse=True)
+    parts = np.split(codes.reshape(-1).astype(np.int64), np.cumsum([len(one) for one in ids])[:-1])
+    return list(parts), len(known)
+
+
+def first_places(codes: NDArray[np.integer[Any]], bound: int) -> I64:
+    """Places, ascending, where a number from 0 to below a bound stands for the first time.
+
+    Examples
+    --------
+    >>> first_places(np.array([3, 1, 3, 0, 1]), 4).tolist()
+    [0, 1, 3]
+    """
+    first = np.full(bound, -1, np.int64)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1, dtype=np.int64)
+    is_first = np.zeros(len(codes), np.bool_)
+    is_first[first[first >= 0]] = True
+    return np.flatnonzero(is_first)

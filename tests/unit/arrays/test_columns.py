@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import numpy as np
+
+from layoutscope.arrays.columns import LARGEST, concatenate, signed, take_joined
+
+
+def test_batches_are_joined_column_by_column():
+    """Two batches of two and one rows; where there is none, what none looks like is given back."""
+    parts = [{"id": np.array([1, 2])}, {"id": np.array([3])}]
+    assert concatenate(parts, {})["id"].tolist() == [1, 2, 3]
+    assert concatenate([], {"id": np.array([], np.uint8)})["id"].dtype == np.uint8
+
+
+def test_rows_are_chosen_of_joined_batches_which_are_used_up():
+    """Rows 2 and 0 of three; the batches hold no column any more."""
+    parts = [{"id": np.array([1, 2])}, {"id": np.array([3])}]
+    assert take_joined(parts, {"id": np.int64}, np.array([2, 0]))["id"].tolist() == [3, 1]
+    assert parts == [{}, {}]
+    assert take_joined([], {"id": np.uint16}, np.array([], np.int64))["id"].dtype == np.uint16
+
+
+def test_impossible_sizes_become_the_largest():
+    """A 64-bit size with its highest bit set does not become negative."""
+    assert signed(np.array([2**63, 5], np.uint64)).tolist() == [LARGEST, 5]

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FOLDER = ROOT / "docs" / "drawings"
-PACKAGES = {"house": "layoutscope"}
+PACKAGES = {
+    "house": "layoutscope",
+    "hfsplus": "layoutscope.filesystems.hfsplus",
+    "apfs": "layoutscope.filesystems.apfs",
+}
 FLOOR, BOX, GAP, LETTER, MARGIN = 88, 34, 24, 8.6, 24
 SWEEPS = 12
 STYLE = (

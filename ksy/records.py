@@ -21,7 +21,21 @@ from layoutscope.recordtypes import RecordType
 '''
 STUB = """from layoutscope.recordtypes import Field, Instance, RecordType
 """
-RESERVED = frozenset({"column", "fields", "instances", "offset", "path", "type_name", "width", "within"})
+RESERVED = frozenset(
+    {
+        "blank",
+        "column",
+        "fields",
+        "instances",
+        "last_placed",
+        "offset",
+        "offset_of",
+        "path",
+        "type_name",
+        "width",
+        "within",
+    }
+)
 """What every record type has: no field may take one of these names."""
 
 

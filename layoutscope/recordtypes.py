@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from typing import TypeAlias
+
+    from numpy.typing import NDArray
 
     Formula: TypeAlias = Callable[[Any], Any]
     Kind: TypeAlias = "str | RecordType"
@@ -177,6 +179,32 @@ class RecordType:
         if not isinstance(found, Field | Instance):
             raise KeyError(f"{self.type_name} has no fixed field or instance {path!r}")
         return found
+
+    def offset_of(self, path: str) -> int:
+        """Return where a field or a nested record starts, by its dotted name, in bytes from the start of the record."""
+        return int(reduce(getattr, path.split("."), self).offset)
+
+    @property
+    def last_placed(self) -> str:
+        """Name of the last member that has a place."""
+        return [name for name, member in self._members.items() if not callable(member)][-1]
+
+    def blank(self, values: Mapping[str, int | Sequence[int]]) -> bytes:
+        """Return a record of zeros with some of its fields set, to stand for one that is lost.
+
+        Parameters
+        ----------
+        values : mapping of str to int or sequence of int
+            By field; a sequence fills the first items of a repeated field.
+        """
+        data = np.zeros(self.width, np.uint8)
+        for path, value in values.items():
+            field = self.column(path)
+            if not isinstance(field, Field):
+                raise KeyError(f"{self.type_name}.{path} has no place")
+            place: NDArray[Any] = np.ndarray(field.counts, field.scalar, data, field.offset, field.strides)
+            place[... if isinstance(value, int) else slice(len(value))] = value
+        return data.tobytes()
 
     def fields(self) -> list[Field]:
         """List every field, those of nested records too, in the order of the disk."""

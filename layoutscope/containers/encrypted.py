@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.errors import FormatError, UnsupportedError
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import ENCRYPTED_IMAGE_HEADER
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
     from layoutscope.image import Source
 
-HEADER: Final = "encrypted_image.header"
+HEADER: Final = ENCRYPTED_IMAGE_HEADER
 ADVICE: Final = "decrypt it on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW"
 
 
@@ -19,7 +20,7 @@ def header_of(data: bytes) -> Any | None:
     """Parse the header of an encrypted image; None where there is none."""
     try:
         return grammar.parse(
-            grammar.EncryptedImage.Header, data[: bulk.size(HEADER)], structure="encrypted image", image_offset=0
+            grammar.EncryptedImage.Header, data[: HEADER.width], structure="encrypted image", image_offset=0
         )
     except FormatError:
         return None
@@ -34,7 +35,7 @@ def refuse_encrypted(source: Source) -> None:
         If the source is one; its size is named.
     """
     try:
-        header = header_of(source.read(0, min(bulk.size(HEADER), source.size_bytes)))
+        header = header_of(source.read(0, min(HEADER.width, source.size_bytes)))
     except FormatError:
         return
     if header is not None:

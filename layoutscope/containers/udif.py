@@ -20,7 +20,9 @@ import numpy as np
 from layoutscope.containers import adc
 from layoutscope.errors import FormatError, ImageError, UnsupportedError
 from layoutscope.image import Source
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.decoder import BULK
+from layoutscope.ondisk.records import BLOCK_MAP, PIECE, TRAILER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +68,7 @@ def open_udif(source: Source) -> Source:
     UnsupportedError
         If it is in several segments, or has no property list.
     """
-    at = source.size_bytes - bulk.size("udif.trailer")
+    at = source.size_bytes - TRAILER.width
     trailer = grammar.parse(
         grammar.Udif.Trailer, source.read(at, source.size_bytes - at), structure="disk image trailer", image_offset=at
     )
@@ -124,11 +126,12 @@ def _map_pieces(data: bytes, trailer: Any, trailer_offset: int) -> tuple[NDArray
     """Decode one block map into columns of pieces that hold sectors."""
     where = trailer.plist_offset
     head = grammar.parse(grammar.Udif.BlockMap, data, structure="disk image block map", image_offset=where)
-    first, width = bulk.size("udif.block_map"), bulk.size("udif.piece")
+    first, width = BLOCK_MAP.width, PIECE.width
     if head.num_entries > (len(data) - first) // width:
         raise FormatError("has more entries than room", structure="disk image block map", image_offset=where)
     buffer = np.frombuffer(data, np.uint8)
-    rows = bulk.records("udif.piece", buffer, first + width * np.arange(head.num_entries))
+    fields = (PIECE.storage, PIECE.start_sector, PIECE.num_sectors, PIECE.stored_offset, PIECE.stored_length)
+    rows = BULK.columns(PIECE, buffer, first + width * np.arange(head.num_entries), fields)
     storage = rows["storage"].astype(np.int64)
     sector, count = rows["start_sector"], rows["num_sectors"]
     kinds = grammar.Udif.Storage

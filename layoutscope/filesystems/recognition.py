@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutscope.errors import FormatError
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
     from layoutscope.findings import Finding
     from layoutscope.image.source import Window
+    from layoutscope.recordtypes import RecordType
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +68,15 @@ class Content(NamedTuple):
     about: str = ""
 
 
-def parse_at(stretch: Window, cls: type[Any], type_name: str, volume_offset: int) -> Any | None:
+def parse_at(stretch: Window, record_type: RecordType, volume_offset: int) -> Any | None:
     """Parse a structure if it is there.
 
     Parameters
     ----------
     stretch : Window
         Where a volume may lie.
-    cls : type
-        Class of the grammar.
-    type_name : str
-        Its full name, such as ``hfs_wrapper.volume_signature``.
+    record_type : RecordType
+        What it is.
     volume_offset : int
         Where it would stand, in bytes from the start of the stretch.
 
@@ -86,11 +85,12 @@ def parse_at(stretch: Window, cls: type[Any], type_name: str, volume_offset: int
     parsed structure or None
         None where the stretch ends before, or the bytes are no such structure.
     """
-    length = bulk.size(type_name)
+    length = record_type.width
     if not 0 <= volume_offset <= stretch.size_bytes - length:
         return None
     try:
         data = stretch.read(volume_offset, length)
-        return grammar.parse(cls, data, structure=type_name, image_offset=stretch.origin + volume_offset)
+        at = stretch.origin + volume_offset
+        return grammar.parse(grammar.parser(record_type), data, structure=record_type.type_name, image_offset=at)
     except FormatError:
         return None

@@ -8,25 +8,17 @@ the time.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from layoutscope._generated.records import RECORD_TYPES
 from layoutscope.errors import FormatError
 from layoutscope.recordtypes import Field
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from numpy.typing import NDArray
 
     from layoutscope.recordtypes import RecordType
-
-
-ROWS_FROM: Final = 2
-"""Fields from which on it is quicker to copy the records than to gather field by field."""
 
 
 class _Fields:
@@ -139,13 +131,13 @@ class _Wide:
         return values.astype(np.int64 if values.dtype.kind == "i" else np.uint64, copy=False)
 
 
-def records(record_type: RecordType | str, buffer: NDArray[np.uint8], positions: NDArray[Any]) -> Records:
+def records(record_type: RecordType, buffer: NDArray[np.uint8], positions: NDArray[Any]) -> Records:
     """Name records of one type at many places.
 
     Parameters
     ----------
-    record_type : RecordType or str
-        What they are, or its full name.
+    record_type : RecordType
+        What they are.
     buffer : (n_bytes,) uint8 array
         Contiguous bytes.
     positions : (n,) integer array
@@ -156,7 +148,6 @@ def records(record_type: RecordType | str, buffer: NDArray[np.uint8], positions:
     FormatError
         If a record's fixed prefix does not fit into the buffer; ``image_offset`` is the position in the buffer.
     """
-    record_type = _known(record_type)
     starts = np.asarray(positions, np.int64)
     last = len(buffer) - record_type.width
     if len(starts) and (int(starts.min()) < 0 or int(starts.max()) > last):
@@ -169,68 +160,3 @@ def records(record_type: RecordType | str, buffer: NDArray[np.uint8], positions:
             found=str(first),
         )
     return Records(record_type, np.ascontiguousarray(buffer).reshape(-1), starts)
-
-
-def columns(
-    record_type: RecordType | str, buffer: NDArray[np.uint8], positions: NDArray[Any], fields: Sequence[str]
-) -> dict[str, NDArray[Any]]:
-    """Decode some fields of many records.
-
-    Parameters
-    ----------
-    record_type, buffer, positions
-        As for :func:`records`.
-    fields : sequence of str
-        Dotted names of fields of the fixed prefix, or of instances; a repeated field adds an axis.
-
-    Returns
-    -------
-    dict of str to (n,) or (n, k) array
-        In native byte order.
-
-    Raises
-    ------
-    FormatError
-        If a record's fixed prefix does not fit into the buffer.
-    """
-    found = records(record_type, buffer, positions)
-    source = found.rows() if len(fields) >= ROWS_FROM else found
-    return {field: source[field] for field in fields}
-
-
-def size(record_type: RecordType | str) -> int:
-    """Return the size of a type's fixed prefix, in bytes."""
-    return _known(record_type).width
-
-
-def blank(record_type: RecordType | str, values: Mapping[str, Any]) -> bytes:
-    """Return a structure of zeros with some of its fields set, to stand for one that is lost.
-
-    Parameters
-    ----------
-    record_type : RecordType or str
-        What it is, or its full name.
-    values : mapping of str to int or sequence of int
-        By the fields' dotted paths; a sequence fills the first items of a repeated field.
-    """
-    record_type = _known(record_type)
-    data = np.zeros(record_type.width, np.uint8)
-    for path, value in values.items():
-        field = record_type.column(path)
-        if not isinstance(field, Field):
-            raise KeyError(f"{record_type.type_name}.{path} has no place")
-        place: NDArray[Any] = np.ndarray(field.counts, field.scalar, data, field.offset, field.strides)
-        if isinstance(value, int):
-            place[...] = value
-        else:
-            place[: len(value)] = value
-    return data.tobytes()
-
-
-def offset(record_type: RecordType | str, path: str) -> int:
-    """Return where a field or a nested record starts, in bytes from the start of its record."""
-    return int(reduce(getattr, path.split("."), _known(record_type)).offset)
-
-
-def _known(record_type: RecordType | str) -> RecordType:
-    return RECORD_TYPES[record_type] if isinstance(record_type, str) else record_type

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from kaitaistruct import EndOfStreamError, KaitaiStream, KaitaiStructError, ValidationFailedError
 
@@ -17,10 +17,11 @@ from layoutscope import _generated
 from layoutscope.errors import FormatError, TruncatedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from layoutscope._generated import *  # noqa: F403
     from layoutscope._generated.base import Struct
+    from layoutscope.recordtypes import RecordType
 
     T = TypeVar("T", bound=Struct)
 else:
@@ -53,7 +54,9 @@ class FieldValue:
     value: object
 
 
-def parse(cls: type[T], data: bytes, *, structure: str, image_offset: int, params: tuple[Any, ...] = ()) -> T:
+def parse(
+    cls: type[T], data: bytes | memoryview, *, structure: str, image_offset: int, params: tuple[Any, ...] = ()
+) -> T:
     """Parse one structure from the start of a buffer.
 
     Parameters
@@ -79,21 +82,63 @@ def parse(cls: type[T], data: bytes, *, structure: str, image_offset: int, param
     parsed = cls(*params, KaitaiStream(io.BytesIO(data)))
     try:
         parsed._read()
-    except EndOfStreamError as error:
-        raise TruncatedError(
-            "ends past its buffer", structure=structure, image_offset=image_offset + _failed_at(parsed)
-        ) from error
-    except ValidationFailedError as error:
-        raise FormatError(
-            _reason(parsed),
-            structure=structure,
-            image_offset=image_offset + _failed_at(parsed),
-            expected=_shown(getattr(error, "expected", "")),
-            found=_shown(getattr(error, "actual", "")),
-        ) from error
     except KaitaiStructError as error:
-        raise FormatError(str(error), structure=structure, image_offset=image_offset + _failed_at(parsed)) from error
+        raise _explained(error, parsed, structure, image_offset) from error
     return parsed
+
+
+def parser(record_type: RecordType) -> type[Struct]:
+    """Return the generated class of a record type."""
+    found: Any = _generated
+    for name in record_type.type_name.split("."):
+        found = getattr(found, "".join(part.capitalize() for part in name.split("_")))
+    return cast("type[Struct]", found)
+
+
+def parse_prefix(
+    record_type: RecordType, data: bytes | memoryview, image_offset: int, members: Collection[str]
+) -> Struct:
+    """Parse the fixed prefix of a record as far as some of its members reach; what follows them may be anything.
+
+    Parameters
+    ----------
+    record_type : RecordType
+        What it is.
+    data : bytes
+        The buffer.
+    image_offset : int
+        Where the buffer lies, in bytes from the start of the image.
+    members : collection of str
+        Names of members.
+
+    Raises
+    ------
+    FormatError
+        If a value contradicts the grammar before all of them are read.
+    """
+    parsed = parser(record_type)(KaitaiStream(io.BytesIO(data)))
+    try:
+        parsed._read()  # noqa: SLF001
+    except KaitaiStructError as error:
+        if not all("end" in parsed._debug.get(name, {}) for name in members):  # noqa: SLF001
+            raise _explained(error, parsed, record_type.type_name, image_offset) from error
+    return parsed
+
+
+def _explained(error: KaitaiStructError, parsed: Struct, structure: str, image_offset: int) -> FormatError:
+    """Word a parser's error, with the address of the field that it stopped at."""
+    at = image_offset + _failed_at(parsed)
+    if isinstance(error, EndOfStreamError):
+        return TruncatedError("ends past its buffer", structure=structure, image_offset=at)
+    if not isinstance(error, ValidationFailedError):
+        return FormatError(str(error), structure=structure, image_offset=at)
+    return FormatError(
+        _reason(parsed),
+        structure=structure,
+        image_offset=at,
+        expected=_shown(getattr(error, "expected", "")),
+        found=_shown(getattr(error, "actual", "")),
+    )
 
 
 def _failed_at(parsed: Any) -> int:

@@ -12,7 +12,8 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.recognition import MapRegion
 from layoutscope.filesystems.registry import promised_by
 from layoutscope.findings import Finding, from_error
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import APM_PARTITION_ENTRY, DRIVER_DESCRIPTOR_MAP
 from layoutscope.partition.tables import Partition, PartitionTable
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def block_sizes(source: Source) -> list[int]:
 def _declared_block_size(source: Source) -> int:
     """Return the block size of the driver descriptor, 0 if there is none or it makes no sense."""
     try:
-        data = source.read(0, bulk.size("apm.driver_descriptor_map"))
+        data = source.read(0, DRIVER_DESCRIPTOR_MAP.width)
         block0 = grammar.parse(grammar.Apm.DriverDescriptorMap, data, structure="driver descriptor map", image_offset=0)
     except FormatError:
         return 0
@@ -53,7 +54,7 @@ def _has_entry(source: Source, block_size: int) -> bool:
 
 def _entry(source: Source, number: int, block_size: int) -> grammar.Apm.PartitionEntry:
     place = number * block_size
-    data = source.read(place, bulk.size("apm.partition_entry"))
+    data = source.read(place, APM_PARTITION_ENTRY.width)
     return grammar.parse(grammar.Apm.PartitionEntry, data, structure="partition map entry", image_offset=place)
 
 

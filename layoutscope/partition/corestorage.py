@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.errors import FormatError
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.decoder import BULK
+from layoutscope.ondisk.records import DISK_LABEL, METADATA_BLOCK_HEAD, VOLUME_GROUPS_DESCRIPTOR
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ MOST_UNITS: Final = 8192
 """Twice as much metadata as volumes have."""
 
 MOST_LABEL_BYTES: Final = 1 << 20
-HEAD: Final = "core_storage.metadata_block_head"
+HEAD: Final = METADATA_BLOCK_HEAD
 NO_LIBRARY: Final = "name and size of its logical volume need the package cryptography (install layoutscope[crypto])"
 UNREADABLE: Final = "its metadata cannot be read, so that name and size of its logical volume are unknown"
 
@@ -112,7 +114,7 @@ def _disk_label(stretch: Window, header: Any) -> tuple[int, Any]:
     FormatError
         If there is none.
     """
-    size = bulk.size("core_storage.disk_label")
+    size = DISK_LABEL.width
     for block in header.metadata_block:
         start = block * header.block_size
         try:
@@ -146,7 +148,7 @@ def _decrypted(stretch: Window, header: Any, descriptor_at: int) -> NDArray[np.u
     """
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-    data = _read(stretch, descriptor_at, bulk.size("core_storage.volume_groups_descriptor"))
+    data = _read(stretch, descriptor_at, VOLUME_GROUPS_DESCRIPTOR.width)
     descriptor = grammar.parse(
         grammar.CoreStorage.VolumeGroupsDescriptor, data, structure="descriptor", image_offset=descriptor_at
     )
@@ -168,7 +170,11 @@ def _decrypted(stretch: Window, header: Any, descriptor_at: int) -> NDArray[np.u
 def _described(found: PhysicalVolume, units: NDArray[np.uint8]) -> PhysicalVolume:
     """Take from the metadata what they say, the newest block of each volume first."""
     kinds = grammar.CoreStorage.BlockType
-    head = bulk.records(HEAD, units.reshape(-1), np.arange(len(units), dtype=np.int64) * UNIT_BYTES)
+    starts, fields = (
+        np.arange(len(units)) * UNIT_BYTES,
+        (HEAD.version, HEAD.block_size, HEAD.block_type, HEAD.transaction_id),
+    )
+    head = BULK.columns(HEAD, units.reshape(-1), starts, fields)
     is_block = (head["version"] == 1) & (head["block_size"] == UNIT_BYTES)
     kind, order = np.where(is_block, head["block_type"], 0), np.argsort(head["transaction_id"], kind="stable")[::-1]
     volumes: dict[str, tuple[str, int]] = {}

@@ -14,8 +14,10 @@ import numpy as np
 from layoutscope.errors import ChecksumError, FormatError, UnreadError
 from layoutscope.filesystems.recognition import MapRegion
 from layoutscope.findings import Finding, from_error
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import crc32
+from layoutscope.ondisk.decoder import BULK
+from layoutscope.ondisk.records import GPT_HEADER, GPT_PARTITION_ENTRY
 from layoutscope.partition.guids import name_of
 from layoutscope.partition.tables import Partition, PartitionTable
 
@@ -134,12 +136,12 @@ def _entries(source: Source, header: grammar.Gpt.Header, image_offset: int, sect
 
 
 def _bad_field(field: str, image_offset: int, message: str, expected: str, found: str) -> FormatError:
-    place = image_offset + bulk.offset("gpt.header", field)
+    place = image_offset + GPT_HEADER.offset_of(field)
     return FormatError(message, structure="GPT header", image_offset=place, expected=expected, found=found)
 
 
 def _header_problem(header: grammar.Gpt.Header, data: bytes, image_offset: int) -> FormatError | None:
-    place, field = bulk.offset("gpt.header", "header_crc32"), bulk.offset("gpt.header", "reserved")
+    place, field = GPT_HEADER.header_crc32.offset, GPT_HEADER.reserved.offset
     covered = data[:place] + bytes(field - place) + data[field : header.len_header]
     return _compare("GPT header", image_offset, header.header_crc32, crc32(covered))
 
@@ -178,7 +180,7 @@ def _backup_missing(primary: _Copy, place: int, source: Source) -> Finding:
         "gpt-backup-missing",
         "warning",
         "GPT header",
-        primary.image_offset + bulk.offset("gpt.header", "alternate_lba"),
+        primary.image_offset + GPT_HEADER.alternate_lba.offset,
         "the backup lies past the end of the image",
         f"a place before byte {source.size_bytes:,}",
         f"{place:,}",
@@ -260,7 +262,7 @@ def _used_entries(copy: _Copy) -> list[int]:
         return []
     flat = np.frombuffer(copy.entries, np.uint8)
     positions = np.arange(copy.header.num_entries, dtype=np.int64) * copy.header.len_entry
-    types = np.ascontiguousarray(bulk.records("gpt.partition_entry", flat, positions)["type_guid"])
+    types = np.ascontiguousarray(BULK.column(GPT_PARTITION_ENTRY, flat, positions, GPT_PARTITION_ENTRY.type_guid))
     is_used = types.view(np.uint8).reshape(len(positions), -1).any(axis=1)
     return [int(number) for number in np.flatnonzero(is_used)]
 

@@ -12,7 +12,8 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.recognition import MapRegion
 from layoutscope.filesystems.registry import promised_by
 from layoutscope.findings import Finding, from_error
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import BOOT_RECORD
 from layoutscope.partition.tables import Partition, PartitionTable
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def read_mbr(source: Source, sector_size: int = 512) -> PartitionTable | None:
 
 
 def _record(source: Source, image_offset: int) -> grammar.Mbr.BootRecord:
-    data = source.read(image_offset, bulk.size("mbr.boot_record"))
+    data = source.read(image_offset, BOOT_RECORD.width)
     return grammar.parse(grammar.Mbr.BootRecord, data, structure="boot record", image_offset=image_offset)
 
 
@@ -128,7 +129,7 @@ class _Reader:
         self.partitions.append(Partition("MBR", number, start, size, "", kind, declared))
 
     def _region(self, image_offset: int, owner: str) -> None:
-        self.regions.append(MapRegion("mbr", image_offset, bulk.size("mbr.boot_record"), owner))
+        self.regions.append(MapRegion("mbr", image_offset, BOOT_RECORD.width, owner))
 
     def _loop(self, lba: int) -> None:
         message = "the chain of extended records returns to one of its links, or never ends"

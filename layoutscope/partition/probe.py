@@ -9,7 +9,7 @@ from layoutscope.filesystems.recognition import Content, parse_at
 from layoutscope.filesystems.registry import filesystems
 from layoutscope.findings import from_error
 from layoutscope.image.source import Window
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar, records
 from layoutscope.partition.corestorage import read_physical_volume
 
 if TYPE_CHECKING:
@@ -17,23 +17,18 @@ if TYPE_CHECKING:
 
     from layoutscope.findings import Finding
     from layoutscope.image.source import Source
+    from layoutscope.recordtypes import RecordType
 
 START_BYTES: Final = 2048
 """The sectors by which most contents are told."""
 
 
 class _Foreign(NamedTuple):
-    """How a file system is told that is not read: a grammar type, where it stands, and the kind and label it gives."""
+    """How a file system is told that is not read: its structure, where that stands, and the kind and label it gives."""
 
-    cls: type[Any]
-    type_id: str
-    place: str
+    record_type: RecordType
+    volume_offset: int
     name: Callable[[Any], tuple[str, str] | None]
-
-    @property
-    def structure_offset(self) -> int:
-        start, _, field = self.place.partition(".")
-        return bulk.offset(f"foreign.{start}", field) if field else 0
 
 
 def probe(source: Source, image_offset: int, size_bytes: int) -> Content:
@@ -75,7 +70,7 @@ def _readable(stretch: Window) -> Content | None:
 
 
 def _core_storage(stretch: Window) -> Content | None:
-    header = parse_at(stretch, grammar.CoreStorage.PhysicalVolumeHeader, "core_storage.physical_volume_header", 0)
+    header = parse_at(stretch, records.PHYSICAL_VOLUME_HEADER, 0)
     if header is None:
         return None
     found = read_physical_volume(stretch, header)
@@ -84,31 +79,12 @@ def _core_storage(stretch: Window) -> Content | None:
 
 
 def _foreign(stretch: Window) -> Content | None:
-    for candidate in _foreign_types():
-        found = parse_at(stretch, candidate.cls, f"foreign.{candidate.type_id}", candidate.structure_offset)
+    for candidate in _FOREIGN:
+        found = parse_at(stretch, candidate.record_type, candidate.volume_offset)
         named = None if found is None else candidate.name(found)
         if named is not None:
             return Content(named[0], named[1], 0, stretch.size_bytes)
     return None
-
-
-def _foreign_types() -> tuple[_Foreign, ...]:
-    foreign = grammar.Foreign
-    return (
-        _Foreign(foreign.LuksHeader, "luks_header", "", lambda _: ("luks", "LUKS")),
-        _Foreign(foreign.XfsSuperblock, "xfs_superblock", "", lambda _: ("xfs", "XFS")),
-        _Foreign(foreign.SquashfsSuperblock, "squashfs_superblock", "", lambda _: ("squashfs", "squashfs")),
-        _Foreign(foreign.LvmLabel, "lvm_label", "lvm_start.label", lambda _: ("lvm", "Linux LVM")),
-        _Foreign(foreign.ExtSuperblock, "ext_superblock", "ext_start.superblock", _ext),
-        _Foreign(foreign.BootSector, "boot_sector", "", _boot_sector),
-        _Foreign(foreign.BtrfsSuperblock, "btrfs_superblock", "btrfs_start.superblock", lambda _: ("btrfs", "btrfs")),
-        _Foreign(
-            foreign.Iso9660Descriptor,
-            "iso9660_descriptor",
-            "iso9660_start.descriptor",
-            lambda _: ("iso9660", "ISO 9660"),
-        ),
-    )
 
 
 def _ext(superblock: grammar.Foreign.ExtSuperblock) -> tuple[str, str]:
@@ -128,3 +104,15 @@ def _boot_sector(sector: grammar.Foreign.BootSector) -> tuple[str, str] | None:
     if name is None and sector.fat_type.startswith(b"FAT"):
         name = sector.fat_type.rstrip(b" \0").decode("ascii", errors="replace")
     return None if name is None else (name.lower(), name)
+
+
+_FOREIGN: Final = (
+    _Foreign(records.LUKS_HEADER, 0, lambda _: ("luks", "LUKS")),
+    _Foreign(records.XFS_SUPERBLOCK, 0, lambda _: ("xfs", "XFS")),
+    _Foreign(records.SQUASHFS_SUPERBLOCK, 0, lambda _: ("squashfs", "squashfs")),
+    _Foreign(records.LVM_LABEL, records.LVM_START.label.offset, lambda _: ("lvm", "Linux LVM")),
+    _Foreign(records.EXT_SUPERBLOCK, records.EXT_START.superblock.offset, _ext),
+    _Foreign(records.BOOT_SECTOR, 0, _boot_sector),
+    _Foreign(records.BTRFS_SUPERBLOCK, records.BTRFS_START.superblock.offset, lambda _: ("btrfs", "btrfs")),
+    _Foreign(records.ISO9660_DESCRIPTOR, records.ISO9660_START.descriptor.offset, lambda _: ("iso9660", "ISO 9660")),
+)

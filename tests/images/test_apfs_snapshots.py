@@ -24,7 +24,6 @@ from fixtures.apfs.structures import records as disk
 from fixtures.apfs.writer import write
 from layoutscope.filesystems.apfs.container.container import open_container
 from layoutscope.filesystems.apfs.reader import Options, read_layouts
-from layoutscope.filesystems.apfs.store import decoding
 from layoutscope.filesystems.apfs.store.btree import batch_columns
 from layoutscope.filesystems.apfs.store.nodes import join
 from layoutscope.filesystems.apfs.store.sharing import Pool
@@ -39,6 +38,7 @@ from layoutscope.filesystems.apfs.volume.volume import (
     read_physical_tree,
 )
 from layoutscope.image.raw import RawFile
+from layoutscope.ondisk.decoder import decoder_named
 
 NUM_SNAPSHOTS = 8
 FILES = tuple(FilePlan(f"file {number:03}", (ExtentPlan(1),)) for number in range(200))
@@ -108,7 +108,7 @@ def test_shared_and_exclusive_nodes_are_counted(written):
 
 def test_a_shared_node_is_read_once(written):
     """A snapshot costs the nodes that no state before it had, and its root; what is found is what reading all gives."""
-    decoder, findings = decoding.choose("bulk"), []
+    decoder, findings = decoder_named("bulk"), []
     with RawFile(written[0]) as source:
         container = open_container(source, decoder, findings)
         volume = open_volume(container, list_volumes(container)[0][1], 0, findings)

@@ -21,9 +21,9 @@ from layoutscope.filesystems.apfs.check.names import crc32c_of_characters
 from layoutscope.filesystems.apfs.container.container import open_container
 from layoutscope.filesystems.apfs.container.live import report_changes
 from layoutscope.filesystems.apfs.opening import Options
-from layoutscope.filesystems.apfs.store.decoding import choose
 from layoutscope.image import open_image
 from layoutscope.image.source import MemorySource
+from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.partition import find_volumes
 
 BLOCK_BYTES = 4096
@@ -251,7 +251,7 @@ def test_container_that_is_written_meanwhile_is_told(victims):
     path, expected = victims["victim"]
     data = bytearray(path.read_bytes())
     source = MemorySource(data)
-    opened = open_container(source, choose("bulk"), [])
+    opened = open_container(source, decoder_named("bulk"), [])
     found = []
     report_changes(opened, found)
     assert found == []

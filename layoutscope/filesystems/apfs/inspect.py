@@ -6,29 +6,36 @@ Apple File System Reference, B-Trees. Input: the bytes of a node or object. Dama
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from layoutscope.filesystems.apfs.store.fsrecords import HASHED_DREC, SHAPES
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.filesystems.apfs.store.shapes import HASHED_DREC, SHAPES
+from layoutscope.ondisk import grammar, records
 from layoutscope.ondisk.described import Described, describe, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from layoutscope.ondisk.grammar import FieldValue
+    from layoutscope.recordtypes import RecordType
 
-_FIXED: Final = {
-    "omap": ("apfs_container.omap_key", "apfs_container.omap_val"),
-    "container-omap": ("apfs_container.omap_key", "apfs_container.omap_val"),
-    "spaceman": ("apfs_spaceman.free_queue_key", "apfs_spaceman.free_queue_val"),
-    "fext": ("apfs_fsrecords.fext_key", "apfs_fsrecords.fext_val"),
-    "omap-snapshots": ("apfs_container.omap_snapshot_key", "apfs_container.omap_snapshot"),
-    "fusion-middle": ("apfs_fusion.fusion_mt_key", "apfs_fusion.fusion_mt_val"),
-    "gbitmap": ("apfs_encryption.gbitmap_key", "apfs_encryption.gbitmap_val"),
-    "evict-mapping": ("apfs_container.evict_mapping_key", "apfs_container.evict_mapping_val"),
-    "checkpoint-area": ("apfs_container.omap_snapshot_key", "apfs_object.prange"),
+_FIXED: Final[dict[str, tuple[RecordType, RecordType]]] = {
+    "omap": (records.OMAP_KEY, records.OMAP_VAL),
+    "container-omap": (records.OMAP_KEY, records.OMAP_VAL),
+    "spaceman": (records.FREE_QUEUE_KEY, records.FREE_QUEUE_VAL),
+    "fext": (records.FEXT_KEY, records.FEXT_VAL),
+    "omap-snapshots": (records.OMAP_SNAPSHOT_KEY, records.OMAP_SNAPSHOT),
+    "fusion-middle": (records.FUSION_MT_KEY, records.FUSION_MT_VAL),
+    "gbitmap": (records.GBITMAP_KEY, records.GBITMAP_VAL),
+    "evict-mapping": (records.EVICT_MAPPING_KEY, records.EVICT_MAPPING_VAL),
+    "checkpoint-area": (records.OMAP_SNAPSHOT_KEY, records.PRANGE),
 }
 """Types of key and value of trees with one kind of record."""
+
+_WHOLE: Final[dict[RecordType, RecordType]] = {
+    records.INODE_VAL_FIXED: records.INODE_VAL,
+    records.DREC_VAL_FIXED: records.DREC_VAL,
+}
+"""Values with their extended fields, which the tables decode apart."""
 
 _OBJECTS: Final = {
     "nx_superblock": ("ApfsContainer", "NxSuperblock"),
@@ -73,33 +80,30 @@ def describe_node(data: bytes, tree: str) -> list[Described]:
     list of Described
         Addresses count from the start of the node.
     """
-    types, size = grammar.ApfsBtree, bulk.size("apfs_btree.btree_node")
+    types, size = grammar.ApfsBtree, records.BTREE_NODE.width
     head = describe(types.BtreeNode, data, 0, size, "node head")
     if head.error:
         return [head]
-    info = bulk.size("apfs_btree.btree_info") if head.value("is_root") else 0
+    info = records.BTREE_INFO.width if head.value("is_root") else 0
     end = len(data) - info
-    records = [_record(data, tree, slot, head, number) for number, slot in enumerate(_slots(data, tree, head, end))]
+    found = [_record(data, tree, slot, head, number) for number, slot in enumerate(_slots(data, tree, head, end))]
     trailer = [describe(types.BtreeInfo, data, end, len(data), "tree information")] if info else []
-    return [head, *records, *trailer]
+    return [head, *found, *trailer]
 
 
 def _slots(data: bytes, tree: str, head: Described, end: int) -> Iterator[_Slot]:
     """Yield where records lie: keys count from the end of the table upwards, values from `end` downwards."""
     named = {field.path: field.value for field in head.fields}
-    table = bulk.size("apfs_btree.btree_node") + int(str(named["table_space.start"]))
+    table = records.BTREE_NODE.width + int(str(named["table_space.start"]))
     keys = table + int(str(named["table_space.len"]))
-    kind = "kvoff" if named["is_fixed"] else "kvloc"
-    width, cls = (
-        bulk.size(f"apfs_btree.{kind}"),
-        grammar.ApfsBtree.Kvoff if kind == "kvoff" else grammar.ApfsBtree.Kvloc,
-    )
+    record_type = records.KVOFF if named["is_fixed"] else records.KVLOC
+    width, cls = record_type.width, grammar.parser(record_type)
     for number in range(min(int(str(named["num_keys"])), len(data) // width)):
         entry = describe(cls, data, table + number * width, table + (number + 1) * width, "table entry")
         if entry.error:
             return
         found = {field.path: int(str(field.value)) for field in entry.fields}
-        if kind == "kvoff":
+        if record_type is records.KVOFF:
             key_len, val_len = _fixed_sizes(tree, is_leaf=bool(named["is_leaf"]))
             found = {
                 "key.start": found["key_start"],
@@ -114,22 +118,22 @@ def _slots(data: bytes, tree: str, head: Described, end: int) -> Iterator[_Slot]
 
 def _fixed_sizes(tree: str, *, is_leaf: bool) -> tuple[int, int]:
     key, val = _FIXED.get(tree, _FIXED["omap"])
-    return bulk.size(key), bulk.size(val if is_leaf else "apfs_btree.child_val")
+    return key.width, (val if is_leaf else records.CHILD_VAL).width
 
 
 def _record(data: bytes, tree: str, slot: _Slot, head: Described, number: int) -> Described:
     key_type, val_type, name = _types(data, tree, slot)
     if not head.value("is_leaf"):
         # Children of sealed trees are followed by their hash, which only the integrity metadata measures.
-        val_type = "apfs_btree.child_val"
-    parts = [describe(_class(key_type), data, *slot.key, "key")]
+        val_type = records.CHILD_VAL
+    parts = [describe(grammar.parser(key_type), data, *slot.key, "key")]
     if slot.val[0] < slot.val[1]:
-        parts.append(describe(_class(val_type), data, *slot.val, "value"))
+        parts.append(describe(grammar.parser(val_type), data, *slot.val, "value"))
     found = joined(f"record {number}{name}", *parts)
     return replace(found, fields=tuple(map(_with_name, found.fields)))
 
 
-def _types(data: bytes, tree: str, slot: _Slot) -> tuple[str, str, str]:
+def _types(data: bytes, tree: str, slot: _Slot) -> tuple[RecordType, RecordType, str]:
     """Name the types of key and value of a record, and the record's own."""
     if tree in _FIXED:
         return (*_FIXED[tree], "")
@@ -138,32 +142,18 @@ def _types(data: bytes, tree: str, slot: _Slot) -> tuple[str, str, str]:
     known = {int(member): member.name for member in grammar.ApfsFsrecords.RecordType}
     name = known.get(int(str(kind)), "") if kind is not None else ""
     if name not in SHAPES:
-        return "apfs_fsrecords.j_key", "apfs_btree.child_val", " (unknown)"
+        return records.J_KEY, records.CHILD_VAL, " (unknown)"
     shape = SHAPES[name]
     if name == "dir_rec" and not _is_plain_drec(data, slot):
         shape = HASHED_DREC
-    val = {"inode_val_fixed": "inode_val", "drec_val_fixed": "drec_val"}.get(shape.val_type, shape.val_type)
-    return f"apfs_fsrecords.{shape.key_type}", f"apfs_fsrecords.{val}", f" ({name.replace('_', ' ')})"
+    return shape.key_type, _WHOLE.get(shape.val_type, shape.val_type), f" ({name.replace('_', ' ')})"
 
 
 def _is_plain_drec(data: bytes, slot: _Slot) -> bool:
     """Whether a directory key is one without hash: its length field then accounts for the whole key."""
     plain = describe(grammar.ApfsFsrecords.DrecKey, data, *slot.key, "key")
     length = plain.value("name_len")
-    return (
-        not plain.error
-        and isinstance(length, int)
-        and bulk.size("apfs_fsrecords.drec_key") + length == slot.key[1] - slot.key[0]
-    )
-
-
-def _class(type_name: str) -> Any:
-    family, _, name = type_name.partition(".")
-    return getattr(getattr(grammar, _camel(family)), _camel(name))
-
-
-def _camel(identifier: str) -> str:
-    return "".join(part.capitalize() for part in identifier.split("_"))
+    return not plain.error and isinstance(length, int) and records.DREC_KEY.width + length == slot.key[1] - slot.key[0]
 
 
 def _with_name(field: FieldValue) -> FieldValue:
@@ -175,7 +165,7 @@ def _with_name(field: FieldValue) -> FieldValue:
 
 def describe_region(data: bytes) -> list[Described]:
     """Describe an object with a header, of a known type; nothing for blocks without one."""
-    head = describe(grammar.ApfsObject.ObjPhys, data, 0, bulk.size("apfs_object.obj_phys"), "object header")
+    head = describe(grammar.ApfsObject.ObjPhys, data, 0, records.OBJ_PHYS.width, "object header")
     kind = head.value("type")
     known = {int(member): member.name for member in grammar.ApfsObject.ObjectType}
     name = known.get(int(str(kind)), "") if kind is not None else ""

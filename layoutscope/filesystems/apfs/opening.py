@@ -15,21 +15,21 @@ from layoutscope.filesystems.apfs.container.parts import read_container_parts
 from layoutscope.filesystems.apfs.recovery.rebuild import mended, rebuild_tree, reopen_volume
 from layoutscope.filesystems.apfs.recovery.salvage import salvage_container
 from layoutscope.filesystems.apfs.recovery.sweep import sweep
-from layoutscope.filesystems.apfs.store import decoding
 from layoutscope.filesystems.apfs.volume.parts import is_encrypted, read_parts
 from layoutscope.filesystems.apfs.volume.states import read_snapshots, states_of
 from layoutscope.filesystems.apfs.volume.volume import list_volumes, open_volume
 from layoutscope.findings import Finding, from_error
+from layoutscope.ondisk.decoder import decoder_named
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container
     from layoutscope.filesystems.apfs.container.parts import ContainerParts
     from layoutscope.filesystems.apfs.recovery.sweep import Swept
     from layoutscope.filesystems.apfs.store.crypto import Cipher
-    from layoutscope.filesystems.apfs.store.decoding import DecoderName
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
     from layoutscope.filesystems.apfs.volume.volume import Volume
     from layoutscope.image.source import Source
+    from layoutscope.ondisk.decoder import DecoderName
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +124,14 @@ def _open_or_salvage(
     except FormatError as error:
         if not options.sweep or options.second is not None or options.xid is not None:
             raise
-        return salvage_container(source, image_offset, decoding.choose(options.decoder), findings, error)
-    return container, sweep(container.blocks) if options.sweep else None
+        return salvage_container(source, image_offset, decoder_named(options.decoder), findings, error)
+    return container, sweep(container.blocks, container.decoder) if options.sweep else None
 
 
 def open_with(source: Source, image_offset: int, options: Options, findings: list[Finding]) -> Container:
     """Open the container with its main device first."""
     (main, start), second = main_first((source, image_offset), options.second, findings)
-    decoder = decoding.choose(options.decoder)
+    decoder = decoder_named(options.decoder)
     container = open_container(main, decoder, findings, image_offset=start, second=second, xid=options.xid)
     report_missing(container, findings)
     return container

@@ -9,7 +9,7 @@ from layoutscope.filesystems.apfs import CODES
 from layoutscope.filesystems.recognition import Content, parse_at
 from layoutscope.filesystems.traits import PartitionTypes, Traits, TreeTraits
 from layoutscope.findings import Finding
-from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import APFS_CONTAINER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,7 +106,7 @@ class Apfs:
 
     def probe(self, stretch: Window) -> Content | None:
         """Tell a container by the superblock in its first block."""
-        if parse_at(stretch, grammar.Foreign.ApfsContainer, "foreign.apfs_container", 0) is None:
+        if parse_at(stretch, APFS_CONTAINER, 0) is None:
             return None
         return Content(self.name, TRAITS.label, 0, stretch.size_bytes)
 

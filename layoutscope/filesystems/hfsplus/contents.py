@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from layoutscope.arrays.columns import I64
-    from layoutscope.filesystems.hfsplus.decoding import Decoder
     from layoutscope.filesystems.hfsplus.records.attributes import Attributes
     from layoutscope.filesystems.hfsplus.records.catalog import Catalog
     from layoutscope.filesystems.hfsplus.recovery.sweep import Swept
     from layoutscope.filesystems.hfsplus.tree.btree import LeafDecoder
     from layoutscope.filesystems.hfsplus.volume.journal import Journal
     from layoutscope.image import Source
+    from layoutscope.ondisk.decoder import Decoder
 
 CNID = grammar.HfsplusVolume.Cnid
 

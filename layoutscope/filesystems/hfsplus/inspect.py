@@ -9,11 +9,12 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from layoutscope.filesystems.hfsplus import decoding
 from layoutscope.filesystems.hfsplus.volume.journal import find_journal, replay
 from layoutscope.filesystems.hfsplus.volume.volume import open_volume
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.ondisk.described import Described, describe
+from layoutscope.ondisk.records import HEADER_RECORD, NODE_DESCRIPTOR, RECORD_OFFSET
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +46,7 @@ def mounted(source: Source, image_offset: int, size_bytes: int) -> Source:
     FormatError
         If neither the volume header nor its copy can be read.
     """
-    volume = open_volume(source, image_offset, decoding.choose("bulk"), size_bytes)
+    volume = open_volume(source, image_offset, decoder_named("bulk"), size_bytes)
     journal = find_journal(volume)
     overlay = replay(volume, journal) if journal is not None else None
     return volume.source if overlay is None else overlay
@@ -66,11 +67,11 @@ def describe_node(data: bytes, tree: str) -> list[Described]:
     list of Described
         Addresses count from the start of the node.
     """
-    types, size = grammar.HfsplusBtree, bulk.size("hfsplus_btree.node_descriptor")
+    types, size = grammar.HfsplusBtree, NODE_DESCRIPTOR.width
     descriptor = describe(types.NodeDescriptor, data, 0, size, "node descriptor")
     kind, count = descriptor.value("kind"), descriptor.value("num_records")
     if kind == types.NodeKind.header:
-        stop = size + bulk.size("hfsplus_btree.header_record")
+        stop = size + HEADER_RECORD.width
         return [descriptor, describe(types.HeaderRecord, data, size, stop, "header record")]
     if not isinstance(count, int) or kind not in (types.NodeKind.leaf, types.NodeKind.index):
         return [descriptor]
@@ -88,7 +89,7 @@ def _record_class(tree: str, *, is_leaf: bool) -> Any:
 
 def _offsets(data: bytes, count: int) -> Iterator[int]:
     """Yield where records start; the table grows from the end of the node towards its beginning."""
-    width = bulk.size("hfsplus_btree.record_offset")
+    width = RECORD_OFFSET.width
     for number in range(1, min(count, len(data) // width) + 1):
         at = len(data) - number * width
         entry = describe(grammar.HfsplusBtree.RecordOffset, data, at, at + width, "record offset")

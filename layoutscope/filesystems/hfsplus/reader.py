@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layoutscope.filesystems.hfsplus import decoding
 from layoutscope.filesystems.hfsplus.check.contents import check_contents
 from layoutscope.filesystems.hfsplus.contents import Contents, open_contents
 from layoutscope.filesystems.hfsplus.layout.entries import entries_table
@@ -17,14 +16,15 @@ from layoutscope.filesystems.hfsplus.layout.nodes import nodes_tables
 from layoutscope.filesystems.hfsplus.layout.regions import find_regions, free_table, regions_table
 from layoutscope.filesystems.hfsplus.records import links
 from layoutscope.filesystems.hfsplus.tree.tree import first_rows
+from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.tables.layout import VolumeLayout, findings_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from layoutscope.filesystems.hfsplus.decoding import DecoderName
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
     from layoutscope.image import Source
+    from layoutscope.ondisk.decoder import DecoderName
 
 
 def read_layout(
@@ -72,7 +72,7 @@ def read_layout(
     opened, contents = open_contents(
         source,
         image_offset,
-        decoding.choose(decoder),
+        decoder_named(decoder),
         replay_journal=replay_journal,
         sweep=sweep,
         space_bytes=space_bytes,

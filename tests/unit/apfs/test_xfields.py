@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.apfs.store import decoding
+from layoutscope.filesystems.apfs.store.xfields import extended_fields
+from layoutscope.ondisk.decoder import decoder_named
 
 # Two fields: type 13 of 8 bytes and type 4 of 3 bytes ("ab" and a zero byte), the latter padded to 8.
 BLOB = bytes.fromhex(
@@ -22,7 +23,7 @@ def locate(decoder):
     def run(*values: bytes):
         buffer = np.frombuffer(b"".join(values), np.uint8)
         lengths = np.array([len(value) for value in values])
-        return decoding.choose(decoder).extended_fields(buffer, np.cumsum(lengths) - lengths, lengths)
+        return extended_fields(decoder_named(decoder), buffer, np.cumsum(lengths) - lengths, lengths)
 
     return run
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from layoutscope.filesystems.apfs.container.spaceman import QUEUE_NAMES
-from layoutscope.ondisk import bulk
+from layoutscope.ondisk.records import CHUNK_INFO, CIB_HEAD
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.check.subject import Subject
 
 
-CHUNK: Final = "apfs_spaceman.chunk_info"
+CHUNK: Final = CHUNK_INFO
 
 
-CIB: Final = "apfs_spaceman.cib_head"
+CIB: Final = CIB_HEAD
 
 
 class ChunkTable(NamedTuple):
@@ -37,14 +37,14 @@ def chunk_table(subject: Subject, device: int) -> tuple[ChunkTable, dict[str, ND
     paddr = paddr[blocks.readable(paddr, blocks.block_size)]
     buffer = blocks.read(paddr, blocks.block_size).reshape(-1)
     starts = np.arange(len(paddr), dtype=np.int64) * blocks.block_size
-    heads = decoder.columns(CIB, buffer, starts, ("hdr.oid", "hdr.xid", "index", "num_chunks"))
+    heads = decoder.columns(CIB, buffer, starts, (CIB.hdr.oid, CIB.hdr.xid, CIB.index, CIB.num_chunks))
     heads["paddr"] = paddr
-    room = (blocks.block_size - bulk.size(CIB)) // bulk.size(CHUNK)
+    room = (blocks.block_size - CIB.width) // CHUNK.width
     counts = np.minimum(heads["num_chunks"].astype(np.int64), room)
     block = np.repeat(np.arange(len(paddr)), counts)
     slot = np.arange(len(block)) - np.repeat(np.cumsum(counts) - counts, counts)
-    within = bulk.size(CIB) + slot * bulk.size(CHUNK)
-    names = ("xid", "paddr", "num_blocks", "free_count", "bitmap_paddr")
+    within = CIB.width + slot * CHUNK.width
+    names = (CHUNK.xid, CHUNK.paddr, CHUNK.num_blocks, CHUNK.free_count, CHUNK.bitmap_paddr)
     columns = decoder.columns(CHUNK, buffer, starts[block] + within, names) if len(block) else {}
     base = blocks.image_offset(paddr)
     return ChunkTable(columns, base[block] + within), heads, base

@@ -16,7 +16,8 @@ from layoutscope.arrays.lookup import is_strictly_ascending, match
 from layoutscope.filesystems.apfs.container.regions import as_runs
 from layoutscope.filesystems.apfs.layout.facts import program
 from layoutscope.findings import Finding
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import APFS_SUPERBLOCK, RECORD_TYPES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,7 +74,7 @@ class Report:
         where, device = int(self.blocks.image_offset(paddr)[0]), int(self.blocks.split(paddr)[0][0])
         if field and "key_at" in table:
             part, type_name, path = field.split(".", 2)
-            where += int(table[f"{part}_at"][row]) + bulk.offset(f"apfs_fsrecords.{type_name}", path)
+            where += int(table[f"{part}_at"][row]) + RECORD_TYPES[f"apfs_fsrecords.{type_name}"].offset_of(path)
         return where, device
 
 
@@ -142,7 +143,7 @@ def _is_deleted(inodes: Columns) -> NDArray[np.bool_]:
 def _compare(parts: VolumeParts, blocks: Blocks, message: str, found: int, field: str) -> None:
     declared = getattr(parts.state.superblock, field)
     if found != declared:
-        where = blocks.at(parts.state.paddr) + bulk.offset("apfs_volume.apfs_superblock", field)
+        where = blocks.at(parts.state.paddr) + APFS_SUPERBLOCK.offset_of(field)
         parts.findings.append(
             Finding("count-differs", "warning", "volume superblock", where, message, str(found), str(declared))
         )
@@ -270,7 +271,7 @@ def check_identity(blocks: Blocks, parts: VolumeParts, slot: int) -> None:
     ):
         if expected != found:
             sides = str(expected), str(found)
-            at = where + bulk.offset("apfs_volume.apfs_superblock", field)
+            at = where + APFS_SUPERBLOCK.offset_of(field)
             parts.findings.append(Finding("superblock-differs", "warning", "volume superblock", at, message, *sides))
 
 

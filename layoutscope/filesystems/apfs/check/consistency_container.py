@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.store.verify import damaged_objects
+from layoutscope.filesystems.apfs.store.verify import damaged_objects, object_header
 from layoutscope.findings import Finding
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import CHECKPOINT_MAP_HEAD, NX_SUPERBLOCK
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container
@@ -31,7 +32,7 @@ def check_container(container: Container, parts: ContainerParts) -> None:
 def _differs(
     container: Container, findings: list[Finding], message: str, expected: object, found: object, field: str
 ) -> None:
-    where = container.blocks.at(container.checkpoint.paddr) + bulk.offset("apfs_container.nx_superblock", field)
+    where = container.blocks.at(container.checkpoint.paddr) + NX_SUPERBLOCK.offset_of(field)
     structure = "container superblock"
     findings.append(Finding("superblock-differs", "warning", structure, where, message, str(expected), str(found)))
 
@@ -54,15 +55,15 @@ def check_maps(container: Container, findings: list[Finding]) -> None:
     if len(paddrs):
         data = blocks.read(paddrs, blocks.block_size).reshape(-1)
         starts = np.arange(len(paddrs), dtype=np.int64) * blocks.block_size
-        heads = container.decoder.columns("apfs_container.checkpoint_map_head", data, starts, ("is_last",))
+        heads = container.decoder.columns(CHECKPOINT_MAP_HEAD, data, starts, (CHECKPOINT_MAP_HEAD.is_last,))
         if heads["is_last"].tolist() != [0] * (len(paddrs) - 1) + [1]:
             message = "the checkpoint's last map, and no other, must be marked as the last"
             where = blocks.at(int(paddrs[-1]))
             findings.append(Finding("checkpoint-invalid", "warning", "checkpoint map", where, message))
     for item in container.checkpoint.ephemerals.values():
         data = np.frombuffer(blocks.read_object(item.paddr, blocks.block_size), np.uint8)
-        head = bulk.records("apfs_object.obj_phys", data, np.zeros(1, np.int64))
-        found = int(head["type"][0]), int(head["subtype"][0])
+        head = object_header(data.tobytes(), blocks.at(item.paddr))
+        found = head.type, head.subtype
         if found != (item.type, item.subtype):
             name, message = f"ephemeral object {item.oid}", "the checkpoint map says another type"
             where = blocks.at(item.paddr)
@@ -103,4 +104,4 @@ def check_space_blocks(container: Container, parts: ContainerParts) -> None:
     wanted = [item for item in parts.regions if item.type in ("spaceman-cib", "spaceman-cab")]
     paddrs = np.array([item.paddr for item in wanted], np.uint64)
     readable = container.blocks.readable(paddrs, container.blocks.block_size)
-    parts.findings.extend(damaged_objects(container.blocks, paddrs[readable], "chunk information"))
+    parts.findings.extend(damaged_objects(container.blocks, container.decoder, paddrs[readable], "chunk information"))

@@ -14,7 +14,7 @@ import numpy as np
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES, container_sources, volume_sources
 from layoutscope.filesystems.apfs.store.places import low_keys
 from layoutscope.filesystems.apfs.store.walk import read_levels
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar, records
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,24 +23,25 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.store.btree import NodeBatch
     from layoutscope.filesystems.apfs.store.source import TreeSource
     from layoutscope.findings import Level as FindingLevel
+    from layoutscope.recordtypes import Column, RecordType
 
 RECORD: Final = grammar.ApfsFsrecords.RecordType
 SECOND: Final = {
-    "omap": "xid",
-    "container-omap": "xid",
-    "spaceman": "paddr",
-    "fext": "logical_addr",
+    "omap": records.OMAP_KEY.xid,
+    "container-omap": records.OMAP_KEY.xid,
+    "spaceman": records.FREE_QUEUE_KEY.paddr,
+    "fext": records.FEXT_KEY.logical_addr,
 }
 """The field that decides where the leading one is the same, in trees of one kind of record."""
 
-NUMBERED: Final = {
-    "file_extent": ("file_extent_key", "logical_addr"),
-    "sibling_link": ("sibling_key", "sibling_id"),
-    "file_info": ("file_info_key", "lba"),
+NUMBERED: Final[dict[str, tuple[RecordType, Column]]] = {
+    "file_extent": (records.FILE_EXTENT_KEY, records.FILE_EXTENT_KEY.logical_addr),
+    "sibling_link": (records.SIBLING_KEY, records.SIBLING_KEY.sibling_id),
+    "file_info": (records.FILE_INFO_KEY, records.FILE_INFO_KEY.lba),
 }
 """The same for records of volumes."""
 
-NAMED: Final = {"xattr": "xattr_key", "snap_name": "snap_name_key", "dir_rec": "drec_key"}
+NAMED: Final = {"xattr": records.XATTR_KEY, "snap_name": records.SNAP_NAME_KEY, "dir_rec": records.DREC_KEY}
 """Records whose keys end with a name."""
 
 
@@ -107,11 +108,10 @@ def read_keys(source: TreeSource, batch: NodeBatch, *, hashed_names: bool) -> Ke
     slots, buffer = batch.slots, batch.buffer
     lead = low_keys(source, buffer, slots.key_start)
     second, name = np.zeros(len(slots), np.uint64), slots.key_start + slots.key_len
-    if source.key_field == "obj_id":
+    if source.key_type is records.J_KEY:
         _volume_keys(source, batch, second, name, hashed_names=hashed_names)
     elif source.tree in SECOND:
-        column = SECOND[source.tree]
-        second = source.decoder.columns(source.key_type, buffer, slots.key_start, (column,))[column]
+        second = source.decoder.column(source.key_type, buffer, slots.key_start, SECOND[source.tree])
     within = slots.key_start - slots.node * batch.size_bytes
     where = source.blocks.image_offset(batch.places.paddr[slots.node]) + within
     return Keys(lead, second, name, slots.key_start + slots.key_len, where)
@@ -122,23 +122,24 @@ def _volume_keys(
 ) -> None:
     """Fill in what follows object and type in keys of file-system records."""
     slots = batch.slots
-    kinds = source.decoder.columns(source.key_type, batch.buffer, slots.key_start, ("record_type",))["record_type"]
+    kinds = source.decoder.column(records.J_KEY, batch.buffer, slots.key_start, records.J_KEY.record_type)
     forms = dict(NUMBERED)
     if hashed_names:
         # The length in the lower bits does not count, neither for linux-apfs-rw nor for apfsck.
-        forms["dir_rec"] = ("drec_hashed_key", "name_hash")
-    for record, (type_name, column) in forms.items():
-        rows = _of_kind(kinds, slots.key_len, record, f"apfs_fsrecords.{type_name}")
-        starts = slots.key_start[rows]
-        second[rows] = bulk.records(f"apfs_fsrecords.{type_name}", batch.buffer, starts)[column]
-    for record, type_name in NAMED.items():
-        form = "drec_hashed_key" if record in forms else type_name
-        rows = _of_kind(kinds, slots.key_len, record, f"apfs_fsrecords.{form}")
-        name[rows] = slots.key_start[rows] + bulk.size(f"apfs_fsrecords.{form}")
+        forms["dir_rec"] = (records.DREC_HASHED_KEY, records.DREC_HASHED_KEY.name_hash)
+    for record, (key_type, column) in forms.items():
+        rows = _of_kind(kinds, slots.key_len, record, key_type)
+        second[rows] = source.decoder.column(key_type, batch.buffer, slots.key_start[rows], column)
+    for record, plain in NAMED.items():
+        form = records.DREC_HASHED_KEY if record in forms else plain
+        rows = _of_kind(kinds, slots.key_len, record, form)
+        name[rows] = slots.key_start[rows] + form.width
 
 
-def _of_kind(kinds: NDArray[np.uint64], length: NDArray[np.int32], record: str, type_name: str) -> NDArray[np.int64]:
-    return np.flatnonzero((kinds == int(RECORD[record])) & (length >= bulk.size(type_name)))
+def _of_kind(
+    kinds: NDArray[np.uint64], length: NDArray[np.int32], record: str, key_type: RecordType
+) -> NDArray[np.int64]:
+    return np.flatnonzero((kinds == int(RECORD[record])) & (length >= key_type.width))
 
 
 def _whole(buffer: NDArray[np.uint8], keys: Keys, row: int) -> tuple[int, int, bytes]:
@@ -205,7 +206,7 @@ def _check_empty(subject: Subject, source: TreeSource, batch: NodeBatch) -> None
     """No node but a root is empty: a driver gives it back."""
     wrong = batch.check.is_sound & (batch.head["num_keys"] == 0) & (batch.places.parent >= 0)
     for number in np.flatnonzero(wrong)[:MOST_CASES].tolist():
-        where = source.blocks.at(int(batch.places.paddr[number])) + bulk.offset("apfs_btree.btree_node", "num_keys")
+        where = source.blocks.at(int(batch.places.paddr[number])) + records.BTREE_NODE.num_keys.offset
         name = f"{source.tree} tree, node {batch.places.node_id[number]}"
         subject.report("node-header-differs", name, where, "a node that is no root is empty", level="error")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.ondisk import bulk
+from layoutscope.ondisk.records import APFS_SUPERBLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -151,7 +151,7 @@ def _telling(drecs: Columns, known: NDArray[np.bool_]) -> int:
 def _report_rule(subject: Subject, parts: VolumeParts) -> None:
     superblock = parts.state.superblock
     at = subject.container.blocks.at(parts.state.paddr)
-    at += bulk.offset("apfs_volume.apfs_superblock", "incompatible_features")
+    at += APFS_SUPERBLOCK.incompatible_features.offset
     says = "case does not count" if superblock.is_case_insensitive else "case counts"
     message = f"says that {says} in names, but their hashes say otherwise"
     subject.report("superblock-differs", "volume superblock", at, message, level="error")

@@ -14,7 +14,7 @@ import numpy as np
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES
 from layoutscope.filesystems.apfs.store.source import TreeSource, lead_type
 from layoutscope.filesystems.apfs.store.walk import read_levels
-from layoutscope.ondisk import bulk
+from layoutscope.ondisk.records import OBJ_PHYS, OMAP_KEY, OMAP_VAL
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.check.subject import Subject
     from layoutscope.filesystems.apfs.store.btree import NodeBatch
 
-KEY: Final = "apfs_container.omap_key"
-VALUE: Final = "apfs_container.omap_val"
-FIELDS: Final = ("paddr", "size_bytes", "is_deleted", "is_encrypted", "is_noheader")
+KEY: Final = OMAP_KEY
+VALUE: Final = OMAP_VAL
+FIELDS: Final = (VALUE.paddr, VALUE.size_bytes, VALUE.is_deleted, VALUE.is_encrypted, VALUE.is_noheader)
 
 
 def check_container_map(subject: Subject) -> None:
@@ -50,7 +50,7 @@ def _check_map(subject: Subject, tree: str, root: int, *, may_encrypt: bool) -> 
 
 def _check_entries(subject: Subject, source: TreeSource, batch: NodeBatch, *, may_encrypt: bool) -> None:
     slots, blocks = batch.slots, source.blocks
-    entry = source.decoder.columns(KEY, batch.buffer, slots.key_start, ("oid", "xid"))
+    entry = source.decoder.columns(KEY, batch.buffer, slots.key_start, (KEY.oid, KEY.xid))
     entry |= source.decoder.columns(VALUE, batch.buffer, slots.val_start, FIELDS)
     deleted, size = entry["is_deleted"], entry["size_bytes"].astype(np.int64)
     future = entry["xid"] > np.uint64(source.max_xid)
@@ -82,7 +82,7 @@ def _check_objects(report: _Entries, rows: NDArray[np.int64]) -> None:
         return
     data = blocks.read(entry["paddr"][rows], blocks.block_size).reshape(-1)
     starts = np.arange(len(rows), dtype=np.int64) * blocks.block_size
-    head = report.source.decoder.columns("apfs_object.obj_phys", data, starts, ("oid", "xid"))
+    head = report.source.decoder.columns(OBJ_PHYS, data, starts, (OBJ_PHYS.oid, OBJ_PHYS.xid))
     found = {name: entry[name].copy() for name in head}
     for name, values in head.items():
         found[name][rows] = values
@@ -119,4 +119,4 @@ class _Entries:
             where = int(self.source.blocks.image_offset(paddr)[0]) + int(starts[row]) - node * self.batch.size_bytes
             name = f"{self.source.tree} tree, entry of object {self.entry['oid'][row]}"
             sides = ["" if side is None else int(side[row]) for side in (expected, found)]
-            self.subject.report("object-map-differs", name, where + bulk.offset(type_name, field), message, *sides)
+            self.subject.report("object-map-differs", name, where + type_name.offset_of(field), message, *sides)

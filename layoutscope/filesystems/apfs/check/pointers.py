@@ -15,18 +15,20 @@ from layoutscope.filesystems.apfs.check.subject import container_sources, volume
 from layoutscope.filesystems.apfs.container import checkpoint as checkpoints
 from layoutscope.filesystems.apfs.container.container import read_object
 from layoutscope.filesystems.apfs.recovery.lost import find_losses, report_losses
+from layoutscope.filesystems.apfs.store.verify import object_header
 from layoutscope.filesystems.apfs.volume.volume import list_volumes
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
+from layoutscope.ondisk.records import APFS_SUPERBLOCK, CHECKPOINT_MAP_HEAD, CHECKPOINT_MAPPING, NX_SUPERBLOCK, OBJ_PHYS
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.check.subject import Subject
 
-SUPERBLOCK: Final = "apfs_container.nx_superblock"
-VOLUME: Final = "apfs_volume.apfs_superblock"
-MAPPING: Final = "apfs_container.checkpoint_mapping"
-OID_BYTES: Final = bulk.offset("apfs_object.obj_phys", "xid") - bulk.offset("apfs_object.obj_phys", "oid")
-FIELDS: Final = ("type", "subtype", "size_bytes", "oid", "paddr")
+SUPERBLOCK: Final = NX_SUPERBLOCK
+VOLUME: Final = APFS_SUPERBLOCK
+MAPPING: Final = CHECKPOINT_MAPPING
+OID_BYTES: Final = OBJ_PHYS.xid.offset - OBJ_PHYS.oid.offset
+FIELDS: Final = (MAPPING.type, MAPPING.subtype, MAPPING.size_bytes, MAPPING.oid, MAPPING.paddr)
 
 
 def check_roots(subject: Subject) -> None:
@@ -54,14 +56,14 @@ def check_lost_volumes(subject: Subject) -> None:
     for slot, oid in list_volumes(container):
         if numbers[slot] in opened:
             continue
-        where = container.blocks.at(container.checkpoint.paddr) + bulk.offset(SUPERBLOCK, "fs_oid")
+        where = container.blocks.at(container.checkpoint.paddr) + SUPERBLOCK.fs_oid.offset
         where += slot * OID_BYTES
         found = container.view.find(np.array([oid], np.uint64))
         try:
             superblock = read_object(
                 container.blocks, grammar.ApfsVolume.ApfsSuperblock, int(found.paddr[0]), "volume", oid=oid
             )
-            where = container.blocks.at(int(found.paddr[0])) + bulk.offset(VOLUME, "omap_oid")
+            where = container.blocks.at(int(found.paddr[0])) + VOLUME.omap_oid.offset
             _ = read_object(container.blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "object map")
         except FormatError as error:
             message = f"the volume in slot {slot} cannot be opened: {error.reason}"
@@ -82,7 +84,7 @@ def _check_omap(subject: Subject, paddr: int, superblock: Any) -> None:
     try:
         read_object(subject.container.blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "object map")
     except FormatError as error:
-        where = subject.container.blocks.at(paddr) + bulk.offset(SUPERBLOCK, "omap_oid")
+        where = subject.container.blocks.at(paddr) + SUPERBLOCK.omap_oid.offset
         message = f"the object map cannot be used: {error.reason}"
         subject.report("checkpoint-invalid", f"container superblock of xid {superblock.hdr.xid}", where, message)
 
@@ -92,14 +94,16 @@ def _check_maps(subject: Subject, superblock: Any) -> None:
     container = subject.container
     blocks, area, ring = container.blocks, container.area, len(container.area.paddr)
     kind = int(grammar.ApfsObject.ObjectType.checkpoint_map)
-    head, size = bulk.size("apfs_container.checkpoint_map_head"), bulk.size(MAPPING)
+    head, size = CHECKPOINT_MAP_HEAD.width, MAPPING.width
     for row in ((superblock.xp_desc_index + np.arange(min(superblock.xp_desc_len, ring))) % max(ring, 1)).tolist():
         if area.kind[row] != kind:
             continue
         block = area.blocks[row]
-        count = bulk.records("apfs_container.checkpoint_map_head", block, np.zeros(1, np.int64))["num_mappings"][0]
+        count = container.decoder.column(
+            CHECKPOINT_MAP_HEAD, block, np.zeros(1, np.int64), CHECKPOINT_MAP_HEAD.num_mappings
+        )[0]
         if count > (blocks.block_size - head) // size:
-            where = blocks.at(int(area.paddr[row])) + bulk.offset("apfs_container.checkpoint_map_head", "num_mappings")
+            where = blocks.at(int(area.paddr[row])) + CHECKPOINT_MAP_HEAD.num_mappings.offset
             name = f"checkpoint map of xid {superblock.hdr.xid}"
             subject.report("checkpoint-invalid", name, where, "it counts more mappings than fit", "", int(count))
             continue
@@ -110,7 +114,7 @@ def _check_maps(subject: Subject, superblock: Any) -> None:
             problem = _mapping_problem(subject, mapping)
             if problem:
                 field, message = problem
-                where = blocks.at(int(area.paddr[row])) + start + bulk.offset(MAPPING, field)
+                where = blocks.at(int(area.paddr[row])) + start + MAPPING.offset_of(field)
                 name = f"checkpoint map of xid {superblock.hdr.xid}, object {mapping['oid']}"
                 subject.report("checkpoint-invalid", name, where, message, "", mapping.get(field, ""))
 
@@ -125,11 +129,11 @@ def _mapping_problem(subject: Subject, mapping: dict[str, int]) -> tuple[str, st
         data = np.frombuffer(blocks.read_object(mapping["paddr"], size), np.uint8)
     except FormatError as error:
         return "paddr", error.reason
-    head = bulk.records("apfs_object.obj_phys", data, np.zeros(1, np.int64))
-    if int(fletcher64(data[None, :])[0]) != int(head["cksum"][0]):
+    head = object_header(data.tobytes(), blocks.at(mapping["paddr"]))
+    if int(fletcher64(data[None, :])[0]) != head.cksum:
         return "paddr", "the object there has a wrong checksum"
-    if int(head["oid"][0]) != mapping["oid"]:
+    if head.oid != mapping["oid"]:
         return "oid", "the object there has another number"
-    if (int(head["type"][0]), int(head["subtype"][0])) != (mapping["type"], mapping["subtype"]):
+    if (head.type, head.subtype) != (mapping["type"], mapping["subtype"]):
         return "type_and_flags", "the object there is of another type"
     return None

@@ -39,7 +39,7 @@ def check_snapshot_records(subject: Subject) -> None:
                 continue
             for batch in read_levels(source, []):
                 slots = batch.slots
-                found = source.decoder.columns(source.key_type, batch.buffer, slots.key_start, ("xid",))["xid"]
+                found = source.decoder.column(source.key_type, batch.buffer, slots.key_start, source.key_field)
                 where = source.blocks.image_offset(batch.places.paddr[slots.node])
                 where = where + slots.key_start - slots.node * batch.size_bytes
                 for row in np.flatnonzero(~np.isin(found, xids)).tolist() if not batch.level else ():

@@ -14,7 +14,14 @@ from layoutscope.filesystems.apfs.check.subject import MOST_CASES, queue_sources
 from layoutscope.filesystems.apfs.container.regions import MAX_BLOCKS
 from layoutscope.filesystems.apfs.container.spaceman import QUEUE_NAMES
 from layoutscope.filesystems.apfs.store.walk import read_levels
-from layoutscope.ondisk import bulk
+from layoutscope.ondisk.records import (
+    FREE_QUEUE_KEY,
+    FREE_QUEUE_VAL,
+    NX_SUPERBLOCK,
+    SPACEMAN_DEVICE,
+    SPACEMAN_FREE_QUEUE,
+    SPACEMAN_PHYS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,9 +30,9 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.apfs.check.subject import Subject
 
-SPACEMAN: Final = "apfs_spaceman.spaceman_phys"
-DEVICE: Final = "apfs_spaceman.spaceman_device"
-QUEUE: Final = "apfs_spaceman.spaceman_free_queue"
+SPACEMAN: Final = SPACEMAN_PHYS
+DEVICE: Final = SPACEMAN_DEVICE
+QUEUE: Final = SPACEMAN_FREE_QUEUE
 POOL_FACTOR: Final = 3
 """The internal pool has room for three versions of every chunk-info block and bitmap."""
 BATCH_BITMAPS: Final = 2048
@@ -37,10 +44,10 @@ def spaceman_field(subject: Subject, path: str, *, device: int = -1, queue: int 
     item = container.checkpoint.ephemerals[container.superblock.spaceman_oid]
     start = container.blocks.at(item.paddr)
     if device >= 0:
-        return start + bulk.offset(SPACEMAN, "devices") + device * bulk.size(DEVICE) + bulk.offset(DEVICE, path)
+        return start + SPACEMAN.devices.offset + device * DEVICE.width + DEVICE.offset_of(path)
     if queue >= 0:
-        return start + bulk.offset(SPACEMAN, "free_queues") + queue * bulk.size(QUEUE) + bulk.offset(QUEUE, path)
-    return start + bulk.offset(SPACEMAN, path)
+        return start + SPACEMAN.free_queues.offset + queue * QUEUE.width + QUEUE.offset_of(path)
+    return start + SPACEMAN.offset_of(path)
 
 
 def check_sizes(subject: Subject) -> None:
@@ -53,7 +60,7 @@ def check_sizes(subject: Subject) -> None:
     expected = sum(int(device.num_blocks) for device in header.devices)
     if not superblock.is_fusion and found != expected:
         at = container.blocks.at(container.checkpoint.paddr)
-        at += bulk.offset("apfs_container.nx_superblock", "block_count")
+        at += NX_SUPERBLOCK.block_count.offset
         message = "counts other blocks than the space manager"
         subject.report("superblock-differs", "container superblock", at, message, expected, found)
     bits = container.blocks.block_size * 8
@@ -113,7 +120,7 @@ def _check_heads(subject: Subject, heads: dict[str, NDArray[Any]], base: NDArray
     for path, expected in (("index", np.arange(len(base))), ("hdr.oid", heads["paddr"])):
         for row in np.flatnonzero(heads[path] != expected)[:MOST_CASES].tolist():
             message = "chunk information has another place" if path == "index" else "number is not the address"
-            at = int(base[row]) + bulk.offset(CIB, path)
+            at = int(base[row]) + CIB.offset_of(path)
             subject.report(
                 "spaceman-invalid", "chunk information", at, message, int(expected[row]), int(heads[path][row])
             )
@@ -149,7 +156,7 @@ def _cases(
     names = {"block_count_field": "num_blocks", "free_count_field": "free_count"}
     found = table.columns[names.get(field, field)]
     for row in np.flatnonzero(wrong)[:MOST_CASES].tolist():
-        at = int(table.image_offset[row]) + bulk.offset(CHUNK, field)
+        at = int(table.image_offset[row]) + CHUNK.offset_of(field)
         wanted = "" if expected is None else int(expected[row])
         subject.report("spaceman-invalid", f"chunk {row}", at, message, wanted, int(found[row]))
 
@@ -204,13 +211,14 @@ def check_queues(subject: Subject) -> None:
             if batch.level or not len(batch.slots):
                 continue
             slots = batch.slots
-            keys = source.decoder.columns(source.key_type, batch.buffer, slots.key_start, ("xid", "paddr"))
+            fields = (FREE_QUEUE_KEY.xid, FREE_QUEUE_KEY.paddr)
+            keys = source.decoder.columns(FREE_QUEUE_KEY, batch.buffer, slots.key_start, fields)
             where = container.blocks.image_offset(batch.places.paddr[slots.node])
-            where = where + slots.key_start - slots.node * batch.size_bytes + bulk.offset(source.key_type, "paddr")
+            where = where + slots.key_start - slots.node * batch.size_bytes + FREE_QUEUE_KEY.paddr.offset
             length = np.ones(len(slots), np.int64)
             rows = np.flatnonzero(slots.val_len > 0)
             value = source.decoder.columns(
-                "apfs_spaceman.free_queue_val", batch.buffer, slots.val_start[rows], ("num_blocks",)
+                FREE_QUEUE_VAL, batch.buffer, slots.val_start[rows], (FREE_QUEUE_VAL.num_blocks,)
             )
             length[rows] = np.minimum(value["num_blocks"], 2**40).astype(np.int64)
             outside = ~container.blocks.present(keys["paddr"], container.blocks.block_size)

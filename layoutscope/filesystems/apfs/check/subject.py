@@ -9,7 +9,8 @@ from layoutscope.filesystems.apfs.check.consistency import Report
 from layoutscope.filesystems.apfs.store.source import TreeSource, lead_type
 from layoutscope.filesystems.apfs.volume.volume import fs_source
 from layoutscope.findings import Finding
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import APFS_SUPERBLOCK, OMAP_PHYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.volume.snapshots import Snapshot
     from layoutscope.findings import Level
 
-VOLUME: Final = "apfs_volume.apfs_superblock"
+VOLUME: Final = APFS_SUPERBLOCK
 MOST_CASES: Final = 100
 """So many cases of one kind are listed, each with its address; the others are counted."""
 
@@ -118,15 +119,15 @@ def volume_roots(subject: Subject, parts: VolumeParts) -> Iterator[tuple[TreeSou
     for tree, field in (("omap", "tree_oid"), ("omap-snapshots", "snapshot_tree_oid")):
         root = getattr(state.omap_header, field)
         if root:
-            where = omap + bulk.offset("apfs_container.omap_phys", field)
+            where = omap + OMAP_PHYS.offset_of(field)
             yield _physical(subject, tree, root), "volume object map", where
     if not parts.is_locked:
-        where = own + bulk.offset(VOLUME, "root_tree_oid")
+        where = own + VOLUME.root_tree_oid.offset
         yield fs_source(blocks, subject.container.decoder, state, parts.cipher), "volume superblock", where
     for tree, field in fields:
         root = getattr(superblock, field)
         if root:
-            yield _physical(subject, tree, root), "volume superblock", own + bulk.offset(VOLUME, field)
+            yield _physical(subject, tree, root), "volume superblock", own + VOLUME.offset_of(field)
     for snapshot, where in snapshot_places(subject, parts, "extentref_tree_oid"):
         if snapshot.extentref_paddr:
             yield _physical(subject, "extentref", snapshot.extentref_paddr), snapshot.view, where

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs.store.verify import object_header
 from layoutscope.findings import Finding
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
+from layoutscope.ondisk.records import CHECKPOINT_MAP_HEAD, CHECKPOINT_MAPPING, OBJ_PHYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,14 +25,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.store.blocks import Blocks
-    from layoutscope.filesystems.apfs.store.decoding import Decoder
+    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.ondisk.grammar import ApfsContainer
 
 BATCH_BLOCKS: Final = 1024
 MAX_OBJECT_BYTES: Final = 64 * 1024**2
 """The largest ephemeral object, the space manager, holds eight bytes for every 16 GB or so of the container."""
 
-_MAPPING_FIELDS = ("type", "subtype", "size_bytes", "fs_oid", "oid", "paddr")
+_MAPPING_FIELDS = (
+    CHECKPOINT_MAPPING.type,
+    CHECKPOINT_MAPPING.subtype,
+    CHECKPOINT_MAPPING.size_bytes,
+    CHECKPOINT_MAPPING.fs_oid,
+    CHECKPOINT_MAPPING.oid,
+    CHECKPOINT_MAPPING.paddr,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +113,15 @@ class Checkpoint:
         return [item for item in self.ephemerals.values() if item.type == kind]
 
 
-def read_descriptor_area(blocks: Blocks, paddrs: NDArray[np.uint64]) -> DescriptorArea:
+def read_descriptor_area(blocks: Blocks, decoder: Decoder, paddrs: NDArray[np.uint64]) -> DescriptorArea:
     """Read the ring and tell which of its blocks hold sound objects.
 
     Parameters
     ----------
     blocks : Blocks
         The container.
+    decoder : Decoder
+        How structures are decoded.
     paddrs : (n,) uint64 array
         Addresses of the ring's blocks, in its order.
     """
@@ -121,7 +132,8 @@ def read_descriptor_area(blocks: Blocks, paddrs: NDArray[np.uint64]) -> Descript
     for start in range(0, len(readable), BATCH_BLOCKS):
         rows = readable[start : start + BATCH_BLOCKS]
         data = blocks.read(paddrs[rows], blocks.block_size)
-        head = bulk.records("apfs_object.obj_phys", data.reshape(-1), np.arange(len(rows)) * blocks.block_size)
+        starts = np.arange(len(rows)) * blocks.block_size
+        head = decoder.columns(OBJ_PHYS, data.reshape(-1), starts, (OBJ_PHYS.cksum, OBJ_PHYS.xid, OBJ_PHYS.type))
         claimed[rows], xid[rows] = head["type"], head["xid"]
         kind[rows] = np.where(fletcher64(data) == head["cksum"], head["type"], 0)
         wanted = np.flatnonzero(np.isin(kind[rows], [int(kinds.nx_superblock), int(kinds.checkpoint_map)]))
@@ -193,17 +205,14 @@ def open_checkpoint(area: DescriptorArea, blocks: Blocks, decoder: Decoder, padd
 
 def _mappings(decoder: Decoder, block: NDArray[np.uint8], image_offset: int) -> list[Ephemeral]:
     """Decode the mappings of one checkpoint map."""
-    head = bulk.size("apfs_container.checkpoint_map_head")
-    size = bulk.size("apfs_container.checkpoint_mapping")
-    count = int(
-        decoder.columns("apfs_container.checkpoint_map_head", block, np.zeros(1, np.int64), ("num_mappings",))[
-            "num_mappings"
-        ][0]
-    )
+    head = CHECKPOINT_MAP_HEAD.width
+    size = CHECKPOINT_MAPPING.width
+    counts = decoder.column(CHECKPOINT_MAP_HEAD, block, np.zeros(1, np.int64), CHECKPOINT_MAP_HEAD.num_mappings)
+    count = int(counts[0])
     if head + count * size > len(block):
         raise FormatError("more mappings than fit", structure="checkpoint map", image_offset=image_offset)
     starts = head + np.arange(count, dtype=np.int64) * size
-    found = decoder.columns("apfs_container.checkpoint_mapping", block, starts, _MAPPING_FIELDS)
+    found = decoder.columns(CHECKPOINT_MAPPING, block, starts, _MAPPING_FIELDS)
     rows = zip(
         *(found[name].tolist() for name in ("oid", "type", "subtype", "fs_oid", "paddr", "size_bytes")), strict=True
     )
@@ -217,10 +226,10 @@ def _verify(checkpoint: Checkpoint, blocks: Blocks) -> None:
         if not 0 < item.size_bytes <= MAX_OBJECT_BYTES or item.size_bytes % blocks.block_size:
             raise FormatError("impossible size", structure=name, image_offset=where, found=str(item.size_bytes))
         data = np.frombuffer(blocks.read_object(item.paddr, item.size_bytes), np.uint8)
-        head = bulk.records("apfs_object.obj_phys", data, np.zeros(1, np.int64))
-        if int(fletcher64(data[None, :])[0]) != int(head["cksum"][0]):
+        head = object_header(data.tobytes(), where)
+        if int(fletcher64(data[None, :])[0]) != head.cksum:
             raise FormatError("checksum differs", structure=name, image_offset=where)
-        if int(head["oid"][0]) != item.oid:
+        if head.oid != item.oid:
             raise FormatError("another object lies there", structure=name, image_offset=where)
 
 

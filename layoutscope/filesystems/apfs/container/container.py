@@ -16,20 +16,22 @@ from layoutscope.errors import ChecksumError, FormatError
 from layoutscope.filesystems.apfs.container import checkpoint as checkpoints
 from layoutscope.filesystems.apfs.store import omap as omaps
 from layoutscope.filesystems.apfs.store.blocks import Blocks
+from layoutscope.filesystems.apfs.store.verify import object_header
 from layoutscope.filesystems.apfs.store.walk import read_omap
 from layoutscope.findings import Finding
 from layoutscope.image.source import Window
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
+from layoutscope.ondisk.records import PRANGE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.container.checkpoint import Checkpoint, DescriptorArea
-    from layoutscope.filesystems.apfs.store.decoding import Decoder
     from layoutscope.filesystems.apfs.store.nodes import TreeNodes
     from layoutscope.filesystems.apfs.store.omap import ObjectMap, OmapView
     from layoutscope.image.source import Source
+    from layoutscope.ondisk.decoder import Decoder
 
 MIN_BLOCK_BYTES: Final = 4096
 SEARCHED_BLOCKS: Final = 512
@@ -123,7 +125,7 @@ def open_container(
     paddrs, trees = ring_paddrs(
         blocks, decoder, first.xp_desc_base, first.desc_num_blocks, first.desc_is_tree, findings
     )
-    area = checkpoints.read_descriptor_area(blocks, paddrs)
+    area = checkpoints.read_descriptor_area(blocks, decoder, paddrs)
     for checkpoint in checkpoints.usable(area, blocks, decoder, findings, xid):
         try:
             return _open_state(blocks, decoder, first, area, checkpoint, trees, findings)
@@ -303,7 +305,7 @@ def ring_paddrs(
     nodes, leaves = read_nodes(source, findings)
     parts, left = [np.empty(0, np.uint64)], count
     for batch in leaves:
-        runs = decoder.columns("apfs_object.prange", batch.buffer, batch.slots.val_start, ("start_paddr", "num_blocks"))
+        runs = decoder.columns(PRANGE, batch.buffer, batch.slots.val_start, (PRANGE.start_paddr, PRANGE.num_blocks))
         for start, length in zip(runs["start_paddr"].tolist(), runs["num_blocks"].tolist(), strict=True):
             parts.append(_run(start, min(length, left)))
             left -= len(parts[-1])
@@ -342,12 +344,12 @@ def read_object(blocks: Blocks, cls: Any, paddr: int, structure: str, *, oid: in
         data = blocks.read_object(paddr)
         where = blocks.at(paddr)
         array = np.frombuffer(data, np.uint8)
-        head = bulk.records("apfs_object.obj_phys", array, np.zeros(1, np.int64))
-        computed, stored = int(fletcher64(array[None, :])[0]), int(head["cksum"][0])
+        head = object_header(data, where)
+        computed, stored = int(fletcher64(array[None, :])[0]), int(head.cksum)
         if computed != stored:
             sides = {"expected": f"{computed:#x}", "found": f"{stored:#x}"}
             raise ChecksumError("checksum differs", structure=structure, image_offset=where, **sides)
-        wanted, found = paddr if oid is None else oid, int(head["oid"][0])
+        wanted, found = paddr if oid is None else oid, int(head.oid)
         if wanted != found:
             sides = {"expected": str(wanted), "found": str(found)}
             raise FormatError("another object", structure=structure, image_offset=where, **sides)

@@ -15,7 +15,8 @@ from layoutscope.filesystems.apfs.container.regions import Region
 from layoutscope.filesystems.apfs.store.source import TreeSource, lead_type
 from layoutscope.filesystems.apfs.store.walk import read_nodes
 from layoutscope.findings import Finding
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import FUSION_MT_KEY, FUSION_MT_VAL, FUSION_WBC_LIST_ENTRY, FUSION_WBC_LIST_HEAD
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.store.nodes import TreeNodes
 
 KINDS: Final = grammar.ApfsObject.ObjectType
-LIST: Final = "apfs_fusion.fusion_wbc_list_head"
-ENTRY: Final = "apfs_fusion.fusion_wbc_list_entry"
+LIST: Final = FUSION_WBC_LIST_HEAD
+ENTRY: Final = FUSION_WBC_LIST_ENTRY
 Details = dict[str, "str | int | float | bool"]
 
 
@@ -47,9 +48,9 @@ def middle_tree(container: Container, findings: list[Finding]) -> tuple[list[Tre
 def _cached(container: Container, batch: NodeBatch, findings: list[Finding]) -> NDArray[np.int64]:
     """Count cached blocks and the dirty ones; a run that lies on the wrong device is a finding."""
     slots, blocks = batch.slots, container.blocks
-    names = ("paddr", "num_blocks", "is_dirty")
-    values = container.decoder.columns("apfs_fusion.fusion_mt_val", batch.buffer, slots.val_start, names)
-    keys = container.decoder.columns("apfs_fusion.fusion_mt_key", batch.buffer, slots.key_start, ("paddr",))["paddr"]
+    names = (FUSION_MT_VAL.paddr, FUSION_MT_VAL.num_blocks, FUSION_MT_VAL.is_dirty)
+    values = container.decoder.columns(FUSION_MT_VAL, batch.buffer, slots.val_start, names)
+    keys = container.decoder.column(FUSION_MT_KEY, batch.buffer, slots.key_start, FUSION_MT_KEY.paddr)
     length = values["num_blocks"].astype(np.int64)
     limit = container.superblock.block_count
     wrong = (values["paddr"] < 0) | (values["paddr"] > limit - length) | (keys < blocks.tier2_mark)
@@ -99,14 +100,14 @@ def _read_list(container: Container, oid: int, findings: list[Finding]) -> tuple
         return [], 0
     head, place = found
     where, device = container.blocks.place(place.paddr)
-    first, stop, size = head.index_begin, head.index_end, bulk.size(ENTRY)
-    if not first <= stop <= head.index_max or bulk.size(LIST) + stop * size > place.size_bytes:
-        message, at = "entries that do not fit into the list", where + bulk.offset(LIST, "index_begin")
+    first, stop, size = head.index_begin, head.index_end, ENTRY.width
+    if not first <= stop <= head.index_max or LIST.width + stop * size > place.size_bytes:
+        message, at = "entries that do not fit into the list", where + LIST.index_begin.offset
         findings.append(Finding("structure-invalid", "warning", name, at, message, device=device))
         return _region("fusion-wbc-list", place), 0
     data = np.frombuffer(container.blocks.read_object(place.paddr, place.size_bytes), np.uint8)
-    starts = bulk.size(LIST) + np.arange(first, stop, dtype=np.int64) * size
-    entries = container.decoder.columns(ENTRY, data, starts, ("wbc_paddr", "target_paddr", "num_blocks"))
+    starts = LIST.width + np.arange(first, stop, dtype=np.int64) * size
+    entries = container.decoder.columns(ENTRY, data, starts, (ENTRY.wbc_paddr, ENTRY.target_paddr, ENTRY.num_blocks))
     wrong = _outside(container.superblock.fusion_wbc, container.blocks.tier2_mark, entries)
     for at in (where + starts[wrong]).tolist():
         message = "an entry leads out of the cache, or not to the second device"

@@ -11,7 +11,8 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.container import read_object
 from layoutscope.filesystems.apfs.container.regions import Region
 from layoutscope.findings import Finding, from_error
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import EFI_JUMPSTART
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container
@@ -30,7 +31,7 @@ def read_jumpstart(container: Container, findings: list[Finding]) -> list[Region
         return regions
     room = sum(run.num_blocks for run in record.extents) * blocks.block_size
     if record.efi_file_len > room:
-        where = blocks.at(paddr) + bulk.offset("apfs_container.efi_jumpstart", "efi_file_len")
+        where = blocks.at(paddr) + EFI_JUMPSTART.efi_file_len.offset
         message, sides = "the driver is longer than its extents", (f"at most {room}", str(record.efi_file_len))
         findings.append(Finding("structure-invalid", "warning", "EFI jumpstart", where, message, *sides))
     return regions + [Region("efi-driver", "EFI jumpstart", run.start_paddr, run.num_blocks) for run in record.extents]

@@ -15,8 +15,9 @@ import numpy as np
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.store.crypto import Cipher, decrypt_blocks, is_authentic, password_key, unwrap_key
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
+from layoutscope.ondisk.records import ENTRY_HEAD, KEYBAG, PRANGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,7 +112,7 @@ def read_keybag(container: Container, start_paddr: int, num_blocks: int, owner: 
 
 
 def _entries(data: bytes, count: int, structure: str, image_offset: int) -> Iterator[Entry]:
-    position = bulk.size("apfs_keybag.keybag")
+    position = KEYBAG.width
     for _ in range(count):
         parsed = grammar.parse(
             grammar.ApfsKeybag.Entry,
@@ -120,7 +121,7 @@ def _entries(data: bytes, count: int, structure: str, image_offset: int) -> Iter
             image_offset=image_offset + position,
         )
         yield Entry(bytes(parsed.head.uuid), parsed.head.tag, bytes(parsed.keydata))
-        length = bulk.size("apfs_keybag.entry_head") + parsed.head.key_len
+        length = ENTRY_HEAD.width + parsed.head.key_len
         position += -(-length // ALIGNMENT) * ALIGNMENT
 
 
@@ -137,7 +138,7 @@ def volume_keybag_run(entries: list[Entry], volume_uuid: bytes) -> tuple[int, in
     """Return first block and length of a volume's key bag, or None if the container's does not name it."""
     tag = int(grammar.ApfsKeybag.KeybagTag.volume_unlock_records)
     for entry in entries:
-        if entry.uuid == volume_uuid and entry.tag == tag and len(entry.data) >= bulk.size("apfs_object.prange"):
+        if entry.uuid == volume_uuid and entry.tag == tag and len(entry.data) >= PRANGE.width:
             run = grammar.parse(grammar.ApfsObject.Prange, entry.data, structure="volume key bag", image_offset=0)
             return run.start_paddr, run.num_blocks
     return None

@@ -30,7 +30,7 @@ def report_changes(container: Container, findings: list[Finding]) -> None:
     """Look whether a newer transaction appeared since the container was opened."""
     before = newest_xid(container.area)
     try:
-        after = newest_xid(read_descriptor_area(container.blocks, container.area.paddr))
+        after = newest_xid(read_descriptor_area(container.blocks, container.decoder, container.area.paddr))
     except TruncatedError:
         after = 0
     if after != before:

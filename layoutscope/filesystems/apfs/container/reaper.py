@@ -11,7 +11,8 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.objects import try_kind
 from layoutscope.filesystems.apfs.container.regions import type_name
 from layoutscope.findings import Finding, from_error
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import REAP_LIST_ENTRY, REAP_LIST_HEAD, REAPER_HEAD
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container
@@ -47,7 +48,7 @@ def read_reaper(container: Container, findings: list[Finding]) -> Details:
     waiting, num_lists = _read_lists(container, reaper.head.head_oid, findings)
     where = container.blocks.at(place.paddr)
     if num_lists != reaper.head.rlcount:
-        at = where + bulk.offset("apfs_reaper.reaper_head", "rlcount")
+        at = where + REAPER_HEAD.rlcount.offset
         sides = str(num_lists), str(reaper.head.rlcount)
         findings.append(Finding("count-differs", "warning", "reaper", at, "it counts other lists than it has", *sides))
     details: Details = {"objects to be reaped": waiting} if waiting else {}
@@ -74,12 +75,12 @@ def _read_lists(container: Container, head_oid: int, findings: list[Finding]) ->
 
 def _read_entries(own: Any, where: int, findings: list[Finding]) -> int:
     """Follow the entries of a list; give their number."""
-    size = bulk.size("apfs_reaper.reap_list_entry")
+    size = REAP_LIST_ENTRY.width
     name, seen, slot = f"reap list {own.head.hdr.oid}", set[int](), own.head.first
     while slot != NO_SLOT and slot not in seen:
-        at = where + bulk.size("apfs_reaper.reap_list_head") + slot * size
+        at = where + REAP_LIST_HEAD.width + slot * size
         if slot >= len(own.entries):
-            field = where + bulk.offset("apfs_reaper.reap_list_head", "first")
+            field = where + REAP_LIST_HEAD.first.offset
             message = "an entry lies outside of the list"
             findings.append(Finding("structure-invalid", "warning", name, field, message, found=str(slot)))
             break
@@ -90,7 +91,7 @@ def _read_entries(own: Any, where: int, findings: list[Finding]) -> int:
             findings.append(Finding("record-invalid", "warning", name, at, message, *sides))
         slot = entry.next
     if len(seen) != own.head.num_entries:
-        field = where + bulk.offset("apfs_reaper.reap_list_head", "num_entries")
+        field = where + REAP_LIST_HEAD.num_entries.offset
         sides = str(len(seen)), str(own.head.num_entries)
         findings.append(Finding("count-differs", "warning", name, field, "it counts other entries", *sides))
     return len(seen)
@@ -108,7 +109,7 @@ def _state(reaper: Any, where: int, findings: list[Finding]) -> Details:
         int(KINDS.fs): types.ApfsReapState,
         int(KINDS.omap): types.OmapCleanupState if head.is_cleanup else types.OmapReapState,
     }
-    at = where + bulk.size("apfs_reaper.reaper_head")
+    at = where + REAPER_HEAD.width
     cls = by_type.get(head.object_type)
     if cls is None:
         message, kind = "state of a kind that is not documented", type_name(head.object_type)

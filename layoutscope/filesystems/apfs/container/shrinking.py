@@ -12,7 +12,7 @@ import numpy as np
 from layoutscope.filesystems.apfs.store.source import TreeSource, lead_type
 from layoutscope.filesystems.apfs.store.walk import read_nodes
 from layoutscope.findings import Finding
-from layoutscope.ondisk import bulk
+from layoutscope.ondisk.records import EVICT_MAPPING_KEY, EVICT_MAPPING_VAL
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container
@@ -41,9 +41,9 @@ def read_evictions(container: Container, findings: list[Finding]) -> tuple[list[
 def _moved(container: Container, batch: NodeBatch, findings: list[Finding]) -> int:
     """Count the blocks of a batch of leaves that move; a run that leaves the container is a finding."""
     blocks, slots = container.blocks, batch.slots
-    keys = container.decoder.columns("apfs_container.evict_mapping_key", batch.buffer, slots.key_start, ("paddr",))
-    names = ("dst_paddr", "num_blocks")
-    found = container.decoder.columns("apfs_container.evict_mapping_val", batch.buffer, slots.val_start, names)
+    keys = container.decoder.columns(EVICT_MAPPING_KEY, batch.buffer, slots.key_start, (EVICT_MAPPING_KEY.paddr,))
+    names = (EVICT_MAPPING_VAL.dst_paddr, EVICT_MAPPING_VAL.num_blocks)
+    found = container.decoder.columns(EVICT_MAPPING_VAL, batch.buffer, slots.val_start, names)
     limit = np.uint64(container.superblock.block_count)
     length = np.minimum(found["num_blocks"], limit + np.uint64(1))
     outside = keys["paddr"] + length > limit
@@ -51,11 +51,7 @@ def _moved(container: Container, batch: NodeBatch, findings: list[Finding]) -> i
     for row in np.flatnonzero(outside).tolist():
         node = int(slots.node[row])
         where, device = blocks.place(int(batch.places.paddr[node]))
-        where += (
-            int(slots.val_start[row])
-            - node * batch.size_bytes
-            + bulk.offset("apfs_container.evict_mapping_val", "dst_paddr")
-        )
+        where += int(slots.val_start[row]) - node * batch.size_bytes + EVICT_MAPPING_VAL.dst_paddr.offset
         message = f"blocks from {keys['paddr'][row]} move to where no blocks are"
         name = f"evict-mapping tree, node {batch.places.node_id[node]}"
         findings.append(Finding("record-invalid", "warning", name, where, message, device=device))

@@ -19,15 +19,16 @@ from layoutscope.filesystems.apfs.container.regions import MAX_BLOCKS, Region, f
 from layoutscope.filesystems.apfs.store.source import TreeSource, lead_type
 from layoutscope.filesystems.apfs.store.walk import read_nodes
 from layoutscope.findings import Finding
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import BLOCK_ADDRESS, CAB_HEAD, CHUNK_INFO, CIB_HEAD, FREE_QUEUE_KEY, FREE_QUEUE_VAL
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.container.checkpoint import Checkpoint
     from layoutscope.filesystems.apfs.store.blocks import Blocks
-    from layoutscope.filesystems.apfs.store.decoding import Decoder
     from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.ondisk.decoder import Decoder
 
 BATCH_BITMAPS: Final = 2048
 QUEUE_NAMES: Final = ("internal pool", "main device", "second device")
@@ -122,11 +123,11 @@ def _addresses(
     FormatError
         If it leaves its object.
     """
-    size = bulk.size("apfs_spaceman.block_address")
+    size = BLOCK_ADDRESS.width
     if start + count * size > len(data):
         raise FormatError("more addresses than fit", structure="space manager", image_offset=image_offset)
     starts = start + np.arange(count, dtype=np.int64) * size
-    return decoder.columns("apfs_spaceman.block_address", data, starts, ("paddr",))["paddr"]
+    return decoder.column(BLOCK_ADDRESS, data, starts, BLOCK_ADDRESS.paddr)
 
 
 def _read_device(
@@ -169,12 +170,10 @@ def _read_device(
 
 def _cab_addresses(blocks: Blocks, decoder: Decoder, cabs: NDArray[np.uint64]) -> NDArray[np.uint64]:
     parts = [np.empty(0, np.uint64)]
-    head = bulk.size("apfs_spaceman.cab_head")
+    head = CAB_HEAD.width
     for paddr in cabs.tolist():
         data = np.frombuffer(blocks.read_object(paddr), np.uint8)
-        count = int(
-            decoder.columns("apfs_spaceman.cab_head", data, np.zeros(1, np.int64), ("num_cibs",))["num_cibs"][0]
-        )
+        count = int(decoder.column(CAB_HEAD, data, np.zeros(1, np.int64), CAB_HEAD.num_cibs)[0])
         parts.append(_addresses(decoder, data, head, count, blocks.at(paddr)))
     return np.concatenate(parts)
 
@@ -194,13 +193,13 @@ def _read_chunks(blocks: Blocks, decoder: Decoder, cibs: NDArray[np.uint64]) -> 
         )
     buffer = blocks.read(cibs, blocks.block_size).reshape(-1)
     starts = np.arange(len(cibs), dtype=np.int64) * blocks.block_size
-    counts = decoder.columns("apfs_spaceman.cib_head", buffer, starts, ("num_chunks",))["num_chunks"].astype(np.int64)
-    head, size = bulk.size("apfs_spaceman.cib_head"), bulk.size("apfs_spaceman.chunk_info")
+    counts = decoder.column(CIB_HEAD, buffer, starts, CIB_HEAD.num_chunks).astype(np.int64)
+    head, size = CIB_HEAD.width, CHUNK_INFO.width
     if (head + counts * size > blocks.block_size).any():
         raise FormatError("more chunks than fit", structure="chunk-info block", image_offset=blocks.at(int(cibs[0])))
     owner, slot = owners(counts), ordinals(counts)
-    names = ("paddr", "num_blocks", "free_count", "bitmap_paddr")
-    found = decoder.columns("apfs_spaceman.chunk_info", buffer, starts[owner] + head + slot * size, names)
+    names = (CHUNK_INFO.paddr, CHUNK_INFO.num_blocks, CHUNK_INFO.free_count, CHUNK_INFO.bitmap_paddr)
+    found = decoder.columns(CHUNK_INFO, buffer, starts[owner] + head + slot * size, names)
     return Chunks(
         found["paddr"],
         found["num_blocks"].astype(np.int64),
@@ -283,10 +282,10 @@ def _read_queues(
 def _queued(decoder: Decoder, batch: Any, owner: str) -> list[Region]:
     """Decode the entries of a free queue; one without value stands for one block."""
     slots = batch.slots
-    keys = decoder.columns("apfs_spaceman.free_queue_key", batch.buffer, slots.key_start, ("xid", "paddr"))
+    keys = decoder.columns(FREE_QUEUE_KEY, batch.buffer, slots.key_start, (FREE_QUEUE_KEY.xid, FREE_QUEUE_KEY.paddr))
     lengths = np.ones(len(slots), np.int64)
     rows = np.flatnonzero(slots.val_len > 0)
-    found = decoder.columns("apfs_spaceman.free_queue_val", batch.buffer, slots.val_start[rows], ("num_blocks",))
+    found = decoder.columns(FREE_QUEUE_VAL, batch.buffer, slots.val_start[rows], (FREE_QUEUE_VAL.num_blocks,))
     lengths[rows] = found["num_blocks"].astype(np.int64)
     entries = zip(keys["xid"].tolist(), keys["paddr"].tolist(), lengths.tolist(), strict=True)
     return [Region("pending-free", f"{owner}, freed by xid {xid}", paddr, length) for xid, paddr, length in entries]

@@ -17,6 +17,7 @@ from layoutscope.filesystems.apfs.recovery.sweep import sweep
 from layoutscope.filesystems.apfs.store.blocks import Blocks
 from layoutscope.findings import Finding
 from layoutscope.image.source import Window
+from layoutscope.ondisk.decoder import BULK
 from layoutscope.tables import VolumeFacts, VolumeLayout, build_table, findings_table
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def second_half(
     own = regions_table([Region("container-superblock", "copy in block 0", 0)], blocks, None)
     facts = _half_facts(superblock, image_offset, size, stack)
     layout = VolumeLayout(facts=facts, regions=own, findings=findings_table(findings), **empty)
-    return with_stale(blocks, sweep(blocks), layout, [])[0] if sweeps else layout
+    return with_stale(blocks, sweep(blocks, BULK), layout, [])[0] if sweeps else layout
 
 
 def _half_facts(superblock: Any, image_offset: int, size_bytes: int, stack: tuple[str, ...]) -> VolumeFacts:

@@ -13,7 +13,8 @@ import numpy as np
 
 from layoutscope.filesystems.apfs.store.walk import read_levels
 from layoutscope.findings import Finding
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import CHILD_VAL
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -83,12 +84,12 @@ def find_losses(source: TreeSource) -> tuple[list[Loss], bool]:
 
 def _entries(source: TreeSource, batch: NodeBatch) -> Entries:
     slots = batch.slots
-    oid = source.decoder.columns("apfs_btree.child_val", batch.buffer, slots.val_start, ("oid",))["oid"]
+    oid = source.decoder.column(CHILD_VAL, batch.buffer, slots.val_start, CHILD_VAL.oid)
     if batch.places.child_hash.shape[1] or source.hash_type:
         oid = oid + np.uint64(source.root_oid)
     paddr = batch.places.paddr[slots.node]
     within = slots.val_start - slots.node * batch.size_bytes
-    where = source.blocks.image_offset(paddr) + within + bulk.offset("apfs_btree.child_val", "oid")
+    where = source.blocks.image_offset(paddr) + within + CHILD_VAL.oid.offset
     return Entries(batch.keys, oid, where, source.blocks.split(paddr)[0])
 
 

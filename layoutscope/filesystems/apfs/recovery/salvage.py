@@ -29,14 +29,15 @@ from layoutscope.filesystems.apfs.store.blocks import Blocks
 from layoutscope.filesystems.apfs.store.walk import read_omap
 from layoutscope.findings import Finding
 from layoutscope.image.source import Window
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import NX_SUPERBLOCK
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.apfs.store.decoding import Decoder
     from layoutscope.filesystems.apfs.store.nodes import TreeNodes
     from layoutscope.image.source import Source
+    from layoutscope.ondisk.decoder import Decoder
 
-SUPERBLOCK: Final = "apfs_container.nx_superblock"
+SUPERBLOCK: Final = NX_SUPERBLOCK
 
 
 def salvage_container(
@@ -63,7 +64,7 @@ def salvage_container(
         The same error, if no superblock of a volume is left.
     """
     blocks = _blocks(source, image_offset)
-    swept = sweep(blocks)
+    swept = sweep(blocks, decoder)
     volumes = swept.take(swept.kind == int(KINDS.fs))
     if not len(volumes):
         raise error
@@ -135,15 +136,14 @@ def _area(blocks: Blocks, decoder: Decoder, superblock: Any) -> tuple[Descriptor
         )
     except FormatError:
         paddrs, trees = np.empty(0, np.uint64), []
-    return checkpoints.read_descriptor_area(blocks, paddrs), trees
+    return checkpoints.read_descriptor_area(blocks, decoder, paddrs), trees
 
 
 def _stand_in(blocks: Blocks, volumes: Swept) -> Any:
     """Make up the superblock of a container that has lost all of its own: its size, and the volumes that were found."""
     source = blocks.sources[0]
     size = source.size_bytes if source is not None else 0
-    nothing = np.zeros(bulk.size(SUPERBLOCK), np.uint8)
-    limit = bulk.records(SUPERBLOCK, nothing, np.zeros(1, np.int64))["fs_oid"].shape[1]
+    (limit,) = SUPERBLOCK.fs_oid.counts
     oids = np.unique(volumes.oid)[:limit].tolist()
     flags = grammar.ApfsContainer.ContainerFlag.crypto_sw
     values = {
@@ -157,7 +157,7 @@ def _stand_in(blocks: Blocks, volumes: Swept) -> Any:
         "next_xid": int(volumes.xid.max()) + 1,
         "next_oid": int(volumes.oid.max()) + 1,
     }
-    data = bulk.blank(SUPERBLOCK, values)
+    data = SUPERBLOCK.blank(values)
     return grammar.parse(
         grammar.ApfsContainer.NxSuperblock, data, structure="container superblock", image_offset=blocks.at(0)
     )

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.arrays import intervals
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
+from layoutscope.ondisk.records import BTREE_NODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.apfs.store.blocks import Blocks
     from layoutscope.image.source import Source
+    from layoutscope.ondisk.decoder import Decoder
 
 CHUNK_BYTES: Final = 16 * 1024**2
 LARGEST_NODE: Final = 65536
 MOST_LEVELS: Final = 16
-HEAD: Final = "apfs_btree.btree_node"
+HEAD: Final = BTREE_NODE
 KINDS: Final = grammar.ApfsObject.ObjectType
 TREES: Final = {
     int(KINDS.omap): "omap",
@@ -43,7 +45,16 @@ TREES: Final = {
 SINGLE: Final = (KINDS.nx_superblock, KINDS.fs, KINDS.omap)
 """Objects that are looked for besides nodes."""
 
-FIELDS: Final = ("hdr.oid", "hdr.xid", "hdr.type", "hdr.subtype", "hdr.cksum", "level", "num_keys", "hdr.storage")
+FIELDS: Final = (
+    HEAD.hdr.oid,
+    HEAD.hdr.xid,
+    HEAD.hdr.type,
+    HEAD.hdr.subtype,
+    HEAD.hdr.cksum,
+    HEAD.level,
+    HEAD.num_keys,
+    HEAD.hdr.storage,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +108,13 @@ class Swept:
         return self.take(rows[last])
 
 
-def sweep(blocks: Blocks) -> Swept:
+def sweep(blocks: Blocks, decoder: Decoder) -> Swept:
     """Look at every block once; holes and areas that were never read are passed over.
 
     What is no sound block but begins like a node is tried as one of several blocks, up to 64 KiB.
     """
     parts = [
-        _objects_in(data, first, blocks, number)
+        _objects_in(decoder, data, first, blocks, number)
         for number, source in enumerate(blocks.sources)
         if source is not None
         for first, data in _chunks(source, blocks.block_size)
@@ -128,14 +139,15 @@ def _chunks(source: Source, block_size: int) -> Iterator[tuple[int, NDArray[np.u
             yield block, buffer.reshape(number, block_size)
 
 
-def _objects_in(data: NDArray[np.uint8], first: int, blocks: Blocks, device: int) -> Swept:
+def _objects_in(decoder: Decoder, data: NDArray[np.uint8], first: int, blocks: Blocks, device: int) -> Swept:
     """Find nodes, superblocks and heads of object maps in a run of blocks."""
     starts = np.arange(len(data), dtype=np.int64) * blocks.block_size
-    head = bulk.records(HEAD, data.reshape(-1), starts)
-    kind = head["hdr.type"].astype(np.int64)
-    is_node = np.isin(kind, [int(KINDS.btree), int(KINDS.btree_node)]) & (head["level"] < MOST_LEVELS)
-    rows = np.flatnonzero((is_node | np.isin(kind, [int(item) for item in SINGLE])) & (head["hdr.xid"] > 0))
-    columns = {name: bulk.records(HEAD, data.reshape(-1), starts[rows])[name] for name in FIELDS}
+    flat = data.reshape(-1)
+    head = decoder.columns(HEAD, flat, starts, (HEAD.hdr.type, HEAD.level, HEAD.hdr.xid))
+    kind, level, xid = head["hdr.type"].astype(np.int64), head["level"], head["hdr.xid"]
+    is_node = np.isin(kind, [int(KINDS.btree), int(KINDS.btree_node)]) & (level < MOST_LEVELS)
+    rows = np.flatnonzero((is_node | np.isin(kind, [int(item) for item in SINGLE])) & (xid > 0))
+    columns = decoder.columns(HEAD, flat, starts[rows], FIELDS)
     mark = blocks.tier2_mark if device else 0
     paddr = (rows + first + mark).astype(np.uint64)
     size = np.where(fletcher64(data[rows]) == columns["hdr.cksum"], blocks.block_size, 0)

@@ -17,7 +17,11 @@ from layoutscope.filesystems.apfs.store.hashes import hash_size
 from layoutscope.filesystems.apfs.store.places import Places, low_keys, object_of
 from layoutscope.filesystems.apfs.store.verify import Expected, NodeCheck, check_nodes
 from layoutscope.findings import Finding
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import (
+    BTREE_INFO,
+    CHILD_VAL,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,14 +32,14 @@ if TYPE_CHECKING:
 BATCH_NODES: Final = 1024
 MAX_LEVELS: Final = 16
 INFO_FIELDS: Final = (
-    "fixed.node_size",
-    "fixed.key_size",
-    "fixed.val_size",
-    "fixed.is_hashed",
-    "fixed.is_noheader",
-    "num_keys",
-    "num_nodes",
-    "longest_key",
+    BTREE_INFO.fixed.node_size,
+    BTREE_INFO.fixed.key_size,
+    BTREE_INFO.fixed.val_size,
+    BTREE_INFO.fixed.is_hashed,
+    BTREE_INFO.fixed.is_noheader,
+    BTREE_INFO.num_keys,
+    BTREE_INFO.num_nodes,
+    BTREE_INFO.longest_key,
 )
 
 
@@ -120,10 +124,10 @@ def read_shape(source: TreeSource, root: Places) -> TreeShape:
         where = source.blocks.at(int(root.paddr[0]))
         raise FormatError(f"impossible size of {size} bytes", structure=f"{source.tree} tree, root", image_offset=where)
     data = _fetch(source, root, size)
-    start = np.array([data.size - bulk.size("apfs_btree.btree_info")], np.int64)
+    start = np.array([data.size - BTREE_INFO.width], np.int64)
     info = {
         name.removeprefix("fixed."): values
-        for name, values in source.decoder.columns("apfs_btree.btree_info", data, start, INFO_FIELDS).items()
+        for name, values in source.decoder.columns(BTREE_INFO, data, start, INFO_FIELDS).items()
     }
     head = toc.heads(source.decoder, data, np.zeros(1, np.int64))
     level, node_size = int(head["level"][0]), int(info["node_size"][0])
@@ -140,7 +144,7 @@ def read_shape(source: TreeSource, root: Places) -> TreeShape:
         error.device = device
         raise error
     hash_type = source.hash_type if bool(info["is_hashed"][0]) else 0
-    child = bulk.size("apfs_btree.child_val") + hash_size(hash_type)
+    child = CHILD_VAL.width + hash_size(hash_type)
     sizes = toc.FixedSizes(int(info["key_size"][0]), int(info["val_size"][0]), child)
     return TreeShape(
         sizes,
@@ -220,8 +224,8 @@ def children_of(
     sizes = batch.shape.sizes
     rows = np.flatnonzero(batch.slots.val_len >= sizes.child)
     slots, low = batch.slots.take(rows), batch.keys[rows]
-    oids = source.decoder.columns("apfs_btree.child_val", batch.buffer, slots.val_start, ("oid",))["oid"]
-    hashes = _child_hashes(batch.buffer, slots.val_start, sizes.child - bulk.size("apfs_btree.child_val"))
+    oids = source.decoder.column(CHILD_VAL, batch.buffer, slots.val_start, CHILD_VAL.oid)
+    hashes = _child_hashes(batch.buffer, slots.val_start, sizes.child - CHILD_VAL.width)
     if batch.shape.hash_type:
         # Sealed volumes: children are counted from the root's identifier.
         oids = oids + np.uint64(source.root_oid)
@@ -231,7 +235,7 @@ def children_of(
 def _child_hashes(buffer: NDArray[np.uint8], val_start: NDArray[np.int64], hash_size: int) -> NDArray[np.uint8]:
     if not hash_size:
         return np.empty((len(val_start), 0), np.uint8)
-    first = val_start[:, None] + bulk.size("apfs_btree.child_val")
+    first = val_start[:, None] + CHILD_VAL.width
     hashes: NDArray[np.uint8] = buffer[first + np.arange(hash_size)]
     return hashes
 

@@ -15,8 +15,17 @@ import numpy as np
 from layoutscope.arrays.lookup import Index, index_of
 from layoutscope.filesystems.apfs.store.names import GrowingNames, Names, gather_names
 from layoutscope.filesystems.apfs.store.places import object_of, type_of
+from layoutscope.filesystems.apfs.store.shapes import HASHED_DREC, SHAPES
+from layoutscope.filesystems.apfs.store.xfields import extended_fields
 from layoutscope.findings import Finding
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import (
+    DECMPFS_HEADER,
+    DSTREAM,
+    SIBLING_ID,
+    XATTR_DSTREAM,
+    XATTR_VAL,
+)
 from layoutscope.tables.growing import GrowingColumn
 
 if TYPE_CHECKING:
@@ -25,37 +34,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.store.btree import NodeBatch
+    from layoutscope.filesystems.apfs.store.shapes import Shape
     from layoutscope.filesystems.apfs.store.source import TreeSource
     from layoutscope.filesystems.apfs.store.toc import Slots
     from layoutscope.filesystems.apfs.store.xfields import ExtendedFields
+    from layoutscope.ondisk.decoder import Decoder
+    from layoutscope.recordtypes import Column, RecordType
 
 Columns = dict[str, Any]
 T = TypeVar("T")
 
-
-class Shape(NamedTuple):
-    """How a record of one type is built: types of key and value, the fields that give the length of what follows."""
-
-    key_type: str
-    val_type: str
-    fields: tuple[str, ...]
-    key_fields: tuple[str, ...] = ()
-    key_tail: str = ""
-    val_tail: str = ""
-    has_xfields: bool = False
-
-
-INODE_FIELDS: Final = (
-    "parent_id",
-    "private_id",
-    "create_time",
-    "mod_time",
-    "num_children_or_links",
-    "format",
-    "uncompressed_size",
-    "has_uncompressed_size",
-    "is_compressed",
-)
 
 NARROW: Final[dict[str, type]] = {
     "node": np.int32,
@@ -65,38 +53,6 @@ NARROW: Final[dict[str, type]] = {
     "name_hash": np.uint32,
 }
 """Types of columns whose values take fewer bits than the fields that they come from."""
-
-SHAPES: Final[dict[str, Shape]] = {
-    "snap_metadata": Shape(
-        "j_key",
-        "snap_metadata_val",
-        ("fixed.extentref_tree_oid", "fixed.sblock_oid", "fixed.create_time", "fixed.inum", "fixed.flags"),
-        val_tail="fixed.name_len",
-    ),
-    "extent": Shape("j_key", "phys_ext_val", ("num_blocks", "kind", "owning_obj_id", "has_owner", "refcnt")),
-    "inode": Shape("j_key", "inode_val_fixed", INODE_FIELDS, has_xfields=True),
-    "xattr": Shape(
-        "xattr_key",
-        "xattr_val",
-        ("fixed.is_stream", "fixed.is_embedded", "fixed.xdata_len"),
-        key_tail="name_len",
-        val_tail="fixed.xdata_len",
-    ),
-    "sibling_link": Shape(
-        "sibling_key", "sibling_val", ("fixed.parent_id",), ("sibling_id",), val_tail="fixed.name_len"
-    ),
-    "dstream_id": Shape("j_key", "dstream_id_val", ("refcnt",)),
-    "crypto_state": Shape("j_key", "crypto_val", ("fixed.persistent_class",), val_tail="fixed.key_len"),
-    "file_extent": Shape("file_extent_key", "file_extent_val", ("length_bytes", "paddr"), ("logical_addr",)),
-    "dir_rec": Shape("drec_key", "drec_val_fixed", ("file_id", "entry_type"), key_tail="name_len", has_xfields=True),
-    "dir_stats": Shape("j_key", "dir_stats_val", ("num_children",)),
-    "snap_name": Shape("snap_name_key", "snap_name_val", ("snap_xid",), key_tail="name_len"),
-    "sibling_map": Shape("j_key", "sibling_map_val", ("file_id",)),
-    "file_info": Shape("file_info_key", "file_info_val", ("fixed.hashed_len",), ("lba",), val_tail="fixed.hash_size"),
-}
-"""By the name of the grammar's ``record_type``."""
-
-HASHED_DREC: Final = SHAPES["dir_rec"]._replace(key_type="drec_hashed_key", key_fields=("name_hash",))
 
 
 @dataclass(slots=True)
@@ -160,10 +116,6 @@ class RecordTables:
         return len(self.get(name)["obj_id"])
 
 
-def _full(name: str) -> str:
-    return f"apfs_fsrecords.{name}"
-
-
 def decode_batch(
     source: TreeSource, batch: NodeBatch, findings: list[Finding], *, hashed_names: bool
 ) -> tuple[dict[str, Columns], int]:
@@ -196,7 +148,7 @@ def decode_batch(
             continue
         shape = SHAPES[name]
         form = HASHED_DREC if hashed_names and name == "dir_rec" else shape
-        rows, slots = _fitting(form, batch, np.flatnonzero(kinds == number))
+        rows, slots = _fitting(source, form, batch, np.flatnonzero(kinds == number))
         table, damaged = _decode(source, batch, slots, name, form)
         understood.append(np.delete(rows, damaged) if len(damaged) else rows)
         tables[name] = {"obj_id": obj_id[rows], "node": slots.node + batch.first, **_places(batch, slots), **table}
@@ -216,30 +168,35 @@ def _places(batch: NodeBatch, slots: Slots) -> Columns:
     }
 
 
-def _fitting(shape: Shape, batch: NodeBatch, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], Slots]:
+class _Tail(NamedTuple):
+    """What follows the fixed prefixes of keys or values: the field with its length, where they start and how long."""
+
+    record_type: RecordType
+    length_field: Column
+    start: NDArray[np.int64]
+    length: NDArray[np.int32]
+
+
+def _fitting(
+    source: TreeSource, shape: Shape, batch: NodeBatch, rows: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], Slots]:
     """Keep the records that have the lengths that their shape asks for."""
     slots = batch.slots.take(rows)
-    key_type, val_type = _full(shape.key_type), _full(shape.val_type)
-    ok = (slots.key_len >= bulk.size(key_type)) & (slots.val_len >= bulk.size(val_type))
+    ok = (slots.key_len >= shape.key_type.width) & (slots.val_len >= shape.val_type.width)
     if shape.key_tail:
-        ok &= _tail_fits(key_type, shape.key_tail, batch.buffer, slots.key_start, slots.key_len, ok)
+        tail = _Tail(shape.key_type, shape.key_tail, slots.key_start, slots.key_len)
+        ok &= _tail_fits(source.decoder, batch.buffer, tail, ok)
     if shape.val_tail:
-        ok &= _tail_fits(val_type, shape.val_tail, batch.buffer, slots.val_start, slots.val_len, ok)
+        tail = _Tail(shape.val_type, shape.val_tail, slots.val_start, slots.val_len)
+        ok &= _tail_fits(source.decoder, batch.buffer, tail, ok)
     return (rows, slots) if ok.all() else (rows[ok], slots.take(ok))
 
 
-def _tail_fits(
-    type_name: str,
-    length_field: str,
-    buffer: NDArray[np.uint8],
-    start: NDArray[np.int64],
-    length: NDArray[np.int32],
-    ok: NDArray[np.bool_],
-) -> NDArray[np.bool_]:
+def _tail_fits(decoder: Decoder, buffer: NDArray[np.uint8], tail: _Tail, ok: NDArray[np.bool_]) -> NDArray[np.bool_]:
     rows = slice(None) if ok.all() else np.flatnonzero(ok)
-    tail = bulk.records(type_name, buffer, start[rows])[length_field].astype(np.int32)
+    declared = decoder.column(tail.record_type, buffer, tail.start[rows], tail.length_field).astype(np.int32)
     result = ok.copy()
-    result[rows] = tail <= length[rows] - bulk.size(type_name)
+    result[rows] = declared <= tail.length[rows] - tail.record_type.width
     return result
 
 
@@ -249,30 +206,26 @@ def _decode(
     """Decode records of one type; also tell which were not understood wholly."""
     decoder, buffer = source.decoder, batch.buffer
     table: Columns = decoder.columns(
-        _full(shape.val_type), buffer, slots.val_start, shape.fields, None if shape.has_xfields else slots.val_len
+        shape.val_type, buffer, slots.val_start, shape.fields, None if shape.has_xfields else slots.val_len
     )
     tail = (shape.key_tail,) if shape.key_tail else ()
-    table |= decoder.columns(_full(shape.key_type), buffer, slots.key_start, (*shape.key_fields, *tail), slots.key_len)
+    table |= decoder.columns(shape.key_type, buffer, slots.key_start, (*shape.key_fields, *tail), slots.key_len)
     table = {key.removeprefix("fixed."): values for key, values in table.items()}
     damaged = np.empty(0, np.int64)
     if shape.key_tail:
-        first = slots.key_start + bulk.size(_full(shape.key_type))
+        first = slots.key_start + shape.key_type.width
         table["name"] = gather_names(buffer, first, table.pop(shape.key_tail).astype(np.int64))
-    elif shape.val_tail.endswith("name_len"):
-        table["name"] = _names(buffer, slots.val_start, _full(shape.val_type), shape.val_tail)
+    elif shape.val_tail and shape.val_tail.endswith("name_len"):
+        length = decoder.column(shape.val_type, buffer, slots.val_start, shape.val_tail).astype(np.int64)
+        table["name"] = gather_names(buffer, slots.val_start + shape.val_type.width, length)
     if shape.has_xfields:
-        size = bulk.size(_full(shape.val_type))
-        fields = decoder.extended_fields(buffer, slots.val_start + size, slots.val_len - size)
+        size = shape.val_type.width
+        fields = extended_fields(decoder, buffer, slots.val_start + size, slots.val_len - size)
         table |= _field_columns(source, buffer, len(slots), name, fields)
         damaged = fields.damaged
     if name == "xattr":
         table |= _attribute_columns(source, buffer, slots, table)
     return table, damaged
-
-
-def _names(buffer: NDArray[np.uint8], start: NDArray[np.int64], type_name: str, length_field: str) -> Names:
-    length = bulk.records(type_name, buffer, start)[length_field].astype(np.int64)
-    return gather_names(buffer, start + bulk.size(type_name), length)
 
 
 def _field_columns(
@@ -281,11 +234,11 @@ def _field_columns(
     """Pick the extended fields that the tables need; zero where a record has none."""
     kinds = grammar.ApfsFsrecords
     if name == "dir_rec":
-        rows, start = fields.of_type(int(kinds.DrecField.sibling_id), bulk.size(_full("sibling_id")))
-        found = source.decoder.columns(_full("sibling_id"), buffer, start, ("sibling_id",))
-        return {"sibling_id": _spread(found["sibling_id"], rows, count)}
-    rows, start = fields.of_type(int(kinds.InodeField.dstream), bulk.size(_full("dstream")))
-    found = source.decoder.columns(_full("dstream"), buffer, start, ("size_bytes", "alloced_size"))
+        rows, start = fields.of_type(int(kinds.DrecField.sibling_id), SIBLING_ID.width)
+        siblings = source.decoder.column(SIBLING_ID, buffer, start, SIBLING_ID.sibling_id)
+        return {"sibling_id": _spread(siblings, rows, count)}
+    rows, start = fields.of_type(int(kinds.InodeField.dstream), DSTREAM.width)
+    found = source.decoder.columns(DSTREAM, buffer, start, (DSTREAM.size_bytes, DSTREAM.alloced_size))
     return {
         "has_dstream": _spread(np.ones(len(rows), bool), rows, count),
         "data_size": _spread(found["size_bytes"], rows, count),
@@ -302,19 +255,19 @@ def _spread(values: NDArray[Any], rows: NDArray[np.int64], count: int) -> NDArra
 
 def _attribute_columns(source: TreeSource, buffer: NDArray[np.uint8], slots: Slots, table: Columns) -> Columns:
     """Data streams of extended attributes, and the size that a compressed file declares."""
-    start = slots.val_start + bulk.size(_full("xattr_val"))
+    start = slots.val_start + XATTR_VAL.width
     stream_id, stream_size = np.zeros(len(slots), np.uint64), np.zeros(len(slots), np.uint64)
-    rows = np.flatnonzero(table["is_stream"] & (table["xdata_len"] >= bulk.size(_full("xattr_dstream"))))
-    names = ("xattr_obj_id", "dstream.size_bytes")
-    found = source.decoder.columns(_full("xattr_dstream"), buffer, start[rows], names)
+    rows = np.flatnonzero(table["is_stream"] & (table["xdata_len"] >= XATTR_DSTREAM.width))
+    names = (XATTR_DSTREAM.xattr_obj_id, XATTR_DSTREAM.dstream.size_bytes)
+    found = source.decoder.columns(XATTR_DSTREAM, buffer, start[rows], names)
     stream_id[rows], stream_size[rows] = found["xattr_obj_id"], found["dstream.size_bytes"]
     # Files compressed by macOS say their true size in an attribute, as on HFS+.
-    header = "hfsplus_attributes.decmpfs_header"
     expanded = np.full(len(slots), -1, np.int64)
-    is_header = ~table["is_stream"] & (table["xdata_len"] >= bulk.size(header))
+    is_header = ~table["is_stream"] & (table["xdata_len"] >= DECMPFS_HEADER.width)
     is_header &= table["name"].equal_to(b"com.apple.decmpfs")
     rows = np.flatnonzero(is_header)
-    expanded[rows] = bulk.records(header, buffer, start[rows])["uncompressed_size"].astype(np.int64)
+    size = source.decoder.column(DECMPFS_HEADER, buffer, start[rows], DECMPFS_HEADER.uncompressed_size)
+    expanded[rows] = size.astype(np.int64)
     return {"stream_id": stream_id, "stream_size": stream_size, "expanded_size": expanded}
 
 

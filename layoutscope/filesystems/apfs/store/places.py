@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.findings import Finding
+from layoutscope.ondisk.records import J_KEY
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,9 +45,9 @@ class Places:
 
 def low_keys(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Order of keys as numbers: object and record type in the file-system trees, the leading field elsewhere."""
-    if source.key_field != "obj_id":
-        return source.decoder.columns(source.key_type, buffer, key_start, (source.key_field,))[source.key_field]
-    parts = source.decoder.columns(source.key_type, buffer, key_start, ("obj_id", "record_type"))
+    if source.key_type is not J_KEY:
+        return source.decoder.column(source.key_type, buffer, key_start, source.key_field)
+    parts = source.decoder.columns(J_KEY, buffer, key_start, (J_KEY.obj_id, J_KEY.record_type))
     return order_key(parts["obj_id"], parts["record_type"])
 
 

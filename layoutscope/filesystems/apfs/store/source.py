@@ -6,14 +6,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import (
+    EVICT_MAPPING_KEY,
+    FEXT_KEY,
+    FREE_QUEUE_KEY,
+    FUSION_MT_KEY,
+    GBITMAP_KEY,
+    J_KEY,
+    OMAP_KEY,
+    OMAP_SNAPSHOT_KEY,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from layoutscope.filesystems.apfs.store.blocks import Blocks
     from layoutscope.filesystems.apfs.store.crypto import Cipher
-    from layoutscope.filesystems.apfs.store.decoding import Decoder
     from layoutscope.filesystems.apfs.store.omap import OmapView
+    from layoutscope.ondisk.decoder import Decoder
+    from layoutscope.recordtypes import Column, RecordType
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +43,9 @@ class TreeSource:
         Identifier of the root; its address where the tree is physical.
     view : OmapView or None
         Finds virtual nodes; None for a physical tree.
-    key_type, key_field : str
-        Grammar type of the keys' beginning and the field that leads the order.
+    key_type : RecordType
+    key_field : Column
+        Type of the keys' beginning and the field that leads the order.
     subtype : int
         Object type of the contents, as node headers say it.
     max_xid : int
@@ -55,8 +67,8 @@ class TreeSource:
     decoder: Decoder
     root_oid: int
     view: OmapView | None
-    key_type: str
-    key_field: str
+    key_type: RecordType
+    key_field: Column
     subtype: int
     max_xid: int
     root_size_bytes: int = 0
@@ -66,20 +78,20 @@ class TreeSource:
     root_hash: bytes = b""
 
 
-def lead_type(tree: str) -> tuple[str, str, int]:
+def lead_type(tree: str) -> tuple[RecordType, Column, int]:
     """Key type, leading field and contents' object type of the trees of a volume or container."""
     kind = grammar.ApfsObject.ObjectType
     return {
-        "container-omap": ("apfs_container.omap_key", "oid", int(kind.omap)),
-        "omap": ("apfs_container.omap_key", "oid", int(kind.omap)),
-        "omap-snapshots": ("apfs_container.omap_snapshot_key", "xid", int(kind.omap_snapshot)),
-        "fs": ("apfs_fsrecords.j_key", "obj_id", int(kind.fstree)),
-        "extentref": ("apfs_fsrecords.j_key", "obj_id", int(kind.blockreftree)),
-        "snapmeta": ("apfs_fsrecords.j_key", "obj_id", int(kind.snapmetatree)),
-        "fext": ("apfs_fsrecords.fext_key", "private_id", int(kind.fext_tree)),
-        "spaceman": ("apfs_spaceman.free_queue_key", "xid", int(kind.spaceman_free_queue)),
-        "fusion-middle": ("apfs_fusion.fusion_mt_key", "paddr", int(kind.fusion_middle_tree)),
-        "checkpoint-area": ("apfs_container.omap_snapshot_key", "xid", int(kind.invalid)),
-        "gbitmap": ("apfs_encryption.gbitmap_key", "index", int(kind.gbitmap_tree)),
-        "evict-mapping": ("apfs_container.evict_mapping_key", "paddr", int(kind.invalid)),
+        "container-omap": (OMAP_KEY, OMAP_KEY.oid, int(kind.omap)),
+        "omap": (OMAP_KEY, OMAP_KEY.oid, int(kind.omap)),
+        "omap-snapshots": (OMAP_SNAPSHOT_KEY, OMAP_SNAPSHOT_KEY.xid, int(kind.omap_snapshot)),
+        "fs": (J_KEY, J_KEY.obj_id, int(kind.fstree)),
+        "extentref": (J_KEY, J_KEY.obj_id, int(kind.blockreftree)),
+        "snapmeta": (J_KEY, J_KEY.obj_id, int(kind.snapmetatree)),
+        "fext": (FEXT_KEY, FEXT_KEY.private_id, int(kind.fext_tree)),
+        "spaceman": (FREE_QUEUE_KEY, FREE_QUEUE_KEY.xid, int(kind.spaceman_free_queue)),
+        "fusion-middle": (FUSION_MT_KEY, FUSION_MT_KEY.paddr, int(kind.fusion_middle_tree)),
+        "checkpoint-area": (OMAP_SNAPSHOT_KEY, OMAP_SNAPSHOT_KEY.xid, int(kind.invalid)),
+        "gbitmap": (GBITMAP_KEY, GBITMAP_KEY.index, int(kind.gbitmap_tree)),
+        "evict-mapping": (EVICT_MAPPING_KEY, EVICT_MAPPING_KEY.paddr, int(kind.invalid)),
     }[tree]

@@ -11,32 +11,33 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import BTREE_INFO, BTREE_NODE, KVLOC, KVOFF
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.store.decoding import Decoder
+    from layoutscope.ondisk.decoder import Decoder
 
-HEAD_FIELDS = (
-    "hdr.cksum",
-    "hdr.oid",
-    "hdr.xid",
-    "hdr.type",
-    "hdr.subtype",
-    "hdr.storage",
-    "flags",
-    "level",
-    "num_keys",
-    "is_root",
-    "is_leaf",
-    "is_fixed",
-    "table_space.start",
-    "table_space.len",
-    "free_space.start",
-    "free_space.len",
-    "key_free_list.len",
-    "val_free_list.len",
+HEAD_FIELDS: Final = (
+    BTREE_NODE.hdr.cksum,
+    BTREE_NODE.hdr.oid,
+    BTREE_NODE.hdr.xid,
+    BTREE_NODE.hdr.type,
+    BTREE_NODE.hdr.subtype,
+    BTREE_NODE.hdr.storage,
+    BTREE_NODE.flags,
+    BTREE_NODE.level,
+    BTREE_NODE.num_keys,
+    BTREE_NODE.is_root,
+    BTREE_NODE.is_leaf,
+    BTREE_NODE.is_fixed,
+    BTREE_NODE.table_space.start,
+    BTREE_NODE.table_space.len,
+    BTREE_NODE.free_space.start,
+    BTREE_NODE.free_space.len,
+    BTREE_NODE.key_free_list.len,
+    BTREE_NODE.val_free_list.len,
 )
 
 MAX_LENGTH: Final = 2**30
@@ -88,7 +89,7 @@ class FixedSizes:
 
 def heads(decoder: Decoder, buffer: NDArray[np.uint8], starts: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
     """Decode the heads of many nodes; (n,) arrays by field name."""
-    return decoder.columns("apfs_btree.btree_node", buffer, starts, HEAD_FIELDS)
+    return decoder.columns(BTREE_NODE, buffer, starts, HEAD_FIELDS)
 
 
 def slots(
@@ -123,11 +124,11 @@ def slots(
     (n,) bool array
         Which nodes are not: a table, key or value that leaves its node.
     """
-    table = starts + bulk.size("apfs_btree.btree_node") + head["table_space.start"]
+    table = starts + BTREE_NODE.width + head["table_space.start"]
     keys: NDArray[np.int64] = table + head["table_space.len"]
-    info = bulk.size("apfs_btree.btree_info")
+    info = BTREE_INFO.width
     values_end: NDArray[np.int64] = starts + size_bytes - np.where(head["is_root"], info, 0)
-    entry = np.where(head["is_fixed"], bulk.size("apfs_btree.kvoff"), bulk.size("apfs_btree.kvloc"))
+    entry = np.where(head["is_fixed"], KVOFF.width, KVLOC.width)
     counts = head["num_keys"].astype(np.int64)
     torn = (counts * entry > head["table_space.len"]) | (keys > values_end)
     counts = np.where(torn, 0, counts)
@@ -181,15 +182,15 @@ def _entries(
 
 
 def _varying(decoder: Decoder, buffer: NDArray[np.uint8], spots: NDArray[np.int64]) -> _Entries:
-    fields = ("key.start", "key.len", "val.start", "val.len")
-    found = decoder.columns("apfs_btree.kvloc", buffer, spots, fields)
+    fields = (KVLOC.key.start, KVLOC.key.len, KVLOC.val.start, KVLOC.val.len)
+    found = decoder.columns(KVLOC, buffer, spots, fields)
     return _without_ghosts(_Entries(*(found[name].astype(np.int32) for name in fields)))
 
 
 def _fixed(
     decoder: Decoder, buffer: NDArray[np.uint8], spots: NDArray[np.int64], val_len: NDArray[np.int32], key_size: int
 ) -> _Entries:
-    found = decoder.columns("apfs_btree.kvoff", buffer, spots, ("key_start", "val_start"))
+    found = decoder.columns(KVOFF, buffer, spots, (KVOFF.key_start, KVOFF.val_start))
     key_start, val_start = found["key_start"].astype(np.int32), found["val_start"].astype(np.int32)
     key_len = np.full(len(spots), min(key_size, MAX_LENGTH), np.int32)
     return _without_ghosts(_Entries(key_start, key_len, val_start, val_len))

@@ -12,14 +12,16 @@ import numpy as np
 
 from layoutscope.filesystems.apfs.store.hashes import hash_objects
 from layoutscope.findings import Finding
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
+from layoutscope.ondisk.records import BTREE_NODE, OBJ_PHYS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.store.blocks import Blocks
     from layoutscope.filesystems.apfs.store.places import Places
+    from layoutscope.ondisk.decoder import Decoder
 
 VALID_NAMES: Final = ("no", "structure", "checksum", "child-hash")
 """Categories of ``nodes.valid``; arrays hold positions in this tuple."""
@@ -115,7 +117,7 @@ def _check_header(
     wrong = (head["hdr.type"] != kind) | (head["is_root"] != is_root) | (head["is_leaf"] != (expected.level == 0))
     wrong |= head["hdr.storage"] != expected.storage
     area = head["table_space.start"].astype(np.int64) + head["table_space.len"] + head["free_space.start"]
-    room = places.size_bytes - bulk.size("apfs_btree.btree_node")
+    room = places.size_bytes - BTREE_NODE.width
     wrong |= area + head["free_space.len"] > room
     wrong &= sound
     problems.report(wrong, "node-header-differs", "type, storage or flags contradict the node's place in the tree")
@@ -155,13 +157,20 @@ class _Problems:
             self.findings.append(Finding(code, "error", name, where, message, *sides, device=device))
 
 
-def damaged_objects(blocks: Blocks, paddrs: NDArray[np.uint64], structure: str) -> list[Finding]:
+def object_header(data: bytes, image_offset: int) -> grammar.ApfsObject.ObjPhys:
+    """Parse the header of one object that was read from an address on the image."""
+    return grammar.parse(grammar.ApfsObject.ObjPhys, data, structure="object header", image_offset=image_offset)
+
+
+def damaged_objects(blocks: Blocks, decoder: Decoder, paddrs: NDArray[np.uint64], structure: str) -> list[Finding]:
     """Verify objects of one block each; a finding for each that is damaged.
 
     Parameters
     ----------
     blocks : Blocks
         The container.
+    decoder : Decoder
+        How structures are decoded.
     paddrs : (n,) uint64 array
         Where they lie.
     structure : str
@@ -169,7 +178,7 @@ def damaged_objects(blocks: Blocks, paddrs: NDArray[np.uint64], structure: str) 
     """
     data = blocks.read(paddrs, blocks.block_size)
     starts = np.arange(len(paddrs), dtype=np.int64) * blocks.block_size
-    stored = bulk.records("apfs_object.obj_phys", data.reshape(-1), starts)["cksum"]
+    stored = decoder.column(OBJ_PHYS, data.reshape(-1), starts, OBJ_PHYS.cksum)
     return [
         Finding("checksum-mismatch", "warning", structure, where, "checksum differs", device=device)
         for where, device in map(blocks.place, paddrs[fletcher64(data) != stored].tolist())

@@ -27,6 +27,7 @@ from layoutscope.filesystems.apfs.store.source import TreeSource, lead_type
 from layoutscope.filesystems.apfs.store.tally import Tally
 from layoutscope.findings import Finding, from_error
 from layoutscope.image import Workspace
+from layoutscope.ondisk.records import OMAP_KEY, OMAP_VAL
 from layoutscope.tables.growing import GrowingColumn
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.apfs.store.blocks import Blocks
     from layoutscope.filesystems.apfs.store.btree import NodeBatch
-    from layoutscope.filesystems.apfs.store.decoding import Decoder
     from layoutscope.findings import Finding
+    from layoutscope.ondisk.decoder import Decoder
 
 
 def read_levels(source: TreeSource, findings: list[Finding], workspace: Workspace | None = None) -> Iterator[NodeBatch]:
@@ -98,7 +99,7 @@ def read_nodes(source: TreeSource, findings: list[Any]) -> tuple[TreeNodes, list
     return nodes, [batch for batch in batches if batch.level == 0]
 
 
-_VALUE_FIELDS = ("paddr", "size_bytes", "is_deleted", "is_encrypted", "is_noheader")
+_VALUE_FIELDS = (OMAP_VAL.paddr, OMAP_VAL.size_bytes, OMAP_VAL.is_deleted, OMAP_VAL.is_encrypted, OMAP_VAL.is_noheader)
 
 
 _DTYPES = {
@@ -145,6 +146,6 @@ def read_omap(
 def _mappings(decoder: Decoder, batch: NodeBatch) -> dict[str, NDArray[Any]]:
     """Decode the mappings in one batch of leaves."""
     slots = batch.slots
-    keys = decoder.columns("apfs_container.omap_key", batch.buffer, slots.key_start, ("oid", "xid"))
-    values = decoder.columns("apfs_container.omap_val", batch.buffer, slots.val_start, _VALUE_FIELDS)
+    keys = decoder.columns(OMAP_KEY, batch.buffer, slots.key_start, (OMAP_KEY.oid, OMAP_KEY.xid))
+    values = decoder.columns(OMAP_VAL, batch.buffer, slots.val_start, _VALUE_FIELDS)
     return {**keys, **values, "leaf": batch.node}

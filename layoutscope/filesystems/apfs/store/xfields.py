@@ -10,8 +10,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutscope.errors import FormatError
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.decoder import Grammar
+from layoutscope.ondisk.records import X_FIELD, XF_BLOB_HEAD
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
+
+    from layoutscope.ondisk.decoder import Decoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +57,74 @@ class ExtendedFields:
         """Return record and start of every field of one type that is large enough."""
         chosen = (self.type == field_type) & (self.size_bytes >= min_size_bytes)
         return self.record[chosen], self.start[chosen]
+
+
+def extended_fields(
+    decoder: Decoder, buffer: NDArray[np.uint8], starts: NDArray[np.int64], lengths_bytes: NDArray[np.integer]
+) -> ExtendedFields:
+    """Locate every extended field of many values.
+
+    Parameters
+    ----------
+    decoder : Decoder
+        The grammar parses each value's fields as a whole, so that it locates them a second time.
+    buffer : (n_bytes,) uint8 array
+        Where the values lie.
+    starts, lengths_bytes : (n,) integer arrays
+        The part of each value behind its fixed fields; of length 0 where there is none.
+    """
+    if isinstance(decoder, Grammar):
+        return _parsed(buffer, starts, lengths_bytes)
+    return _in_bulk(decoder, buffer, starts, lengths_bytes)
+
+
+def _in_bulk(
+    decoder: Decoder, buffer: NDArray[np.uint8], starts: NDArray[np.int64], lengths_bytes: NDArray[np.integer]
+) -> ExtendedFields:
+    head_size, entry_size = XF_BLOB_HEAD.width, X_FIELD.width
+    record = np.flatnonzero(lengths_bytes >= head_size)
+    start, length = starts[record], lengths_bytes[record]
+    counts = decoder.column(XF_BLOB_HEAD, buffer, start, XF_BLOB_HEAD.num_exts).astype(np.int64)
+    fits = head_size + counts * entry_size <= length
+    damaged = np.concatenate([np.flatnonzero((lengths_bytes > 0) & (lengths_bytes < head_size)), record[~fits]])
+    if not fits.all():
+        record, start, length, counts = record[fits], start[fits], length[fits], counts[fits]
+    before = np.cumsum(counts) - counts
+    slot = np.arange(int(counts.sum()))
+    spots = np.repeat(start + head_size - before * entry_size, counts) + slot * entry_size
+    found = decoder.columns(X_FIELD, buffer, spots, (X_FIELD.type, X_FIELD.size_bytes, X_FIELD.padded_size))
+    sizes = found["size_bytes"].astype(np.int64)
+    ends = np.append(0, np.cumsum(found["padded_size"], dtype=np.int64))
+    data_start = np.repeat(start + head_size + counts * entry_size - ends[before], counts) + ends[:-1]
+    fields = ExtendedFields(np.repeat(record, counts), found["type"], data_start, sizes, damaged)
+    # The last field's padding may be cut off, its data may not.
+    return fields.without(fields.record[data_start + sizes > np.repeat(start + length, counts)])
+
+
+def _parsed(buffer: NDArray[np.uint8], starts: NDArray[np.int64], lengths_bytes: NDArray[np.integer]) -> ExtendedFields:
+    rows: list[tuple[int, int, int, int]] = []
+    damaged = []
+    for number, (start, length) in enumerate(zip(starts.tolist(), lengths_bytes.tolist(), strict=True)):
+        if not length:
+            continue
+        data = buffer[start : start + length].tobytes()
+        try:
+            blob = grammar.parse(grammar.ApfsFsrecords.XfBlob, data, structure="extended fields", image_offset=start)
+        except FormatError:
+            damaged.append(number)
+            continue
+        rows += [(number, *field) for field in _fields(blob, start)]
+    table = np.array(rows, np.int64).reshape(-1, 4)
+    return ExtendedFields(
+        record=table[:, 0],
+        type=table[:, 1].astype(np.uint8),
+        start=table[:, 2],
+        size_bytes=table[:, 3],
+        damaged=np.array(damaged, np.int64),
+    )
+
+
+def _fields(blob: grammar.ApfsFsrecords.XfBlob, start: int) -> Iterator[tuple[int, int, int]]:
+    """Type, start and size of each field of one parsed collection."""
+    for description, data in zip(blob.fields, blob.data, strict=True):
+        yield description.type, start + data._debug["data"]["start"], description.size_bytes  # noqa: SLF001

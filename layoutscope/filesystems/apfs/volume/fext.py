@@ -15,14 +15,15 @@ from layoutscope.filesystems.apfs.store.trees import Tree
 from layoutscope.filesystems.apfs.store.walk import read_levels
 from layoutscope.image import Workspace
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import FEXT_KEY, FEXT_VAL
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.store.blocks import Blocks
     from layoutscope.filesystems.apfs.store.btree import NodeBatch
-    from layoutscope.filesystems.apfs.store.decoding import Decoder
     from layoutscope.filesystems.apfs.store.fsrecords import Columns
     from layoutscope.filesystems.apfs.volume.volume import Volume
     from layoutscope.findings import Finding
+    from layoutscope.ondisk.decoder import Decoder
 
 
 def read_fext_tree(blocks: Blocks, decoder: Decoder, volume: Volume, findings: list[Finding]) -> Tree:
@@ -44,8 +45,8 @@ def read_fext_tree(blocks: Blocks, decoder: Decoder, volume: Volume, findings: l
 def _extents(decoder: Decoder, batch: NodeBatch) -> Columns:
     """Decode extents, named as those of other volumes are."""
     slots = batch.slots
-    keys = decoder.columns("apfs_fsrecords.fext_key", batch.buffer, slots.key_start, ("private_id", "logical_addr"))
-    values = decoder.columns("apfs_fsrecords.fext_val", batch.buffer, slots.val_start, ("length_bytes", "paddr"))
+    keys = decoder.columns(FEXT_KEY, batch.buffer, slots.key_start, (FEXT_KEY.private_id, FEXT_KEY.logical_addr))
+    values = decoder.columns(FEXT_VAL, batch.buffer, slots.val_start, (FEXT_VAL.length_bytes, FEXT_VAL.paddr))
     return {
         "obj_id": keys["private_id"],
         "node": batch.node,

@@ -18,7 +18,8 @@ from layoutscope.filesystems.apfs.container.regions import Region
 from layoutscope.filesystems.apfs.store.source import TreeSource, lead_type
 from layoutscope.filesystems.apfs.store.walk import read_nodes
 from layoutscope.findings import Finding, from_error
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import ER_STATE_HEAD, GBITMAP_VAL
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 KINDS: Final = grammar.ApfsObject.ObjectType
 OWNER: Final = "encryption rolling"
-VALUE: Final = "apfs_encryption.gbitmap_val"
+VALUE: Final = GBITMAP_VAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def _read_state(container: Container, volume: Volume, oid: int) -> tuple[Any, Pl
     by_version: dict[int, Any] = {int(version.first): types.ErStateV1, int(version.second): types.ErState}
     cls = by_version.get(head.version)
     if cls is None:
-        where = container.blocks.at(place.paddr) + bulk.offset("apfs_encryption.er_state_head", "version")
+        where = container.blocks.at(place.paddr) + ER_STATE_HEAD.version.offset
         raise FormatError("of an unknown version", structure=name, image_offset=where, found=str(head.version))
     return read_kind(container, cls, oid, kind, name, volume.view)
 
@@ -139,8 +140,8 @@ def _bitmap_blocks(container: Container, batch: NodeBatch, findings: list[Findin
     """Locate the blocks that a batch of leaves leads to."""
     slots, regions = batch.slots, list[Region]()
     kind, cls = int(KINDS.gbitmap_block), grammar.ApfsEncryption.GbitmapBlock
-    rows = np.flatnonzero(slots.val_len == bulk.size(VALUE))
-    found = container.decoder.columns(VALUE, batch.buffer, slots.val_start[rows], ("paddr",))["paddr"]
+    rows = np.flatnonzero(slots.val_len == VALUE.width)
+    found = container.decoder.column(VALUE, batch.buffer, slots.val_start[rows], VALUE.paddr)
     by_row = dict(zip(rows.tolist(), found.tolist(), strict=True))
     for row in range(len(slots)):
         try:

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.store.blocks import Blocks
-    from layoutscope.filesystems.apfs.store.decoding import Decoder
     from layoutscope.filesystems.apfs.store.fsrecords import RecordTables
     from layoutscope.filesystems.apfs.store.nodes import TreeNodes
     from layoutscope.filesystems.apfs.store.trees import Tree
     from layoutscope.findings import Finding
+    from layoutscope.ondisk.decoder import Decoder
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from layoutscope.filesystems.apfs.volume.volume import list_volumes, open_volume
 from layoutscope.filesystems.contract import ReadableState
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
+from layoutscope.ondisk.records import OBJ_PHYS
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container
@@ -142,6 +143,6 @@ def _mapped_nodes(container: Container, omap: omaps.ObjectMap, xid: int) -> tupl
     starts = None if not len(near) else np.arange(len(near), dtype=np.int64) * blocks.block_size
     if starts is None:
         return len(row), len(row) - len(plain)
-    head = container.decoder.columns("apfs_object.obj_phys", data.reshape(-1), starts, ("cksum", "oid", "xid"))
+    head = container.decoder.columns(OBJ_PHYS, data.reshape(-1), starts, (OBJ_PHYS.cksum, OBJ_PHYS.oid, OBJ_PHYS.xid))
     sound = (fletcher64(data) == head["cksum"]) & (head["oid"] == omap.oid[near]) & (head["xid"] <= np.uint64(xid))
     return len(row), int(sound.sum()) + len(row) - len(plain)

@@ -14,12 +14,12 @@ from layoutscope.filesystems.apfs.container.regions import Region, type_name
 from layoutscope.filesystems.apfs.store.verify import damaged_objects
 from layoutscope.findings import Finding
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import OBJ_PHYS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.container.container import Container
-    from layoutscope.filesystems.apfs.store.blocks import Blocks
     from layoutscope.filesystems.apfs.store.nodes import TreeNodes
     from layoutscope.filesystems.apfs.volume.volume import Volume
 
@@ -48,7 +48,7 @@ def virtual_regions(
         return []
     kinds = _types(container, omap.paddr[rows])
     is_plain = ~omap.is_encrypted[rows] & ~omap.is_noheader[rows]
-    _report(blocks, omap.paddr[rows[is_plain]], omap.size_bytes[rows[is_plain]], kinds[is_plain], findings)
+    _report(container, omap.paddr[rows[is_plain]], omap.size_bytes[rows[is_plain]], kinds[is_plain], findings)
     hidden = omap.is_encrypted[rows].tolist()
     names = ["locked" if secret else type_name(kind) for kind, secret in zip(kinds.tolist(), hidden, strict=True)]
     columns = (omap.oid[rows], omap.xid[rows], omap.paddr[rows], omap.size_bytes[rows] // blocks.block_size)
@@ -61,18 +61,19 @@ def _types(container: Container, paddrs: NDArray[np.uint64]) -> NDArray[np.int64
     size = container.blocks.block_size
     heads = container.blocks.read(paddrs, size).reshape(-1)
     starts = np.arange(len(paddrs), dtype=np.int64) * size
-    return container.decoder.columns("apfs_object.obj_phys", heads, starts, ("type",))["type"].astype(np.int64)
+    return container.decoder.column(OBJ_PHYS, heads, starts, OBJ_PHYS.type).astype(np.int64)
 
 
 def _report(
-    blocks: Blocks,
+    container: Container,
     paddrs: NDArray[np.uint64],
     sizes: NDArray[np.int64],
     kinds: NDArray[np.int64],
     findings: list[Finding],
 ) -> None:
     """Find what is damaged, or of a type that is not known: what such an object holds is not read."""
-    findings += damaged_objects(blocks, paddrs[sizes == blocks.block_size], "virtual object")
+    blocks = container.blocks
+    findings += damaged_objects(blocks, container.decoder, paddrs[sizes == blocks.block_size], "virtual object")
     known = [int(kind) for kind in grammar.ApfsObject.ObjectType]
     for row in np.flatnonzero(~np.isin(kinds, known)).tolist():
         where, device = blocks.place(int(paddrs[row]))

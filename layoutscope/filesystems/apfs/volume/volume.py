@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container
     from layoutscope.filesystems.apfs.store.blocks import Blocks
     from layoutscope.filesystems.apfs.store.crypto import Cipher
-    from layoutscope.filesystems.apfs.store.decoding import Decoder
     from layoutscope.filesystems.apfs.store.omap import ObjectMap, OmapView
     from layoutscope.findings import Finding
+    from layoutscope.ondisk.decoder import Decoder
 
 
 @dataclass(frozen=True, slots=True)

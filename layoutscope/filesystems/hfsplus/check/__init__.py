@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.filesystems.hfsplus import decoding
 from layoutscope.filesystems.hfsplus.check import chains, forks, headers, hotfiles, links, nodes, records, space
 from layoutscope.filesystems.hfsplus.contents import open_contents
 from layoutscope.filesystems.hfsplus.survey.subject import Subject, survey_volume
+from layoutscope.ondisk.decoder import decoder_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
 
-    from layoutscope.filesystems.hfsplus.decoding import DecoderName
     from layoutscope.findings import Finding
     from layoutscope.image import Source
+    from layoutscope.ondisk.decoder import DecoderName
 
 CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
     "unmounted": headers.check_unmounted,
@@ -114,7 +114,7 @@ def check_volume(
     volume, contents = open_contents(
         source,
         image_offset,
-        decoding.choose(decoder),
+        decoder_named(decoder),
         replay_journal=replay_journal,
         sweep=sweep,
         space_bytes=space_bytes,

@@ -15,7 +15,6 @@ import numpy as np
 from layoutscope.arrays.lookup import find
 from layoutscope.filesystems.hfsplus.check.links import Family, families
 from layoutscope.filesystems.hfsplus.records.attributes import INLINE
-from layoutscope.ondisk import bulk
 
 if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64
@@ -163,5 +162,5 @@ def _check_wrong(
         attributes = subject.attributes
         assert attributes is not None  # noqa: S101  (for the type checker)
         holders = (attributes.file_id == family.inode_ids[row]) & (attributes.first_link >= 0)
-        at = int(attributes.data[np.flatnonzero(holders)[0]]) + bulk.size(INLINE)
+        at = int(attributes.data[np.flatnonzero(holders)[0]]) + INLINE.width
         attributes.survey.report(CODE, "error", at, message, expected=expected, found=found)

@@ -16,7 +16,7 @@ from layoutscope.filesystems.hfsplus.tree.keyorder import folded, misplaced
 from layoutscope.filesystems.hfsplus.tree.shape import header_field_offset, node_offset
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, is_case_sensitive
 from layoutscope.filesystems.hfsplus.volume.volume import HEADER_OFFSET
-from layoutscope.ondisk import bulk
+from layoutscope.ondisk.records import VOLUME_HEADER
 
 if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64
@@ -83,7 +83,7 @@ def _report_header(
     volume: Volume, code: str, field: str, message: str, *, expected: object = "", found: object = ""
 ) -> None:
     """Report a field of the volume header."""
-    at = HEADER_OFFSET + bulk.offset("hfsplus_volume.volume_header", field)
+    at = HEADER_OFFSET + VOLUME_HEADER.offset_of(field)
     volume.report(code, "warning", "volume header", at, message, expected=expected, found=found)
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from layoutscope.arrays.lookup import find
 from layoutscope.arrays.ragged import is_head, starts_of
 from layoutscope.filesystems.hfsplus.check.headers import SPECIAL_FILES
-from layoutscope.filesystems.hfsplus.records.attributes import INLINE
+from layoutscope.filesystems.hfsplus.records.attributes import EXTENT_FIELDS, INLINE
 from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK, RESOURCE_FORK
-from layoutscope.filesystems.hfsplus.survey.attributes import EXTENT_PATHS, TYPE_NAMES, TYPES
+from layoutscope.filesystems.hfsplus.survey.attributes import TYPES
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
@@ -102,10 +102,10 @@ def check_extents(subject: Subject) -> None:
         rows, slots = np.nonzero(outside(attributes.starts, attributes.counts, total))
         for case in subject.cases("extent-outside", np.arange(len(rows)), "attribute records"):
             row, slot = int(rows[case]), int(slots[case])
-            path = EXTENT_PATHS[TYPE_NAMES[int(attributes.kind[row])]]
-            field = _wrong_field(int(attributes.starts[row, slot]), total)
+            _, paths = EXTENT_FIELDS[int(attributes.kind[row])]
+            path = paths[int(attributes.starts[row, slot]) < total]
             message = f"an extent of an attribute of file {attributes.file_id[row]} leaves the volume"
-            attributes.report("extent-outside", "error", row, f"{path}.{field}#{slot}", message)
+            attributes.report("extent-outside", "error", row, f"{path}#{slot}", message)
 
 
 def _check_extents_of(subject: Subject, catalog: CatalogRecords | None, name: str, total: int) -> None:
@@ -206,9 +206,8 @@ def check_attribute_values(subject: Subject) -> None:
 
 
 def _inline_head() -> int:
-    from layoutscope.ondisk import bulk
 
-    return bulk.size(INLINE)
+    return INLINE.width
 
 
 def _check_attribute_groups(subject: Subject) -> None:

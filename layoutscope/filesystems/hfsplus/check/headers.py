@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from layoutscope.filesystems.hfsplus.check.contents import check_counts, check_leaf_count, check_tree_header
 from layoutscope.filesystems.hfsplus.tree.keys import FORMS
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import HEADER_NODE
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.survey.subject import Subject
@@ -104,5 +105,5 @@ def check_key_lengths(subject: Subject) -> None:
 def _report_tree_header(
     subject: Subject, tree: str, field: str, message: str, *, expected: object, found: object
 ) -> None:
-    at = bulk.offset("hfsplus_btree.header_node", f"header.{field}")
+    at = HEADER_NODE.offset_of(f"header.{field}")
     subject.surveys[tree].report("tree-header-differs", "error", at, message, expected=expected, found=found)

@@ -14,7 +14,6 @@ from layoutscope.filesystems.hfsplus.survey.survey import COUNT_FLAW, KEY_FLAW, 
 from layoutscope.filesystems.hfsplus.tree.keys import FORMS
 from layoutscope.filesystems.hfsplus.tree.records import DESCRIPTOR, HEADER, INDEX, LEAF, MAP
 from layoutscope.filesystems.hfsplus.tree.shape import UNKNOWN_KIND
-from layoutscope.ondisk import bulk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +53,7 @@ def _check_descriptors(subject: Subject, survey: Survey) -> None:
         by_height = not is_known[number] or height in (expected, 0)
         field = "kind" if by_height else "height"
         survey.report(
-            "node-invalid", "error", number * file.node_size_bytes + bulk.offset(DESCRIPTOR, field),
+            "node-invalid", "error", number * file.node_size_bytes + DESCRIPTOR.offset_of(field),
             "the node's kind and height contradict each other, or its place in the tree",
             expected=_kind_at(height) if by_height else max(expected, int(lowest[number])),
             found=kind if by_height else height,
@@ -113,7 +112,7 @@ def _index_levels(survey: Survey) -> Iterator[I64]:
 def _check_links(subject: Subject, survey: Survey, numbers: I64, field: str, neighbours: I64) -> None:
     links = getattr(survey.tree.table, field)[numbers]
     for place in subject.cases("node-links-differ", np.flatnonzero(links != neighbours), f"{survey.name} nodes"):
-        at = int(numbers[place]) * survey.tree.file.node_size_bytes + bulk.offset(DESCRIPTOR, field)
+        at = int(numbers[place]) * survey.tree.file.node_size_bytes + DESCRIPTOR.offset_of(field)
         survey.report(
             "node-links-differ", "error", at, "an index node's neighbour by link is not its neighbour by key",
             expected=int(neighbours[place]), found=int(links[place]),
@@ -156,7 +155,8 @@ def check_index_keys(subject: Subject) -> None:
         below = index[~survey.keys.not_after(index, first)]
         for rows, level, side in ((above, "error", "above"), (below, "warning", "below")):
             for row in subject.cases("index-key-differs", rows, f"{survey.name} nodes"):
-                at = int(survey.rows["key"][row]) + bulk.offset(FORMS[survey.name].type_name, FORMS[survey.name].ident)
+                form = FORMS[survey.name]
+                at = int(survey.rows["key"][row]) + form.key_type.offset_of(form.ident)
                 survey.report(
                     "index-key-differs", level, at,
                     f"the key of a pointer lies {side} the first key of node {survey.rows['child'][row]}",
@@ -186,7 +186,7 @@ def check_key_order(subject: Subject) -> None:
         wrong = rows[keys.not_after(rows - 1, rows)]
         for row in subject.cases("keys-unordered", _culprits(survey, wrong), f"{survey.name} nodes"):
             form = FORMS[survey.name]
-            at = int(survey.rows["key"][row]) + bulk.offset(form.type_name, form.ident)
+            at = int(survey.rows["key"][row]) + form.key_type.offset_of(form.ident)
             survey.report("keys-unordered", "error", at, "a key does not come between its neighbours")
 
 

@@ -14,7 +14,7 @@ from layoutscope.arrays.ragged import owners, ranges
 from layoutscope.filesystems.hfsplus.check.links import is_directory_link
 from layoutscope.filesystems.hfsplus.records.catalog import KEY, THREAD
 from layoutscope.filesystems.hfsplus.survey.catalog import TYPES
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64, Mask
@@ -84,7 +84,7 @@ def check_parents(subject: Subject) -> None:
     lost = np.flatnonzero((find(ids[is_folder], parent) < 0) & (parent != CNID.root_parent))
     for place in subject.cases("parent-missing", lost, "catalog records"):
         row = int(rows[place])
-        at = int(catalog.survey.rows["key"][row]) + bulk.offset(KEY, "parent_id")
+        at = int(catalog.survey.rows["key"][row]) + KEY.parent_id.offset
         catalog.survey.report(
             "parent-missing", "error", at, f"the folder of CNID {ids[place]} does not exist", found=int(parent[place])
         )
@@ -102,7 +102,7 @@ def check_threads(subject: Subject) -> None:
     # Where two entries share a CNID, the thread is that of the one in the folder that it names.
     place = _matching_entry(catalog, owner)
     for row in subject.cases("thread-orphaned", np.flatnonzero(place < 0), "catalog threads"):
-        at = int(catalog.survey.rows["key"][threads["row"][row]]) + bulk.offset(KEY, "parent_id")
+        at = int(catalog.survey.rows["key"][threads["row"][row]]) + KEY.parent_id.offset
         message = "a thread belongs to no file or folder"
         catalog.survey.report("thread-orphaned", "warning", at, message, found=int(owner[row]))
     known = np.flatnonzero(place >= 0)
@@ -153,9 +153,9 @@ def _compare_threads(subject: Subject, catalog: CatalogRecords, known: I64, entr
             expected=int(real[case]), found=int(parent[case]),
         )  # fmt: skip
     for case in subject.cases("thread-differs", _other_names(catalog, known, entry), "catalog threads"):
-        at = int(catalog.survey.rows["data"][row[case]]) + bulk.size(THREAD)
+        at = int(catalog.survey.rows["data"][row[case]]) + THREAD.width
         if threads["name_length"][known[case]] != catalog.count[entry[case]]:
-            at += bulk.offset(THREAD, "name_length") - bulk.size(THREAD)
+            at += THREAD.name_length.offset - THREAD.width
         catalog.survey.report("thread-differs", "error", at, "a thread has another name")
 
 

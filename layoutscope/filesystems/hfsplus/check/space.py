@@ -13,7 +13,7 @@ import numpy as np
 from layoutscope.arrays import intervals
 from layoutscope.filesystems.hfsplus.check.forks import FORKS, fork_arrays
 from layoutscope.filesystems.hfsplus.check.headers import SPECIAL_FILES
-from layoutscope.filesystems.hfsplus.survey.attributes import EXTENT_PATHS, TYPE_NAMES
+from layoutscope.filesystems.hfsplus.records.attributes import EXTENT_FIELDS
 from layoutscope.filesystems.hfsplus.volume.fork import locate
 from layoutscope.filesystems.hfsplus.volume.volume import END_BYTES, HEADER_BYTES, HEADER_OFFSET
 from layoutscope.ondisk import grammar
@@ -158,8 +158,8 @@ def _others(subject: Subject) -> list[_Part]:
     if attributes is not None:
 
         def tell_attribute(row: int, slot: int, message: str) -> None:
-            path = f"{EXTENT_PATHS[TYPE_NAMES[int(attributes.kind[row])]]}.start_block#{slot}"
-            attributes.report("block-claimed-twice", "error", row, path, message)
+            _, (start_block, _) = EXTENT_FIELDS[int(attributes.kind[row])]
+            attributes.report("block-claimed-twice", "error", row, f"{start_block}#{slot}", message)
 
         parts.append(
             (

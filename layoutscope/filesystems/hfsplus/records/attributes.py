@@ -15,7 +15,15 @@ from layoutscope.arrays.lookup import find
 from layoutscope.filesystems.hfsplus.records.overflow import flatten
 from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.filesystems.hfsplus.tree.records import record_types
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import (
+    ATTRIBUTE_EXTENTS,
+    ATTRIBUTE_FORK_DATA,
+    ATTRIBUTE_INLINE_DATA,
+    ATTRIBUTE_KEY,
+    ATTRIBUTE_RECORD_TYPE,
+    DECMPFS_HEADER,
+)
 from layoutscope.tables.layout import NULL_ROW
 
 if TYPE_CHECKING:
@@ -26,23 +34,30 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.tree.records import RecordBatch
     from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
+    from layoutscope.recordtypes import Column, RecordType
 
-KEY: Final = "hfsplus_attributes.attribute_key"
-TYPE: Final = "hfsplus_attributes.attribute_record_type"
-INLINE: Final = "hfsplus_attributes.attribute_inline_data"
-FORK: Final = "hfsplus_attributes.attribute_fork_data"
-EXTENTS: Final = "hfsplus_attributes.attribute_extents"
-DECMPFS: Final = "hfsplus_attributes.decmpfs_header"
+KEY: Final = ATTRIBUTE_KEY
+TYPE: Final = ATTRIBUTE_RECORD_TYPE
+INLINE: Final = ATTRIBUTE_INLINE_DATA
+FORK: Final = ATTRIBUTE_FORK_DATA
+EXTENTS: Final = ATTRIBUTE_EXTENTS
+DECMPFS: Final = DECMPFS_HEADER
 
 COMPRESSION_ATTRIBUTE: Final = "com.apple.decmpfs"
 
 _TYPES = grammar.HfsplusAttributes.RecordType
 RECORD_SIZES: Final = {
-    int(_TYPES.inline_data): bulk.size(INLINE),
-    int(_TYPES.fork_data): bulk.size(FORK),
-    int(_TYPES.extents): bulk.size(EXTENTS),
+    int(_TYPES.inline_data): INLINE.width,
+    int(_TYPES.fork_data): FORK.width,
+    int(_TYPES.extents): EXTENTS.width,
 }
 """Fixed parts of leaf records by their types, in bytes."""
+
+EXTENT_FIELDS: Final[dict[int, tuple[RecordType, tuple[Column, Column]]]] = {
+    int(_TYPES.fork_data): (FORK, (FORK.the_fork.extents.start_block, FORK.the_fork.extents.block_count)),
+    int(_TYPES.extents): (EXTENTS, (EXTENTS.extents.start_block, EXTENTS.extents.block_count)),
+}
+"""Starts and lengths of extents, by the type of the record."""
 
 _MAGIC: Final = int(grammar.HfsplusAttributes.DecmpfsMagic.cmpf)
 
@@ -55,8 +70,8 @@ _COMPRESSED_COLUMNS: Final = ("file_id", "node", "size")
 class AttributeLeaves:
     """Leaf records of the attributes file; extents are kept in the order of decoding."""
 
-    key_type: str = KEY
-    id_field: str = "file_id"
+    key_type: RecordType = KEY
+    id_field: Column = KEY.file_id
     bad: list[I64] = field(default_factory=list)
     owners: list[Columns] = field(default_factory=list)
     names: list[Units] = field(default_factory=list)
@@ -70,44 +85,41 @@ class AttributeLeaves:
         node, key, data, stop = records.of(leaf)
         buffer = records.nodes.buffer
         kind, is_sound = record_types(volume.decoder, buffer, data, stop, TYPE, RECORD_SIZES)
-        keys = volume.decoder.columns(KEY, buffer, key, ("file_id", "start_block", "name_length"))
+        keys = volume.decoder.columns(KEY, buffer, key, (KEY.file_id, KEY.start_block, KEY.name_length))
         wide = {name: values.astype(np.int64) for name, values in keys.items()}
-        start, length = key + bulk.size(KEY), wide["name_length"]
+        start, length = key + KEY.width, wide["name_length"]
         is_sound &= start + length * names.UNIT_BYTES <= data
         self.bad.append(node[~is_sound])
-        for record_type, type_name, path in (
-            (_TYPES.fork_data, FORK, "the_fork.extents"),
-            (_TYPES.extents, EXTENTS, "extents"),
-        ):
-            chosen = np.flatnonzero(is_sound & (kind == record_type))
-            self._keep_fork(volume, buffer, data[chosen], wide["start_block"][chosen], type_name, path)
-            self._keep_owner(volume, buffer, data[chosen], node[chosen], wide["file_id"][chosen], type_name)
+        for number in (_TYPES.fork_data, _TYPES.extents):
+            chosen = np.flatnonzero(is_sound & (kind == number))
+            self._keep_fork(volume, buffer, data[chosen], wide["start_block"][chosen], number)
+            self._keep_owner(volume, buffer, data[chosen], node[chosen], wide["file_id"][chosen], number)
             self.names.append(names.gather(buffer, start[chosen], length[chosen]))
             self.name_lengths.append(length[chosen])
         is_inline = is_sound & (kind == _TYPES.inline_data) & names.equals(buffer, start, length, COMPRESSION_ATTRIBUTE)
-        is_inline &= data + bulk.size(INLINE) + bulk.size(DECMPFS) <= stop
+        is_inline &= data + INLINE.width + DECMPFS.width <= stop
         self._keep_compressed(volume, buffer, data[is_inline], node[is_inline], wide["file_id"][is_inline])
         return {"node": node[is_sound], "file_id": wide["file_id"][is_sound], "record_type": kind[is_sound]}
 
-    def _keep_fork(self, volume: Volume, buffer: U8, data: I64, first_block: I64, type_name: str, path: str) -> None:
-        paths = (f"{path}.start_block", f"{path}.block_count")
-        found = volume.decoder.columns(type_name, buffer, data, paths)
-        starts, counts = (found[name].astype(np.int64) for name in paths)
+    def _keep_fork(self, volume: Volume, buffer: U8, data: I64, first_block: I64, number: int) -> None:
+        record_type, fields = EXTENT_FIELDS[number]
+        found = volume.decoder.columns(record_type, buffer, data, fields)
+        starts, counts = (found[name].astype(np.int64) for name in fields)
         rows = flatten(starts, counts, first_block)
         rows["owner"] = self.num_owners + rows.pop("record")
         self.forks.append(rows)
 
-    def _keep_owner(self, volume: Volume, buffer: U8, data: I64, node: I64, file_id: I64, type_name: str) -> None:
+    def _keep_owner(self, volume: Volume, buffer: U8, data: I64, node: I64, file_id: I64, number: int) -> None:
         """Keep whose extents they are; only the first record of an attribute knows its size."""
         size = np.full(len(data), -1, np.int64)
-        if type_name == FORK:
-            size = volume.decoder.columns(FORK, buffer, data, ("the_fork.logical_size",))["the_fork.logical_size"]
+        if number == _TYPES.fork_data:
+            size = volume.decoder.column(FORK, buffer, data, FORK.the_fork.logical_size)
         self.owners.append({"file_id": file_id, "node": node, "size": signed(size)})
         self.num_owners += len(data)
 
     def _keep_compressed(self, volume: Volume, buffer: U8, data: I64, node: I64, file_id: I64) -> None:
-        place = data + bulk.size(INLINE)
-        found = volume.decoder.columns(DECMPFS, buffer, place, ("compression_magic", "uncompressed_size"))
+        place = data + INLINE.width
+        found = volume.decoder.columns(DECMPFS, buffer, place, (DECMPFS.compression_magic, DECMPFS.uncompressed_size))
         is_header = found["compression_magic"] == _MAGIC
         size = signed(found["uncompressed_size"])
         self.compressed.append({"file_id": file_id[is_header], "node": node[is_header], "size": size[is_header]})

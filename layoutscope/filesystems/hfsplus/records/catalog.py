@@ -17,7 +17,8 @@ from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.hfsplus.records.overflow import flatten
 from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.filesystems.hfsplus.tree.records import record_types
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import CATALOG_FILE, CATALOG_FOLDER, CATALOG_KEY, CATALOG_RECORD_TYPE, CATALOG_THREAD
 from layoutscope.tables.growing import GrowingColumn, GrowingTable
 
 if TYPE_CHECKING:
@@ -28,51 +29,52 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.tree.records import RecordBatch
     from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
+    from layoutscope.recordtypes import Column, RecordType
 
-KEY: Final = "hfsplus_catalog.catalog_key"
-TYPE: Final = "hfsplus_catalog.catalog_record_type"
-FOLDER: Final = "hfsplus_catalog.catalog_folder"
-FILE: Final = "hfsplus_catalog.catalog_file"
-THREAD: Final = "hfsplus_catalog.catalog_thread"
+KEY: Final = CATALOG_KEY
+TYPE: Final = CATALOG_RECORD_TYPE
+FOLDER: Final = CATALOG_FOLDER
+FILE: Final = CATALOG_FILE
+THREAD: Final = CATALOG_THREAD
 
 _TYPES = grammar.HfsplusCatalog.RecordType
 RECORD_SIZES: Final = {
-    int(_TYPES.folder): bulk.size(FOLDER),
-    int(_TYPES.file): bulk.size(FILE),
-    int(_TYPES.folder_thread): bulk.size(THREAD),
-    int(_TYPES.file_thread): bulk.size(THREAD),
+    int(_TYPES.folder): FOLDER.width,
+    int(_TYPES.file): FILE.width,
+    int(_TYPES.folder_thread): THREAD.width,
+    int(_TYPES.file_thread): THREAD.width,
 }
 """Fixed parts of leaf records by their types, in bytes."""
 
 DATA_FORK: Final = int(grammar.HfsplusExtents.ForkType.data)
 RESOURCE_FORK: Final = int(grammar.HfsplusExtents.ForkType.resource)
 
-_SHARED: Final = {
-    "create_date": "create_date",
-    "modify_date": "content_mod_date",
-    "mode_type": "permissions.file_type",
-    "special": "permissions.special",
-    "is_compressed": "permissions.is_compressed",
-    "has_link_chain": "has_link_chain",
+_FOLDER_FIELDS: Final[dict[str, Column]] = {
+    "create_date": FOLDER.create_date,
+    "modify_date": FOLDER.content_mod_date,
+    "mode_type": FOLDER.permissions.file_type,
+    "special": FOLDER.permissions.special,
+    "has_link_chain": FOLDER.has_link_chain,
+    "file_id": FOLDER.folder_id,
+    "valence": FOLDER.valence,
 }
-"""Columns that files and folders both have, and their fields."""
-_FOLDER_FIELDS: Final = {
-    **{column: path for column, path in _SHARED.items() if column != "is_compressed"},
-    "file_id": "folder_id",
-    "valence": "valence",
+_FILE_FIELDS: Final[dict[str, Column]] = {
+    "create_date": FILE.create_date,
+    "modify_date": FILE.content_mod_date,
+    "mode_type": FILE.permissions.file_type,
+    "special": FILE.permissions.special,
+    "is_compressed": FILE.permissions.is_compressed,
+    "has_link_chain": FILE.has_link_chain,
+    "file_id": FILE.file_id,
+    "finder_type": FILE.user_info.file_type,
+    "finder_creator": FILE.user_info.file_creator,
+    "data_size": FILE.data_fork.logical_size,
+    "data_blocks": FILE.data_fork.total_blocks,
+    "resource_size": FILE.resource_fork.logical_size,
+    "resource_blocks": FILE.resource_fork.total_blocks,
 }
-_FILE_FIELDS: Final = {
-    **_SHARED,
-    "file_id": "file_id",
-    "finder_type": "user_info.file_type",
-    "finder_creator": "user_info.file_creator",
-    "data_size": "data_fork.logical_size",
-    "data_blocks": "data_fork.total_blocks",
-    "resource_size": "resource_fork.logical_size",
-    "resource_blocks": "resource_fork.total_blocks",
-}
-_DATA_EXTENTS: Final = ("data_fork.extents.start_block", "data_fork.extents.block_count")
-_RESOURCE_EXTENTS: Final = ("resource_fork.extents.start_block", "resource_fork.extents.block_count")
+_DATA_EXTENTS: Final = (FILE.data_fork.extents.start_block, FILE.data_fork.extents.block_count)
+_RESOURCE_EXTENTS: Final = (FILE.resource_fork.extents.start_block, FILE.resource_fork.extents.block_count)
 
 ENTRY_COLUMNS: Final[dict[str, type[np.generic]]] = {
     "is_folder": np.bool_,
@@ -111,8 +113,8 @@ class CatalogLeaves:
     The columns that :meth:`decode` returns say of each record whether it is a thread, and its place among its kind.
     """
 
-    key_type: str = KEY
-    id_field: str = "parent_id"
+    key_type: RecordType = KEY
+    id_field: Column = KEY.parent_id
     bad: list[I64] = field(default_factory=list)
     entries: GrowingTable = field(default_factory=lambda: GrowingTable(ENTRY_COLUMNS))
     threads: GrowingTable = field(default_factory=lambda: GrowingTable(THREAD_COLUMNS))
@@ -125,9 +127,9 @@ class CatalogLeaves:
         node, key, data, stop = records.of(leaf)
         buffer = records.nodes.buffer
         kind, is_sound = record_types(volume.decoder, buffer, data, stop, TYPE, RECORD_SIZES)
-        keys = volume.decoder.columns(KEY, buffer, key, ("parent_id", "name_length"))
+        keys = volume.decoder.columns(KEY, buffer, key, (KEY.parent_id, KEY.name_length))
         name_units = keys["name_length"].astype(np.int64)
-        name_start = key + bulk.size(KEY)
+        name_start = key + KEY.width
         is_sound &= name_start + name_units * names.UNIT_BYTES <= data
         self.bad.append(node[~is_sound])
         is_entry = (kind == _TYPES.folder) | (kind == _TYPES.file)
@@ -141,7 +143,7 @@ class CatalogLeaves:
         self.name_lengths.add(name_units[entry], to_come)
         found = self._entries(volume, buffer, data[entry], kind[entry] == _TYPES.folder, to_come)
         self.entries.add({**found, "parent_id": parent[entry]}, to_come)
-        found = volume.decoder.columns(THREAD, buffer, data[thread], ("parent_id",))
+        found = volume.decoder.columns(THREAD, buffer, data[thread], (THREAD.parent_id,))
         is_folder = kind[thread] == _TYPES.folder_thread
         self.threads.add({"file_id": parent[thread], **found, "is_folder": is_folder}, to_come)
         columns: Columns = {"node": node, "is_thread": is_thread, "index": index}
@@ -173,7 +175,7 @@ class CatalogLeaves:
         self.forks.add(rows, to_come)
 
 
-def _fill(columns: Columns, rows: I64, fields: dict[str, str], found: Columns) -> None:
+def _fill(columns: Columns, rows: I64, fields: dict[str, Column], found: Columns) -> None:
     """Put decoded fields into rows of columns."""
     for name, path in fields.items():
         values = found[path]

@@ -16,34 +16,36 @@ from layoutscope.filesystems.hfsplus.records.overflow import extend_fork
 from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, read_tree
 from layoutscope.filesystems.hfsplus.volume.fork import Fork
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import HOT_FILE_KEY, HOT_FILE_LEAF_RECORD
 
 if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64, Columns, Mask
     from layoutscope.filesystems.hfsplus.records.catalog import Catalog
     from layoutscope.filesystems.hfsplus.tree.records import RecordBatch
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
+    from layoutscope.recordtypes import Column, RecordType
 
 FILE_NAME: Final = ".hotfiles.btree"
-LEAF_RECORD: Final = "hfsplus_hotfiles.hot_file_leaf_record"
+LEAF_RECORD: Final = HOT_FILE_LEAF_RECORD
 MAGIC: Final = grammar.HfsplusHotfiles.HotFilesMagic.hot_files
 
 
 class HotFileLeaves:
     """Leaf records of the hot-file B-tree."""
 
-    key_type = "hfsplus_hotfiles.hot_file_key"
-    id_field = "temperature"
+    key_type: RecordType = HOT_FILE_KEY
+    id_field: Column = HOT_FILE_KEY.temperature
 
     def __init__(self) -> None:
         self.bad: list[I64] = []
 
     def decode(self, volume: Volume, records: RecordBatch, leaf: Mask) -> Columns:
         """Decode leaf records: node, file and temperature."""
-        whole = leaf & (records.stop - records.key >= bulk.size(LEAF_RECORD))
+        whole = leaf & (records.stop - records.key >= LEAF_RECORD.width)
         self.bad.append(records.of(leaf & ~whole)[0])
         node, key, _, _ = records.of(whole)
-        fields = ("key.file_id", "key.temperature")
+        fields = (LEAF_RECORD.key.file_id, LEAF_RECORD.key.temperature)
         found = volume.decoder.columns(LEAF_RECORD, records.nodes.buffer, key, fields)
         return {"node": node, **{name: values.astype(np.int64) for name, values in found.items()}}
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from layoutscope.arrays.ragged import heads, lengths_of, starts_of
 from layoutscope.filesystems.hfsplus.volume.fork import Fork, extended
-from layoutscope.ondisk import bulk
+from layoutscope.ondisk.records import EXTENT_KEY, EXTENT_LEAF_RECORD
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,30 +20,31 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.tree.records import RecordBatch
     from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
+    from layoutscope.recordtypes import Column, RecordType
 
-LEAF_RECORD: Final = "hfsplus_extents.extent_leaf_record"
+LEAF_RECORD: Final = EXTENT_LEAF_RECORD
 
 
 class OverflowLeaves:
     """Leaf records of the extents-overflow file."""
 
-    key_type = "hfsplus_extents.extent_key"
-    id_field = "file_id"
+    key_type: RecordType = EXTENT_KEY
+    id_field: Column = EXTENT_KEY.file_id
 
     def __init__(self) -> None:
         self.bad: list[I64] = []
 
     def decode(self, volume: Volume, records: RecordBatch, leaf: Mask) -> Columns:
         """Decode leaf records: node, fork, file, place in the fork and the eight extents."""
-        whole = leaf & (records.stop - records.key >= bulk.size(LEAF_RECORD))
+        whole = leaf & (records.stop - records.key >= LEAF_RECORD.width)
         self.bad.append(records.of(leaf & ~whole)[0])
         node, key, _, _ = records.of(whole)
         fields = (
-            "key.fork_type",
-            "key.file_id",
-            "key.start_block",
-            "data.extents.start_block",
-            "data.extents.block_count",
+            LEAF_RECORD.key.fork_type,
+            LEAF_RECORD.key.file_id,
+            LEAF_RECORD.key.start_block,
+            LEAF_RECORD.data.extents.start_block,
+            LEAF_RECORD.data.extents.block_count,
         )
         found = volume.decoder.columns(LEAF_RECORD, records.nodes.buffer, key, fields)
         return {"node": node, **{name: values.astype(np.int64) for name, values in found.items()}}

@@ -16,6 +16,7 @@ from layoutscope.filesystems.hfsplus.tree.btree import node_pieces
 from layoutscope.filesystems.hfsplus.tree.keys import FORMS
 from layoutscope.filesystems.hfsplus.tree.records import INDEX, decode_nodes, locate_records
 from layoutscope.filesystems.hfsplus.volume.fork import locate, read_parts
+from layoutscope.ondisk.records import POINTER_RECORD
 
 if TYPE_CHECKING:
     from layoutscope.arrays.columns import Columns
@@ -59,8 +60,8 @@ def _pointers(volume: Volume, tree: Tree) -> Columns:
         records = locate_records(volume.decoder, decode_nodes(volume.decoder, buffer, file.node_size_bytes, one), fixed)
         whole = records.data - records.key >= form.fixed_length + 2
         key, data = records.key[whole], records.data[whole]
-        ident = volume.decoder.columns(form.type_name, buffer, key, (form.ident,))[form.ident]
-        child = volume.decoder.columns("hfsplus_btree.pointer_record", buffer, data, ("child_node",))["child_node"]
+        ident = volume.decoder.column(form.key_type, buffer, key, form.ident)
+        child = volume.decoder.column(POINTER_RECORD, buffer, data, POINTER_RECORD.child_node)
         parts.append(
             {
                 "level": np.full(len(key), int(table.height[number]) - 1, np.int64),

@@ -171,7 +171,7 @@ def _in_fork(volume: Volume, name: str, fork: Fork) -> Swept:
         end = int(np.argmin(readable))
         pieces = Pieces(pieces.part[:end], pieces.volume_offset[:end], pieces.length_bytes[:end])
     data = read_parts(volume, pieces)
-    found = nodes_in(data, len(data))
+    found = nodes_in(volume.decoder, data, len(data))
     return found.of((found.tree == TREES.index(name)) & (found.height == 1))
 
 
@@ -250,8 +250,9 @@ def _has_whole_key(volume: Volume, form: KeyForm, records: RecordBatch) -> Mask:
     whole: Mask = length >= form.fixed_length
     if form.has_name:
         rows = np.flatnonzero(whole)
-        names = volume.decoder.columns(form.type_name, records.nodes.buffer, records.key[rows], ("name_length",))
-        whole[rows] = form.fixed_length + UNIT_BYTES * names["name_length"].astype(np.int64) <= length[rows]
+        key, units = records.key[rows], form.key_type.column("name_length")
+        names = volume.decoder.column(form.key_type, records.nodes.buffer, key, units)
+        whole[rows] = form.fixed_length + UNIT_BYTES * names.astype(np.int64) <= length[rows]
     return whole
 
 

@@ -21,15 +21,16 @@ from layoutscope.filesystems.hfsplus.volume.fork import inline_fork
 from layoutscope.filesystems.hfsplus.volume.volume import HEADER_BYTES, HEADER_OFFSET, Volume, read_header
 from layoutscope.image import Window
 from layoutscope.image.source import overlaps
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import VOLUME_HEADER
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.decoding import Decoder
     from layoutscope.filesystems.hfsplus.records.catalog import Catalog
     from layoutscope.image import Source
+    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.ondisk.grammar import HfsplusVolume
 
-HEADER: Final = "hfsplus_volume.volume_header"
+HEADER: Final = VOLUME_HEADER
 MOST_BLOCKS: Final = 2**32 - 1
 MOST_HEADERS: Final = 10_000
 USUAL_BLOCK_BYTES: Final = 4096
@@ -96,7 +97,7 @@ def _stand_in(
         "block_size": block_size,
         "total_blocks": max(1, size_bytes // block_size),
     }
-    data = bulk.blank(HEADER, known | values)
+    data = HEADER.blank(known | values)
     return grammar.parse(
         grammar.HfsplusVolume.VolumeHeader, data, structure="volume header", image_offset=HEADER_OFFSET
     )
@@ -108,7 +109,7 @@ def _newest_copy(volume: Volume) -> HfsplusVolume.VolumeHeader | None:
     size, tried = volume.source.size_bytes, 0
     for at, length, buffer in chunks(volume):
         starts = np.arange(0, min(length, len(buffer) - HEADER_BYTES + 1), STEP_BYTES, dtype=np.int64)
-        signature = bulk.records(HEADER, buffer, starts)["signature"]
+        signature = volume.decoder.column(HEADER, buffer, starts, HEADER.signature)
         for start in starts[np.isin(signature, [int(item) for item in _SIGNATURES])].tolist():
             tried += 1
             if tried > MOST_HEADERS:

@@ -8,14 +8,13 @@ nodes of volumes that lie in files are found like all others.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from layoutscope.arrays.columns import I64, U8, Columns, Mask, concatenate
 from layoutscope.arrays.ragged import ranges
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.hfsplus import decode_bulk
 from layoutscope.filesystems.hfsplus.records.attributes import RECORD_SIZES as ATTRIBUTE_SIZES
 from layoutscope.filesystems.hfsplus.records.catalog import RECORD_SIZES as CATALOG_SIZES
 from layoutscope.filesystems.hfsplus.tree.records import (
@@ -32,12 +31,23 @@ from layoutscope.filesystems.hfsplus.tree.records import (
 )
 from layoutscope.filesystems.hfsplus.volume.volume import shifted
 from layoutscope.image.source import overlaps
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import (
+    ATTRIBUTE_KEY,
+    ATTRIBUTE_RECORD_TYPE,
+    CATALOG_KEY,
+    CATALOG_RECORD_TYPE,
+    EXTENT_KEY,
+    EXTENT_LEAF_RECORD,
+    RECORD_OFFSET,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
+    from layoutscope.ondisk.decoder import Decoder
+    from layoutscope.recordtypes import RecordType
 
 CHUNK_BYTES: Final = 8 * 1024**2
 STEP_BYTES: Final = 512
@@ -81,13 +91,28 @@ class Swept:
 
 def sweep(volume: Volume) -> Swept:
     """Look at every sector of a volume once; holes and unread areas are passed over."""
-    parts = [_nodes_in(buffer, length, at) for at, length, buffer in chunks(volume)]
+    parts = [_nodes_in(volume.decoder, buffer, length, at) for at, length, buffer in chunks(volume)]
     return _joined(parts)
 
 
-def nodes_in(buffer: U8, length: int) -> Swept:
-    """Find the nodes that start in the first so many bytes of a buffer; places count from its start."""
-    return _joined([_nodes_in(buffer, length, 0)])
+def nodes_in(decoder: Decoder, buffer: U8, length: int) -> Swept:
+    """Find the nodes that start in the first bytes of a buffer.
+
+    Parameters
+    ----------
+    decoder : Decoder
+        How structures are decoded.
+    buffer : (n_bytes,) uint8 array
+        A stretch of a volume.
+    length : int
+        How many bytes of it may hold the start of a node.
+
+    Returns
+    -------
+    Swept
+        Places count from the start of the buffer.
+    """
+    return _joined([_nodes_in(decoder, buffer, length, 0)])
 
 
 def _joined(parts: list[Columns]) -> Swept:
@@ -119,16 +144,17 @@ def _is_inside(ranges: I64, at: int, length: int) -> bool:
     return bool(((ranges[:, 0] <= at) & (ranges.sum(axis=1) >= at + length)).any())
 
 
-def _nodes_in(buffer: U8, length: int, volume_offset: int) -> Columns:
+def _nodes_in(decoder: Decoder, buffer: U8, length: int, volume_offset: int) -> Columns:
     """Find the nodes that start in the first so many bytes of a buffer."""
     starts = np.arange(0, max(0, min(length, len(buffer) - NODE_SIZES[0] + 1)), STEP_BYTES, dtype=np.int64)
-    fields = bulk.records(DESCRIPTOR, buffer, starts)
-    kind, height, reserved = (fields[name].astype(np.int64) for name in ("kind", "height", "reserved"))
+    names = (DESCRIPTOR.kind, DESCRIPTOR.height, DESCRIPTOR.reserved, DESCRIPTOR.num_records)
+    fields = decoder.columns(DESCRIPTOR, buffer, starts, names)
+    kind, height, reserved, num_records = (fields[name].astype(np.int64) for name in names)
     likely = ((kind == LEAF) & (height == 1)) | ((kind == INDEX) & (height > 1) & (height <= HIGHEST))
-    starts = starts[likely & (reserved == 0) & (fields["num_records"] > 0)]
+    starts = starts[likely & (reserved == 0) & (num_records > 0)]
     parts = []
     for size in NODE_SIZES:
-        part = _of_size(buffer, starts[starts + size <= len(buffer)], size)
+        part = _of_size(decoder, buffer, starts[starts + size <= len(buffer)], size)
         starts = np.setdiff1d(starts, part["volume_offset"], assume_unique=True)
         parts.append(part)
     found = concatenate(parts, {})
@@ -137,82 +163,90 @@ def _nodes_in(buffer: U8, length: int, volume_offset: int) -> Columns:
     return {name: values[order] for name, values in found.items()}
 
 
-def _of_size(buffer: U8, starts: I64, size: int) -> Columns:
+def _of_size(decoder: Decoder, buffer: U8, starts: I64, size: int) -> Columns:
     """Keep the places where a node of this size lies, with what its descriptor says."""
-    fields = bulk.records(DESCRIPTOR, buffer, starts)
-    counts = fields["num_records"].astype(np.int64)
-    starts = starts[_ends_in_table(buffer, starts, counts, size)]
+    counts = decoder.column(DESCRIPTOR, buffer, starts, DESCRIPTOR.num_records).astype(np.int64)
+    starts = starts[_ends_in_table(decoder, buffer, starts, counts, size)]
     data = buffer[ranges(starts, np.full(len(starts), size, np.int64))]
-    nodes = decode_nodes(decode_bulk, data, size, starts)
-    tree = _trees(nodes)
+    nodes = decode_nodes(decoder, data, size, starts)
+    tree = _trees(decoder, nodes)
     kept = tree >= 0
     columns = {name: getattr(nodes, name)[kept] for name in ("height", "num_records", "f_link", "b_link")}
     size_column = np.full(int(kept.sum()), size, np.int64)
     return {"volume_offset": starts[kept], "node_size": size_column, "tree": tree[kept], **columns}
 
 
-def _ends_in_table(buffer: U8, starts: I64, counts: I64, size: int) -> Mask:
+def _ends_in_table(decoder: Decoder, buffer: U8, starts: I64, counts: I64, size: int) -> Mask:
     """Say where the last bytes are the offset of a first record, and the free space starts where it can."""
     limit = size - OFFSET_BYTES * (counts + 1)
     fits = limit > DESCRIPTOR_BYTES
-    first = _offset(buffer, starts + size - OFFSET_BYTES)
-    free = _offset(buffer, starts + np.where(fits, limit, 0))
+    first = _offset(decoder, buffer, starts + size - OFFSET_BYTES)
+    free = _offset(decoder, buffer, starts + np.where(fits, limit, 0))
     found: Mask = fits & (first == DESCRIPTOR_BYTES) & (free > DESCRIPTOR_BYTES) & (free <= limit)
     return found
 
 
-def _offset(buffer: U8, places: I64) -> I64:
-    return bulk.records("hfsplus_btree.record_offset", buffer, places)["node_offset"].astype(np.int64)
+def _offset(decoder: Decoder, buffer: U8, places: I64) -> I64:
+    return decoder.column(RECORD_OFFSET, buffer, places, RECORD_OFFSET.node_offset).astype(np.int64)
 
 
-def _trees(nodes: NodeBatch) -> I64:
+def _trees(decoder: Decoder, nodes: NodeBatch) -> I64:
     """Tell the tree of each node by its first record; -1 where the node is none."""
     tree = np.full(len(nodes.number), -1, np.int64)
-    records = locate_records(decode_bulk, nodes, None)
+    records = locate_records(decoder, nodes, None)
     found = np.bincount(records.node, minlength=len(tree))
     whole = ~records.damaged & (found == nodes.num_records)
     heads = np.flatnonzero(whole[records.node] & (records.slot == 0))
     node, key, data, stop = (getattr(records, name)[heads] for name in ("node", "key", "data", "stop"))
-    is_leaf = nodes.kind[node] == LEAF
+    first = _First(decoder, nodes.buffer, key, data, stop, nodes.kind[node] == LEAF)
     for place, tells in enumerate((_is_catalog, _is_attributes, _is_overflow)):
-        tree[node[tells(nodes.buffer, key, data, stop, is_leaf) & (tree[node] < 0)]] = place
+        tree[node[tells(first) & (tree[node] < 0)]] = place
     return tree
 
 
-def _named(buffer: U8, key: I64, type_name: str) -> Mask:
-    """Say which keys are as long as their fixed part and their name."""
-    inside = key + bulk.size(type_name) <= len(buffer)
-    fields = bulk.records(type_name, buffer, np.where(inside, key, 0))
-    length, name = fields["key_length"].astype(np.int64), fields["name_length"].astype(np.int64)
-    named: Mask = inside & (length == bulk.size(type_name) - LENGTH_BYTES + 2 * name)
-    return named
+class _First(NamedTuple):
+    """The first record of each node: where key and data start and where it stops in the buffer."""
+
+    decoder: Decoder
+    buffer: U8
+    key: I64
+    data: I64
+    stop: I64
+    is_leaf: Mask
+
+    def is_named(self, key_type: RecordType) -> Mask:
+        """Say which keys are as long as their fixed part and their name."""
+        inside = self.key + key_type.width <= len(self.buffer)
+        fields = (key_type.column("key_length"), key_type.column("name_length"))
+        found = self.decoder.columns(key_type, self.buffer, np.where(inside, self.key, 0), fields)
+        length, name = (found[field].astype(np.int64) for field in fields)
+        named: Mask = inside & (length == key_type.width - LENGTH_BYTES + 2 * name)
+        return named
+
+    def is_typed(self, start: RecordType, sizes: dict[int, int]) -> Mask:
+        """Say which records have a type of the tree and its length; those of index nodes are pointers."""
+        inside = self.data + start.width <= self.stop
+        place = np.where(inside, self.data, 0)
+        kind = self.decoder.column(start, self.buffer, place, start.column("record_type")).astype(np.int64)
+        known = np.zeros(len(self.data), np.bool_)
+        for number, size in sizes.items():
+            known |= inside & (kind == number) & (self.data + size <= self.stop)
+        found: Mask = np.where(self.is_leaf, known, self.data + POINTER_BYTES == self.stop)
+        return found
 
 
-def _typed(buffer: U8, data: I64, stop: I64, is_leaf: Mask, type_name: str, sizes: dict[int, int]) -> Mask:
-    """Say which records have a type of the tree and its length; those of index nodes are pointers."""
-    inside = data + bulk.size(type_name) <= stop
-    kind = bulk.records(type_name, buffer, np.where(inside, data, 0))["record_type"].astype(np.int64)
-    known = np.zeros(len(data), np.bool_)
-    for number, size in sizes.items():
-        known |= inside & (kind == number) & (data + size <= stop)
-    found: Mask = np.where(is_leaf, known, data + POINTER_BYTES == stop)
-    return found
+def _is_catalog(first: _First) -> Mask:
+    return first.is_named(CATALOG_KEY) & first.is_typed(CATALOG_RECORD_TYPE, CATALOG_SIZES)
 
 
-def _is_catalog(buffer: U8, key: I64, data: I64, stop: I64, is_leaf: Mask) -> Mask:
-    named = _named(buffer, key, "hfsplus_catalog.catalog_key")
-    return named & _typed(buffer, data, stop, is_leaf, "hfsplus_catalog.catalog_record_type", CATALOG_SIZES)
+def _is_attributes(first: _First) -> Mask:
+    return first.is_named(ATTRIBUTE_KEY) & first.is_typed(ATTRIBUTE_RECORD_TYPE, ATTRIBUTE_SIZES)
 
 
-def _is_attributes(buffer: U8, key: I64, data: I64, stop: I64, is_leaf: Mask) -> Mask:
-    named = _named(buffer, key, "hfsplus_attributes.attribute_key")
-    return named & _typed(buffer, data, stop, is_leaf, "hfsplus_attributes.attribute_record_type", ATTRIBUTE_SIZES)
-
-
-def _is_overflow(buffer: U8, key: I64, _: I64, stop: I64, is_leaf: Mask) -> Mask:
-    type_name = "hfsplus_extents.extent_key"
-    inside = key + bulk.size(type_name) <= len(buffer)
-    length = bulk.records(type_name, buffer, np.where(inside, key, 0))["key_length"].astype(np.int64)
-    need = np.where(is_leaf, bulk.size("hfsplus_extents.extent_leaf_record"), bulk.size(type_name) + POINTER_BYTES)
-    found: Mask = inside & (length == bulk.size(type_name) - LENGTH_BYTES) & (stop - key == need)
+def _is_overflow(first: _First) -> Mask:
+    inside = first.key + EXTENT_KEY.width <= len(first.buffer)
+    place = np.where(inside, first.key, 0)
+    length = first.decoder.column(EXTENT_KEY, first.buffer, place, EXTENT_KEY.key_length).astype(np.int64)
+    need = np.where(first.is_leaf, EXTENT_LEAF_RECORD.width, EXTENT_KEY.width + POINTER_BYTES)
+    found: Mask = inside & (length == EXTENT_KEY.width - LENGTH_BYTES) & (first.stop - first.key == need)
     return found

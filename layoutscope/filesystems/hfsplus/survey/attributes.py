@@ -12,25 +12,37 @@ import numpy as np
 
 from layoutscope.arrays.columns import I64, U8, Columns, concatenate
 from layoutscope.arrays.ragged import starts_of
-from layoutscope.filesystems.hfsplus.records.attributes import EXTENTS, FORK, INLINE, KEY, RECORD_SIZES, TYPE
+from layoutscope.filesystems.hfsplus.records.attributes import (
+    EXTENT_FIELDS,
+    EXTENTS,
+    FORK,
+    INLINE,
+    KEY,
+    RECORD_SIZES,
+    TYPE,
+)
 from layoutscope.filesystems.hfsplus.survey.survey import Batch, Survey, survey_tree
 from layoutscope.filesystems.hfsplus.tree import names
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import HFSPLUS_VOLUME_EXTENT_DESCRIPTOR
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
+    from layoutscope.recordtypes import RecordType
 
 TYPES = grammar.HfsplusAttributes.RecordType
-TYPE_NAMES: Final = {int(TYPES.inline_data): INLINE, int(TYPES.fork_data): FORK, int(TYPES.extents): EXTENTS}
+RECORD_TYPES: Final[dict[int, RecordType]] = {
+    int(TYPES.inline_data): INLINE,
+    int(TYPES.fork_data): FORK,
+    int(TYPES.extents): EXTENTS,
+}
 FIRST_LINK: Final = "com.apple.system.hfs.firstlink"
 """The attribute of a folder with hard links that names the first of them, as digits and a zero byte."""
 
 MOST_DIGITS: Final = 10
-
-EXTENT_PATHS: Final = {FORK: "the_fork.extents", EXTENTS: "extents"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +90,12 @@ class AttributeRecords:
     ) -> None:
         """Report a field of a record's data; of its key where the path starts with ``key.``."""
         if path.startswith("key."):
-            at = int(self.key[row]) + bulk.offset(KEY, path.removeprefix("key."))
+            at = int(self.key[row]) + KEY.offset_of(path.removeprefix("key."))
         else:
             name, _, number = path.partition("#")
-            type_name = TYPE_NAMES.get(int(self.kind[row]), TYPE)
-            step = bulk.size("hfsplus_volume.extent_descriptor") * int(number or 0)
-            at = int(self.data[row]) + bulk.offset(type_name, name) + step
+            record_type = RECORD_TYPES.get(int(self.kind[row]), TYPE)
+            step = HFSPLUS_VOLUME_EXTENT_DESCRIPTOR.width * int(number or 0)
+            at = int(self.data[row]) + record_type.offset_of(name) + step
         self.survey.report(code, level, at, message, expected=expected, found=found)
 
 
@@ -98,9 +110,9 @@ class _Collector:
         everything = np.ones(len(batch.shift), np.bool_)
         key, data, stop = (batch.at(name, everything) for name in ("key", "data", "stop"))
         decoder, buffer = self.volume.decoder, batch.buffer
-        keys = decoder.columns(KEY, buffer, key, ("file_id", "start_block", "name_length"))
+        keys = decoder.columns(KEY, buffer, key, (KEY.file_id, KEY.start_block, KEY.name_length))
         counts = keys["name_length"].astype(np.int64)
-        units = names.gather(buffer, key + bulk.size(KEY), counts)
+        units = names.gather(buffer, key + KEY.width, counts)
         self.names.append(units)
         kind = self._kinds(batch, data, stop)
         columns: Columns = {name: batch.rows[name] for name in ("key", "data", "stop")}
@@ -110,14 +122,12 @@ class _Collector:
         columns["first_link"] = np.full(len(data), -1, np.int64)
         rows = _named(units, counts, FIRST_LINK)
         rows = rows[kind[rows] == TYPES.inline_data]
-        columns["first_link"][rows] = _numbers(
-            buffer, data[rows] + bulk.size(INLINE), columns["size"][rows], stop[rows]
-        )
+        columns["first_link"][rows] = _numbers(buffer, data[rows] + INLINE.width, columns["size"][rows], stop[rows])
         self.parts.append(columns)
 
     def _kinds(self, batch: Batch, data: I64, stop: I64) -> I64:
-        place = np.where(data + bulk.size(TYPE) <= stop, data, 0)
-        found = self.volume.decoder.columns(TYPE, batch.buffer, place, ("record_type",))["record_type"]
+        place = np.where(data + TYPE.width <= stop, data, 0)
+        found = self.volume.decoder.column(TYPE, batch.buffer, place, TYPE.record_type)
         kind = np.zeros(len(data), np.int64)
         for number, size in RECORD_SIZES.items():
             kind[(found == number) & (data + size <= stop) & (place == data)] = number
@@ -128,14 +138,14 @@ class _Collector:
         size, blocks = np.zeros(len(data), np.int64), np.zeros(len(data), np.int64)
         starts, counts = np.zeros((len(data), 8), np.int64), np.zeros((len(data), 8), np.int64)
         inline = kind == TYPES.inline_data
-        size[inline] = decoder.columns(INLINE, batch.buffer, data[inline], ("attribute_size",))["attribute_size"]
-        for number, path in ((TYPES.fork_data, EXTENT_PATHS[FORK]), (TYPES.extents, EXTENT_PATHS[EXTENTS])):
+        size[inline] = decoder.column(INLINE, batch.buffer, data[inline], INLINE.attribute_size)
+        for number, (record_type, fields) in EXTENT_FIELDS.items():
             chosen = kind == number
-            fields = (f"{path}.start_block", f"{path}.block_count")
-            found = decoder.columns(TYPE_NAMES[int(number)], batch.buffer, data[chosen], fields)
+            found = decoder.columns(record_type, batch.buffer, data[chosen], fields)
             starts[chosen], counts[chosen] = found[fields[0]], found[fields[1]]
         chosen = kind == TYPES.fork_data
-        found = decoder.columns(FORK, batch.buffer, data[chosen], ("the_fork.logical_size", "the_fork.total_blocks"))
+        fields = (FORK.the_fork.logical_size, FORK.the_fork.total_blocks)
+        found = decoder.columns(FORK, batch.buffer, data[chosen], fields)
         size[chosen] = np.minimum(found["the_fork.logical_size"], np.uint64(np.iinfo(np.int64).max)).astype(np.int64)
         blocks[chosen] = found["the_fork.total_blocks"]
         return {"size": size, "blocks": blocks, "starts": starts, "counts": counts}

@@ -15,31 +15,50 @@ from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.hfsplus.records.catalog import FILE, FOLDER, KEY, RECORD_SIZES, THREAD
 from layoutscope.filesystems.hfsplus.survey.survey import Batch, Survey, survey_tree
 from layoutscope.filesystems.hfsplus.tree import names
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import CATALOG_RECORD_TYPE, HFSPLUS_VOLUME_EXTENT_DESCRIPTOR
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
+    from layoutscope.recordtypes import Column, RecordType
 
 TYPES = grammar.HfsplusCatalog.RecordType
 
-FILE_FIELDS: Final = (
-    "file_id", "flags", "reserved1", "create_date", "permissions.owner_id", "permissions.group_id",
-    "permissions.special", "user_info.file_type", "user_info.file_creator", "has_thread", "has_attributes",
-    "has_security", "has_link_chain",
+FILE_FIELDS: Final[tuple[Column, ...]] = (
+    FILE.file_id,
+    FILE.flags,
+    FILE.reserved1,
+    FILE.create_date,
+    FILE.permissions.owner_id,
+    FILE.permissions.group_id,
+    FILE.permissions.special,
+    FILE.user_info.file_type,
+    FILE.user_info.file_creator,
+    FILE.has_thread,
+    FILE.has_attributes,
+    FILE.has_security,
+    FILE.has_link_chain,
     *(
-        f"{fork}.{name}"
-        for fork in ("data_fork", "resource_fork")
-        for name in ("logical_size", "total_blocks", "extents.start_block", "extents.block_count")
+        field
+        for fork in (FILE.data_fork, FILE.resource_fork)
+        for field in (fork.logical_size, fork.total_blocks, fork.extents.start_block, fork.extents.block_count)
     ),
-)  # fmt: skip
-FOLDER_FIELDS: Final = (
-    "folder_id", "flags", "valence", "folder_count", "permissions.special", "has_attributes", "has_security",
-    "has_folder_count", "has_link_chain",
-)  # fmt: skip
-THREAD_FIELDS: Final = ("parent_id", "name_length")
+)
+FOLDER_FIELDS: Final[tuple[Column, ...]] = (
+    FOLDER.folder_id,
+    FOLDER.flags,
+    FOLDER.valence,
+    FOLDER.folder_count,
+    FOLDER.permissions.special,
+    FOLDER.has_attributes,
+    FOLDER.has_security,
+    FOLDER.has_folder_count,
+    FOLDER.has_link_chain,
+)
+THREAD_FIELDS: Final[tuple[Column, ...]] = (THREAD.parent_id, THREAD.name_length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +101,8 @@ class CatalogRecords:
     ) -> None:
         """Report a field of a record's data; ``#`` and a number behind the name choose an item of an array."""
         kind = int(self.kind[row])
-        type_name = {int(TYPES.folder): FOLDER, int(TYPES.file): FILE}.get(kind, THREAD)
-        at = int(self.survey.rows["data"][row]) + field_offset(type_name, field)
+        record_type = {int(TYPES.folder): FOLDER, int(TYPES.file): FILE}.get(kind, THREAD)
+        at = int(self.survey.rows["data"][row]) + field_offset(record_type, field)
         self.survey.report(code, level, at, message, expected=expected, found=found)
 
     def entries(self) -> tuple[I64, I64, Mask]:
@@ -101,11 +120,11 @@ class CatalogRecords:
         return names.shown(self.units[self.start[row] : self.start[row] + self.count[row]])
 
 
-def field_offset(type_name: str, path: str) -> int:
+def field_offset(record_type: RecordType, path: str) -> int:
     """Where a field starts in its record; ``extents.start_block#3`` is in the fourth extent."""
     name, _, number = path.partition("#")
-    start = bulk.offset(type_name, name)
-    return start + int(number or 0) * bulk.size("hfsplus_volume.extent_descriptor")
+    start = record_type.offset_of(name)
+    return start + int(number or 0) * HFSPLUS_VOLUME_EXTENT_DESCRIPTOR.width
 
 
 @dataclass(slots=True)
@@ -124,19 +143,19 @@ class _Collector:
         decoder, everything = self.volume.decoder, np.ones(len(batch.shift), np.bool_)
         key, data, stop = (batch.at(name, everything) for name in ("key", "data", "stop"))
         kind, excess = self._kinds(batch, data, stop)
-        keys = decoder.columns(KEY, batch.buffer, key, ("parent_id", "name_length"))
+        keys = decoder.columns(KEY, batch.buffer, key, (KEY.parent_id, KEY.name_length))
         counts = keys["name_length"].astype(np.int64)
-        self.names.append(names.gather(batch.buffer, key + bulk.size(KEY), counts))
+        self.names.append(names.gather(batch.buffer, key + KEY.width, counts))
         self.rows.append(
             {"kind": kind, "excess": excess, "parent_id": keys["parent_id"].astype(np.int64), "count": counts}
         )
-        for part, type_name, fields, types in (
+        for part, record_type, fields, types in (
             ("files", FILE, FILE_FIELDS, (TYPES.file,)),
             ("folders", FOLDER, FOLDER_FIELDS, (TYPES.folder,)),
             ("threads", THREAD, THREAD_FIELDS, (TYPES.folder_thread, TYPES.file_thread)),
         ):
             chosen = np.flatnonzero(np.isin(kind, [int(item) for item in types]))
-            found = decoder.columns(type_name, batch.buffer, data[chosen], fields)
+            found = decoder.columns(record_type, batch.buffer, data[chosen], fields)
             found = {"row": self.num_rows + chosen, **found}
             if part == "threads":
                 found["name_length"] = self._thread_names(batch, data[chosen], stop[chosen], found["name_length"])
@@ -144,11 +163,11 @@ class _Collector:
         self.num_rows += len(kind)
 
     def _kinds(self, batch: Batch, data: I64, stop: I64) -> tuple[I64, Mask]:
-        type_bytes = bulk.size("hfsplus_catalog.catalog_record_type")
+        type_bytes = CATALOG_RECORD_TYPE.width
         place = np.where(data + type_bytes <= stop, data, 0)
-        found = self.volume.decoder.columns(
-            "hfsplus_catalog.catalog_record_type", batch.buffer, place, ("record_type",)
-        )["record_type"].astype(np.int64)
+        found = self.volume.decoder.column(
+            CATALOG_RECORD_TYPE, batch.buffer, place, CATALOG_RECORD_TYPE.record_type
+        ).astype(np.int64)
         kind, excess = np.zeros(len(data), np.int64), np.zeros(len(data), np.bool_)
         for number, size in RECORD_SIZES.items():
             fits = (found == number) & (data + size <= stop) & (place == data)
@@ -158,7 +177,7 @@ class _Collector:
         return kind, excess
 
     def _thread_names(self, batch: Batch, data: I64, stop: I64, lengths: NDArray[np.uint16]) -> I64:
-        start = data + bulk.size(THREAD)
+        start = data + THREAD.width
         wide = lengths.astype(np.int64)
         fits = start + names.UNIT_BYTES * wide <= stop
         self.thread_names.append(names.gather(batch.buffer, start, np.where(fits, wide, 0)))
@@ -174,8 +193,8 @@ def read_catalog(volume: Volume, tree: Tree) -> CatalogRecords:
         collector.rows, {"kind": none, "excess": none.astype(np.bool_), "parent_id": none, "count": none}
     )
     parts = {
-        part: concatenate(collector.parts[part], _nothing(type_name, fields, volume))
-        for part, type_name, fields in (
+        part: concatenate(collector.parts[part], _nothing(record_type, fields, volume))
+        for part, record_type, fields in (
             ("files", FILE, FILE_FIELDS), ("folders", FOLDER, FOLDER_FIELDS), ("threads", THREAD, THREAD_FIELDS),
         )
     }  # fmt: skip
@@ -191,8 +210,8 @@ def read_catalog(volume: Volume, tree: Tree) -> CatalogRecords:
     )  # fmt: skip
 
 
-def _nothing(type_name: str, fields: tuple[str, ...], volume: Volume) -> Columns:
+def _nothing(record_type: RecordType, fields: tuple[Column, ...], volume: Volume) -> Columns:
     """Return the columns of no record at all."""
-    blank = np.zeros(bulk.size(type_name), np.uint8)
+    blank = np.zeros(record_type.width, np.uint8)
     none = np.empty(0, np.int64)
-    return {"row": none, **volume.decoder.columns(type_name, blank, none, fields)}
+    return {"row": none, **volume.decoder.columns(record_type, blank, none, fields)}

@@ -13,13 +13,18 @@ import numpy as np
 from layoutscope.arrays.columns import Columns, Mask, concatenate
 from layoutscope.filesystems.hfsplus.records.hotfiles import LEAF_RECORD
 from layoutscope.filesystems.hfsplus.survey.survey import Batch, Survey, survey_tree
-from layoutscope.ondisk import bulk
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
-FIELDS: Final = ("key.file_id", "key.fork_type", "key.temperature", "key.is_thread", "data")
+FIELDS: Final = (
+    LEAF_RECORD.key.file_id,
+    LEAF_RECORD.key.fork_type,
+    LEAF_RECORD.key.temperature,
+    LEAF_RECORD.key.is_thread,
+    LEAF_RECORD.data,
+)
 _COLUMNS: Final = (*FIELDS, "at")
 _FORK_BITS: Final = 8
 CODE: Final = "hot-file-differs"
@@ -44,7 +49,7 @@ class HotFileRecords:
 
     def report(self, record_at: int, path: str, message: str, *, expected: object = "", found: object = "") -> None:
         """Report a field of a record."""
-        at = record_at + bulk.offset(LEAF_RECORD, path)
+        at = record_at + LEAF_RECORD.offset_of(path)
         self.survey.report(CODE, "warning", at, message, expected=expected, found=found)
 
 
@@ -55,7 +60,7 @@ class _Collector:
 
     def read(self, batch: Batch) -> None:
         """Read a batch of leaves; records that are too short are told while the tree is read."""
-        whole = batch.rows["stop"] - batch.rows["key"] >= bulk.size(LEAF_RECORD)
+        whole = batch.rows["stop"] - batch.rows["key"] >= LEAF_RECORD.width
         found = self.volume.decoder.columns(LEAF_RECORD, batch.buffer, batch.at("key", whole), FIELDS)
         columns = {name: values.astype(np.int64) for name, values in found.items()}
         self.parts.append({**columns, "at": batch.rows["key"][whole]})

@@ -13,15 +13,19 @@ import numpy as np
 from layoutscope.arrays.columns import I64, Columns, Mask, concatenate
 from layoutscope.filesystems.hfsplus.records.overflow import LEAF_RECORD
 from layoutscope.filesystems.hfsplus.survey.survey import Batch, Survey, survey_tree
-from layoutscope.ondisk import bulk
+from layoutscope.ondisk.records import HFSPLUS_VOLUME_EXTENT_DESCRIPTOR
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 FIELDS: Final = (
-    "key.fork_type", "key.file_id", "key.start_block", "data.extents.start_block", "data.extents.block_count",
-)  # fmt: skip
+    LEAF_RECORD.key.fork_type,
+    LEAF_RECORD.key.file_id,
+    LEAF_RECORD.key.start_block,
+    LEAF_RECORD.data.extents.start_block,
+    LEAF_RECORD.data.extents.block_count,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +60,8 @@ class OverflowRecords:
     ) -> None:
         """Report a field of a record; ``#`` and a number behind the name choose an extent."""
         name, _, number = path.partition("#")
-        step = bulk.size("hfsplus_volume.extent_descriptor") * int(number or 0)
-        at = int(self.at[row]) + bulk.offset(LEAF_RECORD, name) + step
+        step = HFSPLUS_VOLUME_EXTENT_DESCRIPTOR.width * int(number or 0)
+        at = int(self.at[row]) + LEAF_RECORD.offset_of(name) + step
         self.survey.report(code, level, at, message, expected=expected, found=found)
 
 
@@ -69,7 +73,7 @@ class _Collector:
 
     def read(self, batch: Batch) -> None:
         """Read a batch of leaves."""
-        is_whole = batch.rows["stop"] - batch.rows["key"] >= bulk.size(LEAF_RECORD)
+        is_whole = batch.rows["stop"] - batch.rows["key"] >= LEAF_RECORD.width
         found = self.volume.decoder.columns(LEAF_RECORD, batch.buffer, batch.at("key", is_whole), FIELDS)
         wide = {name: values.astype(np.int64) for name, values in found.items()}
         self.wholes.append(is_whole)

@@ -10,7 +10,7 @@ from layoutscope.filesystems.hfsplus.survey.catalog import CatalogRecords, read_
 from layoutscope.filesystems.hfsplus.survey.hotfiles import HotFileRecords, read_hot_file_records
 from layoutscope.filesystems.hfsplus.survey.overflow import OverflowRecords, read_overflow
 from layoutscope.filesystems.hfsplus.volume.volume import HEADER_OFFSET
-from layoutscope.ondisk import bulk
+from layoutscope.ondisk.records import VOLUME_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +52,7 @@ class Subject:
         self, code: str, level: str, field: str, message: str, *, expected: object = "", found: object = ""
     ) -> None:
         """Report a field of the volume header."""
-        at = HEADER_OFFSET + bulk.offset("hfsplus_volume.volume_header", field)
+        at = HEADER_OFFSET + VOLUME_HEADER.offset_of(field)
         self.volume.report(code, level, "volume header", at, message, expected=expected, found=found)
 
     def cases(self, code: str, rows: I64, noun: str) -> Iterator[int]:

@@ -31,7 +31,7 @@ from layoutscope.filesystems.hfsplus.tree.records import (
 )
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, is_case_sensitive
 from layoutscope.filesystems.hfsplus.volume.fork import locate, read_parts
-from layoutscope.ondisk import bulk
+from layoutscope.ondisk.records import KEY_HEADER, POINTER_RECORD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -169,7 +169,7 @@ def _sound_records(
     node = bounds.node[sound]
     key = nodes.start[node] + bounds.first[sound]
     stop = nodes.start[node] + bounds.stop[sound]
-    length = volume.decoder.columns("hfsplus_btree.key_header", nodes.buffer, key, ("key_length",))["key_length"]
+    length = volume.decoder.column(KEY_HEADER, nodes.buffer, key, KEY_HEADER.key_length)
     key_length = length.astype(np.int64)
     stored = key_length
     if level and not tree.file.header.has_variable_index_keys:
@@ -187,8 +187,8 @@ def _batch(volume: Volume, nodes: NodeBatch, level: int, shift: I64, kept: Colum
     node = kept["node"]
     child = np.full(len(node), -1, np.int64)
     if level:
-        pointers = volume.decoder.columns("hfsplus_btree.pointer_record", nodes.buffer, kept["data"], ("child_node",))
-        child = pointers["child_node"].astype(np.int64)
+        pointers = volume.decoder.column(POINTER_RECORD, nodes.buffer, kept["data"], POINTER_RECORD.child_node)
+        child = pointers.astype(np.int64)
     places = {name: kept[name] + shift[node] for name in ("key", "data", "stop")}
     rows = {
         "node": nodes.number[node],
@@ -215,18 +215,18 @@ def _offset_flaws(nodes: NodeBatch, bounds: Bounds, shift: I64) -> Columns:
     at = nodes.start[owner] + nodes.node_size_bytes - OFFSET_BYTES * (entry[rows] + 1)
     # With one record too many it is the table's last entry alone that is wrong.
     is_count = (entry[rows] == bounds.counts[owner]) & (bounds.counts[owner] > 1)
-    count_at = nodes.start[owner] + bulk.offset(DESCRIPTOR, "num_records")
+    count_at = nodes.start[owner] + DESCRIPTOR.num_records.offset
     at, kind = np.where(is_count, count_at, at), np.where(is_count, COUNT_FLAW, OFFSET_FLAW)
     overfull = np.flatnonzero(bounds.is_overfull)
     kept = ~bounds.is_overfull[owner]
-    place = np.concatenate([at[kept], nodes.start[overfull] + bulk.offset(DESCRIPTOR, "num_records")])
+    place = np.concatenate([at[kept], nodes.start[overfull] + DESCRIPTOR.num_records.offset])
     owner = np.concatenate([owner[kept], overfull])
     kinds = np.concatenate([kind[kept], np.full(len(overfull), COUNT_FLAW, np.int64)])
     return {"at": place + shift[owner], "node": nodes.number[owner], "kind": kinds}
 
 
 def _name_field(form: KeyForm) -> int:
-    return bulk.offset(form.type_name, "name_length") if form.has_name else 0
+    return form.key_type.offset_of("name_length") if form.has_name else 0
 
 
 def _key_flaws(
@@ -240,7 +240,7 @@ def _key_flaws(
     flaw[bad] = KEY_FLAW
     if form.has_name:
         rows = np.flatnonzero(~bad)
-        units = volume.decoder.columns(form.type_name, buffer, key[rows], ("name_length",))["name_length"]
+        units = volume.decoder.column(form.key_type, buffer, key[rows], form.key_type.column("name_length"))
         differs = form.fixed_length + 2 * units.astype(np.int64) != length[rows]
         rows = rows[differs]
         # A key that ends where its record's data start is as long as it says: then the name's length is wrong.
@@ -252,7 +252,10 @@ def _key_flaws(
 def _has_type(volume: Volume, form: KeyForm, buffer: U8, data: I64, stop: I64) -> Mask:
     """Say of each leaf record whether its data start with a type of its tree."""
     known = np.array(sorted(CATALOG_SIZES if form is FORMS["catalog"] else ATTRIBUTE_SIZES), np.int64)
-    inside = data + bulk.size(form.record_types) <= stop
+    start = form.record_types
+    if start is None:
+        return np.zeros(len(data), np.bool_)
+    inside: Mask = data + start.width <= stop
     place = np.where(inside, data, 0)
-    found = volume.decoder.columns(form.record_types, buffer, place, ("record_type",))["record_type"]
+    found = volume.decoder.column(start, buffer, place, start.column("record_type"))
     return inside & np.isin(found.astype(np.int64), known)

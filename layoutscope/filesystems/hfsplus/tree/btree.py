@@ -28,24 +28,26 @@ from layoutscope.filesystems.hfsplus.tree.records import (
 )  # fmt: skip
 from layoutscope.filesystems.hfsplus.volume.fork import Fork, Pieces, locate, read_parts
 from layoutscope.image import Workspace
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import HEADER_NODE, HEADER_RECORD, POINTER_RECORD, RECORD_OFFSET
 from layoutscope.tables.growing import GrowingTable
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
     from layoutscope.ondisk.grammar import HfsplusBtree
+    from layoutscope.recordtypes import Column, RecordType
 
 BATCH_BYTES: Final = 4 * 1024**2
 """Small enough that the fields of a batch are gathered from the processor's cache."""
 
-HEADER_NODE_BYTES: Final = bulk.size("hfsplus_btree.header_node")
+HEADER_NODE_BYTES: Final = HEADER_NODE.width
 
 
 class LeafDecoder(Protocol):
     """What a tree's leaves hold: the only thing that differs between trees."""
 
-    key_type: str
-    id_field: str
+    key_type: RecordType
+    id_field: Column
     bad: list[I64]
     """Numbers of leaves with records that contradict the format."""
 
@@ -158,13 +160,13 @@ def _read_header_node(volume: Volume, tree: str, fork: Fork, at: int) -> Hfsplus
         raise FormatError(
             "impossible node size",
             structure=structure,
-            image_offset=at + DESCRIPTOR_BYTES + bulk.offset("hfsplus_btree.header_record", "node_size"),
+            image_offset=at + DESCRIPTOR_BYTES + HEADER_RECORD.node_size.offset,
             expected=f"a power of two from {int(limits.minimum)} to {int(limits.maximum)}",
             found=str(size),
         )
     if int(node.descriptor.kind) != HEADER:
         volume.report(
-            "node-invalid", "error", structure, at + bulk.offset(DESCRIPTOR, "kind"), "node 0 is no header node",
+            "node-invalid", "error", structure, at + DESCRIPTOR.kind.offset, "node 0 is no header node",
             expected=HEADER, found=int(node.descriptor.kind),
         )  # fmt: skip
     return node
@@ -178,7 +180,7 @@ def _with_map(volume: Volume, tree: str, file_id: int, fork: Fork, node: Hfsplus
         volume.report(
             "tree-size-differs", "warning", f"{tree} B-tree header node",
             int(fork.start_blocks[0]) * volume.block_size_bytes
-            + bulk.offset("hfsplus_btree.header_node", "header.total_nodes"),
+            + HEADER_NODE.header.total_nodes.offset,
             "the header counts other nodes than the file holds", expected=num_nodes, found=int(node.header.total_nodes),
         )  # fmt: skip
     pieces = node_pieces(volume, fork, size, np.arange(num_nodes, dtype=np.int64))
@@ -212,7 +214,7 @@ def _read_map(
         if number and int(batch.kind[0]) != MAP:
             at = int(node_pieces(volume, fork, size, np.array([number])).volume_offset[0])
             volume.report(
-                "node-invalid", "error", f"{tree} node {number}", at + bulk.offset(DESCRIPTOR, "kind"),
+                "node-invalid", "error", f"{tree} node {number}", at + DESCRIPTOR.kind.offset,
                 "a node in the chain of map nodes is none", expected=MAP, found=int(batch.kind[0]),
             )  # fmt: skip
             break
@@ -236,7 +238,7 @@ def _map_end(volume: Volume, node: NodeBatch) -> int:
     if limit <= DESCRIPTOR_BYTES:
         return DESCRIPTOR_BYTES
     place = np.array([limit])
-    offset = volume.decoder.columns("hfsplus_btree.record_offset", node.buffer, place, ("node_offset",))["node_offset"]
+    offset = volume.decoder.column(RECORD_OFFSET, node.buffer, place, RECORD_OFFSET.node_offset)
     return int(offset[0]) if DESCRIPTOR_BYTES < int(offset[0]) <= limit else limit
 
 
@@ -268,18 +270,18 @@ def _decode_batch(volume: Volume, file: TreeFile, nodes: NodeBatch, leaves: Leaf
     fixed = None if file.header.has_variable_index_keys else int(file.header.max_key_length)
     records = locate_records(volume.decoder, nodes, fixed)
     records = _with_whole_keys(records, leaves.key_type)
-    ids = volume.decoder.columns(leaves.key_type, nodes.buffer, records.key, (leaves.id_field,))[leaves.id_field]
+    ids = volume.decoder.column(leaves.key_type, nodes.buffer, records.key, leaves.id_field)
     into.nodes.append(_node_columns(records, ids.astype(np.int64)))
     is_index = nodes.kind[records.node] == INDEX
     number, _, data, _ = records.of(is_index)
-    child = volume.decoder.columns("hfsplus_btree.pointer_record", nodes.buffer, data, ("child_node",))["child_node"]
+    child = volume.decoder.column(POINTER_RECORD, nodes.buffer, data, POINTER_RECORD.child_node)
     into.pointers.append({"node": number, "child": child.astype(np.int64)})
     into.leaves.add(leaves.decode(volume, records, nodes.kind[records.node] == LEAF), nodes.to_come)
 
 
-def _with_whole_keys(records: RecordBatch, key_type: str) -> RecordBatch:
+def _with_whole_keys(records: RecordBatch, key_type: RecordType) -> RecordBatch:
     """Leave out records whose key is shorter than the fixed part of the tree's keys."""
-    is_whole = records.data - records.key >= bulk.size(key_type)
+    is_whole = records.data - records.key >= key_type.width
     return records if is_whole.all() else records.without(~is_whole)
 
 

@@ -15,7 +15,15 @@ from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.filesystems.hfsplus.tree.keyorder import folded, not_after
 from layoutscope.filesystems.hfsplus.tree.records import LENGTH_BYTES
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import (
+    ATTRIBUTE_KEY,
+    ATTRIBUTE_RECORD_TYPE,
+    CATALOG_KEY,
+    CATALOG_RECORD_TYPE,
+    EXTENT_KEY,
+    HOT_FILE_KEY,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +31,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.arrays.columns import I64, U8, Mask
-    from layoutscope.filesystems.hfsplus.decoding import Decoder
+    from layoutscope.ondisk.decoder import Decoder
+    from layoutscope.recordtypes import Column, RecordType
 
 _LIMIT = grammar.HfsplusBtree.KeyLengthLimit
 _UNIT_BITS: Final = 16
@@ -36,48 +45,48 @@ class KeyForm:
 
     Attributes
     ----------
-    type_name : str
-        Full name of the grammar type.
-    ident : str
+    key_type : RecordType
+        What precedes the name.
+    ident : Column
         The field that comes first in the order.
-    tail : tuple of str
+    tail : tuple of Column
         Numbers that come after the name, or in its place.
     max_length : int or None
         Longest key without its length field; None where the tree's header decides.
     has_name : bool
         Whether the key ends with a name.
-    record_types : str
-        Full name of the type at the start of a leaf record; empty where records have no type.
+    record_types : RecordType or None
+        What a leaf record's data start with; None where records have no type.
     """
 
-    type_name: str
-    ident: str
-    tail: tuple[str, ...]
+    key_type: RecordType
+    ident: Column
+    tail: tuple[Column, ...]
     max_length: int | None
     has_name: bool
-    record_types: str = ""
+    record_types: RecordType | None = None
 
     @property
     def fixed_length(self) -> int:
         """Length of a key without a name, as its length field has it."""
-        return bulk.size(self.type_name) - LENGTH_BYTES
+        return self.key_type.width - LENGTH_BYTES
 
 
 FORMS: Final = {
     "catalog": KeyForm(
-        "hfsplus_catalog.catalog_key", "parent_id", (), int(_LIMIT.catalog), has_name=True,
-        record_types="hfsplus_catalog.catalog_record_type",
+        CATALOG_KEY, CATALOG_KEY.parent_id, (), int(_LIMIT.catalog), has_name=True,
+        record_types=CATALOG_RECORD_TYPE,
     ),
     "attributes": KeyForm(
-        "hfsplus_attributes.attribute_key", "file_id", ("start_block",), int(_LIMIT.attributes), has_name=True,
-        record_types="hfsplus_attributes.attribute_record_type",
+        ATTRIBUTE_KEY, ATTRIBUTE_KEY.file_id, (ATTRIBUTE_KEY.start_block,), int(_LIMIT.attributes), has_name=True,
+        record_types=ATTRIBUTE_RECORD_TYPE,
     ),
     "extents-overflow": KeyForm(
-        "hfsplus_extents.extent_key", "file_id", ("fork_type", "start_block"), int(_LIMIT.extents_overflow),
+        EXTENT_KEY, EXTENT_KEY.file_id, (EXTENT_KEY.fork_type, EXTENT_KEY.start_block), int(_LIMIT.extents_overflow),
         has_name=False,
     ),
     "hot-files": KeyForm(
-        "hfsplus_hotfiles.hot_file_key", "temperature", ("file_id", "fork_type"), None, has_name=False
+        HOT_FILE_KEY, HOT_FILE_KEY.temperature, (HOT_FILE_KEY.file_id, HOT_FILE_KEY.fork_type), None, has_name=False
     ),
 }  # fmt: skip
 """Keys by tree."""
@@ -109,12 +118,11 @@ class Keys:
 
 def read_keys(decoder: Decoder, form: KeyForm, buffer: U8, key: I64) -> Keys:
     """Read keys that lie in a buffer as a whole."""
-    fields = (form.ident, *form.tail, *(("name_length",) if form.has_name else ()))
-    found = {
-        name: values.astype(np.int64) for name, values in decoder.columns(form.type_name, buffer, key, fields).items()
-    }
+    length = (form.key_type.column("name_length"),) if form.has_name else ()
+    columns = decoder.columns(form.key_type, buffer, key, (form.ident, *form.tail, *length))
+    found = {name: values.astype(np.int64) for name, values in columns.items()}
     counts = found["name_length"] if form.has_name else np.zeros(len(key), np.int64)
-    units = names.gather(buffer, key + bulk.size(form.type_name), counts)
+    units = names.gather(buffer, key + form.key_type.width, counts)
     if form.tail:
         units, counts = _with_tail(units, counts, [found[name] for name in form.tail], has_name=form.has_name)
     return Keys(found[form.ident], units, starts_of(counts), counts)

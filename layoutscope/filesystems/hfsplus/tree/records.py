@@ -12,19 +12,21 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.arrays.ragged import ordinals, owners
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import KEY_HEADER, NODE_DESCRIPTOR, POINTER_RECORD, RECORD_OFFSET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from layoutscope.arrays.columns import I64, U8, Mask
-    from layoutscope.filesystems.hfsplus.decoding import Decoder
+    from layoutscope.ondisk.decoder import Decoder
+    from layoutscope.recordtypes import RecordType
 
-DESCRIPTOR: Final = "hfsplus_btree.node_descriptor"
-DESCRIPTOR_BYTES: Final = bulk.size(DESCRIPTOR)
-OFFSET_BYTES: Final = bulk.size("hfsplus_btree.record_offset")
-LENGTH_BYTES: Final = bulk.size("hfsplus_btree.key_header")
-POINTER_BYTES: Final = bulk.size("hfsplus_btree.pointer_record")
+DESCRIPTOR: Final = NODE_DESCRIPTOR
+DESCRIPTOR_BYTES: Final = DESCRIPTOR.width
+OFFSET_BYTES: Final = RECORD_OFFSET.width
+LENGTH_BYTES: Final = KEY_HEADER.width
+POINTER_BYTES: Final = POINTER_RECORD.width
 
 LEAF: Final = int(grammar.HfsplusBtree.NodeKind.leaf)
 INDEX: Final = int(grammar.HfsplusBtree.NodeKind.index)
@@ -139,7 +141,13 @@ class Bounds:
 def decode_nodes(decoder: Decoder, buffer: U8, node_size_bytes: int, numbers: I64, to_come: float = 0.0) -> NodeBatch:
     """Decode the descriptors of whole nodes."""
     starts = np.arange(len(numbers), dtype=np.int64) * node_size_bytes
-    names = ("f_link", "b_link", "kind", "height", "num_records")
+    names = (
+        DESCRIPTOR.f_link,
+        DESCRIPTOR.b_link,
+        DESCRIPTOR.kind,
+        DESCRIPTOR.height,
+        DESCRIPTOR.num_records,
+    )
     fields = decoder.columns(DESCRIPTOR, buffer, starts, names)
     f_link, b_link, kind, height, num_records = (fields[name].astype(np.int64) for name in names)
     return NodeBatch(buffer, node_size_bytes, numbers, f_link, b_link, kind, height, num_records, to_come)
@@ -174,7 +182,7 @@ def locate_records(decoder: Decoder, nodes: NodeBatch, fixed_index_key_bytes: in
 
 
 def record_types(
-    decoder: Decoder, buffer: U8, data: I64, stop: I64, type_name: str, sizes: Mapping[int, int]
+    decoder: Decoder, buffer: U8, data: I64, stop: I64, start: RecordType, sizes: Mapping[int, int]
 ) -> tuple[I64, Mask]:
     """Tell the type of each leaf record, and whether it is known and all of its fixed part is there.
 
@@ -186,7 +194,7 @@ def record_types(
         Whole nodes.
     data, stop : (n,) int64 arrays
         Where what follows the key begins, and where the record ends.
-    type_name : str
+    start : RecordType
         What the data of every leaf record of the tree start with.
     sizes : mapping of int to int
         Fixed part of a record by its type, in bytes.
@@ -195,8 +203,8 @@ def record_types(
     -------
     (n,) int64 array, (n,) bool array
     """
-    holds_type = data + bulk.size(type_name) <= stop
-    kind = decoder.columns(type_name, buffer, np.where(holds_type, data, 0), ("record_type",))["record_type"]
+    holds_type = data + start.width <= stop
+    kind = decoder.column(start, buffer, np.where(holds_type, data, 0), start.column("record_type"))
     wide = kind.astype(np.int64)
     is_sound = np.zeros(len(data), np.bool_)
     for number, size in sizes.items():
@@ -223,7 +231,7 @@ def _bounds(decoder: Decoder, nodes: NodeBatch, counts: I64, keyed: Mask) -> tup
     node = owners(entries)
     slot = ordinals(entries)
     place = nodes.start[node] + nodes.node_size_bytes - OFFSET_BYTES * (slot + 1)
-    offsets = decoder.columns("hfsplus_btree.record_offset", nodes.buffer, place, ("node_offset",))["node_offset"]
+    offsets = decoder.column(RECORD_OFFSET, nodes.buffer, place, RECORD_OFFSET.node_offset)
     wide = offsets.astype(np.int64)
     is_last = slot == counts[node]
     return wide[~is_last], wide[1:][~is_last[:-1]]
@@ -246,7 +254,7 @@ def _keys(
 ) -> tuple[I64, I64]:
     """Find where each key ends; data start at an even offset."""
     key = node_start + np.where(is_sound, first, DESCRIPTOR_BYTES)
-    length = decoder.columns("hfsplus_btree.key_header", nodes.buffer, key, ("key_length",))["key_length"]
+    length = decoder.column(KEY_HEADER, nodes.buffer, key, KEY_HEADER.key_length)
     wide = length.astype(np.int64)
     if fixed_index_key_bytes is not None:
         wide = np.where((nodes.kind == INDEX)[node], fixed_index_key_bytes, wide)
@@ -256,6 +264,6 @@ def _keys(
 def _free_offset(decoder: Decoder, nodes: NodeBatch, counts: I64, keyed: Mask, limit: I64) -> I64:
     """Start of the free space: the entry of the offset table behind those of the records."""
     place = nodes.start + nodes.node_size_bytes - OFFSET_BYTES * (counts + 1)
-    offsets = decoder.columns("hfsplus_btree.record_offset", nodes.buffer, place, ("node_offset",))["node_offset"]
+    offsets = decoder.column(RECORD_OFFSET, nodes.buffer, place, RECORD_OFFSET.node_offset)
     free = offsets.astype(np.int64)
     return np.where(keyed & (free >= DESCRIPTOR_BYTES) & (free <= limit), free, -1)

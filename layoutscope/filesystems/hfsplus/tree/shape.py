@@ -17,7 +17,7 @@ from layoutscope.arrays.lookup import distinct
 from layoutscope.arrays.ragged import heads, ranges, starts_of
 from layoutscope.filesystems.hfsplus.tree.btree import Decoded, TreeFile, node_pieces
 from layoutscope.filesystems.hfsplus.tree.records import DESCRIPTOR, INDEX, LEAF
-from layoutscope.ondisk import bulk
+from layoutscope.ondisk.records import HEADER_NODE
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
@@ -223,14 +223,14 @@ def _report(
     """Report something about a node, at its address or at that of a field of its descriptor."""
     at = node_offset(volume, file, number)
     if at is not None and field:
-        at += bulk.offset(DESCRIPTOR, field)
+        at += DESCRIPTOR.offset_of(field)
     volume.report(code, "error", f"{file.tree} node {number}", at, message, expected=expected, found=found)
 
 
 def header_field_offset(volume: Volume, file: TreeFile, field: str) -> int:
     """Where a field of a tree's header record lies on the volume."""
     at = int(file.fork.start_blocks[0]) * volume.block_size_bytes
-    return at + bulk.offset("hfsplus_btree.header_node", f"header.{field}")
+    return at + HEADER_NODE.offset_of(f"header.{field}")
 
 
 def node_offset(volume: Volume, file: TreeFile, number: int) -> int | None:

@@ -13,7 +13,7 @@ from layoutscope.arrays.bitmap import clear_runs
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.volume.fork import Fork, read_fork
 from layoutscope.filesystems.hfsplus.volume.volume import HEADER_OFFSET, Volume
-from layoutscope.ondisk import bulk
+from layoutscope.ondisk.records import VOLUME_HEADER
 
 if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64
@@ -53,6 +53,6 @@ def check_free_count(volume: Volume, counts: I64) -> None:
     """Compare the free blocks that the volume header counts with those of the allocation file."""
     found, declared = int(counts.sum()), int(volume.header.free_blocks)
     if found != declared:
-        at = HEADER_OFFSET + bulk.offset("hfsplus_volume.volume_header", "free_blocks")
+        at = HEADER_OFFSET + VOLUME_HEADER.free_blocks.offset
         message = "the volume header counts other free blocks than the allocation file"
         volume.report("free-count-differs", "warning", "volume header", at, message, expected=found, found=declared)

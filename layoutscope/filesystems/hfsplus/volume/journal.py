@@ -15,7 +15,17 @@ from layoutscope.arrays.ragged import starts_of
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.volume.overlay import Overlay
 from layoutscope.filesystems.hfsplus.volume.volume import read_at
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import (
+    BLOCK_INFO_BE,
+    BLOCK_INFO_LE,
+    BLOCK_LIST_CHECKED,
+    BLOCK_LIST_HEADER_BE,
+    BLOCK_LIST_HEADER_LE,
+    JOURNAL_HEADER_BE,
+    JOURNAL_HEADER_CHECKED,
+    JOURNAL_INFO_BLOCK,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,14 +33,15 @@ if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64, U8
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
     from layoutscope.ondisk.grammar import HfsplusJournal
+    from layoutscope.recordtypes import RecordType
 
-HEADER: Final = "hfsplus_journal.journal_header_be"
-INFO: Final = "hfsplus_journal.journal_info_block"
-INFO_BYTES: Final = bulk.size(INFO)
-HEADER_BYTES: Final = bulk.size(HEADER)
-LIST: Final = "hfsplus_journal.block_list_header_be"
-LIST_BYTES: Final = bulk.size(LIST)
-BLOCK_INFO_BYTES: Final = bulk.size("hfsplus_journal.block_info_be")
+HEADER: Final = JOURNAL_HEADER_BE
+INFO: Final = JOURNAL_INFO_BLOCK
+INFO_BYTES: Final = INFO.width
+HEADER_BYTES: Final = HEADER.width
+LIST: Final = BLOCK_LIST_HEADER_BE
+LIST_BYTES: Final = LIST.width
+BLOCK_INFO_BYTES: Final = BLOCK_INFO_BE.width
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +151,7 @@ def _has_place(volume: Volume, info: HfsplusJournal.JournalInfoBlock, at: int) -
     else:
         return True
     volume.report(
-        "journal-invalid", "error", "journal info block", at + bulk.offset(INFO, field), message,
+        "journal-invalid", "error", "journal info block", at + INFO.offset_of(field), message,
         expected=f"an end within {volume.size_bytes} bytes", found=found,
     )  # fmt: skip
     return False
@@ -165,7 +176,7 @@ def _read_header(
     except FormatError as error:
         volume.survive(error, code="journal-invalid")
         return None, False
-    computed = _masked_checksum(data, "hfsplus_journal.journal_header_checked")
+    computed = _masked_checksum(data, JOURNAL_HEADER_CHECKED)
     if computed != int(header.checksum):
         _report_checksum(volume, header, at, computed)
         return None, is_little
@@ -180,7 +191,7 @@ def _report_checksum(
     if not int(header.jhdr_size) <= int(header.start) <= int(header.size):
         field, expected, found = "start", f"from {header.jhdr_size} to {header.size}", str(header.start)
     volume.report(
-        "journal-invalid", "error", "journal header", at + bulk.offset(HEADER, field),
+        "journal-invalid", "error", "journal header", at + HEADER.offset_of(field),
         "wrong checksum; the journal is not applied", expected=expected, found=found,
     )  # fmt: skip
 
@@ -194,11 +205,11 @@ def _parse_header(data: bytes, at: int) -> tuple[HfsplusJournal.JournalHeaderBe 
     return little, True
 
 
-def _masked_checksum(data: bytes, checked: str) -> int:
+def _masked_checksum(data: bytes, checked: RecordType) -> int:
     """Checksum of a structure's checked part, with the checksum itself taken as zero."""
-    part = np.frombuffer(data, np.uint8)[: bulk.size(checked)].copy()
-    start = bulk.offset(checked, "checksum")
-    part[start : bulk.offset(checked, "after_checksum")] = 0
+    part = np.frombuffer(data, np.uint8)[: checked.width].copy()
+    start = checked.offset_of("checksum")
+    part[start : checked.offset_of("after_checksum")] = 0
     return int(checksums(part.reshape(1, -1))[0])
 
 
@@ -297,18 +308,19 @@ def _unrolled(volume: Volume, journal: Journal) -> U8:
 
 def _read_list(journal: Journal, volume: Volume, data: U8, start: int) -> BlockList | str:
     """Read one block list, or say what is wrong with it."""
-    order = "le" if journal.is_little_endian else "be"
+    header = BLOCK_LIST_HEADER_LE if journal.is_little_endian else BLOCK_LIST_HEADER_BE
+    info = BLOCK_INFO_LE if journal.is_little_endian else BLOCK_INFO_BE
     list_size = int(journal.header.blhdr_size) if journal.header is not None else 0
     if list_size < LIST_BYTES + BLOCK_INFO_BYTES or start + list_size > len(data):
         return "ends early"
-    fields = ("num_blocks", "bytes_used", "checksum", "has_block_checksums")
-    head = volume.decoder.columns(f"hfsplus_journal.block_list_header_{order}", data, np.array([start]), fields)
+    fields = (header.num_blocks, header.bytes_used, header.checksum, header.has_block_checksums)
+    head = volume.decoder.columns(header, data, np.array([start]), fields)
     count, used = int(head["num_blocks"][0]), int(head["bytes_used"][0])
     problem = _problem(data[start:], int(head["checksum"][0]), count, used, list_size)
     if problem:
         return problem
     places = start + LIST_BYTES + BLOCK_INFO_BYTES * np.arange(count, dtype=np.int64)
-    infos = volume.decoder.columns(f"hfsplus_journal.block_info_{order}", data, places, ("bnum", "bsize", "cksum"))
+    infos = volume.decoder.columns(info, data, places, (info.bnum, info.bsize, info.cksum))
     sizes = infos["bsize"][1:].astype(np.int64)
     starts = start + list_size + starts_of(sizes)
     if int(sizes.sum()) + list_size > used:
@@ -326,7 +338,7 @@ def _report_invalid(volume: Volume, journal: Journal, problem: str, start: int) 
         at += first + (int(journal.header.start) - first + start) % (size - first)
     field = {"wrong checksum": "checksum", "impossible counts": "num_blocks"}.get(problem)
     volume.report(
-        "journal-invalid", "warning", "journal block list", at + (bulk.offset(LIST, field) if field else 0),
+        "journal-invalid", "warning", "journal block list", at + (LIST.offset_of(field) if field else 0),
         f"{problem}; the transactions from there on are not applied",
     )  # fmt: skip
 
@@ -336,8 +348,8 @@ def _problem(data: U8, checksum: int, count: int, used: int, list_size: int) -> 
     room = (list_size - LIST_BYTES) // BLOCK_INFO_BYTES
     if not 1 <= count <= room or not list_size <= used <= len(data):
         return "impossible counts"
-    checked = "hfsplus_journal.block_list_checked"
-    if _masked_checksum(data[: bulk.size(checked)].tobytes(), checked) != checksum:
+    checked = BLOCK_LIST_CHECKED
+    if _masked_checksum(data[: checked.width].tobytes(), checked) != checksum:
         return "wrong checksum"
     return ""
 

@@ -10,9 +10,10 @@ from typing import Final
 from layoutscope.filesystems.recognition import Content, MapRegion, parse_at
 from layoutscope.findings import Finding
 from layoutscope.image.source import Window
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import HFS_WRAPPER_VOLUME_START, MASTER_DIRECTORY_BLOCK, VOLUME_SIGNATURE
 
-HEADER_OFFSET: Final = bulk.offset("hfs_wrapper.volume_start", "header")
+HEADER_OFFSET: Final = HFS_WRAPPER_VOLUME_START.header.offset
 """Where the volume header of HFS, HFS+ and HFSX stands, and how far from the end its copy starts."""
 
 
@@ -27,7 +28,7 @@ def probe(stretch: Window) -> Content | None:
 
 
 def _hfs_signature(stretch: Window, volume_offset: int) -> str | None:
-    header = parse_at(stretch, grammar.HfsWrapper.VolumeSignature, "hfs_wrapper.volume_signature", volume_offset)
+    header = parse_at(stretch, VOLUME_SIGNATURE, volume_offset)
     return None if header is None else str(header.signature.name)
 
 
@@ -53,9 +54,7 @@ def _by_alternate_header(stretch: Window) -> Content | None:
 
 def _wrapper(stretch: Window) -> Content:
     """Look into a classic HFS volume for one of HFS+ that is embedded in it (TN1150, HFS Wrapper)."""
-    block = parse_at(
-        stretch, grammar.HfsWrapper.MasterDirectoryBlock, "hfs_wrapper.master_directory_block", HEADER_OFFSET
-    )
+    block = parse_at(stretch, MASTER_DIRECTORY_BLOCK, HEADER_OFFSET)
     classic = Content("hfs", "HFS", 0, stretch.size_bytes)
     if block is None:
         return classic
@@ -74,7 +73,7 @@ def _embedded(stretch: Window, start: int, size: int, name: str) -> Content:
         findings = (
             Finding("volume-header-lost", "error", "volume header", place, "no volume header in the HFS wrapper"),
         )
-    length = bulk.size("hfs_wrapper.master_directory_block")
+    length = MASTER_DIRECTORY_BLOCK.width
     return Content(
         "hfsplus",
         _hfs_label(signature or ""),

@@ -15,18 +15,19 @@ from layoutscope.errors import FormatError, LayoutscopeError
 from layoutscope.findings import Finding, from_error
 from layoutscope.image import Source, Window
 from layoutscope.image.source import overlaps
-from layoutscope.ondisk import bulk, grammar
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import HFSPLUS_VOLUME_VOLUME_START, VOLUME_END, VOLUME_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from layoutscope.arrays.columns import I64, Mask
-    from layoutscope.filesystems.hfsplus.decoding import Decoder
+    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.ondisk.grammar import HfsplusVolume
 
-HEADER_OFFSET: Final = bulk.offset("hfsplus_volume.volume_start", "volume_header")
-HEADER_BYTES: Final = bulk.size("hfsplus_volume.volume_header")
-END_BYTES: Final = bulk.size("hfsplus_volume.volume_end")
+HEADER_OFFSET: Final = HFSPLUS_VOLUME_VOLUME_START.volume_header.offset
+HEADER_BYTES: Final = VOLUME_HEADER.width
+END_BYTES: Final = VOLUME_END.width
 
 _UUID_NAMESPACE: Final = uuid.UUID("b3e20f39-f292-11d6-97a4-00306543ecac")
 
@@ -173,7 +174,7 @@ def read_header(source: Source, volume_offset: int, structure: str) -> HfsplusVo
         raise FormatError(
             "impossible allocation block size",
             structure=structure,
-            image_offset=volume_offset + bulk.offset("hfsplus_volume.volume_header", "block_size"),
+            image_offset=volume_offset + VOLUME_HEADER.block_size.offset,
             expected=f"a power of two of at least {smallest}",
             found=str(header.block_size),
         )
@@ -181,7 +182,7 @@ def read_header(source: Source, volume_offset: int, structure: str) -> HfsplusVo
         raise FormatError(
             "a volume without blocks",
             structure=structure,
-            image_offset=volume_offset + bulk.offset("hfsplus_volume.volume_header", "total_blocks"),
+            image_offset=volume_offset + VOLUME_HEADER.total_blocks.offset,
             expected="at least 1",
             found="0",
         )
@@ -196,7 +197,7 @@ def report_change(volume: Volume) -> None:
         return
     if volume.header.write_count == now.write_count:
         return
-    at = HEADER_OFFSET + bulk.offset("hfsplus_volume.volume_header", "write_count")
+    at = HEADER_OFFSET + VOLUME_HEADER.write_count.offset
     message = "the volume was written to while it was read; what was read is of no single state"
     expected, found = int(volume.header.write_count), int(now.write_count)
     volume.report("changed-while-read", "warning", "volume header", at, message, expected=expected, found=found)

@@ -6,6 +6,7 @@ start at once and need no network. ``.ci/run`` runs them too.
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import venv
@@ -62,6 +63,26 @@ def full(session: nox.Session) -> None:
     lint(session)
     generated(session)
     run(session, "python", "-m", "pytest", "-q", "--cov", *session.posargs)
+
+
+@nox.session(python=False)
+def kernels(session: nox.Session) -> None:
+    """Watch the C kernels with sanitizers, against their twins; then run in plain Python what uses them.
+
+    Needs gcc or clang. ``LAYOUTSCOPE_FUZZ=100`` tries a hundred times as many tables, new ones each time.
+    """
+    tests = ["python", "-m", "pytest", "-q"]
+    compiler = os.environ.get("CC", "cc")
+    with tempfile.TemporaryDirectory() as name:
+        library = str(Path(name, "kernels.so"))
+        run(session, "python", "-m", "layoutscope.native.build", "--sanitize", "-o", library)
+        # Python itself is not instrumented: the runtime must be there before it, and what Python keeps is no leak.
+        found = session.run(compiler, "-print-file-name=libasan.so", external=True, silent=True)
+        watched = {"LD_PRELOAD": str(found).strip(), "ASAN_OPTIONS": "detect_leaks=0", "LAYOUTSCOPE_KERNELS": library}
+        session.run(str(PROGRAMS / tests[0]), *tests[1:], "tests/unit/native", external=True, env=watched)
+    pure = {"LAYOUTSCOPE_PURE": "1"}
+    rooms = ["tests/unit/native", "tests/unit/drive", "tests/unit/walk"]
+    session.run(str(PROGRAMS / tests[0]), *tests[1:], *rooms, external=True, env=pure)
 
 
 @nox.session(python=False)

@@ -61,21 +61,25 @@ for name, command in COMMANDS.items():
     app.command(name)(Command(command))
 
 
-def show_version(*, wanted: bool) -> None:
-    """Print the version and leave."""
-    if wanted:
-        typer.echo(f"layoutscope {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
+@app.callback(invoke_without_command=True)
 def main(
+    context: typer.Context,
     *,
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=lambda value: show_version(wanted=value), is_eager=True, help="Show the version."
-        ),
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="With --version: also what runs the loops.")] = False,
 ) -> None:
     """Take the options that stand before a command."""
+    if version:
+        show_version(verbose=verbose)
+        raise typer.Exit
+    if verbose or context.invoked_subcommand is None:
+        context.fail("Missing command.")
+
+
+def show_version(*, verbose: bool) -> None:
+    """Print the version, and which core runs."""
+    typer.echo(f"layoutscope {__version__}")
+    if verbose:
+        from layoutscope.native import describe
+
+        typer.echo(f"core: {describe()}")

@@ -3,8 +3,7 @@
 Input: a `Surface` (where each sector lies, how long the arm takes) and reads as logical sectors. Times are
 integers, in ticks of 1/2**32 revolution, so that an angle is ``ticks & MASK`` and reading straight on is exact.
 
-The functions are plain Python; `compiled` hands the same functions to numba. They use arrays, integers and
-named tuples only.
+Twin of ``native/source/hdd.c``, which does the same in C, function by function; what is changed here is changed there.
 
 References
 ----------
@@ -14,15 +13,11 @@ References
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 from layoutscope.drive.surface import (
     CYLINDER,
     LBN,
-    MASK,
     SECTOR,
     TRACK_BEGIN,
     TRACK_END,
@@ -36,8 +31,7 @@ from layoutscope.drive.surface import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    import numpy as np
     from numpy.typing import NDArray
 
 # Columns of an arm's state.
@@ -58,26 +52,6 @@ class Drive(NamedTuple):
     surface: Surface
     arm: NDArray[np.int64]
     segments: NDArray[np.int64]
-
-
-class Drives(NamedTuple):
-    """Drives of one kind at work: what each is, (n_drives, 8) arms, (n_drives, n_segments, 3) segments."""
-
-    surface: Surface
-    arms: NDArray[np.int64]
-    segments: NDArray[np.int64]
-
-
-class Served(NamedTuple):
-    """What became of pieces of reads: (n, 5) ticks and cylinders of each, and (n,) what the buffer had of it."""
-
-    times: NDArray[np.int64]
-    outcomes: NDArray[np.uint8]
-
-
-def drive_of(drives: Drives, number: int) -> Drive:
-    """Return one of several drives."""
-    return Drive(drives.surface, drives.arms[number], drives.segments[number])
 
 
 def aim(drive: Drive, now: int) -> None:
@@ -206,7 +180,22 @@ def go_on(drive: Drive, stop: int, now: int) -> None:
 
 
 def read_medium(drive: Drive, lbn: int, stop: int, times: NDArray[np.int64]) -> int:
-    """Read from the medium into the active segment; return when that is complete."""
+    """Read from the medium into the active segment.
+
+    Parameters
+    ----------
+    drive : Drive
+        Its state is changed.
+    lbn, stop : int
+        First sector of the read, last sector + 1.
+    times : (5,) int64 array
+        Filled in, but for the service time.
+
+    Returns
+    -------
+    int
+        When the last sector has reached the host, in ticks.
+    """
     surface, arm, _ = drive
     run = run_at(surface, lbn, arm[RUN])
     times[SEEK] = move_ticks(surface, arm[RUN], run)
@@ -238,7 +227,24 @@ def read_part(drive: Drive, segment: int, stop: int, now: int, times: NDArray[np
 
 
 def serve(drive: Drive, lbn: int, stop: int, now: int, times: NDArray[np.int64]) -> int:
-    """Serve one read that arrives now; fill in its times and return what the buffer had of it."""
+    """Serve one read.
+
+    Parameters
+    ----------
+    drive : Drive
+        Its state is changed.
+    lbn, stop : int
+        First sector of the read, last sector + 1.
+    now : int
+        When it arrives, in ticks.
+    times : (5,) int64 array
+        Filled in: seek, latency, transfer and service ticks, cylinders.
+
+    Returns
+    -------
+    int
+        What the buffer had: `MISS`, `PART_HIT` or `WHOLE_HIT`.
+    """
     surface, arm, segments = drive
     look_ahead(drive, now)
     keep(drive)
@@ -269,130 +275,26 @@ def serve(drive: Drive, lbn: int, stop: int, now: int, times: NDArray[np.int64])
     return outcome
 
 
-def closed_loop(
-    drives: Drives,
-    parts: NDArray[np.int64],
-    think: NDArray[np.int64],
-    now: int,
-    served: Served,
-) -> int:
-    """Serve reads one at a time; each arrives `think` ticks after the one before was complete.
+def approach(drive: Drive, lbn: int, stop: int, now: int) -> int:
+    """Return how long it takes until a read can begin.
 
     Parameters
     ----------
-    drives : Drives
-        From `new_drives`; their state is changed.
-    parts : (n_parts, 5) int64 array
-        Pieces of reads on one drive each, in order: number of the read, drive, first sector, last sector + 1, ticks
-        of a piece that no rotating disk serves. The pieces of a read run side by side.
-    think : (n_reads,) int64 array
-        Ticks before each read.
+    drive : Drive
+        As it stands.
+    lbn, stop : int
+        First sector of the read, last sector + 1.
     now : int
-        The start; its low 32 bits are the angle.
-    served : Served
-        Filled with seek, latency, transfer, service ticks and cylinders of each piece, and with what the buffer had.
+        When it would be begun, in ticks.
 
     Returns
     -------
     int
-        When the last read is complete.
+        Ticks, overhead included.
     """
-    read = -1
-    done = now
-    for k in range(parts.shape[0]):
-        if parts[k, 0] != read:
-            read = parts[k, 0]
-            now = done + think[read]
-            done = now
-        if parts[k, 1] < 0:
-            served.times[k, SERVICE] = parts[k, 4]
-        else:
-            one = drive_of(drives, parts[k, 1])
-            served.outcomes[k] = serve(one, parts[k, 2], parts[k, 3], now, served.times[k])
-        done = max(done, now + served.times[k, SERVICE])
-    return int(done)
-
-
-def approach(drive: Drive, lbn: int, stop: int, now: int) -> int:
-    """Return how long it takes until a read can begin."""
     surface, arm, _ = drive
     if surface.segment_sectors > 0 and find_segment(drive, lbn, stop) >= 0:
         return surface.read_hit
     run = run_at(surface, lbn, arm[RUN])
     there = max(now, arm[FREE]) + surface.read_miss + move_ticks(surface, arm[RUN], run)
     return int(there + wait_ticks(surface, run, lbn, there) - now)
-
-
-def queued_loop(
-    drives: Drives,
-    parts: NDArray[np.int64],
-    waiting: NDArray[np.int64],
-    now: int,
-    served: Served,
-) -> int:
-    """Serve reads that queue up at the first drive; it takes the one that can begin first among the oldest.
-
-    Parameters
-    ----------
-    drives, parts, now, served
-        As in `closed_loop`; a read's service time runs from the completion of the one served before it.
-    waiting : (window,) int64 array
-        Work space; its size is how many of the oldest commands the drive looks at.
-
-    Returns
-    -------
-    int
-        When the last read is complete.
-    """
-    drive = drive_of(drives, 0)
-    coming = waiting.shape[0]
-    waiting[:] = np.arange(coming)
-    for _ in range(parts.shape[0]):
-        best, soonest = 0, MASK << 8
-        for k in range(waiting.shape[0]):
-            if waiting[k] < parts.shape[0]:
-                part = parts[waiting[k]]
-                cost = approach(drive, part[2], part[3], now)
-                if cost < soonest:
-                    soonest = cost
-                    best = k
-        read = waiting[best]
-        served.outcomes[read] = serve(drive, parts[read, 2], parts[read, 3], now, served.times[read])
-        now += served.times[read, SERVICE]
-        for k in range(best, waiting.shape[0] - 1):
-            waiting[k] = waiting[k + 1]
-        waiting[-1] = coming
-        coming += 1
-    return int(now)
-
-
-def new_drives(surface: Surface, count: int, num_segments: int) -> Drives:
-    """Return drives that stand at their outermost track with empty buffers."""
-    arms = np.zeros((count, 8), np.int64)
-    arms[:, RUN] = np.argmin(surface.runs[:-1, CYLINDER])
-    arms[:, ACTIVE] = -1
-    segments = np.zeros((count, num_segments, 3), np.int64)
-    segments[:, :, BEGIN] = 1
-    return Drives(surface, arms, segments)
-
-
-def unserved(count: int) -> Served:
-    """Return room for what becomes of some pieces."""
-    return Served(np.zeros((count, 5), np.int64), np.zeros(count, np.uint8))
-
-
-HELPERS = (
-    run_at, move_ticks, wait_ticks, read_on, read_anywhere, drive_of, aim, look_ahead, keep, set_limit, give_up, fill,
-    reaches, find_segment, oldest_segment, go_on, read_medium, read_part, serve, approach,
-)  # fmt: skip
-
-
-@cache
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of this module compiled by numba, from its on-disk cache where that has been done before."""
-    from numba import njit
-    from numba.extending import register_jitable
-
-    for helper in HELPERS:
-        register_jitable(helper)
-    return njit(cache=True)(function)

@@ -7,13 +7,14 @@ next arrives when the one before is complete and its think time is over. The dri
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from layoutscope.drive import hdd
 from layoutscope.drive.flash import flash_ms
 from layoutscope.drive.geometry import build_surface, num_segments, turn_ms
+from layoutscope.drive.loops import new_drives, serve_in_order, serve_queue
 from layoutscope.drive.members import Parts, leaves, split
 from layoutscope.drive.result import ReadTimes, ServiceResult, summarise
 from layoutscope.drive.surface import SECTOR_BYTES, TURN
@@ -22,14 +23,10 @@ from layoutscope.errors import UsageError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from layoutscope.drive.loops import Served
     from layoutscope.drive.profile import DriveProfile
     from layoutscope.drive.surface import Surface
     from layoutscope.walk.trace import AccessTrace
-
-COMPILE_FROM: Final = 200_000
-"""Work from which loading the compiled loop pays: reads, each with its scan of the buffer's segments; it is done once
-for each start phase."""
-STEP_WORK: Final = 8
 
 
 def service(
@@ -105,7 +102,7 @@ class Work:
     num_drives, num_disks : int
         Members, and those of them that rotate.
     pieces : (n_parts, 5) int64 array
-        As `hdd.closed_loop` takes them.
+        As `loops.serve_in_order` takes them.
     think : (n_reads,) int64 array
         Ticks before each read.
     surface : Surface or None
@@ -174,35 +171,23 @@ def flash_parts(
 
 
 def sector_parts(parts: Parts, drive: NDArray[np.int64], flash: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the pieces as `hdd.closed_loop` takes them, in whole sectors."""
+    """Return the pieces as `loops.serve_in_order` takes them, in whole sectors."""
     stop = -(-(parts.offset + parts.length_bytes) // SECTOR_BYTES)
     return np.stack([parts.read, drive, parts.offset // SECTOR_BYTES, stop, flash], axis=1)
 
 
-def run_disks(work: Work, disk: DriveProfile, surface: Surface, angle: int) -> hdd.Served:
-    """Run the closed loop, compiled where it is long."""
-    served = hdd.unserved(len(work.pieces))
-    loop = hdd.compiled(hdd.closed_loop) if is_long(disk, len(work.pieces)) else hdd.closed_loop
-    drives = hdd.new_drives(surface, work.num_disks, num_segments(disk))
-    loop(drives, work.pieces, work.think, angle, served)
-    return served
+def run_disks(work: Work, disk: DriveProfile, surface: Surface, angle: int) -> Served:
+    """Run one read after another."""
+    drives = new_drives(surface, work.num_disks, num_segments(disk))
+    return serve_in_order(drives, work.pieces, work.think, angle)
 
 
-def run_queue(work: Work, disk: DriveProfile, surface: Surface, angle: int) -> hdd.Served:
-    """Run the loop of one drive with a queue."""
+def run_queue(work: Work, disk: DriveProfile, surface: Surface, angle: int) -> Served:
+    """Run the reads of one drive with a queue."""
     if work.num_drives > 1:
         raise UsageError("a queue is modelled for single drives and for flash only")
     window = min(int(disk.number("queue_window", 1)), work.queue_depth)
-    served = hdd.unserved(len(work.pieces))
-    loop = hdd.compiled(hdd.queued_loop) if is_long(disk, len(work.pieces) * window) else hdd.queued_loop
-    drives = hdd.new_drives(surface, 1, num_segments(disk))
-    loop(drives, work.pieces, np.zeros(window, np.int64), angle, served)
-    return served
-
-
-def is_long(disk: DriveProfile, steps: int) -> bool:
-    """Tell whether a loop is long enough to be compiled, or another one has been already."""
-    return hdd.compiled.cache_info().currsize > 0 or steps * (STEP_WORK + num_segments(disk)) > COMPILE_FROM
+    return serve_queue(new_drives(surface, 1, num_segments(disk)), work.pieces, window, angle)
 
 
 def touched_surface(disk: DriveProfile, pieces: NDArray[np.int64]) -> Surface:

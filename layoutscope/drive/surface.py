@@ -1,7 +1,6 @@
 """The surface of a rotating disk: where each sector lies, how the arm gets there, when it comes under the head.
 
-Input: tables that `geometry` builds. The functions are plain Python on arrays and integers, so that `hdd.compiled` can
-hand them to numba, whose cache notices changes of `hdd` only.
+Input: tables that `geometry` builds. Twin of ``native/source/surface.h``, which does the same in C.
 """
 
 from __future__ import annotations

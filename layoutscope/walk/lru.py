@@ -1,11 +1,13 @@
-"""A cache of limited size over searches of trees. Compiled, and imported only where a limit is asked for."""
+"""A cache of limited size over searches of trees, least recently used first out: in the native core, or in Python."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numba import njit
+
+from layoutscope.native import Kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,17 +20,15 @@ _TARGET, _INDEX, _MAP = 0, 1, 2
 """How a node is read: as what a search ends in, as an index node on the way, or to tell where another lies."""
 _DEEPEST = 64
 """Longest way that is followed; longer ones are loops of a damaged volume."""
+_ROOM: Final = 1 << 16
+"""Rows that the kernel answers at a time."""
+
+LRU_MISSES: Final = Kernel("lru_misses", "ibiilinIIBLILB")
 
 
 def misses(
-    touched: NDArray[np.int32],
-    alone: NDArray[np.bool_],
-    parent: NDArray[np.int32],
-    mapper: NDArray[np.int32],
-    size_bytes: NDArray[np.int64],
-    known: NDArray[np.int32],
-    cache_bytes: int,
-) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]:
+    touched: I32, alone: NDArray[np.bool_], parent: I32, mapper: I32, size_bytes: I64, known: I32, cache_bytes: int
+) -> tuple[I32, I64, U8]:
     """Return what is read: node, the touch it belongs to, and how (0 the target, 1 an index node, 2 a map).
 
     Parameters
@@ -43,92 +43,80 @@ def misses(
         Nodes in the cache at the start.
     cache_bytes : int
         Size of the cache; the node that is being used always fits.
+
+    Returns
+    -------
+    int32, int64, uint8 arrays
+        Of the same length, in the order of reading.
     """
-    node, place, how = _run(touched, alone, parent, mapper, size_bytes, known, cache_bytes)
-    return node, place, how
+    ring = np.full((2, len(parent) + 1), len(parent), np.int32)
+    cached = np.zeros(len(parent), np.uint8)
+    state = np.array([-len(known), 0], np.int64)
+    trees = touched, alone.view(np.uint8), parent, mapper, size_bytes, known
+    nodes, places, hows = [np.empty(0, np.int32)], [np.empty(0, np.int64)], [np.empty(0, np.uint8)]
+    while state[0] < len(touched):
+        node, place, how = np.empty(_ROOM, np.int32), np.empty(_ROOM, np.int64), np.empty(_ROOM, np.uint8)
+        count = LRU_MISSES(*trees, cache_bytes, ring[0], ring[1], cached, state, node, place, how)
+        if count is None:
+            return plain_misses(touched, alone, parent, mapper, size_bytes, known, cache_bytes)
+        nodes.append(node[:count])
+        places.append(place[:count])
+        hows.append(how[:count])
+    return np.concatenate(nodes), np.concatenate(places), np.concatenate(hows)
 
 
-@njit(cache=True)
-def _way(node: int, alone: bool, parent: I32, mapper: I32, stack_node: I32, stack_how: U8) -> int:  # pragma: no cover
-    """Put the way to a node, last step first, into the stacks; returns its length."""
-    n = 0
-    current, how = node, _TARGET
-    while current >= 0 and n < _DEEPEST:
-        stack_node[n], stack_how[n] = current, how
-        n += 1
-        m = mapper[current]
-        while m >= 0 and n < _DEEPEST:
-            stack_node[n], stack_how[n] = m, _MAP
-            n += 1
-            m = parent[m]
-        current, how = parent[current], _INDEX
+def plain_misses(
+    touched: I32, alone: NDArray[np.bool_], parent: I32, mapper: I32, size_bytes: I64, known: I32, cache_bytes: int
+) -> tuple[I32, I64, U8]:
+    """Return what is read; the twin of ``native/source/lru.c``.
+
+    Parameters
+    ----------
+    touched, alone, parent, mapper, size_bytes, known, cache_bytes
+        As in `misses`.
+
+    Returns
+    -------
+    int32, int64, uint8 arrays
+        As of `misses`.
+    """
+    used: OrderedDict[int, None] = OrderedDict()  # what is cached, in the order of its last use
+    held = 0
+    read: list[tuple[int, int, int]] = []
+    for place in range(-len(known), len(touched)):
+        target = int(known[place] if place < 0 else touched[place])
+        way = [(target, _TARGET)] if place < 0 else _way(target, bool(alone[place]), parent, mapper)
+        for node, how in reversed(way if target >= 0 else []):
+            if node not in used:
+                held += int(size_bytes[node])
+                if place >= 0:
+                    read.append((node, place, how))
+            used[node] = None
+            used.move_to_end(node)
+            held = _shrink(used, held, cache_bytes, size_bytes)
+    table = np.array(read, np.int64).reshape(-1, 3)
+    return table[:, 0].astype(np.int32), table[:, 1].copy(), table[:, 2].astype(np.uint8)
+
+
+def _way(node: int, alone: bool, parent: I32, mapper: I32) -> list[tuple[int, int]]:
+    """Return the way to a node and how each is read, last step first."""
+    way: list[tuple[int, int]] = []
+    how = _TARGET
+    while node >= 0 and len(way) < _DEEPEST:
+        way.append((node, how))
+        mapped = int(mapper[node])
+        while mapped >= 0 and len(way) < _DEEPEST:
+            way.append((mapped, _MAP))
+            mapped = int(parent[mapped])
         if alone:
             break
-    return n
+        node, how = int(parent[node]), _INDEX
+    return way
 
 
-@njit(cache=True)
-def _unlink(node: int, newer: I32, older: I32) -> None:  # pragma: no cover
-    """Take a node out of the ring."""
-    newer[older[node]], older[newer[node]] = newer[node], older[node]
-
-
-@njit(cache=True)
-def _link(node: int, newer: I32, older: I32) -> None:  # pragma: no cover
-    """Put a node into the ring as the one used last; the ring's last element joins its ends."""
-    end = len(newer) - 1
-    last = older[end]
-    newer[last], older[node] = node, last
-    newer[node], older[end] = end, node
-
-
-@njit(cache=True)
-def _shrink(  # pragma: no cover
-    held: int, cache_bytes: int, node: int, newer: I32, older: I32, cached: NDArray[np.bool_], size_bytes: I64
-) -> int:
+def _shrink(used: OrderedDict[int, None], held: int, cache_bytes: int, size_bytes: I64) -> int:
     """Drop what was not used for longest, but never the node in use; returns the bytes that are left."""
-    end = len(newer) - 1
-    while held > cache_bytes and newer[end] != node:
-        victim = newer[end]
-        _unlink(victim, newer, older)
-        cached[victim] = False
-        held -= size_bytes[victim]
+    while held > cache_bytes and len(used) > 1:
+        oldest, _ = used.popitem(last=False)
+        held -= int(size_bytes[oldest])
     return held
-
-
-@njit(cache=True)
-def _run(  # one compiled loop
-    touched: I32, alone: NDArray[np.bool_], parent: I32, mapper: I32, size_bytes: I64, known: I32, cache_bytes: int
-) -> tuple[I32, I64, U8]:  # pragma: no cover
-    newer = np.full(len(parent) + 1, len(parent), np.int32)
-    older = np.full(len(parent) + 1, len(parent), np.int32)
-    cached = np.zeros(len(parent), np.bool_)
-    held = 0
-    out_node, out_place, out_how = np.empty(1024, np.int32), np.empty(1024, np.int64), np.empty(1024, np.uint8)
-    n_out = 0
-    stack_node, stack_how = np.empty(_DEEPEST, np.int32), np.empty(_DEEPEST, np.uint8)
-    for i in range(-len(known), len(touched)):
-        target = known[i + len(known)] if i < 0 else touched[i]
-        if target < 0:
-            continue
-        depth = 1
-        stack_node[0], stack_how[0] = target, _TARGET
-        if i >= 0:
-            depth = _way(target, alone[i], parent, mapper, stack_node, stack_how)
-        for step in range(depth - 1, -1, -1):
-            node = stack_node[step]
-            if cached[node]:
-                _unlink(node, newer, older)
-            else:
-                cached[node] = True
-                held += size_bytes[node]
-                if i >= 0:
-                    if n_out == len(out_node):
-                        out_node = np.concatenate((out_node, np.empty(n_out, np.int32)))
-                        out_place = np.concatenate((out_place, np.empty(n_out, np.int64)))
-                        out_how = np.concatenate((out_how, np.empty(n_out, np.uint8)))
-                    out_node[n_out], out_place[n_out], out_how[n_out] = node, i, stack_how[step]
-                    n_out += 1
-            _link(node, newer, older)
-            held = _shrink(held, cache_bytes, node, newer, older, cached, size_bytes)
-    return out_node[:n_out], out_place[:n_out], out_how[:n_out]

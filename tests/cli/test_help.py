@@ -7,6 +7,7 @@ import pytest
 
 import layoutscope
 from layoutscope.cli import app
+from layoutscope.native import describe
 from tests.cli.conftest import ROOT
 
 COMMANDS = sorted(info.name or info.callback.__name__ for info in app.registered_commands)
@@ -44,14 +45,28 @@ def test_version(run):
     assert run("--version").stdout == f"layoutscope {layoutscope.__version__}\n"
 
 
-@pytest.mark.parametrize("words", [["--version"], ["--help"], ["scan", "--help"]])
+@pytest.mark.parametrize("words", [["--version", "--verbose"], ["--verbose", "--version"]])
+def test_verbose_version_names_the_core(run, words):
+    """It tells what runs the loops: the native core or Python."""
+    version, core = run(*words).stdout.splitlines()
+    assert version == f"layoutscope {layoutscope.__version__}"
+    assert core == f"core: {describe()}"
+
+
+@pytest.mark.parametrize("words", [["--verbose"], ["--verbose", "scan"]])
+def test_verbose_is_about_the_version(run, words):
+    """Alone, or before a command, it is a usage error."""
+    assert run(*words).exit_code == 2
+
+
+@pytest.mark.parametrize("words", [["--version"], ["--version", "--verbose"], ["--help"], ["scan", "--help"]])
 def test_start_imports_nothing_heavy(words):
-    """Version and help come at once: tables, arrays, plots, compilers and rich stay unloaded."""
+    """Version and help come at once: tables, arrays, plots and rich stay unloaded."""
     code = (
         "import sys\nfrom layoutscope.__main__ import main\n"
         f"sys.argv[1:] = {words!r}\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "heavy = {'numpy', 'polars', 'plotly', 'numba', 'rich', 'zstandard', 'kaitaistruct'}\n"
+        "heavy = {'numpy', 'polars', 'plotly', 'rich', 'zstandard', 'kaitaistruct'}\n"
         "sys.stderr.write(' '.join(sorted(heavy & set(sys.modules))))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)

@@ -15,12 +15,6 @@ def witness(shared):
     return Witness(shared)
 
 
-@pytest.fixture(autouse=True)
-def compiled_loops(monkeypatch):
-    """Compile the loops for short workloads too: there are hundreds of them."""
-    monkeypatch.setattr("layoutscope.drive.simulation.COMPILE_FROM", 0)
-
-
 @pytest.mark.parametrize("think_us", [0, 100])
 @pytest.mark.parametrize("setting", ["off", "own", "join"])
 @pytest.mark.parametrize("drive", CHEETAHS)

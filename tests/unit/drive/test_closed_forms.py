@@ -145,17 +145,6 @@ def test_more_segments_never_hit_less(seed):
     assert hits[2] > 0.9
 
 
-def test_the_compiled_loop_equals_the_plain_one(monkeypatch):
-    """Numba's code gives the same ticks as Python's."""
-    rng = np.random.default_rng(11)
-    reads = trace(*np.where(rng.random(1500) < 0.5, rng.integers(0, 400, 1500), rng.integers(0, 99_000, 1500)))
-    plain = service(reads, disk(), phases=1).reads_ms
-    monkeypatch.setattr("layoutscope.drive.simulation.COMPILE_FROM", 0)
-    compiled = service(reads, disk(), phases=1).reads_ms
-    for name in ("service_ms", "seek_ms", "rotation_ms", "transfer_ms", "cylinders", "outcome"):
-        assert np.array_equal(getattr(plain, name), getattr(compiled, name)), name
-
-
 def test_where_the_partition_lies_decides_the_rate():
     """The same reads stream slower where tracks hold fewer sectors."""
     zoned = disk(zones=[[0, 0, 100], [50_000, 500, 50]], capacity_bytes=75_000 * SECTOR)

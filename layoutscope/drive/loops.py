@@ -1,0 +1,190 @@
+"""Reads on rotating disks, one after another or from a queue: served by the native core, or by `hdd` in Python."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from layoutscope.drive.hdd import ACTIVE, BEGIN, RUN, SERVICE, Drive, approach, serve
+from layoutscope.drive.surface import CYLINDER, MASK, Surface
+from layoutscope.native import Kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    I64 = NDArray[np.int64]
+
+
+class Drives(NamedTuple):
+    """Drives of one kind at work: what each is, (n_drives, 8) arms, (n_drives, n_segments, 3) segments."""
+
+    surface: Surface
+    arms: NDArray[np.int64]
+    segments: NDArray[np.int64]
+
+
+class Served(NamedTuple):
+    """What became of pieces of reads: (n, 5) ticks and cylinders of each, and (n,) what the buffer had of it."""
+
+    times: NDArray[np.int64]
+    outcomes: NDArray[np.uint8]
+
+
+CLOSED_LOOP: Final = Kernel("closed_loop", "llllLLllnLB")
+QUEUED_LOOP: Final = Kernel("queued_loop", "llllLLlLnLB")
+
+
+def serve_in_order(drives: Drives, parts: NDArray[np.int64], think: NDArray[np.int64], now: int) -> Served:
+    """Serve reads one at a time; each arrives `think` ticks after the one before was complete.
+
+    Parameters
+    ----------
+    drives : Drives
+        From `new_drives`; they stay as they are.
+    parts : (n_parts, 5) int64 array
+        Pieces of reads on one drive each, in order: number of the read, drive, first sector, last sector + 1, ticks
+        of a piece that no rotating disk serves. The pieces of a read run side by side.
+    think : (n_reads,) int64 array
+        Ticks before each read.
+    now : int
+        The start; its low 32 bits are the angle.
+
+    Returns
+    -------
+    Served
+        Seek, latency, transfer, service ticks and cylinders of each piece, and what the buffer had.
+    """
+    return _run(CLOSED_LOOP, closed_loop, drives, (parts, think), now)
+
+
+def serve_queue(drives: Drives, parts: NDArray[np.int64], window: int, now: int) -> Served:
+    """Serve reads that queue up at the first drive; it takes the one that can begin first among the oldest.
+
+    Parameters
+    ----------
+    drives, parts, now
+        As in `serve_in_order`; a read's service time runs from the completion of the one served before it.
+    window : int
+        How many of the oldest commands the drive looks at.
+
+    Returns
+    -------
+    Served
+        As of `serve_in_order`.
+    """
+    return _run(QUEUED_LOOP, queued_loop, drives, (parts, np.zeros(window, np.int64)), now)
+
+
+def _run(kernel: Kernel, loop: Callable[..., None], drives: Drives, reads: tuple[I64, I64], now: int) -> Served:
+    """Run a kernel, or the loop that it is the twin of."""
+    surface = drives.surface
+    figures = np.array([surface.guess_shift, *surface[4:]], np.int64)
+    served, working = _unserved(len(reads[0])), _copied(drives)
+    tables = surface.runs, surface.guess, surface.seek, figures
+    if kernel(*tables, working.arms, working.segments, *reads, now, *served) is None:
+        served = _unserved(len(reads[0]))
+        loop(_copied(drives), *reads, now, served)
+    return served
+
+
+def _unserved(count: int) -> Served:
+    return Served(np.zeros((count, 5), np.int64), np.zeros(count, np.uint8))
+
+
+def _copied(drives: Drives) -> Drives:
+    return Drives(drives.surface, drives.arms.copy(), drives.segments.copy())
+
+
+def closed_loop(drives: Drives, parts: NDArray[np.int64], think: NDArray[np.int64], now: int, served: Served) -> None:
+    """Serve reads one at a time; the twin of ``closed_loop`` in ``native/source/hdd.c``.
+
+    Parameters
+    ----------
+    drives : Drives
+        Their state is changed.
+    parts, think, now
+        As in `serve_in_order`.
+    served : Served
+        Filled in.
+    """
+    read = -1
+    done = now
+    for k in range(parts.shape[0]):
+        if parts[k, 0] != read:
+            read = parts[k, 0]
+            now = done + think[read]
+            done = now
+        if parts[k, 1] < 0:
+            served.times[k, SERVICE] = parts[k, 4]
+        else:
+            one = drive_of(drives, parts[k, 1])
+            served.outcomes[k] = serve(one, parts[k, 2], parts[k, 3], now, served.times[k])
+        done = max(done, now + served.times[k, SERVICE])
+
+
+def queued_loop(drives: Drives, parts: NDArray[np.int64], waiting: NDArray[np.int64], now: int, served: Served) -> None:
+    """Serve reads that queue up at the first drive; the twin of ``queued_loop`` in ``native/source/hdd.c``.
+
+    Parameters
+    ----------
+    drives : Drives
+        Their state is changed.
+    parts, now
+        As in `serve_queue`.
+    waiting : (window,) int64 array
+        Work space.
+    served : Served
+        Filled in.
+    """
+    drive = drive_of(drives, 0)
+    coming = waiting.shape[0]
+    waiting[:] = np.arange(coming)
+    for _ in range(parts.shape[0]):
+        best, soonest = 0, MASK << 8
+        for k in range(waiting.shape[0]):
+            if waiting[k] < parts.shape[0]:
+                part = parts[waiting[k]]
+                cost = approach(drive, part[2], part[3], now)
+                if cost < soonest:
+                    soonest = cost
+                    best = k
+        read = waiting[best]
+        served.outcomes[read] = serve(drive, parts[read, 2], parts[read, 3], now, served.times[read])
+        now += served.times[read, SERVICE]
+        for k in range(best, waiting.shape[0] - 1):
+            waiting[k] = waiting[k + 1]
+        waiting[-1] = coming
+        coming += 1
+
+
+def drive_of(drives: Drives, number: int) -> Drive:
+    """Return one of several drives."""
+    return Drive(drives.surface, drives.arms[number], drives.segments[number])
+
+
+def new_drives(surface: Surface, count: int, num_segments: int) -> Drives:
+    """Return drives that stand at their outermost track with empty buffers.
+
+    Parameters
+    ----------
+    surface : Surface
+        What each of them is.
+    count : int
+        How many there are.
+    num_segments : int
+        Segments of the buffer of each.
+
+    Returns
+    -------
+    Drives
+        At rest since time 0.
+    """
+    arms = np.zeros((count, 8), np.int64)
+    arms[:, RUN] = np.argmin(surface.runs[:-1, CYLINDER])
+    arms[:, ACTIVE] = -1
+    segments = np.zeros((count, num_segments, 3), np.int64)
+    segments[:, :, BEGIN] = 1
+    return Drives(surface, arms, segments)

@@ -1,0 +1,125 @@
+"""The library of kernels: found, loaded, called.
+
+A kernel is a C function on flat buffers. It is the twin of a function in Python, which says what is right: the kernel
+gives the same result bit for bit, or refuses. It refuses what it cannot prove harmless, an index that leads out of a
+buffer or a sum that overflows; then, and where there is no library, the function in Python runs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import zlib
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SOURCES: Final = Path(__file__).resolve().parent / "source"
+LIBRARY: Final = SOURCES.with_name("kernels.dll" if sys.platform == "win32" else "kernels.so")
+
+PURE: Final = "LAYOUTSCOPE_PURE"
+"""Environment: not empty and not 0, and everything runs in Python."""
+OTHER_LIBRARY: Final = "LAYOUTSCOPE_KERNELS"
+"""Environment: a library to load in place of the package's, such as one that watches its own accesses."""
+
+REFUSED: Final = -1
+
+
+class Buffer(ctypes.Structure):
+    """A buffer and the number of its elements: ``Words``, ``Numbers`` or ``Bytes`` in C."""
+
+    _fields_ = (("data", ctypes.c_void_p), ("length", ctypes.c_int64))
+
+
+class Kernel:
+    """One function of the library.
+
+    Parameters
+    ----------
+    name : str
+        Its name in C.
+    takes : str
+        One letter for each argument: numpy's code of a buffer's elements, in capitals if it is written into
+        (``l`` int64, ``i`` int32, ``b`` bytes), or ``n`` for a number.
+    """
+
+    def __init__(self, name: str, takes: str) -> None:
+        self.name = name
+        self.takes = takes
+
+    def __call__(self, *given: NDArray[Any] | int) -> int | None:
+        """Run the kernel.
+
+        Parameters
+        ----------
+        *given : arrays or int
+            Arrays are contiguous and of the type that was declared; of those in capitals the content is lost where the
+            kernel refuses.
+
+        Returns
+        -------
+        int or None
+            What the kernel returns; None if it refused or there is no library.
+        """
+        function = _function(self.name, self.takes)
+        if function is None:
+            return None
+        result: int = function(*map(_argument, self.takes, given))
+        return None if result == REFUSED else result
+
+
+KINDS: Final = {"l": "int64", "i": "int32", "b": "uint8"}
+
+
+def _argument(code: str, value: NDArray[Any] | int) -> Buffer | int:
+    """Hand over a number, or a buffer of which the kernel can rely on what it is."""
+    if isinstance(value, int):
+        return value
+    if value.dtype != KINDS[code.lower()] or not value.flags.c_contiguous:
+        raise TypeError(f"a kernel takes contiguous {KINDS[code.lower()]}, not {value.dtype}")
+    if code.isupper() and not value.flags.writeable:
+        raise TypeError("a kernel writes into this buffer")
+    return Buffer(value.ctypes.data, value.size)
+
+
+@cache
+def _function(name: str, takes: str) -> Any:
+    library = _library()
+    if isinstance(library, str):
+        return None
+    function = library[name]
+    function.argtypes = [ctypes.c_int64 if code == "n" else Buffer for code in takes]
+    function.restype = ctypes.c_int64
+    return function
+
+
+def digest() -> str:
+    """Return what tells these C sources from all others; the library carries that of its own."""
+    sources = b"".join(path.read_bytes() for path in sorted(SOURCES.glob("*.[ch]")))
+    return f"{zlib.crc32(sources):08x}"
+
+
+@cache
+def _library() -> ctypes.CDLL | str:
+    """Return the library, or why everything runs in Python."""
+    if os.environ.get(PURE, "0") not in ("", "0"):
+        return f"{PURE} is set"
+    path = Path(os.environ.get(OTHER_LIBRARY) or LIBRARY)
+    if not path.exists():
+        return "no library was built"
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        return f"the library cannot be loaded: {error}"
+    library.sources.restype = ctypes.c_char_p
+    return library if library.sources() == digest().encode() else "the library was built from other sources"
+
+
+def describe() -> str:
+    """Tell which core runs, and why it is not the native one."""
+    library = _library()
+    return f"plain Python ({library})" if isinstance(library, str) else f"native ({digest()})"

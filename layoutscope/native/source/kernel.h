@@ -1,0 +1,78 @@
+/* What all kernels share.
+ *
+ * Images are hostile, and so is every number that comes from one. A kernel gets flat buffers with their lengths, writes
+ * into nothing else, allocates nothing and calls nobody back. It checks each index before it uses it and each sum that
+ * may overflow; what fails a check is refused, and the Python function that the kernel is a twin of decides what becomes
+ * of it. What a refused call leaves in its buffers is of no use.
+ */
+
+#ifndef LAYOUTSCOPE_KERNEL_H
+#define LAYOUTSCOPE_KERNEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#if defined(_WIN32)
+#define KERNEL __declspec(dllexport)
+#else
+#define KERNEL __attribute__((visibility("default")))
+#endif
+
+enum { REFUSED = -1 };
+
+/* Buffers, with the number of their elements. */
+typedef struct {
+    int64_t *data;
+    int64_t length;
+} Words;
+
+typedef struct {
+    int32_t *data;
+    int64_t length;
+} Numbers;
+
+typedef struct {
+    uint8_t *data;
+    int64_t length;
+} Bytes;
+
+/* Whether an index lies in a buffer of this length. */
+static inline bool within(int64_t index, int64_t length)
+{
+    return index >= 0 && index < length;
+}
+
+/* Sums, differences and products that note in `refused` when they overflow. */
+
+static inline int64_t plus(int64_t a, int64_t b, bool *refused)
+{
+    int64_t sum;
+    *refused |= __builtin_add_overflow(a, b, &sum);
+    return sum;
+}
+
+static inline int64_t minus(int64_t a, int64_t b, bool *refused)
+{
+    int64_t difference;
+    *refused |= __builtin_sub_overflow(a, b, &difference);
+    return difference;
+}
+
+static inline int64_t times(int64_t a, int64_t b, bool *refused)
+{
+    int64_t product;
+    *refused |= __builtin_mul_overflow(a, b, &product);
+    return product;
+}
+
+static inline int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+#endif

@@ -1,0 +1,62 @@
+"""Buffers between fences, and numbers that break things: what the tests of kernels hand over."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+
+TIMES = int(os.environ.get("LAYOUTSCOPE_FUZZ", "1"))
+"""How many times as many examples as usual are tried, new ones each time if more than once."""
+EXAMPLES = settings(max_examples=80 * TIMES, deadline=None, derandomize=TIMES == 1)
+
+FENCE = 64
+"""Elements before and after each buffer."""
+MARK = 0x5A
+
+EVIL = st.one_of(
+    st.sampled_from([0, 1, -1, 2, 63, 64, 2**31 - 1, -(2**31), 2**32, -(2**32), 2**62, 2**63 - 1, -(2**63)]),
+    st.integers(-(2**63), 2**63 - 1),
+    st.integers(-200, 200),
+)
+
+
+class Fenced:
+    """Copies of arrays, each in the middle of a larger one."""
+
+    def __init__(self, *arrays: np.ndarray) -> None:
+        self.originals = [np.ascontiguousarray(array) for array in arrays]
+        self._wide = []
+        self.copies = []
+        for array in self.originals:
+            wide = np.full(array.size + 2 * FENCE, MARK, array.dtype)
+            inner = wide[FENCE : FENCE + array.size]
+            inner[:] = array.ravel()
+            self._wide.append(wide)
+            self.copies.append(inner.reshape(array.shape))
+
+    def hold(self) -> bool:
+        """Whether nothing was written outside of the buffers."""
+        return all((wide[:FENCE] == MARK).all() and (wide[-FENCE:] == MARK).all() for wide in self._wide)
+
+    def unchanged(self, *numbers: int) -> bool:
+        """Whether nothing was written into these buffers."""
+        return all(np.array_equal(self.originals[number], self.copies[number]) for number in numbers)
+
+
+def spoil(draw: st.DrawFn, arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """Return the arrays with some elements replaced, or with an end cut off."""
+    arrays = [array.copy() for array in arrays]
+    for _ in range(draw(st.integers(1, 6))):
+        number = draw(st.integers(0, len(arrays) - 1))
+        flat = arrays[number].reshape(-1)
+        if flat.size and draw(st.integers(0, 9)):
+            bits = 8 * flat.itemsize
+            flat[draw(st.integers(0, flat.size - 1))] = (
+                np.array(draw(EVIL) % 2**bits).astype(f"u{flat.itemsize}").view(flat.dtype)
+            )
+        else:
+            arrays[number] = flat[: draw(st.integers(0, flat.size))]
+    return arrays

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from layoutscope.drive.loops import CLOSED_LOOP, QUEUED_LOOP
+from layoutscope.native import Kernel
+from layoutscope.native.build import build, compiler
+from layoutscope.native.library import SOURCES
+from layoutscope.walk.lru import LRU_MISSES
+from tests.cli.conftest import ROOT
+
+SAY = "from layoutscope.native import describe; print(describe())"
+TRY = "from layoutscope.native import Kernel; print(Kernel('closed_loop', '')())"
+
+
+def said(code: str, **environment: str) -> str:
+    """Return what a new process prints."""
+    around = {**os.environ, "LAYOUTSCOPE_PURE": "", **environment}
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT, env=around
+    )
+    return result.stdout.strip()
+
+
+@pytest.mark.parametrize(("environment", "reason"), [
+    ({"LAYOUTSCOPE_PURE": "1"}, "LAYOUTSCOPE_PURE is set"),
+    ({"LAYOUTSCOPE_KERNELS": "/nowhere/kernels.so"}, "no library was built"),
+    ({"LAYOUTSCOPE_KERNELS": __file__}, "the library cannot be loaded"),
+])  # fmt: skip
+def test_without_a_library_everything_runs_in_python(environment, reason):
+    """The reason is told, and kernels do nothing."""
+    assert said(SAY, **environment).startswith(f"plain Python ({reason}")
+    assert said(TRY, **environment) == "None"
+
+
+def test_a_library_of_other_sources_is_not_taken(tmp_path, monkeypatch):
+    """After a change in C the old library stays unused until it is built again."""
+    if not compiler():
+        pytest.skip("no C compiler")
+    shutil.copytree(SOURCES, tmp_path / "source")
+    with (tmp_path / "source" / "hdd.c").open("a") as file:
+        file.write("/* changed */\n")
+    for module in ("build", "library"):
+        monkeypatch.setattr(f"layoutscope.native.{module}.SOURCES", tmp_path / "source")
+    build(tmp_path / "kernels.so")
+    told = said(SAY, LAYOUTSCOPE_KERNELS=str(tmp_path / "kernels.so"))
+    assert told == "plain Python (the library was built from other sources)"
+
+
+@pytest.mark.parametrize("kernel", [CLOSED_LOOP, QUEUED_LOOP, LRU_MISSES], ids=lambda kernel: kernel.name)
+def test_a_kernel_takes_what_its_prototype_says(kernel):
+    """Letters in Python are types in C, one by one."""
+    text = "".join(path.read_text() for path in SOURCES.glob("*.c"))
+    _, _, rest = text.partition(f"KERNEL int64_t {kernel.name}(")
+    types = [argument.split()[0] for argument in rest.partition(")")[0].split(",")]
+    letters = {"Words": "l", "Numbers": "i", "Bytes": "b", "int64_t": "n"}
+    assert [letters[each] for each in types] == list(kernel.takes.lower())
+
+
+@pytest.mark.usefixtures("native")
+@pytest.mark.parametrize("array", [
+    np.zeros(4, np.int32), np.zeros(4, np.float64), np.zeros(8, np.int64)[::2], np.zeros(4, ">i8"),
+])  # fmt: skip
+def test_only_buffers_of_the_declared_type_are_handed_over(array):
+    """A kernel sees contiguous numbers of this machine, or nothing."""
+    with pytest.raises(TypeError, match="contiguous int64"):
+        Kernel("closed_loop", "l")(array)
+
+
+@pytest.mark.usefixtures("native")
+def test_a_kernel_writes_into_nothing_that_is_read_only():
+    """Not even by mistake."""
+    array = np.zeros(4, np.int64)
+    array.flags.writeable = False
+    with pytest.raises(TypeError, match="writes"):
+        Kernel("closed_loop", "L")(array)

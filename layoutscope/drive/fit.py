@@ -144,6 +144,22 @@ def fit_latency(profile: DriveProfile, random_ms: float, length_bytes: int = 409
 
     A disk: average seek = latency - half a turn - overhead, which assumes the other figures of the profile. Flash: the
     latency of that size.
+
+    Parameters
+    ----------
+    profile : DriveProfile
+        What is known otherwise.
+    random_ms : float
+        Mean or median latency of a read.
+    length_bytes : int
+        Size of the reads; matters to flash alone.
+    source : str
+        Where the figure comes from.
+
+    Raises
+    ------
+    UsageError
+        If the latency leaves no time for a seek.
     """
     if profile.kind == "ssd":
         return _fitted(profile, source, latency_bytes=[length_bytes], latency_us=[random_ms * 1000])
@@ -158,6 +174,15 @@ def fit_rate(profile: DriveProfile, rate_mb_s: float, *, source: str) -> DrivePr
     """Fit a profile to a sequential rate at the start of the drive, as dd measures it, in 10^6 bytes a second.
 
     The inner rate of a disk keeps its proportion.
+
+    Parameters
+    ----------
+    profile : DriveProfile
+        What is known otherwise.
+    rate_mb_s : float
+        The rate.
+    source : str
+        Where the figure comes from.
     """
     if profile.kind == "ssd":
         return _fitted(profile, source, bandwidth_mb_s=rate_mb_s)

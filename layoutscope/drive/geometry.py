@@ -67,9 +67,16 @@ def build_surface(profile: DriveProfile, first_lbn: int, last_lbn: int) -> surfa
     """Lay out the part of a disk that lies between two sectors.
 
     A map is taken whole; of zones only what is needed, so that a large disk does not take memory.
+
+    Parameters
+    ----------
+    profile : DriveProfile
+        Of kind ``hdd``.
+    first_lbn, last_lbn : int
+        Logical sectors of 512 bytes.
     """
     ticks_per_ms = surface.TURN / turn_ms(profile)
-    runs, cylinders = build_runs(profile, first_lbn, last_lbn)
+    runs, cylinders = _build_runs(profile, first_lbn, last_lbn)
     guess, shift = guess_table(runs)
     ticks = {
         name: round(profile.number(f"{name}_ms", 0.0) * ticks_per_ms)
@@ -123,7 +130,7 @@ def behind_sectors(profile: DriveProfile) -> int:
     return -1 if profile.text("look_ahead", "segment") == "track" else segment_sectors(profile) // BACK_SHARE
 
 
-def build_runs(profile: DriveProfile, first_lbn: int, last_lbn: int) -> tuple[NDArray[np.int64], int]:
+def _build_runs(profile: DriveProfile, first_lbn: int, last_lbn: int) -> tuple[NDArray[np.int64], int]:
     """Return the runs between two sectors and the number of cylinders of the disk."""
     if profile.geometry == "map":
         runs = mapped_runs(profile)
@@ -131,7 +138,7 @@ def build_runs(profile: DriveProfile, first_lbn: int, last_lbn: int) -> tuple[ND
     zones = listed_zones(profile) if profile.geometry == "zones" else datasheet_zones(profile)
     check_cylinders(profile.name, num_cylinders(zones))
     margin = 2 * int(zones.sectors.max()) + segment_sectors(profile)
-    runs = zone_runs(zones, max(first_lbn, 0), min(last_lbn + margin, zones.num_sectors))
+    runs = _zone_runs(zones, max(first_lbn, 0), min(last_lbn + margin, zones.num_sectors))
     return runs, num_cylinders(zones)
 
 
@@ -205,7 +212,7 @@ def num_cylinders(zones: Zones) -> int:
     return int(zones.first_cylinder[-1] + -(-tracks // zones.heads) + band)
 
 
-def zone_runs(zones: Zones, first_lbn: int, last_lbn: int) -> NDArray[np.int64]:
+def _zone_runs(zones: Zones, first_lbn: int, last_lbn: int) -> NDArray[np.int64]:
     """Lay out the tracks that hold the sectors `first_lbn` to `last_lbn`."""
     ends = np.append(zones.first_lbn[1:], zones.num_sectors)
     parts = [
@@ -244,6 +251,18 @@ def place_tracks(
 
     Without bands all heads of a cylinder follow each other. In serpentine bands a head serves a band of cylinders, the
     next one goes back over it; the next band begins with the head that was last.
+
+    Parameters
+    ----------
+    track : (n,) int64 array
+        Tracks, counted from the start of the zone in the order of their sectors.
+    heads, band_cylinders : int
+        See the figures of the same name.
+
+    Returns
+    -------
+    cylinder, head : (n,) int64 arrays
+        The cylinder counts from the start of the zone.
     """
     if band_cylinders == 0:
         return track // heads, track % heads

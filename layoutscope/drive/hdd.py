@@ -34,9 +34,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# Columns of an arm's state.
+# Columns of an arm's state: the run under the head, the next sector of the look-ahead, when that sector begins to pass,
+# when the arm has come there, the sector at which the look-ahead ends, the segment that it fills (-1: none), a count of
+# reads by which segments age, when the arm is free for another read.
 RUN, NEXT, READY, MOVED, LIMIT, ACTIVE, CLOCK, FREE = range(8)
-# Columns of a buffer segment.
+# Columns of a buffer segment: first sector, last + 1, and the count when it was last used.
 BEGIN, END, USED = range(3)
 # Columns of the times of a read.
 SEEK, LATENCY, TRANSFER, SERVICE, TRAVEL = range(5)
@@ -141,6 +143,13 @@ def find_segment(drive: Drive, lbn: int, stop: int) -> int:
     """Return the segment that holds the first sector of a read or soon will, or -1.
 
     Best one that holds the read whole; among equals the one used last, which is the active one.
+
+    Parameters
+    ----------
+    drive : Drive
+        As it stands.
+    lbn, stop : int
+        First sector of the read, last sector + 1.
     """
     _, arm, segments = drive
     active = arm[ACTIVE]
@@ -168,7 +177,17 @@ def oldest_segment(segments: NDArray[np.int64]) -> int:
 
 
 def go_on(drive: Drive, stop: int, now: int) -> None:
-    """Start the look-ahead where a read from the medium ended."""
+    """Start the look-ahead where a read from the medium ended.
+
+    Parameters
+    ----------
+    drive : Drive
+        Its state is changed.
+    stop : int
+        The sector behind the read.
+    now : int
+        When the read ended, in ticks.
+    """
     surface, arm, _ = drive
     arm[NEXT] = stop
     arm[LIMIT] = stop
@@ -215,7 +234,26 @@ def read_medium(drive: Drive, lbn: int, stop: int, times: NDArray[np.int64]) -> 
 
 
 def read_part(drive: Drive, segment: int, stop: int, now: int, times: NDArray[np.int64]) -> int:
-    """Serve a read that begins in a segment and ends beyond it; return when its last sector is there."""
+    """Serve a read that begins in a segment and ends beyond it.
+
+    Parameters
+    ----------
+    drive : Drive
+        Its state is changed.
+    segment : int
+        The segment that holds its first sector or soon will.
+    stop : int
+        The sector behind the read.
+    now : int
+        When it arrives, in ticks.
+    times : (5,) int64 array
+        Filled in where the medium must be read anew.
+
+    Returns
+    -------
+    int
+        When its last sector has reached the host, in ticks.
+    """
     surface, arm, _ = drive
     if segment == arm[ACTIVE] and arm[NEXT] < arm[LIMIT]:
         arrived, arm[RUN] = read_on(surface, arm[RUN], arm[NEXT], stop, arm[READY])

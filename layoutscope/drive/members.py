@@ -51,6 +51,15 @@ def split(
 ) -> Parts:
     """Cut reads at the borders of drives.
 
+    Parameters
+    ----------
+    profile : DriveProfile
+        A drive or a set.
+    offset, length_bytes : (n_reads,) int64 arrays
+        Bytes from the start of the drive, set, or image of a Fusion set.
+    device : (n_reads,) uint8 array
+        Which image of a Fusion set; others have one.
+
     Raises
     ------
     UsageError
@@ -59,11 +68,11 @@ def split(
     parts = Parts(np.arange(len(offset), dtype=np.int64), np.zeros(len(offset), np.int64), offset, length_bytes)
     if profile.kind == "fusion":
         return _join(profile, parts, device.astype(np.int64))
-    check_capacity(profile, offset, length_bytes)
+    _check_capacity(profile, offset, length_bytes)
     return _split(profile, parts)
 
 
-def check_capacity(profile: DriveProfile, offset: NDArray[np.int64], length_bytes: NDArray[np.int64]) -> None:
+def _check_capacity(profile: DriveProfile, offset: NDArray[np.int64], length_bytes: NDArray[np.int64]) -> None:
     """Raise `UsageError` if a read ends beyond the drive."""
     end = int((offset + length_bytes).max(initial=0))
     if end > profile.capacity_bytes:
@@ -85,7 +94,7 @@ def _join(profile: DriveProfile, parts: Parts, member: NDArray[np.int64]) -> Par
     for k, drive in enumerate(profile.members):
         chosen = member == k
         inner = Parts(parts.read[chosen], parts.member[chosen], parts.offset[chosen], parts.length_bytes[chosen])
-        check_capacity(drive, inner.offset, inner.length_bytes)
+        _check_capacity(drive, inner.offset, inner.length_bytes)
         inner = _split(drive, inner)
         pieces.append(Parts(inner.read, inner.member + first, inner.offset, inner.length_bytes))
         first += len(leaves(drive))
@@ -104,7 +113,22 @@ def cut(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]
 
 
 def stripe(parts: Parts, chunk_bytes: int, width: int) -> tuple[Parts, NDArray[np.int64]]:
-    """Cut at the borders of chunks; chunk i lies on drive i modulo width."""
+    """Cut at the borders of chunks; chunk i lies on drive i modulo width.
+
+    Parameters
+    ----------
+    parts : Parts
+        Pieces on the set.
+    chunk_bytes, width : int
+        The stripe unit, and the drives of the set.
+
+    Returns
+    -------
+    parts : Parts
+        Pieces on the drives, with offsets from the start of each.
+    member : (n_parts,) int64 array
+        The drive of each.
+    """
     end = parts.offset + parts.length_bytes
     first = parts.offset // chunk_bytes
     row, step = cut(np.maximum(-(-end // chunk_bytes) - first, 1))

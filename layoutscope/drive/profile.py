@@ -254,7 +254,7 @@ def parse_profile(text: str, *, name: str, folder: Traversable, sets: tuple[str,
         raise UsageError(f"drive profile {name}: {error}") from error
     check_tables(name, table)
     if is_extracted(table):
-        return extracted_profile(table, name, folder)
+        return _extracted_profile(table, name, folder)
     sources = table.get("sources", {})
     figures = {key: _figure(name, key, entry, sources) for key, entry in table.get("figures", {}).items()}
     check_figures(name, {key: figure.value for key, figure in figures.items()})
@@ -280,7 +280,7 @@ def check_tables(name: str, table: Mapping[str, Any]) -> None:
         raise UsageError(f"drive profile {name}: members are named by text")
 
 
-def extracted_profile(table: Mapping[str, Any], name: str, folder: Traversable) -> DriveProfile:
+def _extracted_profile(table: Mapping[str, Any], name: str, folder: Traversable) -> DriveProfile:
     """Make a profile of the figures that go with a simulator's results."""
     try:
         values = extracted_values(table)

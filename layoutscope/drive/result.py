@@ -170,7 +170,18 @@ def service_percentiles(service_ms: NDArray[np.float64]) -> dict[str, float]:
 
 
 def summarise(profile: DriveProfile, trace: AccessTrace, runs: Sequence[ReadTimes]) -> ServiceResult:
-    """Sum up the runs over the start phases; the first is the result, all make the interval."""
+    """Sum up the runs over the start phases.
+
+    Parameters
+    ----------
+    profile : DriveProfile
+        The drive.
+    trace : AccessTrace
+        The reads.
+    runs : sequence of ReadTimes
+        One for each start phase: the first is the result, all make the interval, which is widened by what not knowing
+        the drive's geometry costs.
+    """
     times = runs[0]
     host_s = trace.host_us / 1e6
     phases_s = tuple(float(run.service_ms.sum()) / 1000 + host_s for run in runs)

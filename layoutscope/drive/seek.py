@@ -58,7 +58,15 @@ def three_points(profile: DriveProfile) -> tuple[float, float, float]:
 def table_curve(
     distance: NDArray[np.float64], known: NDArray[np.float64], times_ms: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Interpolate a table in straight lines; the last two points are prolonged."""
+    """Interpolate a table in straight lines; the last two points are prolonged.
+
+    Parameters
+    ----------
+    distance : (n,) float64 array
+        Cylinders.
+    known, times_ms : (n_points,) float64 arrays
+        Distances of the table, rising, and their times.
+    """
     curve = np.interp(distance, known, times_ms)
     slope = (times_ms[-1] - times_ms[-2]) / (known[-1] - known[-2])
     beyond = distance > known[-1]
@@ -73,6 +81,13 @@ def three_point_curve(
 
     ``shortest + a*sqrt(x) + b*x``, x the share of the stroke: the arm accelerates, then coasts. Where the mean is
     longer than even a pure square root allows, a power below one half takes its place.
+
+    Parameters
+    ----------
+    distance : (n,) float64 array
+        Cylinders, rising; the last is the full stroke.
+    shortest_ms, mean_ms, longest_ms : float
+        Times of one cylinder, of the mean over all pairs, of the full stroke.
     """
     beyond = np.maximum(distance - 1, 0)
     share = beyond / max(beyond[-1], 1.0)

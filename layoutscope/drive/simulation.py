@@ -74,7 +74,7 @@ def service(
     parts = split(drive, offset, trace.length_bytes, trace.device)
     if queue_depth > 1:
         trace = replace(trace, think_us=np.zeros(len(trace)), after_us=0.0)
-    work = lay_out(drive, parts, trace.think_us, queue_depth)
+    work = _lay_out(drive, parts, trace.think_us, queue_depth)
     runs = [serve(work, angle) for angle in start_angles(seed, phases)]
     return summarise(drive, trace, runs)
 
@@ -124,10 +124,10 @@ class Work:
     queue_depth: int
 
 
-def lay_out(profile: DriveProfile, parts: Parts, think_us: NDArray[np.float64], queue_depth: int) -> Work:
+def _lay_out(profile: DriveProfile, parts: Parts, think_us: NDArray[np.float64], queue_depth: int) -> Work:
     """Lay the pieces of the reads out on the drives."""
     drives = leaves(profile)
-    flash, moved = flash_parts(drives, parts, queue_depth)
+    flash, moved = _flash_parts(drives, parts, queue_depth)
     rotating = [k for k, drive in enumerate(drives) if drive.kind == "hdd"]
     if not rotating:
         nothing = np.empty((0, 5), np.int64)
@@ -138,7 +138,7 @@ def lay_out(profile: DriveProfile, parts: Parts, think_us: NDArray[np.float64], 
     per_ms = TURN / turn_ms(disk)
     number = np.full(len(drives), -1, np.int64)
     number[rotating] = np.arange(len(rotating))
-    pieces = sector_parts(parts, number[parts.member], np.rint(flash * per_ms).astype(np.int64))
+    pieces = _sector_parts(parts, number[parts.member], np.rint(flash * per_ms).astype(np.int64))
     think = np.rint(think_us * per_ms / 1000).astype(np.int64)
     surface = touched_surface(disk, pieces)
     num_drives, num_disks = len(drives), len(rotating)
@@ -149,15 +149,15 @@ def serve(work: Work, angle: int) -> ReadTimes:
     """Run the pieces of the reads from a start angle, one read after another or several at a time."""
     if work.disk is None or work.surface is None:
         nothing = np.zeros((len(work.flash_ms), 5))
-        return by_read(work, work.flash_ms, nothing, np.zeros(len(nothing), np.uint8))
-    run = run_queue if work.queue_depth > 1 else run_disks
+        return _by_read(work, work.flash_ms, nothing, np.zeros(len(nothing), np.uint8))
+    run = _run_queue if work.queue_depth > 1 else _run_disks
     times, outcomes = run(work, work.disk, work.surface, angle)
     milliseconds = times / (TURN / turn_ms(work.disk))
     milliseconds[:, hdd.TRAVEL] = times[:, hdd.TRAVEL]
-    return by_read(work, milliseconds[:, hdd.SERVICE], milliseconds, outcomes)
+    return _by_read(work, milliseconds[:, hdd.SERVICE], milliseconds, outcomes)
 
 
-def flash_parts(
+def _flash_parts(
     drives: list[DriveProfile], parts: Parts, queue_depth: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return service and transfer milliseconds of the pieces on flash, 0 for the others."""
@@ -170,19 +170,19 @@ def flash_parts(
     return service_ms, transfer_ms
 
 
-def sector_parts(parts: Parts, drive: NDArray[np.int64], flash: NDArray[np.int64]) -> NDArray[np.int64]:
+def _sector_parts(parts: Parts, drive: NDArray[np.int64], flash: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the pieces as `loops.serve_in_order` takes them, in whole sectors."""
     stop = -(-(parts.offset + parts.length_bytes) // SECTOR_BYTES)
     return np.stack([parts.read, drive, parts.offset // SECTOR_BYTES, stop, flash], axis=1)
 
 
-def run_disks(work: Work, disk: DriveProfile, surface: Surface, angle: int) -> Served:
+def _run_disks(work: Work, disk: DriveProfile, surface: Surface, angle: int) -> Served:
     """Run one read after another."""
     drives = new_drives(surface, work.num_disks, num_segments(disk))
     return serve_in_order(drives, work.pieces, work.think, angle)
 
 
-def run_queue(work: Work, disk: DriveProfile, surface: Surface, angle: int) -> Served:
+def _run_queue(work: Work, disk: DriveProfile, surface: Surface, angle: int) -> Served:
     """Run the reads of one drive with a queue."""
     if work.num_drives > 1:
         raise UsageError("a queue is modelled for single drives and for flash only")
@@ -196,7 +196,7 @@ def touched_surface(disk: DriveProfile, pieces: NDArray[np.int64]) -> Surface:
     return build_surface(disk, int(on_disk[:, 2].min(initial=0)), int(on_disk[:, 3].max(initial=1)))
 
 
-def by_read(
+def _by_read(
     work: Work, service_ms: NDArray[np.float64], times: NDArray[np.float64], outcomes: NDArray[np.uint8]
 ) -> ReadTimes:
     """Give each read the times of its slowest piece."""

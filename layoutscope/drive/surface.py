@@ -65,7 +65,17 @@ class Surface(NamedTuple):
 
 
 def run_at(surface: Surface, lbn: int, near: int) -> int:
-    """Return the run that holds a sector; `near` is tried first."""
+    """Return the run that holds a sector.
+
+    Parameters
+    ----------
+    surface : Surface
+        Holds the sector.
+    lbn : int
+        The sector.
+    near : int
+        The run that is tried first: most reads are near the one before.
+    """
     runs = surface.runs
     if runs[near, LBN] <= lbn < runs[near + 1, LBN]:
         return near
@@ -76,7 +86,20 @@ def run_at(surface: Surface, lbn: int, near: int) -> int:
 
 
 def move_ticks(surface: Surface, origin: int, target: int) -> int:
-    """Return how long the arm takes from one run's track to another's."""
+    """Return how long the arm takes from one run's track to another's.
+
+    Parameters
+    ----------
+    surface : Surface
+        Holds both.
+    origin, target : int
+        Runs.
+
+    Returns
+    -------
+    int
+        Ticks of the seek or of the change of head, whichever takes longer: they overlap.
+    """
     runs = surface.runs
     ticks = surface.seek[abs(runs[origin, CYLINDER] - runs[target, CYLINDER])]
     if runs[origin, HEAD] != runs[target, HEAD] and ticks < surface.head_switch:
@@ -85,14 +108,33 @@ def move_ticks(surface: Surface, origin: int, target: int) -> int:
 
 
 def wait_ticks(surface: Surface, run: int, lbn: int, now: int) -> int:
-    """Return how long it takes until a sector comes under the head."""
+    """Return how long it takes until a sector comes under the head.
+
+    Parameters
+    ----------
+    surface : Surface
+        Holds the sector.
+    run, lbn : int
+        The sector, and the run that holds it.
+    now : int
+        Ticks, whose low 32 bits are the angle of the disk.
+    """
     runs = surface.runs
     angle = runs[run, ANGLE] + (lbn - runs[run, LBN]) * runs[run, SECTOR]
     return int((angle - now) & MASK)
 
 
 def read_on(surface: Surface, run: int, lbn: int, stop: int, now: int) -> tuple[int, int]:
-    """Read sectors `lbn` to `stop`, the first of which comes under the head now.
+    """Read sectors, the first of which comes under the head now.
+
+    Parameters
+    ----------
+    surface : Surface
+        Holds the sectors.
+    run, lbn, stop : int
+        First sector, the run that holds it, and the last sector + 1.
+    now : int
+        Ticks.
 
     Returns
     -------
@@ -110,9 +152,14 @@ def read_on(surface: Surface, run: int, lbn: int, stop: int, now: int) -> tuple[
 
 
 def read_anywhere(surface: Surface, run: int, lbn: int, stop: int, now: int) -> tuple[int, int, int]:
-    """Read sectors `lbn` to `stop`, of each track what comes under the head first, from now.
+    """Read sectors, of each track what comes under the head first, from now.
 
     A head that comes down amid the wanted sectors of a track has them all after one turn.
+
+    Parameters
+    ----------
+    surface, run, lbn, stop, now
+        As of :func:`read_on`.
 
     Returns
     -------

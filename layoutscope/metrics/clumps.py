@@ -128,7 +128,17 @@ def span_bytes(pieces: Pieces, low: float = 0.01, high: float = 0.99) -> float |
 
 
 def span_metrics(pieces: Pieces, volume_bytes: int, subject: str) -> Iterator[Metric]:
-    """Span in bytes and as a share of the volume."""
+    """Span in bytes and as a share of the volume.
+
+    Parameters
+    ----------
+    pieces : Pieces
+        In address order.
+    volume_bytes : int
+        Size of the volume.
+    subject : str
+        What the pieces are: a tree, or ``metadata``.
+    """
     span = span_bytes(pieces)
     yield Metric(SPAN, span, subject)
     yield Metric(SPAN_SHARE, None if span is None else span / volume_bytes, subject)

@@ -101,6 +101,11 @@ def define(
 ) -> Definition:
     """Register a definition.
 
+    Parameters
+    ----------
+    name, title, unit, denominator, text, citation, needs
+        As of :class:`Definition`.
+
     Raises
     ------
     ValueError

@@ -42,11 +42,11 @@ def zone_metric(layout: VolumeLayout) -> Metric:
         return Metric(ZONE_SHARE, None, note=note)
     pieces = metadata_pieces(layout)
     total = pieces.length.sum()
-    inside = bytes_within(pieces, layout.facts.image_offset, layout.facts.image_offset + zone)
+    inside = _bytes_within(pieces, layout.facts.image_offset, layout.facts.image_offset + zone)
     return Metric(ZONE_SHARE, inside / total if total else None, parts=(("zone bytes", float(zone)),))
 
 
-def bytes_within(pieces: Pieces, start: int, stop: int) -> int:
+def _bytes_within(pieces: Pieces, start: int, stop: int) -> int:
     """Bytes of the pieces between two addresses."""
     return int(np.maximum(np.minimum(pieces.stop, stop) - np.maximum(pieces.start, start), 0).sum())
 

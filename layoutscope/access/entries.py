@@ -13,7 +13,6 @@ from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_HARD_LINK
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.access.host import HostProfile
     from layoutscope.access.nodes import NodeTable
     from layoutscope.tables import VolumeLayout
 
@@ -83,7 +82,9 @@ class EntryTable:
         return self.stored_names[np.arange(len(self))[self.order][places]]
 
 
-def entry_table(layout: VolumeLayout, nodes: NodeTable, host: HostProfile) -> EntryTable:
+def entry_table(
+    layout: VolumeLayout, nodes: NodeTable, *, backwards: bool = False, hidden_names: tuple[str, ...] = ()
+) -> EntryTable:
     """Read the table of entries into arrays.
 
     Parameters
@@ -92,10 +93,11 @@ def entry_table(layout: VolumeLayout, nodes: NodeTable, host: HostProfile) -> En
         The volume.
     nodes : NodeTable
         Its nodes.
-    host : HostProfile
-        Who lists: it decides on the direction and on what is hidden.
+    backwards : bool
+        Whether directories are listed from their last record to the first.
+    hidden_names : tuple of str
+        Directories of the root that a listing passes over.
     """
-    backwards = host.apfs_lists_backwards and layout.facts.filesystem == "apfs"
     frame = layout.entries
     order = _listing_order(frame, backwards=backwards)
     flags = frame["flags"].fill_null(0).to_numpy()[order]
@@ -107,7 +109,7 @@ def entry_table(layout: VolumeLayout, nodes: NodeTable, host: HostProfile) -> En
         file_id=np.ascontiguousarray(frame["file_id"].to_numpy()[order]),
         is_directory=_is(frame["kind"], "directory")[order],
         is_file=_is(frame["kind"], "file")[order],
-        is_hidden=_hidden(layout, host.hidden_names)[order],
+        is_hidden=_hidden(layout, hidden_names)[order],
         is_hard_link=(flags & FLAG_HARD_LINK) != 0,
         is_compressed=(flags & FLAG_COMPRESSED) != 0,
         **leaves,
@@ -139,7 +141,7 @@ def _is(column: pl.Series, value: str) -> NDArray[np.bool_]:
 
 def _hidden(layout: VolumeLayout, names: tuple[str, ...]) -> NDArray[np.bool_]:
     frame = layout.entries
-    if layout.facts.filesystem != "hfsplus":
+    if not names:
         return np.zeros(len(frame), bool)
     hidden: NDArray[np.bool_] = (frame["parent_id"].to_numpy() == ROOT_ID) & _is(frame["kind"], "directory")
     places = np.flatnonzero(hidden)

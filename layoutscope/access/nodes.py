@@ -1,6 +1,6 @@
 """The nodes of a layout as a walk sees them: what must be read before each, and the reads it takes.
 
-Input: the tables ``nodes``, ``node_fragments`` and ``extents``. A *node* here is a position in these arrays, not a
+Input: the table ``nodes``. A *node* here is a position in these arrays, not a
 row of the table.
 """
 
@@ -33,7 +33,7 @@ class NodeTable:
     parent : int32 array
         Index node that points here, -1 at roots.
     mapper : int32 array
-        Node that tells where this one lies: leaf of the object map (APFS) or of the overflow tree (HFS+), or -1.
+        Node that tells where this one lies, or -1.
     tree : uint8 array
         Index into `trees`.
     level : int16 array
@@ -43,7 +43,7 @@ class NodeTable:
     key_rank : int64 array
         Place in key order in its tree and level.
     is_header : bool array
-        Header nodes (HFS+).
+        Header nodes.
     device : uint8 array
         Image of a Fusion set.
     image_offset, size_bytes : int64 arrays
@@ -111,10 +111,7 @@ def _with_relations(table: NodeTable, layout: VolumeLayout) -> NodeTable:
     """Add what each node hangs on; relations that no sound tree has are left out."""
     parent = table.nodes_of(layout.nodes["parent_row"])
     parent[(parent >= 0) & (table.level[parent] <= table.level)] = NO_NODE
-    if layout.facts.filesystem == "hfsplus":
-        mapper = _overflow_leaves(table, layout)
-    else:
-        mapper = table.nodes_of(layout.nodes["omap_leaf_row"])
+    mapper = table.nodes_of(layout.nodes["locator_row"])
     mapper[(mapper >= 0) & (table.tree[mapper] == table.tree)] = NO_NODE
     return replace(table, parent=parent, mapper=mapper)
 
@@ -124,25 +121,3 @@ def _numbers(column: pl.Series) -> NDArray[np.int64]:
     if column.dtype == pl.UInt64:
         return column.fill_null(2**64 - 1).to_numpy().astype(np.int64)
     return column.cast(pl.Int64).fill_null(-1).to_numpy()
-
-
-HFS_SPECIAL_FILES = {"extents-overflow": 3, "catalog": 4, "attributes": 8}
-"""File number of the file in which each HFS+ tree lies (TN1150, reserved CNIDs)."""
-
-
-def _overflow_leaves(table: NodeTable, layout: VolumeLayout) -> NDArray[np.int32]:
-    """Leaf of the overflow tree that maps each node beyond the eighth extent of its file, -1 elsewhere."""
-    mapper = np.full(len(table), NO_NODE, np.int32)
-    special = layout.extents.filter(pl.col("file_id").is_in(list(HFS_SPECIAL_FILES.values())))
-    for tree, file_id in HFS_SPECIAL_FILES.items():
-        code = table.tree_code(tree)
-        pieces = special.filter((pl.col("file_id") == file_id) & pl.col("node_row").is_not_null())
-        if code < 0 or not len(pieces):
-            continue
-        start, leaf = _numbers(pieces["logical_offset"]), table.nodes_of(pieces["node_row"])
-        order = np.argsort(start)
-        node_offset = table.node_id * table.size_bytes
-        piece = np.searchsorted(start[order], node_offset, side="right") - 1
-        found = (table.tree == code) & (piece >= 0)
-        mapper[found] = leaf[order][piece[found]]
-    return mapper

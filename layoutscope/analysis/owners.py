@@ -68,7 +68,7 @@ def _node_facts(layout: VolumeLayout, row: Row) -> list[tuple[str, str]]:
         "valid",
     )
     facts = [(name.replace("_", " "), str(row[name])) for name in names if row[name] is not None]
-    for name in ("parent_row", "omap_leaf_row"):
+    for name in ("parent_row", "locator_row"):
         if row[name] is not None:
             other = layout.nodes.filter(pl.col("row") == row[name]).row(0, named=True)
             facts.append((name.removesuffix("_row").replace("_", " "), f"{other['tree']}:{other['node_id']}"))

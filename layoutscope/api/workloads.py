@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 
 from layoutscope.access.entries import ROOT_ID
-from layoutscope.access.host import HOSTS, HostProfile, host_profile
 from layoutscope.analysis.paths import resolve
 from layoutscope.errors import UsageError
+from layoutscope.walk.host import HOSTS, host_profile
 from layoutscope.walk.hosttime import HostTime, host_time
 from layoutscope.walk.order import Work
 from layoutscope.walk.orders import ORDERS, trace
@@ -21,6 +21,7 @@ from layoutscope.walk.records import random_records
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from layoutscope.access.host import HostProfile
     from layoutscope.options import Workload
     from layoutscope.tables import VolumeLayout
     from layoutscope.walk.trace import AccessTrace

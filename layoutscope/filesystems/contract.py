@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from layoutscope.access.driver import Driver
+    from layoutscope.access.host import DriverProperties, HostProfile
     from layoutscope.filesystems.recognition import Content
     from layoutscope.filesystems.traits import Traits
     from layoutscope.findings import Finding
@@ -153,6 +155,14 @@ class FileSystem(Protocol):
     def traits(self) -> Traits:
         """What is known of it without a volume."""
 
+    @property
+    def hosts(self) -> Mapping[str, DriverProperties]:
+        """What its driver does on each host, by the host's name; users change it property by property."""
+
+    @property
+    def host_sources(self) -> Mapping[str, tuple[str, str]]:
+        """Where the values of these properties come from, on Linux and macOS; those of costs under its own name."""
+
     def probe(self, stretch: Window) -> Content | None:
         """Tell by its content whether a stretch holds it, or a relative of it that is only named."""
 
@@ -175,3 +185,6 @@ class FileSystem(Protocol):
 
     def states(self, request: VolumeRequest) -> list[ReadableState]:
         """List the older states that can be read, the newest first; nothing where none are kept."""
+
+    def driver(self, host: HostProfile) -> Driver:
+        """Say what a host touches on it for a look-up, a listing, a mount, and what that costs."""

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from layoutscope.arrays.lookup import dense_codes, first_places
+from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics.definition import Definition, Metric, define
 from layoutscope.metrics.pieces import live_nodes, main_tree
 
@@ -68,8 +69,9 @@ def distance_metrics(layout: VolumeLayout) -> Iterator[Metric]:
     """Measure the three distances; the object map's only where there is one."""
     tree = main_tree(layout)
     yield _metric(TO_CHILD, tree, _between(layout, tree, "parent_row"))
-    if layout.nodes["omap_leaf_row"].null_count() < layout.nodes.height:
-        yield _metric(OMAP_TO_TARGET, tree, _between(layout, tree, "omap_leaf_row"))
+    is_mapped = filesystem_of(layout).traits.maps_every_node
+    if is_mapped and layout.nodes["locator_row"].null_count() < layout.nodes.height:
+        yield _metric(OMAP_TO_TARGET, tree, _between(layout, tree, "locator_row"))
     yield _metric(TO_DATA, "files", _to_data(layout))
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-FORMAT: Final = "layoutscope.capture/1"
+FORMAT: Final = "layoutscope.capture/2"
 MANIFEST: Final = "manifest.json"
 SUFFIX: Final = ".lscope"
 MAX_MANIFEST_BYTES: Final = 64 * 1024**2

@@ -50,7 +50,10 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
         Column("key_rank", pl.UInt32, "", "place in key order among the nodes of its tree and level"),
         Column("first_key_id", pl.UInt64, "", "leading id of the first key: parent CNID or object id"),
         Column("last_key_id", pl.UInt64, "", "leading id of the last key"),
-        _ref("omap_leaf_row", "object-map leaf that gives the node's address (APFS); null where physical"),
+        _ref(
+            "locator_row",
+            "leaf that tells where the node lies, if any: of the object map (APFS), the overflow tree (HFS+)",
+        ),
         Column("state", pl.Categorical, "", "live, snapshot (held only by one) or stale"),
         Column("valid", pl.Categorical, "", "how it was verified: checksum, child-hash, structure or no"),
     ),
@@ -136,7 +139,7 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
 OPTIONAL: Final = frozenset(
     {
         "xid",
-        "omap_leaf_row",
+        "locator_row",
         "dstream_node_row",
         "listing_node_row",
         "listing_end_node_row",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from layoutscope.access.host import HOSTS, SOURCES, Costs, HostProfile, host_profile
+from layoutscope.access.host import Costs, HostProfile
+from layoutscope.walk.host import HOSTS, SOURCES, host_profile
 from layoutscope.walk.hosttime import HostTime, host_time
 from layoutscope.walk.order import Order, Work
 from layoutscope.walk.orders import ORDERS, trace

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from layoutscope.access.model import Model
     from layoutscope.access.touches import Touches
-    from layoutscope.walk.model import Model
     from layoutscope.walk.requests import Requests
 
 
@@ -41,11 +41,11 @@ def metadata_reads(
     """
     known = mounted(model)
     needed = concatenated([touched for touched, _ in passes])
-    made = requests(model.layout, model.nodes, model.host)
+    made = requests(model)
     if model.host.cache_bytes is None:
         reads, touch = read_pages_once(made, needed, model, len(model.nodes), known)
     else:
-        reads, touch = read_limited(needed, model.nodes, known, model.host.cache_bytes)
+        reads, touch = read_limited(needed, model, known, model.host.cache_bytes)
     begin = sum(len(touched) for touched, _ in passes[:uncounted])
     counted = touch >= begin
     thread = np.concatenate([threads for _, threads in passes])
@@ -56,7 +56,7 @@ def read_pages_once(
     made: Requests, needed: Touches, model: Model, size: int, known: NDArray[np.int32]
 ) -> tuple[Touches, NDArray[np.int64]]:
     """Reduce touches as :func:`read_once` does; a page that several nodes share is read with the first of them."""
-    reads, touch = read_once(needed, model.nodes, size, known)
+    reads, touch = read_once(needed, model, size, known)
     if not made.are_shared:
         return reads, touch
     new = made.new(reads.node, known)

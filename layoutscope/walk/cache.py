@@ -1,8 +1,8 @@
 """From touches to the nodes that are read: the way to each leaf, and the host's cache.
 
 A search of a leaf reads its index nodes from the root, and for each of them, as for the leaf, first the nodes that
-tell where it lies (APFS: object map, root to leaf; HFS+ beyond the eighth extent: overflow tree). HFS+ leaves are
-chained: a listing that goes on to the next leaf touches no index node.
+tell where it lies, from the root of their tree. Where leaves are chained, a listing that goes on to the next one
+touches no index node.
 """
 
 from __future__ import annotations
@@ -17,23 +17,21 @@ from layoutscope.arrays.lookup import first_places
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.access.nodes import NodeTable
+    from layoutscope.access.model import Model
 
 MAX_WAY = 64
 """Longest chain of nodes that is followed; real ones have fewer than 16, a loop in a damaged volume has no end."""
 
 
-def read_once(
-    touches: Touches, nodes: NodeTable, size: int, known: NDArray[np.int32]
-) -> tuple[Touches, NDArray[np.int64]]:
+def read_once(touches: Touches, model: Model, size: int, known: NDArray[np.int32]) -> tuple[Touches, NDArray[np.int64]]:
     """Reduce touches to what an unlimited cache reads.
 
     Parameters
     ----------
     touches : Touches
         Leaves, and numbers from ``len(nodes)`` up that stand for themselves.
-    nodes : NodeTable
-        The nodes.
+    model : Model
+        The volume and its driver.
     size : int
         Numbers run from 0 to ``size - 1``.
     known : int32 array
@@ -44,34 +42,24 @@ def read_once(
     Touches, int64 array
         Reads in their order, each once; the touch that each belongs to.
     """
-    wanted = np.where(touches.node >= 0, touches.node + np.where(along_chain(touches, nodes), size, 0), 2 * size)
+    wanted = np.where(touches.node >= 0, touches.node + np.where(along_chain(touches, model), size, 0), 2 * size)
     place = first_places(wanted.astype(np.int32), 2 * size + 1)
     place = place[wanted[place] < 2 * size]
-    reads, origin = with_ways(touches[place], nodes, size)
+    reads, origin = with_ways(touches[place], model, size)
     fresh = np.ones(size, bool)
     fresh[known] = False
     kept = fresh[reads.node]
     return reads[kept], place[origin[kept]]
 
 
-def along_chain(touches: Touches, nodes: NodeTable) -> NDArray[np.bool_]:
-    """Tell which leaves are reached through the leaf before (HFS+), not by a search."""
-    chained: NDArray[np.bool_] = (touches.cause == CODE["next"]) & is_chained(nodes)
+def along_chain(touches: Touches, model: Model) -> NDArray[np.bool_]:
+    """Tell which leaves are reached through the leaf before, not by a search."""
+    chained: NDArray[np.bool_] = (touches.cause == CODE["next"]) & model.driver.leaves_are_chained
     return chained
 
 
-def is_chained(nodes: NodeTable) -> bool:
-    """Whether leaves of these trees point to their neighbours: HFS+'s do."""
-    return "catalog" in nodes.trees
-
-
-def mapping_cause(nodes: NodeTable) -> np.uint8:
-    """Return the cause of reads that tell where another node lies."""
-    return CODE["overflow"] if is_chained(nodes) else CODE["omap"]
-
-
 def read_limited(
-    touches: Touches, nodes: NodeTable, known: NDArray[np.int32], cache_bytes: int
+    touches: Touches, model: Model, known: NDArray[np.int32], cache_bytes: int
 ) -> tuple[Touches, NDArray[np.int64]]:
     """Reduce touches to what a cache of limited size reads, least recently used first out.
 
@@ -79,16 +67,17 @@ def read_limited(
     """
     from layoutscope.walk.lru import misses
 
+    nodes = model.nodes
     size = np.maximum(nodes.size_bytes, 1)
     node, place, how = misses(
-        touches.node, along_chain(touches, nodes), nodes.parent, nodes.mapper, size, known, cache_bytes
+        touches.node, along_chain(touches, model), nodes.parent, nodes.mapper, size, known, cache_bytes
     )
-    mapped = mapping_cause(nodes)
+    mapped = CODE[model.driver.locator_cause]
     cause = np.choose(how, [touches.cause[place], CODE["index"], mapped]).astype(np.uint8)
     return Touches(node, cause, touches.directory_id[place], touches.host_us[place]), place
 
 
-def with_ways(touches: Touches, nodes: NodeTable, size: int) -> tuple[Touches, NDArray[np.int64]]:
+def with_ways(touches: Touches, model: Model, size: int) -> tuple[Touches, NDArray[np.int64]]:
     """Put before each node what must be read first; every node once.
 
     Returns
@@ -98,15 +87,16 @@ def with_ways(touches: Touches, nodes: NodeTable, size: int) -> tuple[Touches, N
     """
     parent = np.full(size, -1, np.int32)
     mapper = np.full(size, -1, np.int32)
+    nodes = model.nodes
     parent[: len(nodes)], mapper[: len(nodes)] = nodes.parent, nodes.mapper
     origin = np.arange(len(touches))
     pending = np.ones(len(touches), bool)
     for _ in range(MAX_WAY):
         if not pending.any():
             break
-        above = np.where(pending & ~along_chain(touches, nodes), parent[touches.node], -1)
+        above = np.where(pending & ~along_chain(touches, model), parent[touches.node], -1)
         maps = np.where(pending, mapper[touches.node], -1)
-        touches, origin, pending = _step(touches, origin, above, maps, mapping_cause(nodes))
+        touches, origin, pending = _step(touches, origin, above, maps, CODE[model.driver.locator_cause])
     return touches, origin
 
 

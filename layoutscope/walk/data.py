@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.descent import Descent
+    from layoutscope.access.model import Model
     from layoutscope.access.touches import Touches
-    from layoutscope.walk.model import Model
     from layoutscope.walk.trace import AccessTrace
 
 
@@ -107,8 +107,7 @@ def _data_touches(model: Model, parts: Pieces, directory_id: NDArray[np.uint64])
     """For each piece the leaf in which it is looked up, then the piece itself; holes are not read."""
     own = np.arange(len(parts), dtype=np.int32) + np.int32(len(model.nodes))
     data = np.where(parts.image_offset >= 0, own, -1).astype(np.int32)
-    cause = "overflow" if model.is_hfsplus else "extents"
-    return columns([parts.node, data], [cause, "data"], directory_id, [0.0, 0.0]), 2
+    return columns([parts.node, data], [model.driver.extents_cause, "data"], directory_id, [0.0, 0.0]), 2
 
 
 def _by_turn(turns: list[NDArray[np.int64]], counts: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
@@ -135,7 +134,7 @@ def _trace(model: Model, needed: Touches, window: NDArray[np.int64], parts: Piec
     parts : Pieces
         What is numbered on behind the nodes.
     """
-    made = requests(model.layout, model.nodes, model.host)
+    made = requests(model)
     made = made.followed_by(parts.device, parts.image_offset, parts.length_bytes)
     reads, touch = read_pages_once(made, needed, model, len(model.nodes) + len(parts), mounted(model))
     in_turn, read = requested(model, made, needed, reads, touch)
@@ -144,7 +143,7 @@ def _trace(model: Model, needed: Touches, window: NDArray[np.int64], parts: Piec
         in_turn.length_bytes,
         window[touch[read]],
         reads.node[read] < len(model.nodes),
-        holds_last=not model.is_hfsplus,
+        holds_last=model.driver.holds_last_piece,
         sorts=model.host.elevator,
         largest_bytes=_largest_request(model),
     )

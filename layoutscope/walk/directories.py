@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.descent import Descent
+    from layoutscope.access.model import Model
     from layoutscope.access.touches import Touches
     from layoutscope.walk.listing import Buffers
-    from layoutscope.walk.model import Model
 
 
 def lookups(model: Model, entries: NDArray[np.int64]) -> tuple[Touches, int]:
@@ -37,25 +37,22 @@ def lookups(model: Model, entries: NDArray[np.int64]) -> tuple[Touches, int]:
     """
     table, costs = model.entries, model.costs
     if model.names_are_cached:
-        entry_us = model.host.costs(model.layout.facts.filesystem).entry_us
+        entry_us = model.driver.costs.entry_us
         return touches(np.full(len(entries), -1, np.int32), "name", table.parent_id[entries], entry_us), 1
-    searches = [(table.name_node, "name"), (table.inode_node, "inode")]
-    if model.is_hfsplus and model.host.hfs_looks_up_thread:
-        searches += [(table.thread_node, "thread"), (table.inode_node, "inode")]
-    if not model.is_hfsplus and model.host.apfs_looks_up_dstream:
-        searches.append((table.dstream_node, "dstream"))
+    searches = model.driver.searches
     host_us = [costs.entry_us + costs.search_us] + [costs.search_us] * (len(searches) - 1)
-    nodes = [nodes[entries] for nodes, _ in searches]
+    nodes = [getattr(table, search.leaf)[entries] for search in searches]
+    causes = [search.cause for search in searches]
     if model.host.reads_decmpfs_for_stat:
         nodes.append(np.where(table.is_compressed[entries], table.xattr_node[entries], -1).astype(np.int32))
-        searches.append((table.xattr_node, "xattr"))
+        causes.append("xattr")
         host_us.append(0.0)
-    return columns(nodes, [cause for _, cause in searches], table.parent_id[entries], host_us), len(searches)
+    return columns(nodes, causes, table.parent_id[entries], host_us), len(causes)
 
 
 def listed_entries(model: Model, descent: Descent) -> Descent:
-    """Leave away what the host does not list: entries beyond the folder record's count."""
-    if not (model.is_hfsplus and model.host.hfs_stops_at_valence):
+    """Leave away what the host does not list: entries beyond the directory record's count."""
+    if not model.driver.stops_at_valence:
         return descent
     valence = np.where(descent.entry >= 0, model.entries.valence[np.maximum(descent.entry, 0)], -1)
     count = np.where(valence >= 0, np.minimum(valence, descent.count), descent.count)
@@ -97,7 +94,7 @@ def _type_asks_for_stat(model: Model, place: NDArray[np.int64]) -> NDArray[np.bo
     """Directories, and what a listing cannot tell the type of."""
     table = model.entries
     asks = table.is_directory[place]
-    if model.is_hfsplus and model.host.hard_link_type_unknown:
+    if model.driver.hard_link_type_unknown:
         asks = asks | table.is_hard_link[place]
     return asks
 
@@ -132,7 +129,7 @@ def _attributes(model: Model, descent: Descent, cut: Buffers) -> tuple[Touches, 
     if model.host.reads_decmpfs_for_stat:
         own.append(np.where(table.is_compressed[place], table.xattr_node[place], -1).astype(np.int32))
         causes.append("xattr")
-    search_us = 0.0 if model.is_hfsplus else costs.search_us
+    search_us = 0.0 if model.driver.inode_beside_name else costs.search_us
     each = columns(own, causes, table.parent_id[place], [costs.list_us + costs.entry_us, search_us, 0.0][: len(own)])
     opened = touches(buffer_start(model, descent, cut), "list", descent.directory_id[cut.directory], costs.search_us)
     per_buffer = cut.count * len(own)

@@ -16,7 +16,7 @@ from layoutscope.arrays.ragged import ranges, starts_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.walk.model import Model
+    from layoutscope.access.model import Model
 
 PAGE_BYTES = 4096
 
@@ -90,7 +90,7 @@ def file_map(model: Model, entries: NDArray[np.int64]) -> FileMap:
         Entries of different files, in the order in which they are read.
     """
     ids = model.entries.file_id[entries]
-    packed = model.entries.is_compressed[entries] & (not model.is_hfsplus)
+    packed = model.entries.is_compressed[entries] & model.driver.reads_compressed
     frame, file = _extents_of(model, ids, packed)
     logical = frame["logical_offset"].to_numpy()
     length = np.minimum(frame["length_bytes"].to_numpy(), model.layout.facts.size_bytes)
@@ -144,10 +144,10 @@ def _sizes(
 
 
 def _looked_up(model: Model, frame: pl.DataFrame) -> NDArray[np.int32]:
-    """HFS+ has the first eight extents in the catalog record; APFS has none in the inode."""
+    """Leaves in which extents must be looked up: not those that stand beside the inode."""
     node = model.nodes.nodes_of(frame["node_row"])
-    if model.is_hfsplus:
-        node[(node >= 0) & (model.nodes.tree[node] == model.nodes.tree_code("catalog"))] = -1
+    if model.driver.inode_holds_extents:
+        node[(node >= 0) & (model.nodes.tree[node] == model.main_tree_code)] = -1
     return node
 
 

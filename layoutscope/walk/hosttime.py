@@ -40,7 +40,7 @@ def host_time(work_us: float, host: HostProfile) -> HostTime:
 
     Examples
     --------
-    >>> from layoutscope.access.host import host_profile
+    >>> from layoutscope.walk.host import host_profile
     >>> host_time(9.2e6, host_profile("macos", threads=20))
     HostTime(cpu_s=9.2, wall_s=2.3)
     """

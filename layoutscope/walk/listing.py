@@ -1,7 +1,4 @@
-"""Listings: what reading a directory's names touches, buffer by buffer.
-
-HFS+: Linux 6.1 ``fs/hfsplus/dir.c``. APFS: linux-apfs-rw 0.3.20 ``dir.c``, ``btree.c``.
-"""
+"""Listings: what reading a directory's names touches, buffer by buffer."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.descent import Descent
-    from layoutscope.walk.model import Model
+    from layoutscope.access.model import Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,32 +158,8 @@ def _behind_the_first(model: Model, descent: Descent, cut: Buffers) -> NDArray[n
 
 
 def buffer_start(model: Model, descent: Descent, cut: Buffers) -> NDArray[np.int32]:
-    """Leaf that the search for each buffer ends in.
-
-    HFS+ goes on with a search for the entry that did not fit (observed: its index node is read then, if no lookup
-    has read it before). The APFS driver starts again from the directory's last record.
-    """
-    start = listing_start(model, descent)[cut.directory]
-    if not model.is_hfsplus or not len(model.entries):
+    """Leaf that the search for each buffer ends in: where the listing starts, or that of the entry that did not fit."""
+    start = model.driver.listing_start(model.entries, descent)[cut.directory]
+    if not model.driver.resumes_by_search or not len(model.entries):
         return start
     return np.where(cut.is_first, start, model.entries.name_node[np.minimum(cut.first, len(model.entries) - 1)])
-
-
-def listing_start(model: Model, descent: Descent) -> NDArray[np.int32]:
-    """Leaf in which the listing of each directory starts.
-
-    HFS+: that of its thread record. APFS: that of the last record in the directory's range; for an empty directory
-    the leaf where its first would stand.
-    """
-    entries = model.entries
-    own = np.maximum(descent.entry, 0)
-    known = descent.entry >= 0
-    if model.is_hfsplus:
-        return np.where(known, entries.thread_node[own], -1) if len(entries) else np.full(len(descent), -1, np.int32)
-    first = entries.name_node[np.minimum(descent.first, max(len(entries) - 1, 0))] if len(entries) else np.int32(-1)
-    empty = (
-        np.where(entries.listing_node[own] >= 0, entries.listing_node[own], entries.inode_node[own])
-        if len(entries)
-        else -1
-    )
-    return np.where(descent.count > 0, first, np.where(known, empty, -1)).astype(np.int32)

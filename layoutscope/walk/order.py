@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from layoutscope.access.model import Model
     from layoutscope.access.touches import Touches
-    from layoutscope.walk.model import Model
     from layoutscope.walk.trace import AccessTrace
 
 T = TypeVar("T")

@@ -9,11 +9,13 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.access.entries import ROOT_ID
-from layoutscope.access.host import host_profile
+from layoutscope.access.entries import ROOT_ID, entry_table
+from layoutscope.access.model import Model
+from layoutscope.access.nodes import node_table
 from layoutscope.access.touches import concatenated
+from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.walk import data, directories, scans
-from layoutscope.walk.model import model_of
+from layoutscope.walk.host import host_profile
 from layoutscope.walk.order import Order, Work, by_touches
 from layoutscope.walk.paths import paths
 
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from layoutscope.access.host import HostProfile
     from layoutscope.access.touches import Touches
     from layoutscope.tables import VolumeLayout
-    from layoutscope.walk.model import Model
     from layoutscope.walk.trace import AccessTrace
 
 
@@ -64,6 +65,14 @@ def trace(
     return chosen.run(model_of(layout, host_profile(host)), work)
 
 
+def model_of(layout: VolumeLayout, host: HostProfile) -> Model:
+    """Turn tables into the arrays of one host's driver."""
+    chosen = filesystem_of(layout)
+    driver, nodes = chosen.driver(host), node_table(layout)
+    entries = entry_table(layout, nodes, backwards=driver.lists_backwards, hidden_names=driver.hidden_names)
+    return Model(layout, host, driver, chosen.traits.main_tree, nodes, entries)
+
+
 def _from_the_start(model: Model, work: Work, walked: Touches) -> Touches:
     """Put before a walk what leads to the directory in which it starts."""
     return concatenated([directories.reached(model, work.start_directory_id), walked])
@@ -92,7 +101,7 @@ def _catalog(model: Model, _: Work) -> Touches:
 
 
 def _searchfs(model: Model, work: Work) -> AccessTrace:
-    return scans.all_nodes(model) if model.is_hfsplus else by_touches(_catalog)(model, work)
+    return scans.all_nodes(model) if model.driver.scans_by_number else by_touches(_catalog)(model, work)
 
 
 def _paths(model: Model, work: Work) -> tuple[Touches, NDArray[np.uint16]]:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from layoutscope.access.model import Model
     from layoutscope.access.touches import Touches
-    from layoutscope.walk.model import Model
 
 
 def paths(model: Model, wanted: Sequence[str], start_id: int) -> tuple[Touches, NDArray[np.uint16]]:

@@ -1,20 +1,19 @@
 """Properties of a host given by name: how a user says that a driver differs from the one that was modelled.
 
-Names are those of :class:`~layoutscope.access.host.HostProfile`; those of its costs begin with the file system, such
-as ``apfs.node_us``.
+Names are those of :func:`~layoutscope.walk.host.property_values`; those of costs begin with the file system.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.access.host import Costs, HostProfile
 from layoutscope.units import parse_size
+from layoutscope.walk.host import changed, property_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from layoutscope.access.host import HostProfile
 
 TRUTH: Final = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 
@@ -40,29 +39,17 @@ def with_properties(profile: HostProfile, given: Mapping[str, object]) -> HostPr
 
     Examples
     --------
-    >>> from layoutscope.access.host import LINUX
+    >>> from layoutscope.walk.host import LINUX, property_values
     >>> other = with_properties(LINUX, {"read_ahead_bytes": "1MiB", "apfs_looks_up_dstream": "no"})
-    >>> other.read_ahead_bytes, other.apfs_looks_up_dstream
+    >>> other.read_ahead_bytes, property_values(other)["apfs_looks_up_dstream"]
     (1048576, False)
     """
     values = property_values(profile)
     for name, value in given.items():
         if name not in values:
             raise ValueError(f"no host property {name!r}; there are {', '.join(values)}")
-        profile = _changed(profile, name, read_value(name, value, values[name]))
+        profile = changed(profile, name, read_value(name, value, values[name]))
     return profile
-
-
-def property_values(profile: HostProfile) -> dict[str, object]:
-    """Return the properties of a host by name, those of its costs with the file system before the name."""
-    found: dict[str, object] = {}
-    for field in dataclasses.fields(profile):
-        value = getattr(profile, field.name)
-        if isinstance(value, Costs):
-            found |= {f"{field.name}.{part.name}": getattr(value, part.name) for part in dataclasses.fields(value)}
-        elif field.name != "name":
-            found[field.name] = value
-    return found
 
 
 def read_value(name: str, value: object, usual: object) -> object:
@@ -112,10 +99,3 @@ def _kind(usual: object) -> str:
     if isinstance(usual, bool):
         return "yes or no"
     return "number" if isinstance(usual, float) else "number or size"
-
-
-def _changed(profile: HostProfile, name: str, value: object) -> HostProfile:
-    group, _, part = name.partition(".")
-    if part:
-        value = replace(getattr(profile, group), **{part: value})
-    return replace(profile, **{group: value})  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from layoutscope.arrays.ragged import ranges, starts_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.access.host import HostProfile
+    from layoutscope.access.model import Model
     from layoutscope.access.nodes import NodeTable
     from layoutscope.tables import VolumeLayout
 
@@ -70,13 +70,12 @@ class Requests:
         )
 
 
-def requests(layout: VolumeLayout, nodes: NodeTable, host: HostProfile) -> Requests:
+def requests(model: Model) -> Requests:
     """Work out the requests of every node of a layout."""
-    unit = _units(nodes, host.page_bytes) if layout.facts.filesystem == "hfsplus" else np.arange(len(nodes))
-    node, device, offset, length = _pieces(layout, nodes)
-    order = (
-        np.lexsort((np.arange(len(node)), nodes.node_id[node], unit[node])) if host.page_bytes else np.arange(len(node))
-    )
+    nodes, host, page_bytes = model.nodes, model.host, model.driver.page_bytes
+    unit = _units(nodes, page_bytes)
+    node, device, offset, length = _pieces(model.layout, nodes)
+    order = np.lexsort((np.arange(len(node)), nodes.node_id[node], unit[node])) if page_bytes else np.arange(len(node))
     owner, device, offset, length = _joined(unit[node][order], device[order], offset[order], length[order])
     if host.node_read_bytes:
         owner, device, offset, length = _cut(owner, device, offset, length, host.node_read_bytes)

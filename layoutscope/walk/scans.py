@@ -13,21 +13,13 @@ from layoutscope.walk.trace import AccessTrace
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from layoutscope.access.model import Model
     from layoutscope.access.touches import Touches
-    from layoutscope.walk.model import Model
-
-MAIN_TREES = ("catalog", "fs")
-"""The tree with names and inodes, of HFS+ and of APFS."""
-
-
-def main_tree(model: Model) -> int:
-    """Return the code of the tree with names and inodes, -1 if there is none."""
-    return max((model.nodes.tree_code(name) for name in MAIN_TREES), default=-1)
 
 
 def leaves(model: Model) -> Touches:
-    """Touch every leaf of the main tree in key order; APFS and macOS's ``searchfs`` there: assumed."""
-    node = np.flatnonzero((model.nodes.tree == main_tree(model)) & (model.nodes.level == 0))
+    """Touch every leaf of the main tree in key order, as ``searchfs`` is taken to where it does not go by numbers."""
+    node = np.flatnonzero((model.nodes.tree == model.main_tree_code) & (model.nodes.level == 0))
     ordered = node[np.argsort(model.nodes.key_rank[node], kind="stable")].astype(np.int32)
     cause = np.full(len(ordered), CODE["next"], np.uint8)
     cause[:1] = CODE["scan"]
@@ -39,8 +31,8 @@ def all_nodes(model: Model) -> AccessTrace:
 
     Apple's hfs, ``BTScanNextRecord``: links between nodes are ignored.
     """
-    made = requests(model.layout, model.nodes, model.host)
-    node = np.flatnonzero(model.nodes.tree == main_tree(model))
+    made = requests(model)
+    node = np.flatnonzero(model.nodes.tree == model.main_tree_code)
     node = node[np.argsort(model.nodes.node_id[node], kind="stable")]
     units = made.unit[node]
     place, _ = made.of(units[np.sort(np.unique(units, return_index=True)[1])])
@@ -54,7 +46,7 @@ def all_nodes(model: Model) -> AccessTrace:
         image_offset=made.image_offset[place][first],
         length_bytes=length_bytes,
         cause=np.full(n, CODE["scan"], np.uint8),
-        tree=np.full(n, max(main_tree(model), 0), np.uint8),
+        tree=np.full(n, max(model.main_tree_code, 0), np.uint8),
         directory_id=np.zeros(n, np.uint64),
         issuer=np.zeros(n, np.uint16),
         think_us=model.costs.node_us * nodes_each,

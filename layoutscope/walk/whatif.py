@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from layoutscope.access.host import host_profile
 from layoutscope.arrays.ragged import starts_of
-from layoutscope.walk.scans import MAIN_TREES
+from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.walk.host import host_profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,17 +73,22 @@ def what_if(name: str, layout: VolumeLayout, host: str | HostProfile = "linux") 
 def walked_trees(layout: VolumeLayout) -> tuple[str, ...]:
     """Return the trees that enumerations read: names and inodes, attributes, and what maps them."""
     present = set(layout.nodes["tree"].cast(pl.String).unique().to_list())
-    return tuple(name for name in (*MAIN_TREES, "omap", "attributes") if name in present)
+    return tuple(name for name in filesystem_of(layout).traits.walked_trees if name in present)
+
+
+def _walked_maps(layout: VolumeLayout) -> list[str]:
+    """Return those of them that tell where nodes of the others lie."""
+    return [tree.name for tree in filesystem_of(layout).traits.trees if tree.is_walked and tree.role == "map"]
 
 
 def _packed(case: WhatIf) -> WhatIf:
     """Index nodes from the root down, then maps, then leaves in key order, one behind the other."""
     nodes = case.layout.nodes.with_row_index("place")
     moved = _walked(case.layout, nodes)
-    is_leaf = (pl.col("level") == 0) & pl.col("tree").cast(pl.String).is_in(list(MAIN_TREES))
+    is_leaf = (pl.col("level") == 0) & (pl.col("tree").cast(pl.String) == filesystem_of(case.layout).traits.main_tree)
     order = moved.sort(
         is_leaf,
-        pl.col("tree").cast(pl.String) == "omap",
+        pl.col("tree").cast(pl.String).is_in(_walked_maps(case.layout)),
         pl.col("tree").cast(pl.String),
         -pl.col("level").cast(pl.Int16),
         "key_rank",
@@ -115,24 +120,12 @@ def _laid_out(case: WhatIf, order: pl.DataFrame) -> WhatIf:
         device[place] = first["device"]
     moved = nodes.with_columns(pl.Series("image_offset", offset).replace(-1, None), pl.Series("device", device))
     rows = nodes["row"].gather(place)
-    layout = replace(
-        case.layout,
-        nodes=moved,
-        node_fragments=case.layout.node_fragments.filter(~pl.col("node_row").is_in(rows.implode())),
-        extents=_one_extent_each(case.layout),
-    )
+    if not filesystem_of(case.layout).traits.maps_every_node:
+        # Laid end to end, a tree lies within the first extents of its file.
+        moved = moved.with_columns(locator_row=pl.lit(None, pl.UInt32))
+    fragments = case.layout.node_fragments.filter(~pl.col("node_row").is_in(rows.implode()))
+    layout = replace(case.layout, nodes=moved, node_fragments=fragments)
     return replace(case, layout=layout)
-
-
-def _one_extent_each(layout: VolumeLayout) -> pl.DataFrame:
-    """HFS+: special files in one extent need no overflow records."""
-    if layout.facts.filesystem != "hfsplus":
-        return layout.extents
-    return layout.extents.filter(pl.col("file_id") >= FIRST_USER_CNID)
-
-
-FIRST_USER_CNID: Final = 16
-"""First CNID of users' files (TN1150)."""
 
 
 def _outer_zone(case: WhatIf) -> WhatIf:
@@ -148,14 +141,17 @@ def _no_snapshots(case: WhatIf) -> WhatIf:
     """Drop what only snapshots hold; neighbouring map leaves merge as far as the fullest one goes."""
     nodes = case.layout.nodes
     live = nodes.filter(pl.col("state").cast(pl.String) == "live")
-    if len(live) == len(nodes) or "omap_leaf_row" not in nodes.columns:
+    if len(live) == len(nodes):
         return case
-    leaves = live.filter((pl.col("tree").cast(pl.String) == "omap") & (pl.col("level") == 0)).sort("key_rank")
-    needed = live["omap_leaf_row"].drop_nulls().value_counts().rename({"omap_leaf_row": "row"})
+    if not filesystem_of(case.layout).traits.maps_every_node:
+        return replace(case, layout=replace(case.layout, nodes=live))
+    maps = _walked_maps(case.layout)
+    leaves = live.filter(pl.col("tree").cast(pl.String).is_in(maps) & (pl.col("level") == 0)).sort("key_rank")
+    needed = live["locator_row"].drop_nulls().value_counts().rename({"locator_row": "row"})
     counts = leaves.join(needed, on="row", how="left", maintain_order="left")["count"].fill_null(0).to_numpy()
     target = _merged_leaves(counts, int(leaves["num_records"].max() or 1))  # type: ignore[arg-type]
     rows = leaves["row"].to_numpy()
-    replaced = live["omap_leaf_row"].replace(rows.tolist(), rows[target].tolist())
+    replaced = live["locator_row"].replace(rows.tolist(), rows[target].tolist())
     return replace(case, layout=replace(case.layout, nodes=live.with_columns(replaced)))
 
 

@@ -78,12 +78,12 @@ def schema() -> None:
 
 def hosts() -> None:
     """Print the properties of the hosts, their values and where these come from."""
-    from layoutscope.access.host import LINUX, MACOS, SOURCES
-    from layoutscope.walk.properties import property_values
+    from layoutscope.walk.host import LINUX, MACOS, property_values, sources
 
+    where = sources()
     both = zip(property_values(LINUX).items(), property_values(MACOS).values(), strict=True)
     rows = [
-        (f"`{name}`", _shown(linux), _shown(macos), *SOURCES[name.partition(".")[0]]) for (name, linux), macos in both
+        (f"`{name}`", _shown(linux), _shown(macos), *where[name.partition(".")[0]]) for (name, linux), macos in both
     ]
     table(("property", "linux", "macos", "source on linux", "source on macos"), rows)
 

@@ -262,7 +262,7 @@ def test_rows_refer_to_what_they_say(layouts, image, offset):
     children = nodes.filter(pl.col("parent_row").is_not_null())
     assert all(level[row["parent_row"]] == row["level"] + 1 for row in children.to_dicts())
     mapped = nodes.filter(pl.col("tree") == "fs")
-    assert all((tree[row], level[row]) == ("omap", 0) for row in mapped["omap_leaf_row"])
+    assert all((tree[row], level[row]) == ("omap", 0) for row in mapped["locator_row"])
     columns = ("entry_node_row", "inode_node_row", "xattr_node_row", "dstream_node_row", "listing_node_row")
     for column in columns:
         rows = volume.entries[column].drop_nulls().unique()

@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.filesystems.apfs import CODES
+from layoutscope.filesystems.apfs.driver import HOST_SOURCES, HOSTS, driver
 from layoutscope.filesystems.recognition import Content, parse_at
 from layoutscope.filesystems.traits import PartitionTypes, Traits, TreeTraits
 from layoutscope.findings import Finding
 from layoutscope.ondisk.records import APFS_CONTAINER
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from layoutscope.access.driver import Driver
+    from layoutscope.access.host import DriverProperties, HostProfile
     from layoutscope.filesystems.apfs.container.plaintext import Plaintext
     from layoutscope.filesystems.apfs.opening import Options
     from layoutscope.filesystems.contract import FileSystem, Piece, ReadableState, Row, View, VolumeRequest
@@ -103,6 +106,8 @@ class Apfs:
 
     name: Final = "apfs"
     traits: Final = TRAITS
+    hosts: Final[Mapping[str, DriverProperties]] = HOSTS
+    host_sources: Final = HOST_SOURCES
 
     def probe(self, stretch: Window) -> Content | None:
         """Tell a container by the superblock in its first block."""
@@ -149,6 +154,10 @@ class Apfs:
         from layoutscope.filesystems.apfs.reader import list_states
 
         return list_states(request.source, image_offset=request.image_offset, second=request.second)
+
+    def driver(self, host: HostProfile) -> Driver:
+        """Return what the driver of a host touches."""
+        return driver(host)
 
 
 def _options(request: VolumeRequest) -> Options:

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus import CODES
+from layoutscope.filesystems.hfsplus.driver import HOST_SOURCES, HOSTS, driver
 from layoutscope.filesystems.traits import PartitionTypes, Traits, TreeTraits
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from layoutscope.access.driver import Driver
+    from layoutscope.access.host import DriverProperties, HostProfile
     from layoutscope.filesystems.contract import FileSystem, Piece, ReadableState, Row, View, VolumeRequest
     from layoutscope.filesystems.recognition import Content
     from layoutscope.findings import Finding
@@ -87,6 +90,8 @@ class Hfsplus:
 
     name: Final = "hfsplus"
     traits: Final = TRAITS
+    hosts: Final[Mapping[str, DriverProperties]] = HOSTS
+    host_sources: Final = HOST_SOURCES
 
     def probe(self, stretch: Window) -> Content | None:
         """Tell HFS+, HFSX, a wrapper around either, and classic HFS, which is only named."""
@@ -140,6 +145,10 @@ class Hfsplus:
     def states(self, request: VolumeRequest) -> list[ReadableState]:  # noqa: ARG002  (none of any)
         """Return nothing: older states are overwritten."""
         return []
+
+    def driver(self, host: HostProfile) -> Driver:
+        """Return what the driver of a host touches."""
+        return driver(host)
 
 
 def _replays(request: VolumeRequest) -> bool:

@@ -12,7 +12,7 @@ from layoutscope.filesystems.hfsplus.contents import Contents, open_contents
 from layoutscope.filesystems.hfsplus.layout.entries import entries_table
 from layoutscope.filesystems.hfsplus.layout.extents import extents_table
 from layoutscope.filesystems.hfsplus.layout.facts import volume_facts
-from layoutscope.filesystems.hfsplus.layout.nodes import nodes_tables
+from layoutscope.filesystems.hfsplus.layout.nodes import nodes_tables, with_locators
 from layoutscope.filesystems.hfsplus.layout.regions import find_regions, free_table, regions_table
 from layoutscope.filesystems.hfsplus.records import links
 from layoutscope.filesystems.hfsplus.tree.tree import first_rows
@@ -103,7 +103,7 @@ def build_layout(volume: Volume, contents: Contents, stack: tuple[str, ...], num
     free = free_table(volume, number, contents.free_starts, contents.free_counts)
     return VolumeLayout(
         facts=volume_facts(volume, contents, stack, number),
-        nodes=nodes,
+        nodes=with_locators(nodes, extents),
         node_fragments=fragments,
         regions=regions,
         extents=extents,

@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutscope.access.descent import descend, turns_of
-from layoutscope.access.host import LINUX
 from layoutscope.tables import NULL_ROW, VolumeFacts, VolumeLayout, build_table, findings_table
-from layoutscope.walk.model import model_of
+from layoutscope.walk.host import LINUX
+from layoutscope.walk.orders import model_of
 
 
 def entries_of(parents: list[int], kinds: list[bool]) -> VolumeLayout:

@@ -125,7 +125,7 @@ def test_parent_to_child_and_object_map_follow_references():
         level=[1, 0, 0],
         kind=["index", "leaf", "leaf"],
         parent_row=[None, 0, None],
-        omap_leaf_row=[None, 2, None],
+        locator_row=[None, 2, None],
     )
     measured = by_name(distance_metrics(layout(nodes=nodes, filesystem="apfs")))
     assert measured["parent-to-child"].value == 3 * NODE

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
-from layoutscope.access.host import LINUX, SOURCES
-from layoutscope.walk.properties import property_values, with_properties
+from layoutscope.walk.host import HOSTS, LINUX, property_values, sources
+from layoutscope.walk.properties import with_properties
 
 
 @pytest.mark.parametrize(
@@ -53,5 +51,5 @@ def test_what_a_property_cannot_be_is_refused(name, text, reason):
 
 def test_every_property_has_its_source():
     """What a user can set is what the sources explain."""
-    assert {name.partition(".")[0] for name in property_values(LINUX)} == set(SOURCES)
-    assert {field.name for field in dataclasses.fields(LINUX)} - {"name"} == set(SOURCES)
+    assert {name.partition(".")[0] for name in property_values(LINUX)} == set(sources())
+    assert all(len(source) == len(HOSTS) for source in sources().values())

@@ -3,15 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutscope.access.nodes import node_table
 from layoutscope.tables import build_table
 from layoutscope.walk import host_profile
+from layoutscope.walk.orders import model_of
 from layoutscope.walk.requests import requests
 
 
 def pieces(layout, row, host="linux"):
-    nodes = node_table(layout)
-    made = requests(layout, nodes, host_profile(host))
+    made = requests(model_of(layout, host_profile(host)))
     place, _ = made.of(made.unit[[row]])
     return list(zip(made.image_offset[place].tolist(), made.length_bytes[place].tolist(), strict=True))
 

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from layoutscope.filesystems.hfsplus.layout.nodes import with_locators
 from layoutscope.walk import host_profile, trace
 from layoutscope.walk.whatif import WHAT_IFS, what_if
 
@@ -18,6 +21,7 @@ def test_packed_catalog_needs_no_overflow_tree(hfs_plan):
     leaf = hfs_plan.node("extents-overflow", 0, 0x60000)
     hfs_plan.extent(4, 3 * 8192, 0x30000, 8 * 8192, node=leaf)
     layout = hfs_plan.layout()
+    layout = replace(layout, nodes=with_locators(layout.nodes, layout.extents))
     assert "overflow" in {trace(layout).causes[code] for code in trace(layout).cause}
     packed = trace(what_if("packed", layout).layout)
     assert "overflow" not in {packed.causes[code] for code in packed.cause}
@@ -56,7 +60,7 @@ def test_without_snapshots_map_leaves_merge(apfs_plan):
     apfs_plan.node("fs", 0, 0x80000, parent=3, mapper=2, rank=4, state="snapshot")
     layout = apfs_plan.layout()
     changed = what_if("no-snapshots", layout).layout
-    assert set(changed.nodes["omap_leaf_row"].drop_nulls()) == {1}
+    assert set(changed.nodes["locator_row"].drop_nulls()) == {1}
     assert 0x20000 in trace(layout).image_offset
     assert 0x20000 not in trace(changed).image_offset
 

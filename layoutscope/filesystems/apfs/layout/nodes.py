@@ -100,7 +100,7 @@ def nodes_table(
         "xid": _all(trees, "xid"),
         **{name: _known(_all(trees, name), level) for name in CONTENT_COLUMNS},
         "parent_row": np.concatenate([_refer(tree.nodes.parent, tree.rows) for tree in trees]),
-        "omap_leaf_row": np.concatenate([_refer(tree.nodes.omap_leaf, tree.omap_rows) for tree in trees]),
+        "locator_row": np.concatenate([_refer(tree.nodes.omap_leaf, tree.omap_rows) for tree in trees]),
         "state": (state, STATES),
         "valid": (_all(trees, "valid"), VALID_NAMES),
     }

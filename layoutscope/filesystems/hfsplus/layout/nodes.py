@@ -14,11 +14,14 @@ from layoutscope.arrays.ragged import heads
 from layoutscope.filesystems.hfsplus.tree.btree import node_pieces
 from layoutscope.filesystems.hfsplus.tree.records import DESCRIPTOR_BYTES, HEADER, INDEX, LEAF, MAP, OFFSET_BYTES
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, first_rows
+from layoutscope.ondisk import grammar
 from layoutscope.tables.layout import NULL_ROW, build_table
 
 if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64, Columns
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
+
+CNID: Final = grammar.HfsplusVolume.Cnid
 
 NODE_KINDS: Final = ("leaf", "index", "header", "map", "free", "unreadable")
 STATES: Final = ("live", "stale")
@@ -74,6 +77,32 @@ def _nodes_of(volume: Volume, number: int | None, tree: Tree, first_row: int) ->
         "length_bytes": pieces.length_bytes[several],
     }
     return build_table("nodes", columns), fragments
+
+
+SPECIAL_FILES: Final = {"catalog": CNID.catalog_file, "attributes": CNID.attributes_file}
+"""Files of B-trees whose later extents the overflow tree may hold; its own file has all of them in the header."""
+
+
+def with_locators(nodes: pl.DataFrame, extents: pl.DataFrame) -> pl.DataFrame:
+    """Tell of nodes beyond the eighth extent of their file which overflow leaf leads there.
+
+    Parameters
+    ----------
+    nodes, extents : DataFrame
+        The tables of a volume; extents of special files that the volume header holds name no leaf.
+    """
+    special = extents.filter(pl.col("file_id").is_in(list(SPECIAL_FILES.values())) & pl.col("node_row").is_not_null())
+    if special.is_empty():
+        return nodes
+    locator = np.full(len(nodes), NULL_ROW, np.uint32)
+    node_offset = (nodes["node_id"].cast(pl.Int64) * nodes["size_bytes"]).to_numpy()
+    for tree, file_id in SPECIAL_FILES.items():
+        found = special.filter(pl.col("file_id") == file_id).sort("logical_offset")
+        piece = np.searchsorted(found["logical_offset"].to_numpy(), node_offset, side="right") - 1
+        chosen = (nodes["tree"] == tree).to_numpy() & (piece >= 0)
+        locator[chosen] = found["node_row"].to_numpy()[piece[chosen]]
+    column = pl.Series("locator_row", locator)
+    return nodes.with_columns(column.set(column == int(NULL_ROW), None))
 
 
 def _nullable(values: I64, known: np.ndarray[Any, np.dtype[np.bool_]]) -> pl.Series:

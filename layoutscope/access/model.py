@@ -1,14 +1,12 @@
-"""What an order works on: the host, the nodes and the entries of one layout as arrays."""
+"""What an order works on: one layout as one host's driver sees it, as arrays."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from layoutscope.access.entries import entry_table
-from layoutscope.access.nodes import node_table
-
 if TYPE_CHECKING:
+    from layoutscope.access.driver import Driver
     from layoutscope.access.entries import EntryTable
     from layoutscope.access.host import Costs, HostProfile
     from layoutscope.access.nodes import NodeTable
@@ -25,32 +23,33 @@ class Model:
         The tables.
     host : HostProfile
         Who walks.
+    driver : Driver
+        What it does on this file system.
+    main_tree : str
+        The tree with names and inodes.
     nodes : NodeTable
         Its nodes.
     entries : EntryTable
         Its entries in the host's listing order.
-    is_hfsplus : bool
-        HFS+, or APFS.
     names_are_cached : bool
         Whether the name cache answers every look-up, as it does when a workload that fits into it is done again.
     """
 
     layout: VolumeLayout
     host: HostProfile
+    driver: Driver
+    main_tree: str
     nodes: NodeTable
     entries: EntryTable
-    is_hfsplus: bool
     names_are_cached: bool = False
 
     @property
     def costs(self) -> Costs:
         """Host time of this file system, as the host's threads leave it."""
-        alone = self.host.costs(self.layout.facts.filesystem)
+        alone = self.driver.costs
         return alone.contended() if self.host.parallel_threads > 1 else alone
 
-
-def model_of(layout: VolumeLayout, host: HostProfile) -> Model:
-    """Turn tables into arrays."""
-    nodes = node_table(layout)
-    entries = entry_table(layout, nodes, host)
-    return Model(layout, host, nodes, entries, is_hfsplus=layout.facts.filesystem == "hfsplus")
+    @property
+    def main_tree_code(self) -> int:
+        """Code of the tree with names and inodes among those of the nodes, -1 if there is none."""
+        return self.nodes.tree_code(self.main_tree)

@@ -1,0 +1,121 @@
+"""What a host's driver does on one file system: which nodes it touches for what, and in which order.
+
+A file system says it as data (:class:`Driver`), with two functions for what the others have no word for; the orders
+above (:mod:`layoutscope.walk`) know no file system.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from layoutscope.access.descent import Descent
+    from layoutscope.access.entries import EntryTable
+    from layoutscope.access.host import Costs
+    from layoutscope.access.nodes import NodeTable
+    from layoutscope.tables import VolumeFacts
+
+
+class Search(NamedTuple):
+    """A search of a tree: the array of an ``EntryTable`` that has the leaf in which it ends, and its cause."""
+
+    leaf: str
+    cause: str
+
+
+NAME: Final = Search("name_node", "name")
+INODE: Final = Search("inode_node", "inode")
+
+
+class Mounted(NamedTuple):
+    """What a mount reads: nodes that its searches end in (-1 for none), and nodes that it reads by themselves."""
+
+    searched: NDArray[np.int32]
+    read: NDArray[np.int32]
+
+
+def first_leaves(entries: EntryTable, descent: Descent) -> NDArray[np.int32]:
+    """Leaves in which listings start: that with a directory's first record in the order of the listing.
+
+    Of an empty directory the leaf where its first record would stand, if the reader tells it, or that of its inode.
+    """
+    if not len(entries):
+        return np.full(len(descent), -1, np.int32)
+    own = np.maximum(descent.entry, 0)
+    first = entries.name_node[np.minimum(descent.first, len(entries) - 1)]
+    empty = np.where(entries.listing_node[own] >= 0, entries.listing_node[own], entries.inode_node[own])
+    return np.where(descent.count > 0, first, np.where(descent.entry >= 0, empty, -1)).astype(np.int32)
+
+
+def roots(facts: VolumeFacts, nodes: NodeTable, entries: EntryTable) -> Mounted:  # noqa: ARG001  (others need all)
+    """Read the root of every tree at the mount, and search nothing."""
+    return Mounted(np.empty(0, np.int32), np.flatnonzero((nodes.parent < 0) & (nodes.level >= 0)).astype(np.int32))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driver:
+    """What a driver does, by default that of a file system without oddities.
+
+    Attributes
+    ----------
+    costs : Costs
+        Host time.
+    searches : tuple of Search
+        What a stat of a name searches, in order.
+    inode_beside_name : bool
+        Whether the record of a name holds its inode, so that a listing with attributes searches nothing more.
+    lists_backwards : bool
+        Whether a directory is listed from its last record to its first.
+    stops_at_valence : bool
+        Whether a listing ends after as many entries as the directory's record says.
+    resumes_by_search : bool
+        Whether a listing that goes on in a further buffer searches the entry that did not fit into the last one.
+    hidden_names : tuple of str
+        Directories of the root that a listing passes over.
+    hard_link_type_unknown : bool
+        Whether a listing cannot tell the type of hard links, so that they are stat'ed in any case.
+    leaves_are_chained : bool
+        Whether a leaf leads to the next, so that a listing that goes on touches no index node.
+    page_bytes : int
+        Cache page that small nodes share; 0 where nodes are cached by themselves.
+    locator_cause, extents_cause : str
+        Cause of reads that tell where a node lies, and where file data do.
+    inode_holds_extents : bool
+        Whether the first extents of a file stand in the main tree beside its inode and need no search.
+    reads_compressed : bool
+        Whether compressed files are read, and then from the fork that holds them packed.
+    holds_last_piece : bool
+        Whether the piece before a read of metadata is not queued yet when that is made.
+    scans_by_number : bool
+        Whether ``searchfs`` reads the nodes of the main tree in the order of their numbers.
+    listing_start : callable
+        Finds the leaf in which the listing of each directory starts.
+    mounted : callable
+        Finds what the mount has read already.
+    """
+
+    costs: Costs
+    searches: tuple[Search, ...] = (NAME, INODE)
+    inode_beside_name: bool = False
+    lists_backwards: bool = False
+    stops_at_valence: bool = False
+    resumes_by_search: bool = False
+    hidden_names: tuple[str, ...] = ()
+    hard_link_type_unknown: bool = False
+    leaves_are_chained: bool = False
+    page_bytes: int = 0
+    locator_cause: str = "omap"
+    extents_cause: str = "extents"
+    inode_holds_extents: bool = False
+    reads_compressed: bool = False
+    holds_last_piece: bool = False
+    scans_by_number: bool = False
+    listing_start: Callable[[EntryTable, Descent], NDArray[np.int32]] = first_leaves
+    mounted: Callable[[VolumeFacts, NodeTable, EntryTable], Mounted] = roots

@@ -1,0 +1,209 @@
+"""The hosts that are known, and their properties by name, those of the file systems' drivers among them.
+
+Every property is named, has a value for each host and says where the value comes from, so that a prediction differs
+between hosts for reasons that can be read, not through hidden constants.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from layoutscope.access.host import Costs, HostProfile
+from layoutscope.filesystems.registry import filesystems
+from layoutscope.units import KIB, MIB
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from layoutscope.access.host import DriverProperties
+    from layoutscope.filesystems.contract import FileSystem
+
+LINUX: Final = HostProfile(
+    name="linux",
+    node_read_bytes=4 * KIB,
+    listing_buffer_bytes=32 * KIB,
+    listing_entry_bytes=19,
+    listing_dots_bytes=48,
+    listing_carries_attributes=False,
+    reads_decmpfs_for_stat=False,
+    read_ahead_bytes=128 * KIB,
+    optimal_read_bytes=1280 * KIB,
+    random_read_ahead=True,
+    request_segments=64,
+    elevator=True,
+    scan_read_bytes=32 * KIB,
+    cache_bytes=None,
+    name_cache_entries=None,
+    threads=1,
+    processors=4,
+)
+"""Linux 6.1 with its hfsplus driver and linux-apfs-rw 0.3.20."""
+
+MACOS: Final = HostProfile(
+    name="macos",
+    node_read_bytes=0,
+    listing_buffer_bytes=32 * KIB,
+    listing_entry_bytes=120,
+    listing_dots_bytes=0,
+    listing_carries_attributes=True,
+    reads_decmpfs_for_stat=True,
+    read_ahead_bytes=1 * MIB,
+    optimal_read_bytes=1 * MIB,
+    random_read_ahead=False,
+    request_segments=256,
+    elevator=False,
+    scan_read_bytes=32 * KIB,
+    cache_bytes=None,
+    name_cache_entries=263_168,
+    threads=1,
+    processors=4,
+)
+"""macOS with Apple's hfs and apfs drivers and Libc's fts."""
+
+HOSTS: Final = {"linux": LINUX, "macos": MACOS}
+
+SOURCES: Final[dict[str, tuple[str, str]]] = {
+    "node_read_bytes": (
+        "block_read_full_folio of Linux 6.1 and sb_bread of linux-apfs-rw: one block a request",
+        "GetBTreeBlock of Apple's hfs: buf_meta_bread of a whole node; elsewhere assumed the same",
+    ),
+    "listing_buffer_bytes": (
+        "glibc opendir: 32 KiB for getdents64",
+        "Apple Libc fts.c: 32 KiB for getattrlistbulk",
+    ),
+    "listing_entry_bytes": (
+        "Linux fs/readdir.c: struct linux_dirent64, 19 bytes before the name",
+        "assumed: length, returned attributes, name reference and the attributes of fts.c",
+    ),
+    "listing_dots_bytes": (
+        "Linux fs/readdir.c: two entries of 24 bytes",
+        "getattrlistbulk returns neither",
+    ),
+    "listing_carries_attributes": (
+        "glibc fts.c: readdir, then fstatat of each entry",
+        "Apple Libc fts.c, fts_build: getattrlistbulk, then fstatat of each directory",
+    ),
+    "reads_decmpfs_for_stat": (
+        "Linux 6.1 hfsplus knows no compression; linux-apfs-rw reads the attribute on open only",
+        "Apple's hfs: the size of a compressed file is that in com.apple.decmpfs",
+    ),
+    "read_ahead_bytes": (
+        "Linux default read_ahead_kb 128",
+        "assumed: MAXPHYS of 1 MiB",
+    ),
+    "optimal_read_bytes": (
+        "Linux 6.1 block/blk-settings.c: BLK_DEF_MAX_SECTORS, 2560 of 512 bytes",
+        "assumed: MAXPHYS of 1 MiB",
+    ),
+    "random_read_ahead": (
+        "Linux 6.1 mm/readahead.c, ondemand_readahead",
+        "assumed",
+    ),
+    "request_segments": (
+        "User-Mode Linux arch/um/drivers/ubd_kern.c: 64; disks have up to 256",
+        "assumed: MAXPHYS of 1 MiB",
+    ),
+    "elevator": (
+        "Linux 6.1 block/mq-deadline.c on one queue",
+        "assumed: one request after the other",
+    ),
+    "scan_read_bytes": (
+        "no Linux call; as macOS",
+        "assumed, after the scanner of Apple's hfs, which reads several nodes at once",
+    ),
+    "cache_bytes": (
+        "assumed: memory does not run out; hfsplus keeps nodes until it is unmounted in any case (observed)",
+        "assumed: memory does not run out",
+    ),
+    "name_cache_entries": (
+        "Linux 6.1 fs/dcache.c, fs/inode.c: dentries and inodes outlive their pages (observed), until memory is short",
+        "xnu bsd/dev/unix_startup.c: a vnode for each 64 KiB of memory, 263,168 at most (16 GiB and more)",
+    ),
+    "threads": ("fts is one thread", "fts is one thread"),
+    "processors": ("assumed", "assumed: two cores with two threads each, as in the reports of 2017"),
+}
+"""Property to its source on (linux, macos)."""
+
+
+def host_profile(host: str | HostProfile, **changes: object) -> HostProfile:
+    """Return a host by its name, with some properties changed.
+
+    Raises
+    ------
+    KeyError
+        If there is no such host.
+    TypeError
+        If a property is unknown.
+
+    Examples
+    --------
+    >>> property_values(host_profile("linux", apfs_looks_up_dstream=False))["apfs_looks_up_dstream"]
+    False
+    """
+    profile = host if isinstance(host, HostProfile) else HOSTS[host]
+    for name, value in changes.items():
+        profile = changed(profile, name, value)
+    return profile
+
+
+def _drivers(profile: HostProfile) -> Iterator[tuple[FileSystem, DriverProperties]]:
+    """Yield the file systems with the properties of their drivers on a host."""
+    for item in filesystems():
+        yield item, profile.properties_of(item.name, item.hosts)
+
+
+def property_values(profile: HostProfile) -> dict[str, object]:
+    """Return the properties of a host by name; those of costs have the file system before the name."""
+    found: dict[str, object] = {
+        field.name: getattr(profile, field.name)
+        for field in dataclasses.fields(profile)
+        if field.name not in ("name", "own")
+    }
+    for item, own in _drivers(profile):
+        values = dataclasses.asdict(own)  # type: ignore[call-overload]  # a protocol cannot ask for a dataclass
+        costs = values.pop("costs")
+        found |= values | {f"{item.name}.{name}": value for name, value in costs.items()}
+    return found
+
+
+def sources() -> dict[str, tuple[str, str]]:
+    """Return where the values of each property come from, on Linux and macOS; those of costs by the file system."""
+    found = dict(SOURCES)
+    for item in filesystems():
+        found |= item.host_sources
+    return found
+
+
+def changed(profile: HostProfile, name: str, value: Any) -> HostProfile:
+    """Change one property of a host.
+
+    Parameters
+    ----------
+    profile : HostProfile
+        The host.
+    name : str
+        As in :func:`property_values`.
+    value : object
+        What it becomes.
+
+    Raises
+    ------
+    TypeError
+        If there is no such property.
+    """
+    if name in {field.name for field in dataclasses.fields(profile)}:
+        return replace(profile, **{name: value})
+    for item, own in _drivers(profile):
+        part = name.removeprefix(f"{item.name}.")
+        if part != name and part in {field.name for field in dataclasses.fields(Costs)}:
+            return _with_own(profile, item, own, costs=replace(own.costs, **{part: value}))
+        if hasattr(own, name):
+            return _with_own(profile, item, own, **{name: value})
+    raise TypeError(f"no host property {name!r}")
+
+
+def _with_own(profile: HostProfile, item: FileSystem, own: DriverProperties, **changes: object) -> HostProfile:
+    made = replace(own, **changes)  # type: ignore[type-var]  # a protocol cannot ask for a dataclass
+    return replace(profile, own={**profile.own, item.name: made})

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from layoutscope.api.naming import without_names
-from layoutscope.containers import open_image
 from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UsageError
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystem_of, filesystems, names
 from layoutscope.findings import Finding, from_error
+from layoutscope.image.containers import open_image
 from layoutscope.options import ReadRequest
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
 from layoutscope.results.scan import CUT_OFF, ImageFacts

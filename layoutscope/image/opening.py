@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from layoutscope.errors import ImageError, LayoutscopeError, UnsupportedError
 from layoutscope.image import compressed
-from layoutscope.image.containers import HEAD_BYTES, has_udif_trailer, refuse_containers
 from layoutscope.image.raw import RawFile
+from layoutscope.image.signatures import HEAD_BYTES, has_udif_trailer, refuse_containers
 from layoutscope.image.split import SplitFile, find_parts
 
 if TYPE_CHECKING:

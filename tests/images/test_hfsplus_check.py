@@ -9,13 +9,13 @@ import pytest
 from fixtures.faults_hfsplus import FAULTS
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
-from layoutscope.containers import open_image
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus import reader
 from layoutscope.filesystems.hfsplus.check import CHECKS, check_volume
 from layoutscope.filesystems.hfsplus.tree import btree, shape, tree
 from layoutscope.filesystems.hfsplus.volume import allocation, journal, volume
 from layoutscope.image import MemorySource
+from layoutscope.image.containers import open_image
 from layoutscope.partition import find_volumes
 
 READING = {

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from layoutscope.image import MemorySource, RawFile, Window, open_image
-from layoutscope.image.containers import has_udif_trailer
+from layoutscope.image.signatures import has_udif_trailer
 from layoutscope.partition import find_volumes
 
 KINDS = {"HFS+": "hfsplus", "HFSX": "hfsplus", "APFS": "apfs"}

@@ -6,7 +6,7 @@ import pytest
 
 from layoutscope.errors import ImageError, UnsupportedError
 from layoutscope.image import open_image
-from layoutscope.image.containers import SIGNATURES, is_text
+from layoutscope.image.signatures import SIGNATURES, is_text
 
 
 def message(path) -> str:

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from layoutscope.containers import open_image
 from layoutscope.errors import UnsupportedError
 from layoutscope.image import MemorySource
+from layoutscope.image.containers import open_image
 from layoutscope.partition import choose, find_volumes
 
 pytest.importorskip("cryptography")

@@ -20,7 +20,7 @@ from layoutscope.image.source import ReadCounter
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from layoutscope.image.containers import Signature
+    from layoutscope.image.signatures import Signature
 
 INSTALL: Final = "pip install 'layoutscope[containers]'"
 EWF_SEGMENT: Final = re.compile(r"\.([ELS])x?01$", re.IGNORECASE)

@@ -14,9 +14,9 @@ from xml.parsers.expat import ExpatError
 import numpy as np
 
 from layoutscope import inputs
-from layoutscope.containers import encrypted
 from layoutscope.errors import ImageError
 from layoutscope.image import RawFile, Source
+from layoutscope.image.containers import encrypted
 from layoutscope.image.source import ReadCounter
 
 if TYPE_CHECKING:

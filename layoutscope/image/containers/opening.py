@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope import image
-from layoutscope.containers import bundle, foreign, udif
-from layoutscope.containers.encrypted import refuse_encrypted
 from layoutscope.errors import LayoutscopeError, UnsupportedError
-from layoutscope.image.containers import has_udif_trailer, head_of, identify, refuse_containers, trailer_of
+from layoutscope.image.containers import bundle, foreign, udif
+from layoutscope.image.containers.encrypted import refuse_encrypted
+from layoutscope.image.signatures import has_udif_trailer, head_of, identify, refuse_containers, trailer_of
 
 if TYPE_CHECKING:
     import os

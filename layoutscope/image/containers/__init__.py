@@ -5,6 +5,6 @@ Input: a source from :mod:`layoutscope.image`. Output: a source of the disk insi
 
 from __future__ import annotations
 
-from layoutscope.containers.opening import open_image
+from layoutscope.image.containers.opening import open_image
 
 __all__ = ["open_image"]

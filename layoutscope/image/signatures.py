@@ -24,7 +24,7 @@ TRAILER_BYTES: Final = 512
 class Signature(NamedTuple):
     """A container format, and the bytes that tell it at an offset of the head or of the last 512 bytes.
 
-    `reader` names what :mod:`layoutscope.containers` reads it with.
+    `reader` names what :mod:`layoutscope.image.containers` reads it with.
     """
 
     name: str
@@ -149,7 +149,7 @@ def is_text(head: bytes) -> bool:
 
 
 def has_udif_trailer(source: Source) -> bool:
-    """Whether the file ends as an Apple disk image does, which :mod:`layoutscope.containers` reads."""
+    """Whether the file ends as an Apple disk image does, which :mod:`layoutscope.image.containers` reads."""
     at = source.size_bytes - TRAILER_BYTES
     ends = np.array([at], np.int64), np.array([TRAILER_BYTES], np.int64)
     return at >= 0 and not source.touches_unread(*ends).any() and source.read(at, 4) == b"koly"

@@ -17,9 +17,9 @@ from xml.parsers.expat import ExpatError
 
 import numpy as np
 
-from layoutscope.containers import adc
 from layoutscope.errors import FormatError, ImageError, UnsupportedError
 from layoutscope.image import Source
+from layoutscope.image.containers import adc
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import BULK
 from layoutscope.ondisk.records import BLOCK_MAP, PIECE, TRAILER

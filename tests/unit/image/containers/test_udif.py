@@ -11,12 +11,12 @@ import zlib
 import numpy as np
 import pytest
 
-from layoutscope.containers import adc
-from layoutscope.containers.opening import unwrap
-from layoutscope.containers.udif import open_udif
 from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.image import MemorySource
-from layoutscope.image.containers import has_udif_trailer
+from layoutscope.image.containers import adc
+from layoutscope.image.containers.opening import unwrap
+from layoutscope.image.containers.udif import open_udif
+from layoutscope.image.signatures import has_udif_trailer
 
 ZEROS, PLAIN, IGNORED, ADC, ZLIB, BZIP2, LZFSE, LZMA, COMMENT, END = (
     0, 1, 2, 0x80000004, 0x80000005, 0x80000006, 0x80000007, 0x80000008, 0x7FFFFFFE, 0xFFFFFFFF,

@@ -12,8 +12,8 @@ import pytest
 import zstandard
 
 from layoutscope.api import read_layouts
-from layoutscope.containers import open_image
 from layoutscope.errors import ImageError, UnsupportedError
+from layoutscope.image.containers import open_image
 from layoutscope.tables import TABLES
 
 MIB = 1024**2

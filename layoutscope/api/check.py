@@ -69,12 +69,12 @@ def _without_names(findings: tuple[Finding, ...], layouts: tuple[VolumeLayout, .
 
 def _findings(image: Opened, request: ReadRequest) -> list[tuple[Finding, ...]]:
     """Check volumes record by record, those of one container together; of a capture there is what its scan found."""
-    if image.source is None:
+    if image.images is None:
         return [layout_findings(layout) for layout in image.layouts]
     found = []
     for where, together in groupby(image.layouts, lambda layout: layout.facts.image_offset):
         layouts = list(together)
         chosen = filesystem_of(layouts[0])
-        place = VolumeRequest(image.source, where, image.spaces.get(where))
-        found += chosen.check(with_options(place, chosen, request), layouts)
+        place = VolumeRequest(image.images.main, where, image.spaces.get(where))
+        found += chosen.check(with_options(place, image.images, chosen, request), layouts)
     return found

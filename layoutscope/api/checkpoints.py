@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layoutscope.api.reading import opened_source, with_options
+from layoutscope.api.reading import opened_images, with_options
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystems
@@ -37,7 +37,8 @@ def checkpoints(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) ->
         If the image cannot be read.
     """
     request = ReadRequest(**options)
-    with opened_source(path, request) as source:
+    with opened_images(path, request) as images:
+        source = images.main
         search = find_volumes(source)
         wanted = choose(source, search, partition=request.partition, volume_at=request.volume_at)
         found = [(candidate, filesystem(candidate.kind)) for candidate in wanted]
@@ -59,5 +60,7 @@ def checkpoints(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) ->
                 num_sound_nodes=state.num_sound_nodes,
             )
             for candidate, chosen in containers
-            for state in chosen.states(with_options(VolumeRequest(source, candidate.image_offset), chosen, request))
+            for state in chosen.states(
+                with_options(VolumeRequest(source, candidate.image_offset), images, chosen, request)
+            )
         )

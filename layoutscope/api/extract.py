@@ -10,8 +10,9 @@ import numpy as np
 
 from layoutscope.api.identity import metadata_ranges
 from layoutscope.api.outputs import check_output, output
-from layoutscope.api.reading import opened_source, read_source, told
+from layoutscope.api.reading import opened_images, read_images, told
 from layoutscope.errors import UnreadError, UsageError
+from layoutscope.image import ImageSet
 from layoutscope.image.recording import RecordingSource
 from layoutscope.options import ReadRequest
 from layoutscope.results.extract import Extract
@@ -65,7 +66,8 @@ def extract(
     goal = Path(target)
     request = ReadRequest(**options)
     _check_request(Path(path), goal, request, force=force)
-    with opened_source(path, request) as source:
+    with opened_images(path, request) as images:
+        source = images.main
         ranges = wanted_ranges(source, request)
         with output(goal, force=force) as file:
             write: _Writer = _Compressed(file) if goal.suffix == ".zst" else _Sparse(file)
@@ -99,7 +101,7 @@ def wanted_ranges(source: Source, request: ReadRequest) -> NDArray[np.int64]:
         Start and stop in bytes, whole sectors, in address order, without overlap.
     """
     recorder = RecordingSource(source)
-    found = told(read_source(recorder, request), request)
+    found = told(read_images(ImageSet(recorder), request), request)
     pieces = np.concatenate([recorder.recorded(), metadata_ranges(found.layouts, 0, source.size_bytes)])
     pieces = np.stack([pieces[:, 0] // SECTOR_BYTES, -(-pieces[:, 1] // SECTOR_BYTES)], axis=1)
     pieces = pieces[np.argsort(pieces[:, 0], kind="stable")]

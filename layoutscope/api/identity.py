@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.image import Source
+    from layoutscope.image import ImageSet, Source
     from layoutscope.tables import VolumeLayout
 
 CHUNK_BYTES: Final = 8 * 1024**2
@@ -23,13 +23,13 @@ NO_METADATA: Final = ("file-data", "snapshot-data", "reserved", "pending-free")
 """Types of regions that hold nothing that a scan reads."""
 
 
-def metadata_sha256(source: Source, layouts: Sequence[VolumeLayout]) -> str:
+def metadata_sha256(images: ImageSet, layouts: Sequence[VolumeLayout]) -> str:
     """Hash the nodes and regions of layouts, each byte once, in address order.
 
     Parameters
     ----------
-    source : Source
-        The image.
+    images : ImageSet
+        The image, or both of a set.
     layouts : sequence of VolumeLayout
         What was read of it.
 
@@ -39,12 +39,10 @@ def metadata_sha256(source: Source, layouts: Sequence[VolumeLayout]) -> str:
         Hexadecimal digits. Areas that cannot be read count as zeros.
     """
     digest = hashlib.sha256()
-    for device, part in enumerate((source, source.second)):
-        if part is None:
-            continue
-        for start, stop in metadata_ranges(layouts, device, part.size_bytes).tolist():
+    for device, source in enumerate(images.devices):
+        for start, stop in metadata_ranges(layouts, device, source.size_bytes).tolist():
             digest.update(f"{device}:{start}:{stop}\n".encode())
-            for data in _chunks(part, start, stop):
+            for data in _chunks(source, start, stop):
                 digest.update(data)
     return digest.hexdigest()
 

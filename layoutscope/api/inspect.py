@@ -76,7 +76,7 @@ def inspect(
     with opened(path, request) as image:
         view = _views(image, request)
         if lba is not None:
-            at = lba * image.bytes().sector_size_bytes
+            at = lba * image.bytes().main.sector_size_bytes
         if at is not None:
             owners, structures = _place(image, at, view=view)
         elif node is not None:
@@ -96,8 +96,8 @@ def _views(image: Opened, request: ReadRequest) -> ViewOf:
         key = (layout.facts.image_offset, layout.facts.volume)
         if key not in known:
             chosen, where = filesystem_of(layout), layout.facts.image_offset
-            place = VolumeRequest(image.bytes(), where, image.spaces.get(where))
-            known[key] = chosen.view(with_options(place, chosen, request), layout)
+            place = VolumeRequest(image.bytes().main, where, image.spaces.get(where))
+            known[key] = chosen.view(with_options(place, image.bytes(), chosen, request), layout)
         return known[key]
 
     return view
@@ -105,8 +105,8 @@ def _views(image: Opened, request: ReadRequest) -> ViewOf:
 
 def _place(image: Opened, at: int, *, view: ViewOf) -> Found:
     """Show whatever lies at a byte: of a node its head and the record there."""
-    if not 0 <= at < image.bytes().size_bytes:
-        raise UsageError(f"byte {at:,} lies outside the image of {image.bytes().size_bytes:,} bytes")
+    if not 0 <= at < image.bytes().main.size_bytes:
+        raise UsageError(f"byte {at:,} lies outside the image of {image.bytes().main.size_bytes:,} bytes")
     owners, structures = [], []
     for layout in image.layouts:
         for table, row in owners_at(layout, at):

@@ -14,7 +14,7 @@ from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UsageE
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystem_of, filesystems, names
 from layoutscope.findings import Finding, from_error
-from layoutscope.image.containers import open_image
+from layoutscope.image import open_images
 from layoutscope.options import ReadRequest
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
 from layoutscope.results.scan import CUT_OFF, ImageFacts
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from layoutscope.filesystems.contract import FileSystem
-    from layoutscope.image import Source
+    from layoutscope.image import ImageSet, Source
     from layoutscope.options import ReadOptions
     from layoutscope.partition import VolumeSearch
     from layoutscope.tables.layout import VolumeLayout
@@ -53,8 +53,8 @@ class Opened:
         The volumes that were asked for.
     findings : tuple of Finding
         What is wrong outside of them, candidates that could not be read among it.
-    source : Source or None
-        The image, open as long as the context; None of a capture.
+    images : ImageSet or None
+        The image, or both of a set, open as long as the context; None of a capture.
     spaces : mapping of int to int
         Bytes that each volume or container has at most, by where it starts in the image.
     """
@@ -62,20 +62,20 @@ class Opened:
     about: ImageFacts
     layouts: tuple[VolumeLayout, ...]
     findings: tuple[Finding, ...]
-    source: Source | None = None
+    images: ImageSet | None = None
     spaces: Mapping[int, int] = field(default_factory=dict)
 
-    def bytes(self) -> Source:
-        """Return the image's bytes.
+    def bytes(self) -> ImageSet:
+        """Return what holds the bytes.
 
         Raises
         ------
         UsageError
             If this is a capture, which holds tables and no bytes.
         """
-        if self.source is None:
+        if self.images is None:
             raise UsageError(f"{self.about.name}: is a capture; this needs the image itself")
-        return self.source
+        return self.images
 
 
 def read_layouts(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> tuple[VolumeLayout, ...]:
@@ -103,8 +103,8 @@ def opened(path: str | os.PathLike[str], request: ReadRequest) -> Iterator[Opene
     if is_capture(Path(path)):
         yield told(_chosen(load_capture(Path(path), request), request), request)
         return
-    with opened_source(path, request) as source:
-        yield told(_chosen(read_source(source, request), request), request)
+    with opened_images(path, request) as images:
+        yield told(_chosen(read_images(images, request), request), request)
 
 
 def told(image: Opened, request: ReadRequest) -> Opened:
@@ -122,23 +122,24 @@ def told(image: Opened, request: ReadRequest) -> Opened:
     return image
 
 
-def read_source(source: Source, request: ReadRequest) -> Opened:
-    """Find the volumes of an open image and read them.
+def read_images(images: ImageSet, request: ReadRequest) -> Opened:
+    """Find the volumes of open images and read them.
 
     Raises
     ------
     LayoutscopeError
         If nothing on it can be read.
     """
+    source = images.main
     search = find_volumes(source)
     wanted, lost = _wanted(source, search, request)
     try:
-        layouts, damage = _read_all(source, wanted, request)
+        layouts, damage = _read_all(images, wanted, request)
     except FormatError as error:
         raise lost or error from error
     _check_states(source, layouts, request)
     spaces = {candidate.image_offset: candidate.size_bytes for candidate in wanted}
-    return Opened(image_facts(source, search), tuple(layouts), (*search.findings, *damage), source, spaces)
+    return Opened(image_facts(source, search), tuple(layouts), (*search.findings, *damage), images, spaces)
 
 
 def _check_states(source: Source, layouts: list[VolumeLayout], request: ReadRequest) -> None:
@@ -233,20 +234,20 @@ def _saved_finding(saved: dict[str, Any]) -> Finding:
 
 
 @contextmanager
-def opened_source(path: str | os.PathLike[str], request: ReadRequest) -> Iterator[Source]:
-    """Open an image without looking for volumes."""
-    with open_image(
+def opened_images(path: str | os.PathLike[str], request: ReadRequest) -> Iterator[ImageSet]:
+    """Open an image, or both of a set, without looking for volumes."""
+    with open_images(
         path,
+        second=request.second,
         map_file=request.map_file,
         cache_dir=request.cache_dir,
-        second=request.second,
         progress=request.progress,
-    ) as source:
-        yield source
+    ) as images:
+        yield images
 
 
 def _read_all(
-    source: Source, wanted: tuple[VolumeCandidate, ...], request: ReadRequest
+    images: ImageSet, wanted: tuple[VolumeCandidate, ...], request: ReadRequest
 ) -> tuple[list[VolumeLayout], list[Finding]]:
     """Read every candidate; one that fails is a finding as long as another one can be read."""
     layouts: list[VolumeLayout] = []
@@ -254,14 +255,14 @@ def _read_all(
     read: set[int] = set()
     for candidate in (item for item in wanted if item.image_offset not in read):
         try:
-            layouts += _read_one(source, candidate, _num_volumes(layouts), request)
+            layouts += _read_one(images, candidate, _num_volumes(layouts), request)
             read.add(candidate.image_offset)
         except FormatError as error:
             failures.setdefault(candidate.image_offset, error)
     left = [error for where, error in failures.items() if where not in read]
     if left and not layouts:
         raise left[0]
-    cut = {finding.image_offset: finding for layout in layouts for finding in _cut_off(source, layout)}
+    cut = {finding.image_offset: finding for layout in layouts for finding in _cut_off(images.main, layout)}
     return layouts, [*cut.values(), *(from_error(error) for error in left)]
 
 
@@ -278,29 +279,41 @@ def _cut_off(source: Source, layout: VolumeLayout) -> list[Finding]:
     return [Finding("truncated", "warning", "image", facts.image_offset, message, expected, found)]
 
 
-def _read_one(source: Source, candidate: VolumeCandidate, number: int, request: ReadRequest) -> list[VolumeLayout]:
+def _read_one(images: ImageSet, candidate: VolumeCandidate, number: int, request: ReadRequest) -> list[VolumeLayout]:
     chosen = filesystem(candidate.kind)
-    place = VolumeRequest(source, candidate.image_offset, candidate.size_bytes, candidate.stack, number)
-    return chosen.read(with_options(place, chosen, request))
+    place = VolumeRequest(images.main, candidate.image_offset, candidate.size_bytes, candidate.stack, number)
+    return chosen.read(with_options(place, images, chosen, request))
 
 
-def with_options(place: VolumeRequest, chosen: FileSystem, request: ReadRequest) -> VolumeRequest:
-    """Say of a place how it is to be read, with the options that its file system understands."""
+def with_options(place: VolumeRequest, images: ImageSet, chosen: FileSystem, request: ReadRequest) -> VolumeRequest:
+    """Say of a place how it is to be read.
+
+    Parameters
+    ----------
+    place : VolumeRequest
+        What is read.
+    images : ImageSet
+        Of which.
+    chosen : FileSystem
+        Its file system, which gets the options that it understands.
+    request : ReadRequest
+        How images are read.
+    """
     return replace(
         place,
         decoder=request.decoder,
         sweep=request.sweep,
-        second=second_part(place.source, chosen) if "second" in chosen.traits.options else None,
+        second=second_part(images, chosen) if "second" in chosen.traits.options else None,
         options={name: getattr(request, name) for name in chosen.traits.options},
     )
 
 
-def second_part(source: Source, chosen: FileSystem) -> tuple[Source, int] | None:
+def second_part(images: ImageSet, chosen: FileSystem) -> tuple[Source, int] | None:
     """Find the part of a container on the other image of a set."""
-    if source.second is None:
+    if images.second is None:
         return None
-    parts = [candidate for candidate in find_volumes(source.second).readable if candidate.kind == chosen.name]
-    return source.second, parts[0].image_offset if parts else 0
+    parts = [candidate for candidate in find_volumes(images.second).readable if candidate.kind == chosen.name]
+    return images.second, parts[0].image_offset if parts else 0
 
 
 def _num_volumes(layouts: list[VolumeLayout]) -> int:

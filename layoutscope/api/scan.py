@@ -74,10 +74,10 @@ def scan(
             for layout in image.layouts
         )
         about = image.about
-        if identify and image.source is not None:
+        if identify and image.images is not None:
             from layoutscope.api.identity import metadata_sha256
 
-            about = replace(about, metadata_sha256=metadata_sha256(image.source, image.layouts))
+            about = replace(about, metadata_sha256=metadata_sha256(image.images, image.layouts))
         return ScanResult(about, volumes, image.findings)
 
 

@@ -42,7 +42,7 @@ def verify(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Veri
     """
     request = ReadRequest(**options)
     with opened(path, replace(request, decoder="bulk")) as image:
-        name, bulk = image.bytes().name, image.layouts
+        name, bulk = image.bytes().main.name, image.layouts
     with opened(path, replace(request, decoder="grammar")) as image:
         grammar = image.layouts
     verdicts = [verdict for pair in zip(bulk, grammar, strict=False) for verdict in compare_layouts(*pair)]

@@ -1,15 +1,24 @@
-"""From a path to a source, whatever kind of thing lies there."""
+"""From a path to a source, whatever kind of thing lies there, and whatever the disk is wrapped into."""
 
 from __future__ import annotations
 
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import ImageError, LayoutscopeError, UnsupportedError
 from layoutscope.image import compressed
+from layoutscope.image.containers import bundle, foreign, udif
+from layoutscope.image.containers.encrypted import refuse_encrypted
 from layoutscope.image.raw import RawFile
-from layoutscope.image.signatures import HEAD_BYTES, has_udif_trailer, refuse_containers
+from layoutscope.image.signatures import (
+    HEAD_BYTES,
+    has_udif_trailer,
+    head_of,
+    identify,
+    refuse_containers,
+    trailer_of,
+)
 from layoutscope.image.split import SplitFile, find_parts
 
 if TYPE_CHECKING:
@@ -18,37 +27,34 @@ if TYPE_CHECKING:
     from layoutscope.image.source import Source
     from layoutscope.image.unpack import Progress
 
+MAX_DEPTH: Final = 4
+"""Containers within containers; more is no disk that anyone made."""
+
 
 def open_image(
     path: str | os.PathLike[str],
     *,
     map_file: str | os.PathLike[str] | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
-    second: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
-    refuse: bool = True,
 ) -> Source:
     """Open an image, whatever holds it.
 
     Parameters
     ----------
     path : path
-        A raw image, the first part of a split one, a compressed one (zstd, gzip, xz, bzip2) or a device.
+        A raw image, the first part of a split one, a compressed one (zstd, gzip, xz, bzip2), a container or a device.
     map_file : path, optional
         The map that ddrescue wrote: areas it does not call finished are unread, not zero.
     cache_dir : path, optional
         Where decompressed images are kept; without it they go into a temporary file until they are closed.
-    second : path, optional
-        The image of the other device of a Fusion set; becomes the ``second`` of the source.
     progress : callable, optional
         Called while an image is decompressed, with compressed bytes done and in all.
-    refuse : bool
-        Whether files that are no raw images are an error; otherwise the caller looks what they are.
 
     Returns
     -------
     Source
-        Read-only.
+        The disk, read-only.
 
     Raises
     ------
@@ -56,18 +62,21 @@ def open_image(
         If it cannot be opened, or is no image: missing, denied, a directory, empty, a text.
     UnsupportedError
         If it is a container that is not read; says which, and what to do.
+    FormatError
+        If it is a damaged container.
     """
     kept = Path(cache_dir) if cache_dir is not None else None
-    source = _open_one(Path(path), kept, progress, refuse=refuse)
+    source = _open(Path(path), kept, progress)
     try:
         if map_file is not None:
             source = _with_map(source, Path(map_file))
-        if second is not None:
-            source.second = _open_one(Path(second), kept, progress, refuse=refuse)
+        refuse_encrypted(source)
+        inside = unwrap(source)
+        refuse_containers(inside)
     except LayoutscopeError:
         source.close()
         raise
-    return source
+    return inside
 
 
 def _with_map(source: Source, map_file: Path) -> Source:
@@ -76,17 +85,38 @@ def _with_map(source: Source, map_file: Path) -> Source:
     return RescuedSource(source, read_map(map_file, source.size_bytes))
 
 
-def _open_one(path: Path, cache_dir: Path | None, progress: Progress | None, *, refuse: bool) -> Source:
+def unwrap(source: Source) -> Source:
+    """Return the innermost disk of nested containers; the source itself where there is none.
+
+    Raises
+    ------
+    UnsupportedError
+        If containers are nested too deeply, or what reads one of them is not installed.
+    """
+    for _ in range(MAX_DEPTH):
+        if has_udif_trailer(source):
+            source = udif.open_udif(source)
+            continue
+        found = identify(head_of(source), trailer_of(source))
+        if found is None or not found.reader:
+            return source
+        source = foreign.open_foreign(source, found)
+    raise UnsupportedError(f"{source.name}: holds disk images within disk images", code="nested-containers")
+
+
+def _open(path: Path, cache_dir: Path | None, progress: Progress | None) -> Source:
+    if bundle.is_bundle(path):
+        return bundle.SparseBundle(path)
     mode = _mode(path)
     if stat.S_ISDIR(mode):
-        raise _directory(path)
+        raise ImageError(f"{path}: is a directory, not an image")
     if stat.S_ISBLK(mode) or stat.S_ISCHR(mode):
         from layoutscope.image.device import Device
 
         return Device(path)
     if not stat.S_ISREG(mode):
         raise ImageError(f"{path}: is neither a file nor a disk")
-    return _open_file(path, cache_dir, progress, refuse=refuse)
+    return _open_file(path, cache_dir, progress)
 
 
 def _mode(path: Path) -> int:
@@ -98,28 +128,15 @@ def _mode(path: Path) -> int:
         raise ImageError(f"{path}: {getattr(error, 'strerror', None) or error}".lower()) from error
 
 
-def _directory(path: Path) -> ImageError | UnsupportedError:
-    if (path / "bands").is_dir() and (path / "Info.plist").is_file():
-        return UnsupportedError(
-            f"{path}: is a sparse bundle",
-            code="sparse-bundle",
-            advice="convert it on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW",
-        )
-    return ImageError(f"{path}: is a directory, not an image")
-
-
-def _open_file(path: Path, cache_dir: Path | None, progress: Progress | None, *, refuse: bool) -> Source:
+def _open_file(path: Path, cache_dir: Path | None, progress: Progress | None) -> Source:
     parts = find_parts(path)
     source: Source = SplitFile(parts) if parts else RawFile(path)
     try:
         _refuse_empty(source)
-        source = _decompressed(source, cache_dir, progress)
-        if refuse:
-            refuse_containers(source)
+        return _decompressed(source, cache_dir, progress)
     except LayoutscopeError:
         source.close()
         raise
-    return source
 
 
 def _refuse_empty(source: Source) -> None:

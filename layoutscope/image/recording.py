@@ -33,7 +33,6 @@ class RecordingSource(Source):
         self.size_bytes = source.size_bytes
         self.sector_size_bytes = source.sector_size_bytes
         self.counter = source.counter
-        self.second = source.second
 
     def _note(self, image_offsets: Sequence[int], lengths_bytes: Sequence[int]) -> None:
         self._starts.append(np.array(image_offsets, np.int64))

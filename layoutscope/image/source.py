@@ -46,8 +46,6 @@ class Source(ABC):
         Requests and bytes that reached the underlying file.
     origin : int
         Where address 0 lies in the image, in bytes; not 0 in a window only.
-    second : Source or None
-        The other device of a Fusion set.
     gap_budget : float
         Share of the wanted bytes that may be spent on gaps between them, so that a scan reads little beyond its
         metadata.
@@ -58,7 +56,6 @@ class Source(ABC):
     sector_size_bytes: int = 512
     counter: ReadCounter
     origin: int = 0
-    second: Source | None = None
     gap_budget: float = 0.04
 
     @abstractmethod
@@ -215,7 +212,6 @@ class Window(Source):
         self.name = source.name
         self.counter = source.counter
         self.origin = source.origin + image_offset
-        self.second = source.second
         self.gap_budget = source.gap_budget
 
     def _fetch(self, image_offset: int, length_bytes: int) -> bytes:

@@ -43,7 +43,7 @@ from layoutscope.api.identity import metadata_ranges
 from layoutscope.api.reading import opened
 from layoutscope.options import ReadRequest
 with opened(sys.argv[1], ReadRequest()) as image:
-    np.save(sys.argv[2], metadata_ranges(image.layouts, 0, image.source.size_bytes))
+    np.save(sys.argv[2], metadata_ranges(image.layouts, 0, image.images.main.size_bytes))
 """
 
 FLOOR = """

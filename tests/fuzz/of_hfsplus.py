@@ -111,7 +111,7 @@ def run(path: Path, base: Base) -> int:  # noqa: ARG001
     from layoutscope.api import scan
     from layoutscope.errors import ImageError
     from layoutscope.filesystems.hfsplus.check import check_volume
-    from layoutscope.image.containers import open_image
+    from layoutscope.image import open_image
     from layoutscope.partition import choose, find_volumes
 
     with open_image(path) as source:

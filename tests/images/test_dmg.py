@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from layoutscope.image.containers import open_image
+from layoutscope.image import open_image
 
 NAMES = [
     "goapfsv2_hfs-basic", "hdimac_apfs-c", "hdimac_hfsx_j", "offsite_source_2snaps", "plaso_spotlight10.13",

@@ -14,8 +14,7 @@ from layoutscope.filesystems.hfsplus import reader
 from layoutscope.filesystems.hfsplus.check import CHECKS, check_volume
 from layoutscope.filesystems.hfsplus.tree import btree, shape, tree
 from layoutscope.filesystems.hfsplus.volume import allocation, journal, volume
-from layoutscope.image import MemorySource
-from layoutscope.image.containers import open_image
+from layoutscope.image import MemorySource, open_image
 from layoutscope.partition import find_volumes
 
 READING = {

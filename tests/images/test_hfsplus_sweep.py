@@ -182,7 +182,7 @@ def test_command_line_sweeps(tmp_path):
 
 def test_real_volume_with_old_nodes(reference_image):
     """An aged volume of macOS holds old copies; none of the live tree is among them, and the sweep finds every leaf."""
-    from layoutscope.image.containers import open_image
+    from layoutscope.image import open_image
 
     with open_image(reference_image("apple/hfsinspect_hfsj.raw")) as source:
         layout = read_layout(source, sweep=True)

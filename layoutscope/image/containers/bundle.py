@@ -15,9 +15,9 @@ import numpy as np
 
 from layoutscope import inputs
 from layoutscope.errors import ImageError
-from layoutscope.image import RawFile, Source
 from layoutscope.image.containers import encrypted
-from layoutscope.image.source import ReadCounter
+from layoutscope.image.raw import RawFile
+from layoutscope.image.source import ReadCounter, Source
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from layoutscope.ondisk.records import ENCRYPTED_IMAGE_HEADER
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
-    from layoutscope.image import Source
+    from layoutscope.image.source import Source
 
 HEADER: Final = ENCRYPTED_IMAGE_HEADER
 ADVICE: Final = "decrypt it on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW"

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope import inputs
 from layoutscope.errors import ImageError, LayoutscopeError, UnsupportedError
-from layoutscope.image import RawFile, Source
-from layoutscope.image.source import ReadCounter
+from layoutscope.image.raw import RawFile
+from layoutscope.image.source import ReadCounter, Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,8 +18,8 @@ from xml.parsers.expat import ExpatError
 import numpy as np
 
 from layoutscope.errors import FormatError, ImageError, UnsupportedError
-from layoutscope.image import Source
 from layoutscope.image.containers import adc
+from layoutscope.image.source import Source
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import BULK
 from layoutscope.ondisk.records import BLOCK_MAP, PIECE, TRAILER

@@ -94,7 +94,7 @@ def test_a_missing_map_is_an_error(tmp_path):
 
 def test_unread_end_of_an_image_hides_nothing_else(tmp_path):
     """Whether a disk image's trailer stands there cannot be told, but the rest of the disk can be read."""
-    from layoutscope.image.containers import open_image
+    from layoutscope.image import open_image
 
     image, rescue = tmp_path / "disk.img", tmp_path / "disk.map"
     image.write_bytes(b"\1" * 4096)

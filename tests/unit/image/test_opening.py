@@ -5,7 +5,7 @@ import os
 import pytest
 
 from layoutscope.errors import ImageError, UnsupportedError
-from layoutscope.image import open_image
+from layoutscope.image import open_image, open_images
 from layoutscope.image.signatures import SIGNATURES, is_text
 
 
@@ -83,16 +83,21 @@ def test_bytes_are_no_text():
 
 
 @pytest.mark.parametrize("signature", SIGNATURES, ids=lambda signature: signature.name)
-def test_containers_are_named_with_advice(tmp_path, signature):
-    """Each container is told by its bytes alone, and the message says what to do."""
+def test_containers_are_named_with_advice(tmp_path, monkeypatch, signature):
+    """Each container is told by its bytes alone; where nothing reads it, the message says what to do."""
     data = bytearray(b"\x01" * 8192)
     place = signature.head_offset if signature.head_offset is not None else 8192 - 512 + signature.trailer_offset
     data[place : place + len(signature.magic)] = signature.magic
     (tmp_path / "image.raw").write_bytes(data)
+
+    def absent(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr("layoutscope.image.containers.foreign.import_module", absent)
     with pytest.raises(UnsupportedError) as caught:
         open_image(tmp_path / "image.raw")
     assert caught.value.code == signature.code
-    assert signature.name in str(caught.value)
+    assert signature.name.replace("Apple ", "") in str(caught.value).replace("Apple ", "")
     assert caught.value.advice
 
 
@@ -104,27 +109,24 @@ def test_an_lfs_pointer(tmp_path):
     assert caught.value.code == "lfs-pointer"
 
 
-def test_a_sparse_bundle(tmp_path):
-    """A folder of bands is named."""
+def test_a_damaged_sparse_bundle(tmp_path):
+    """A folder of bands whose list of properties is empty is named."""
     (tmp_path / "bands").mkdir()
     (tmp_path / "Info.plist").touch()
-    with pytest.raises(UnsupportedError, match="sparse bundle") as caught:
-        open_image(tmp_path)
-    assert caught.value.code == "sparse-bundle"
+    assert message(tmp_path).endswith("its Info.plist is not that of a sparse bundle")
 
 
 def test_a_second_image_is_opened(tmp_path):
-    """The other half of a Fusion set hangs on the first."""
+    """Both images of a Fusion set are read by the number of their device."""
     for name, value in (("ssd", b"\x01"), ("hdd", b"\x02")):
         (tmp_path / name).write_bytes(value * 1000)
-    with open_image(tmp_path / "ssd", second=tmp_path / "hdd") as source:
-        assert source.read(0, 1) == b"\x01"
-        assert source.second is not None
-        assert source.second.read(0, 1) == b"\x02"
+    with open_images(tmp_path / "ssd", second=tmp_path / "hdd") as images:
+        assert [images.device(number).read(0, 1) for number in (0, 1)] == [b"\x01", b"\x02"]
+        assert images.devices == (images.main, images.second)
 
 
 def test_a_missing_second_image_is_an_error(tmp_path):
     """Both images of a set must be there."""
     (tmp_path / "ssd").write_bytes(b"\x01" * 1000)
     with pytest.raises(ImageError, match="hdd: no such file"):
-        open_image(tmp_path / "ssd", second=tmp_path / "hdd")
+        open_images(tmp_path / "ssd", second=tmp_path / "hdd")

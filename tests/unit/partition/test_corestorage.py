@@ -7,8 +7,7 @@ import sys
 import pytest
 
 from layoutscope.errors import UnsupportedError
-from layoutscope.image import MemorySource
-from layoutscope.image.containers import open_image
+from layoutscope.image import MemorySource, open_image
 from layoutscope.partition import choose, find_volumes
 
 pytest.importorskip("cryptography")

@@ -40,7 +40,6 @@ class Overlay(Source):
         self.sector_size_bytes = source.sector_size_bytes
         self.counter = source.counter
         self.origin = source.origin
-        self.second = source.second
         self._starts, self._data = _last_writes(image_offsets, lengths_bytes, data_starts, data)
 
     def _fetch(self, image_offset: int, length_bytes: int) -> bytes:

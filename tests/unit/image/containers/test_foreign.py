@@ -13,7 +13,7 @@ import zstandard
 
 from layoutscope.api import read_layouts
 from layoutscope.errors import ImageError, UnsupportedError
-from layoutscope.image.containers import open_image
+from layoutscope.image import open_image
 from layoutscope.tables import TABLES
 
 MIB = 1024**2

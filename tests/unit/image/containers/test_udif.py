@@ -14,8 +14,8 @@ import pytest
 from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.image import MemorySource
 from layoutscope.image.containers import adc
-from layoutscope.image.containers.opening import unwrap
 from layoutscope.image.containers.udif import open_udif
+from layoutscope.image.opening import unwrap
 from layoutscope.image.signatures import has_udif_trailer
 
 ZEROS, PLAIN, IGNORED, ADC, ZLIB, BZIP2, LZFSE, LZMA, COMMENT, END = (

@@ -24,6 +24,8 @@ from layoutscope.api.scan import scan
 from layoutscope.api.series import series
 from layoutscope.api.trace import trace, write_trace
 from layoutscope.api.verify import verify
+from layoutscope.report.text.printing import print_result
+from layoutscope.results.shown import Shown
 
 __all__ = [
     "check",
@@ -47,3 +49,5 @@ __all__ = [
     "write_map",
     "write_trace",
 ]
+
+Shown.print_with(print_result)

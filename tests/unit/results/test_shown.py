@@ -7,7 +7,8 @@ import pytest
 from rich.console import Console
 
 from layoutscope import api
-from layoutscope.results.shown import PRINTERS
+from layoutscope.report.text.printing import PRINTERS, print_result
+from layoutscope.results.shown import Shown
 
 pytestmark = pytest.mark.images
 
@@ -28,23 +29,22 @@ RESULTS = {
 @pytest.mark.parametrize("name", RESULTS)
 def test_results_show_what_the_command_line_prints(name):
     """A console prints a result as its own function does, and a notebook gets the same words."""
-    from importlib import import_module
-
     result = RESULTS[name]()
     assert type(result).__name__ == name
     texts = []
-    for show in (None, PRINTERS[name]):
+    for show in (Console.print, lambda console, found: print_result(found, console)):
         console = Console(file=io.StringIO(), width=100, highlight=False)
-        if show is None:
-            console.print(result)
-        else:
-            module, _, function = show.partition(":")
-            getattr(import_module(module), function)(result, console)
+        show(console, result)
         texts.append(console.file.getvalue().split())
     assert texts[0] == texts[1]
     page = result._repr_html_()
     assert page.startswith("<pre")
     assert texts[0][0] in page
+
+
+def test_every_kind_of_result_can_be_printed():
+    """No result of a verb lacks its text."""
+    assert {kind.__name__ for kind in PRINTERS} == {kind.__name__ for kind in Shown.__subclasses__()}
 
 
 def test_names_cannot_act_on_a_notebook():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
@@ -55,7 +56,7 @@ def series_page(series: Series) -> str:
         horizontal_spacing=0.07,
     )
     for panel, place in zip(panels, where, strict=True):
-        _draw(figure, series, panel, place, named=place == (1, 1))
+        _draw(figure, series, panel, place)
     _dress(figure, series, len(rows))
     return str(figure.to_html(include_plotlyjs=True, full_html=True))
 
@@ -72,18 +73,18 @@ def _wrapped(titles: Sequence[str]) -> Iterator[list[str]]:
         yield [escape(escape_text(title)) for title in titles[start : start + COLUMNS]]
 
 
-def _draw(figure: Any, series: Series, panel: TimeRow | MetricRow, place: tuple[int, int], *, named: bool) -> None:
+def _draw(figure: Any, series: Series, panel: TimeRow | MetricRow, place: tuple[int, int]) -> None:
     """Draw the curves of one panel, one a volume."""
     from layoutscope.results.compare import TimeRow
 
     values = panel.seconds if isinstance(panel, TimeRow) else panel.values
     factor, unit = _scale("seconds" if isinstance(panel, TimeRow) else panel.unit, values)
+    axes = _Axes(figure, place, factor)
     for number, (name, layouts) in enumerate(series.curves.items()):
         colour, places = COLOURS[number % len(COLOURS)], [_place(series, layouts, n) for n in layouts]
         if isinstance(panel, TimeRow):
-            _band(figure, places, [panel.costs[n] for n in layouts], factor, colour, place)
-        shown = [None if (value := values[n]) is None else value / factor for n in layouts]
-        _curve(figure, escape(escape_text(name)), places, shown, colour, place, named=named)
+            axes.band(places, [panel.costs[n] for n in layouts], colour)
+        axes.curve(escape(escape_text(name)), places, [values[n] for n in layouts], colour)
     figure.update_yaxes(title_text=unit, row=place[0], col=place[1])
     if unit == "%":
         figure.update_yaxes(range=[0, 102], row=place[0], col=place[1])
@@ -107,59 +108,50 @@ def _scale(unit: str, values: Sequence[float | None]) -> tuple[float, str]:
     return (0.01, "%") if unit == "share" else (1, unit)
 
 
-def _band(
-    figure: Any,
-    places: Sequence[int | str],
-    costs: Sequence[Cost | None],
-    factor: float,
-    colour: str,
-    place: tuple[int, int],
-) -> None:
-    """Shade the interval of the predictions."""
-    import plotly.graph_objects as go
+@dataclass(frozen=True, slots=True)
+class _Axes:
+    """Where a panel stands in the figure, and by what its values are divided."""
 
-    known = [(where, cost) for where, cost in zip(places, costs, strict=True) if cost is not None]
-    low, high = [cost.seconds_low / factor for _, cost in known], [cost.seconds_high / factor for _, cost in known]
-    around = [where for where, _ in known]
-    shape = go.Scatter(
-        x=[*around, *reversed(around)],
-        y=[*high, *reversed(low)],
-        fill="toself",
-        fillcolor=colour,
-        opacity=BAND_OPACITY,
-        line_width=0,
-        mode="lines",
-        hoverinfo="skip",
-        showlegend=False,
-    )
-    figure.add_trace(shape, *place)
+    figure: Any
+    place: tuple[int, int]
+    factor: float
 
+    def band(self, places: Sequence[int | str], costs: Sequence[Cost | None], colour: str) -> None:
+        """Shade the interval of the predictions."""
+        import plotly.graph_objects as go
 
-def _curve(
-    figure: Any,
-    name: str,
-    places: Sequence[int | str],
-    values: Sequence[float | None],
-    colour: str,
-    place: tuple[int, int],
-    *,
-    named: bool,
-) -> None:
-    import plotly.graph_objects as go
+        known = [(where, cost) for where, cost in zip(places, costs, strict=True) if cost is not None]
+        low = [cost.seconds_low / self.factor for _, cost in known]
+        high = [cost.seconds_high / self.factor for _, cost in known]
+        around = [where for where, _ in known]
+        shape = go.Scatter(
+            x=[*around, *reversed(around)],
+            y=[*high, *reversed(low)],
+            fill="toself",
+            fillcolor=colour,
+            opacity=BAND_OPACITY,
+            line_width=0,
+            mode="lines",
+            hoverinfo="skip",
+            showlegend=False,
+        )
+        self.figure.add_trace(shape, *self.place)
 
-    figure.add_trace(
-        go.Scatter(
+    def curve(self, name: str, places: Sequence[int | str], values: Sequence[float | None], colour: str) -> None:
+        """Draw a curve; those of the first panel stand in the legend."""
+        import plotly.graph_objects as go
+
+        line = go.Scatter(
             x=places,
-            y=values,
+            y=[None if value is None else value / self.factor for value in values],
             name=name,
             legendgroup=name,
-            showlegend=named,
+            showlegend=self.place == (1, 1),
             mode="lines+markers",
             line_color=colour,
             marker_size=6,
-        ),
-        *place,
-    )
+        )
+        self.figure.add_trace(line, *self.place)
 
 
 def _dress(figure: Any, series: Series, rows: int) -> None:

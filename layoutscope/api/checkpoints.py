@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layoutscope.api.reading import opened_images, with_options
+from layoutscope.api.reading import with_options
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystems
+from layoutscope.image.imageset import open_images
 from layoutscope.options import ReadRequest
 from layoutscope.partition import choose, find_volumes
 from layoutscope.results.checkpoints import StateLine
@@ -37,7 +38,7 @@ def checkpoints(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) ->
         If the image cannot be read.
     """
     request = ReadRequest(**options)
-    with opened_images(path, request) as images:
+    with open_images(path, request) as images:
         source = images.main
         search = find_volumes(source)
         wanted = choose(source, search, partition=request.partition, volume_at=request.volume_at)

@@ -10,9 +10,9 @@ import numpy as np
 
 from layoutscope.api.identity import metadata_ranges
 from layoutscope.api.outputs import check_output, output
-from layoutscope.api.reading import opened_images, read_images, told
+from layoutscope.api.reading import read_images, told
 from layoutscope.errors import UnreadError, UsageError
-from layoutscope.image import ImageSet
+from layoutscope.image.imageset import ImageSet, open_images
 from layoutscope.image.recording import RecordingSource
 from layoutscope.options import ReadRequest
 from layoutscope.results.extract import Extract
@@ -66,7 +66,7 @@ def extract(
     goal = Path(target)
     request = ReadRequest(**options)
     _check_request(Path(path), goal, request, force=force)
-    with opened_images(path, request) as images:
+    with open_images(path, request) as images:
         source = images.main
         ranges = wanted_ranges(source, request)
         with output(goal, force=force) as file:

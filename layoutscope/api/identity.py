@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.image import ImageSet, Source
+    from layoutscope.image import Source
+    from layoutscope.image.imageset import ImageSet
     from layoutscope.tables import VolumeLayout
 
 CHUNK_BYTES: Final = 8 * 1024**2

@@ -14,7 +14,7 @@ from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UsageE
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystem_of, filesystems, names
 from layoutscope.findings import Finding, from_error
-from layoutscope.image import open_images
+from layoutscope.image.imageset import open_images
 from layoutscope.options import ReadRequest
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
 from layoutscope.results.scan import CUT_OFF, ImageFacts
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from layoutscope.filesystems.contract import FileSystem
-    from layoutscope.image import ImageSet, Source
+    from layoutscope.image import Source
+    from layoutscope.image.imageset import ImageSet
     from layoutscope.options import ReadOptions
     from layoutscope.partition import VolumeSearch
     from layoutscope.tables.layout import VolumeLayout
@@ -103,7 +104,7 @@ def opened(path: str | os.PathLike[str], request: ReadRequest) -> Iterator[Opene
     if is_capture(Path(path)):
         yield told(_chosen(load_capture(Path(path), request), request), request)
         return
-    with opened_images(path, request) as images:
+    with open_images(path, request) as images:
         yield told(_chosen(read_images(images, request), request), request)
 
 
@@ -231,19 +232,6 @@ def _saved_finding(saved: dict[str, Any]) -> Finding:
     if saved["level"] not in ("info", "warning", "error"):
         raise ValueError("a finding has an unknown level")
     return Finding(**saved)
-
-
-@contextmanager
-def opened_images(path: str | os.PathLike[str], request: ReadRequest) -> Iterator[ImageSet]:
-    """Open an image, or both of a set, without looking for volumes."""
-    with open_images(
-        path,
-        second=request.second,
-        map_file=request.map_file,
-        cache_dir=request.cache_dir,
-        progress=request.progress,
-    ) as images:
-        yield images
 
 
 def _read_all(

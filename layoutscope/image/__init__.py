@@ -3,19 +3,8 @@
 from __future__ import annotations
 
 from layoutscope.image.batch import Workspace
-from layoutscope.image.imageset import ImageSet, open_images
 from layoutscope.image.opening import open_image
 from layoutscope.image.raw import RawFile
 from layoutscope.image.source import MemorySource, ReadCounter, Source, Window
 
-__all__ = [
-    "ImageSet",
-    "MemorySource",
-    "RawFile",
-    "ReadCounter",
-    "Source",
-    "Window",
-    "Workspace",
-    "open_image",
-    "open_images",
-]
+__all__ = ["MemorySource", "RawFile", "ReadCounter", "Source", "Window", "Workspace", "open_image"]

@@ -11,14 +11,7 @@ from layoutscope.image import compressed
 from layoutscope.image.containers import bundle, foreign, udif
 from layoutscope.image.containers.encrypted import refuse_encrypted
 from layoutscope.image.raw import RawFile
-from layoutscope.image.signatures import (
-    HEAD_BYTES,
-    has_udif_trailer,
-    head_of,
-    identify,
-    refuse_containers,
-    trailer_of,
-)
+from layoutscope.image.signatures import HEAD_BYTES, has_udif_trailer, head_of, identify, refuse_containers, trailer_of
 from layoutscope.image.split import SplitFile, find_parts
 
 if TYPE_CHECKING:

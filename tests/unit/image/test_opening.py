@@ -5,8 +5,10 @@ import os
 import pytest
 
 from layoutscope.errors import ImageError, UnsupportedError
-from layoutscope.image import open_image, open_images
+from layoutscope.image import open_image
+from layoutscope.image.imageset import open_images
 from layoutscope.image.signatures import SIGNATURES, is_text
+from layoutscope.options import ReadRequest
 
 
 def message(path) -> str:
@@ -120,13 +122,13 @@ def test_a_second_image_is_opened(tmp_path):
     """Both images of a Fusion set are read by the number of their device."""
     for name, value in (("ssd", b"\x01"), ("hdd", b"\x02")):
         (tmp_path / name).write_bytes(value * 1000)
-    with open_images(tmp_path / "ssd", second=tmp_path / "hdd") as images:
-        assert [images.device(number).read(0, 1) for number in (0, 1)] == [b"\x01", b"\x02"]
-        assert images.devices == (images.main, images.second)
+    with open_images(tmp_path / "ssd", ReadRequest(second=tmp_path / "hdd")) as images:
+        assert [image.read(0, 1) for image in images.devices] == [b"\x01", b"\x02"]
 
 
 def test_a_missing_second_image_is_an_error(tmp_path):
     """Both images of a set must be there."""
     (tmp_path / "ssd").write_bytes(b"\x01" * 1000)
-    with pytest.raises(ImageError, match="hdd: no such file"):
-        open_images(tmp_path / "ssd", second=tmp_path / "hdd")
+    wanted = ReadRequest(second=tmp_path / "hdd")
+    with pytest.raises(ImageError, match="hdd: no such file"), open_images(tmp_path / "ssd", wanted):
+        pass

@@ -17,6 +17,10 @@ Row = dict[str, Any]
 _SIZES: Final = {"nodes": "size_bytes", "regions": "length_bytes", "extents": "length_bytes", "free": "length_bytes"}
 _WORDS: Final = {"nodes": "node", "regions": "region", "extents": "file data", "free": "free space"}
 _MOST_PATHS: Final = 8
+_NODE_FACTS: Final = (
+    *("tree", "node_id", "kind", "level", "num_records", "used_bytes"),
+    *("free_bytes", "xid", "key_rank", "state", "valid"),
+)
 
 
 def owners_at(layout: VolumeLayout, at: int) -> list[tuple[str, Row]]:
@@ -54,20 +58,7 @@ def volume_name(layout: VolumeLayout) -> str:
 
 
 def _node_facts(layout: VolumeLayout, row: Row) -> list[tuple[str, str]]:
-    names = (
-        "tree",
-        "node_id",
-        "kind",
-        "level",
-        "num_records",
-        "used_bytes",
-        "free_bytes",
-        "xid",
-        "key_rank",
-        "state",
-        "valid",
-    )
-    facts = [(name.replace("_", " "), str(row[name])) for name in names if row[name] is not None]
+    facts = [(name.replace("_", " "), str(row[name])) for name in _NODE_FACTS if row[name] is not None]
     for name in ("parent_row", "locator_row"):
         if row[name] is not None:
             other = layout.nodes.filter(pl.col("row") == row[name]).row(0, named=True)

@@ -24,7 +24,7 @@ from layoutscope.api.scan import scan
 from layoutscope.api.series import series
 from layoutscope.api.trace import trace, write_trace
 from layoutscope.api.verify import verify
-from layoutscope.report.text.printing import print_result
+from layoutscope.report.text import print_result
 from layoutscope.results.shown import Shown
 
 __all__ = [

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from layoutscope import api
-from layoutscope.report.text.printing import PRINTERS, print_result
+from layoutscope.report.text import PRINTERS, print_result
 from layoutscope.results.shown import Shown
 
 pytestmark = pytest.mark.images

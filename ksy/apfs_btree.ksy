@@ -1,11 +1,15 @@
 meta:
   id: apfs_btree
   title: 'Apple File System, B-trees'
+  tags:
+    - filesystem
+    - macos
+    - ios
   license: CC0-1.0
-  ks-version: 0.11
-  endian: le
+  ks-version: '0.11'
   imports:
     - apfs_object
+  endian: le
 doc: >-
   Nodes of APFS B-trees. A table of contents follows the head; keys grow upwards behind it, values
   downwards from the end of the node or, in a root, from the tree information there.
@@ -47,19 +51,19 @@ types:
     instances:
       is_root:
         -orig-id: BTNODE_ROOT
-        value: '(flags & 1) != 0'
+        value: '(flags & btree_node_flag::root.to_i) != 0'
       is_leaf:
         -orig-id: BTNODE_LEAF
-        value: '(flags & 2) != 0'
+        value: '(flags & btree_node_flag::leaf.to_i) != 0'
       is_fixed:
         -orig-id: BTNODE_FIXED_KV_SIZE
-        value: '(flags & 4) != 0'
+        value: '(flags & btree_node_flag::fixed_kv_size.to_i) != 0'
       is_hashed:
         -orig-id: BTNODE_HASHED
-        value: '(flags & 8) != 0'
+        value: '(flags & btree_node_flag::hashed.to_i) != 0'
       is_noheader:
         -orig-id: BTNODE_NOHEADER
-        value: '(flags & 0x10) != 0'
+        value: '(flags & btree_node_flag::noheader.to_i) != 0'
   nloc:
     -orig-id: nloc_t
     doc: Piece of a node.
@@ -74,6 +78,10 @@ types:
         -orig-id: len
         type: u2
         doc: In bytes.
+    instances:
+      is_nowhere:
+        value: 'start == location::invalid.to_i'
+        doc: There is no such key, value or free space.
   kvloc:
     -orig-id: kvloc_t
     doc: Entry of a table of contents whose keys and values vary in size.
@@ -146,19 +154,19 @@ types:
     instances:
       allows_ghosts:
         -orig-id: BTREE_ALLOW_GHOSTS
-        value: '(flags & 4) != 0'
+        value: '(flags & btree_flag::allow_ghosts.to_i) != 0'
       is_ephemeral:
         -orig-id: BTREE_EPHEMERAL
-        value: '(flags & 8) != 0'
+        value: '(flags & btree_flag::ephemeral.to_i) != 0'
       is_physical:
         -orig-id: BTREE_PHYSICAL
-        value: '(flags & 0x10) != 0'
+        value: '(flags & btree_flag::physical.to_i) != 0'
       is_hashed:
         -orig-id: BTREE_HASHED
-        value: '(flags & 0x80) != 0'
+        value: '(flags & btree_flag::hashed.to_i) != 0'
       is_noheader:
         -orig-id: BTREE_NOHEADER
-        value: '(flags & 0x100) != 0'
+        value: '(flags & btree_flag::noheader.to_i) != 0'
   child_val:
     -orig-id: oid_t
     doc: Value in a node above the leaves.

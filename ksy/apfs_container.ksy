@@ -1,11 +1,15 @@
 meta:
   id: apfs_container
   title: 'Apple File System, container'
+  tags:
+    - filesystem
+    - macos
+    - ios
   license: CC0-1.0
-  ks-version: 0.11
-  endian: le
+  ks-version: '0.11'
   imports:
     - apfs_object
+  endian: le
 doc: >-
   Structures of a container - superblock, checkpoints, object maps, the evict mapping and the boot
   record.
@@ -25,8 +29,9 @@ types:
       - id: magic
         -orig-id: nx_magic
         type: u4
-        valid: 0x4253584e
-        doc: The letters NXSB; see enum container_magic.
+        enum: container_magic
+        valid: container_magic::nx_superblock
+        doc: The letters NXSB.
       - id: block_size
         -orig-id: nx_block_size
         type: u4
@@ -182,30 +187,28 @@ types:
         doc: Wrapped media key.
     instances:
       desc_num_blocks:
-        -orig-id: none
         value: 'xp_desc_blocks & 0x7fffffff'
       desc_is_tree:
-        -orig-id: none
         value: 'xp_desc_blocks >> 31'
       data_num_blocks:
-        -orig-id: none
         value: 'xp_data_blocks & 0x7fffffff'
       data_is_tree:
-        -orig-id: none
         value: 'xp_data_blocks >> 31'
       is_fusion:
         -orig-id: NX_INCOMPAT_FUSION
-        value: '(incompatible_features & 0x100) != 0'
+        value: '(incompatible_features & container_incompatible_feature::fusion.to_i) != 0'
       is_version1:
         -orig-id: NX_INCOMPAT_VERSION1
-        value: '(incompatible_features & 1) != 0'
+        value: '(incompatible_features & container_incompatible_feature::version1.to_i) != 0'
       is_fusion_main:
-        -orig-id: none
         value: '(fusion_uuid[0] & 0x80) != 0'
         doc: Whether this is the main device of a Fusion set.
       is_crypto_sw:
         -orig-id: NX_CRYPTO_SW
-        value: '(flags & 4) != 0'
+        value: '(flags & container_flag::crypto_sw.to_i) != 0'
+      supports_defrag:
+        -orig-id: NX_FEATURE_DEFRAG
+        value: '(features & container_feature::defrag.to_i) != 0'
   checkpoint_map_head:
     -orig-id: checkpoint_map_phys_t
     doc: Checkpoint map without its mappings.
@@ -270,7 +273,7 @@ types:
     instances:
       type:
         -orig-id: OBJECT_TYPE_MASK
-        value: 'type_and_flags & 0xffff'
+        value: 'type_and_flags & apfs_object::object_mask::type.to_i'
   evict_mapping_key:
     -orig-id: paddr_t
     doc: Block that is to be moved while a container shrinks.
@@ -332,13 +335,13 @@ types:
     instances:
       is_encrypting:
         -orig-id: OMAP_ENCRYPTING
-        value: '(flags & 2) != 0'
+        value: '(flags & omap_flag::encrypting.to_i) != 0'
       is_decrypting:
         -orig-id: OMAP_DECRYPTING
-        value: '(flags & 4) != 0'
+        value: '(flags & omap_flag::decrypting.to_i) != 0'
       is_keyrolling:
         -orig-id: OMAP_KEYROLLING
-        value: '(flags & 8) != 0'
+        value: '(flags & omap_flag::keyrolling.to_i) != 0'
   omap_key:
     -orig-id: omap_key_t
     doc: Virtual object and the transaction from which a mapping holds.
@@ -370,19 +373,19 @@ types:
     instances:
       is_deleted:
         -orig-id: OMAP_VAL_DELETED
-        value: '(flags & 1) != 0'
+        value: '(flags & omap_val_flag::deleted.to_i) != 0'
       is_saved:
         -orig-id: OMAP_VAL_SAVED
-        value: '(flags & 2) != 0'
+        value: '(flags & omap_val_flag::saved.to_i) != 0'
       is_encrypted:
         -orig-id: OMAP_VAL_ENCRYPTED
-        value: '(flags & 4) != 0'
+        value: '(flags & omap_val_flag::encrypted.to_i) != 0'
       is_noheader:
         -orig-id: OMAP_VAL_NOHEADER
-        value: '(flags & 8) != 0'
+        value: '(flags & omap_val_flag::noheader.to_i) != 0'
       crypto_generation:
         -orig-id: OMAP_VAL_CRYPTO_GENERATION
-        value: '(flags & 0x10) != 0'
+        value: '(flags & omap_val_flag::crypto_generation.to_i) != 0'
   omap_snapshot_key:
     -orig-id: xid_t
     doc: 'Transaction of a snapshot, key of an object map''s snapshot tree.'

@@ -1,11 +1,15 @@
 meta:
   id: apfs_encryption
   title: 'Apple File System, encryption rolling'
+  tags:
+    - filesystem
+    - macos
+    - ios
   license: CC0-1.0
-  ks-version: 0.11
-  endian: le
+  ks-version: '0.11'
   imports:
     - apfs_object
+  endian: le
 doc: 'State of an encryption, decryption or change of keys that is under way on a mounted volume.'
 doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling'
 types:
@@ -26,6 +30,7 @@ types:
       - id: version
         -orig-id: ersb_version
         type: u4
+        enum: er_version
   er_state:
     -orig-id: er_state_phys_t
     doc: 'State of encryption rolling, version 2.'
@@ -69,6 +74,10 @@ types:
       - id: recovery_length
         -orig-id: ersb_recovery_length
         type: u8
+    instances:
+      is_encrypting:
+        -orig-id: ERSB_FLAG_ENCRYPTING
+        value: '(flags & er_flag::encrypting.to_i) != 0'
   er_state_v1:
     -orig-id: er_state_phys_v1_t
     doc: 'State of encryption rolling, version 1, without its checksums.'

@@ -1,8 +1,12 @@
 meta:
   id: apfs_fsrecords
   title: 'Apple File System, file-system records'
+  tags:
+    - filesystem
+    - macos
+    - ios
   license: CC0-1.0
-  ks-version: 0.11
+  ks-version: '0.11'
   endian: le
 doc: 'Keys and values of the file-system tree, the extent-reference tree and the snapshot-metadata tree.'
 doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects'
@@ -24,6 +28,7 @@ types:
       record_type:
         -orig-id: OBJ_TYPE_SHIFT
         value: 'obj_id_and_type >> 60'
+        enum: record_type
       is_system:
         -orig-id: SYSTEM_OBJ_ID_MARK
         value: '(obj_id_and_type & 0x0fffffff00000000) == 0x0fffffff00000000'
@@ -37,6 +42,7 @@ types:
       - id: parent_id
         -orig-id: parent_id
         type: u8
+        enum: inode_number
         doc: Directory of the first link.
       - id: private_id
         -orig-id: private_id
@@ -94,21 +100,22 @@ types:
       format:
         -orig-id: S_IFMT
         value: 'mode & 0xf000'
+        enum: mode_format
       was_cloned:
         -orig-id: INODE_WAS_CLONED
-        value: '(internal_flags & 0x10) != 0'
+        value: '(internal_flags & inode_flag::was_cloned.to_i) != 0'
       is_sparse:
         -orig-id: INODE_IS_SPARSE
-        value: '(internal_flags & 0x200) != 0'
+        value: '(internal_flags & inode_flag::is_sparse.to_i) != 0'
       has_rsrc_fork:
         -orig-id: INODE_HAS_RSRC_FORK
-        value: '(internal_flags & 0x4000) != 0'
+        value: '(internal_flags & inode_flag::has_rsrc_fork.to_i) != 0'
       has_uncompressed_size:
         -orig-id: INODE_HAS_UNCOMPRESSED_SIZE
-        value: '(internal_flags & 0x40000) != 0'
+        value: '(internal_flags & inode_flag::has_uncompressed_size.to_i) != 0'
       is_compressed:
         -orig-id: UF_COMPRESSED
-        value: '(bsd_flags & 0x20) != 0'
+        value: '(bsd_flags & bsd_flag::compressed.to_i) != 0'
   inode_val:
     -orig-id: j_inode_val_t
     doc: Inode.
@@ -153,7 +160,6 @@ types:
         doc: Without the padding.
     instances:
       padded_size:
-        -orig-id: none
         value: '(size_bytes + 7) & 0xfff8'
         doc: Bytes that it takes among the data.
   xf_blob:
@@ -285,6 +291,7 @@ types:
       entry_type:
         -orig-id: DREC_TYPE_MASK
         value: 'flags & 0xf'
+        enum: entry_type
   drec_val:
     -orig-id: j_drec_val_t
     doc: Directory record.
@@ -338,10 +345,10 @@ types:
     instances:
       is_stream:
         -orig-id: XATTR_DATA_STREAM
-        value: '(flags & 1) != 0'
+        value: '(flags & xattr_flag::data_stream.to_i) != 0'
       is_embedded:
         -orig-id: XATTR_DATA_EMBEDDED
-        value: '(flags & 2) != 0'
+        value: '(flags & xattr_flag::data_embedded.to_i) != 0'
   xattr_val:
     -orig-id: j_xattr_val_t
     doc: 'Extended attribute, embedded or with a data stream of its own.'
@@ -409,6 +416,7 @@ types:
       kind:
         -orig-id: PEXT_KIND_SHIFT
         value: 'len_and_kind >> 60'
+        enum: phys_ext_kind
       has_owner:
         -orig-id: 'OWNING_OBJ_ID_INVALID, OWNING_OBJ_ID_UNKNOWN'
         value: '(owning_obj_id >> 1) != 0x7fffffffffffffff'
@@ -445,7 +453,7 @@ types:
     instances:
       length_bytes:
         -orig-id: J_FILE_EXTENT_LEN_MASK
-        value: 'len_and_flags & 0x00ffffffffffffff'
+        value: 'len_and_flags & record_mask::extent_length.to_i'
       flags:
         -orig-id: J_FILE_EXTENT_FLAG_SHIFT
         value: 'len_and_flags >> 56'
@@ -477,7 +485,7 @@ types:
     instances:
       length_bytes:
         -orig-id: J_FILE_EXTENT_LEN_MASK
-        value: 'len_and_flags & 0x00ffffffffffffff'
+        value: 'len_and_flags & record_mask::extent_length.to_i'
       flags:
         -orig-id: J_FILE_EXTENT_FLAG_SHIFT
         value: 'len_and_flags >> 56'
@@ -568,6 +576,10 @@ types:
         -orig-id: name_len
         type: u2
         doc: With the zero byte at its end.
+    instances:
+      is_pending_dataless:
+        -orig-id: SNAP_META_PENDING_DATALESS
+        value: '(flags & snap_meta_flag::pending_dataless.to_i) != 0'
   snap_metadata_val:
     -orig-id: j_snap_metadata_val_t
     doc: Snapshot.
@@ -693,6 +705,7 @@ types:
       info_type:
         -orig-id: J_FILE_INFO_TYPE_SHIFT
         value: 'info_and_lba >> 56'
+        enum: file_info_type
   file_info_val_fixed:
     -orig-id: j_file_data_hash_val_t
     doc: 'Hash of a part of a file, without the hash.'
@@ -1003,3 +1016,12 @@ enums:
     1:
       id: data_hash
       -orig-id: APFS_FILE_INFO_DATA_HASH
+  bsd_flag:
+    0x20:
+      id: compressed
+      -orig-id: UF_COMPRESSED
+  record_mask:
+    0x00ffffffffffffff:
+      id: extent_length
+      -orig-id: J_FILE_EXTENT_LEN_MASK
+      doc: Lower part of the field that holds length and flags.

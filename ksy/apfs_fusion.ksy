@@ -1,11 +1,15 @@
 meta:
   id: apfs_fusion
   title: 'Apple File System, Fusion drives'
+  tags:
+    - filesystem
+    - macos
+    - ios
   license: CC0-1.0
-  ks-version: 0.11
-  endian: le
+  ks-version: '0.11'
   imports:
     - apfs_object
+  endian: le
 doc: >-
   A container on a solid-state and a hard disk. Addresses of the second device are marked by one bit;
   the middle tree and the write-back cache say which of its blocks are held on the first.

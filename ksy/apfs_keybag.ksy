@@ -1,11 +1,15 @@
 meta:
   id: apfs_keybag
   title: 'Apple File System, key bags'
+  tags:
+    - filesystem
+    - macos
+    - ios
   license: CC0-1.0
-  ks-version: 0.11
-  endian: le
+  ks-version: '0.11'
   imports:
     - apfs_object
+  endian: le
 doc: >-
   Key bags of a container and its volumes, after decryption, and the wrapped keys in them. The DER
   records of wrapped keys are not in Apple's reference; observed in volumes of macOS 10.13 to 26.
@@ -54,6 +58,7 @@ types:
       - id: tag
         -orig-id: ke_tag
         type: u2
+        enum: keybag_tag
       - id: key_len
         -orig-id: ke_keylen
         type: u2
@@ -74,52 +79,42 @@ types:
         -orig-id: ke_keydata
         size: head.key_len
   der_value:
-    -orig-id: none
     doc: 'Value in DER, as key records use them; lengths of up to 65535 bytes.'
     doc-ref: 'ITU-T X.690, sections 8.1.2 to 8.1.5'
     -webide-representation: 'tag {tag}, {len_body} bytes'
     seq:
       - id: tag
-        -orig-id: none
         type: u1
+        enum: key_field
         doc: Identifier octet.
       - id: len1
-        -orig-id: none
         type: u1
         valid:
           expr: '_ < 0x80 or _ == 0x81 or _ == 0x82'
         doc: 'Below 128 the length itself, otherwise how many octets of length follow.'
       - id: len2
-        -orig-id: none
         type: u1
         if: len1 == 0x81
       - id: len3
-        -orig-id: none
         type: u2be
         if: len1 == 0x82
       - id: body
-        -orig-id: none
         size: len_body
     instances:
       len_body:
-        -orig-id: none
         value: 'len1 < 0x80 ? len1 : (len1 == 0x81 ? len2 : len3)'
         doc: In bytes.
   wrapped_key_flags:
-    -orig-id: none
     doc: Kind of a wrapped key. Not documented by Apple; observed.
     doc-ref: 'https://github.com/libyal/libfsapfs/blob/main/documentation/Apple%20File%20System%20(APFS).asciidoc Apple File System format, key encryption key'
     -webide-representation: '{flags}'
     seq:
       - id: flags
-        -orig-id: none
         type: u4
       - id: unknown
-        -orig-id: none
         type: u4
     instances:
       is_aes128:
-        -orig-id: none
         value: '(flags & 2) != 0'
         doc: 'The key is 16 bytes long, as in keys that CoreStorage made.'
   prange_val:
@@ -162,36 +157,28 @@ enums:
       -orig-id: SEQUENCE
     0x80:
       id: version
-      -orig-id: none
       doc: Of the record.
     0x81:
       id: hmac_or_uuid
-      -orig-id: none
       doc: 'HMAC outside, UUID inside.'
     0x82:
       id: salt_or_flags
-      -orig-id: none
       doc: 'Salt of the HMAC outside, flags inside.'
     0x83:
       id: wrapped_key
-      -orig-id: none
       doc: Wrapped key.
     0xa3:
       id: key_record
-      -orig-id: none
       doc: 'Constructed, the inner record.'
     0x84:
       id: iterations
-      -orig-id: none
       doc: Of PBKDF2.
     0x85:
       id: salt
-      -orig-id: none
       doc: Of PBKDF2.
   key_secret:
     0x011620171505:
       id: hmac_prefix
-      -orig-id: none
       doc: >-
         As six bytes, highest first; hashed before the salt, it gives the key of the outer HMAC.
         Not documented by Apple; observed.

@@ -1,8 +1,12 @@
 meta:
   id: apfs_object
   title: 'Apple File System, objects'
+  tags:
+    - filesystem
+    - macos
+    - ios
   license: CC0-1.0
-  ks-version: 0.11
+  ks-version: '0.11'
   endian: le
 doc: 'Header that begins most APFS blocks, the object types, and the flags that say how an object is stored.'
 doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Objects'
@@ -36,27 +40,29 @@ types:
     instances:
       type:
         -orig-id: OBJECT_TYPE_MASK
-        value: 'type_and_flags & 0xffff'
+        value: 'type_and_flags & object_mask::type.to_i'
+        enum: object_type
         doc: Type without the flags; key bags (letters in all 32 bits) are the exception.
       storage:
         -orig-id: OBJ_STORAGETYPE_MASK
-        value: 'type_and_flags & 0xc0000000'
+        value: 'type_and_flags & object_mask::storage.to_i'
+        enum: storage
         doc: 'Virtual (0), ephemeral or physical.'
       is_physical:
         -orig-id: OBJ_PHYSICAL
-        value: '(type_and_flags & 0xc0000000) == 0x40000000'
+        value: 'storage == storage::physical'
       is_ephemeral:
         -orig-id: OBJ_EPHEMERAL
-        value: '(type_and_flags & 0xc0000000) == 0x80000000'
+        value: 'storage == storage::ephemeral'
       is_virtual:
         -orig-id: OBJ_VIRTUAL
-        value: '(type_and_flags & 0xc0000000) == 0'
+        value: 'storage == storage::virtual'
       is_noheader:
         -orig-id: OBJ_NOHEADER
-        value: '(type_and_flags & 0x20000000) != 0'
+        value: '(type_and_flags & object_flag::noheader.to_i) != 0'
       is_encrypted:
         -orig-id: OBJ_ENCRYPTED
-        value: '(type_and_flags & 0x10000000) != 0'
+        value: '(type_and_flags & object_flag::encrypted.to_i) != 0'
   prange:
     -orig-id: prange_t
     doc: Run of consecutive blocks.
@@ -215,3 +221,10 @@ enums:
     0x80000000:
       id: ephemeral
       -orig-id: OBJ_EPHEMERAL
+  object_mask:
+    0xffff:
+      id: type
+      -orig-id: OBJECT_TYPE_MASK
+    0xc0000000:
+      id: storage
+      -orig-id: OBJ_STORAGETYPE_MASK

@@ -1,12 +1,16 @@
 meta:
   id: apfs_reaper
   title: 'Apple File System, reaper'
+  tags:
+    - filesystem
+    - macos
+    - ios
   license: CC0-1.0
-  ks-version: 0.11
-  endian: le
+  ks-version: '0.11'
   imports:
     - apfs_object
     - apfs_container
+  endian: le
 doc: The reaper frees large objects over several transactions.
 doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Reaper'
 types:
@@ -65,10 +69,10 @@ types:
     instances:
       object_type:
         -orig-id: OBJECT_TYPE_MASK
-        value: 'type & 0xffff'
+        value: 'type & apfs_object::object_mask::type.to_i'
       is_cleanup:
         -orig-id: NRLE_CLEANUP
-        value: '(nrle_flags & 0x10) != 0'
+        value: '(nrle_flags & reap_entry_flag::cleanup.to_i) != 0'
   reaper_phys:
     -orig-id: nx_reaper_phys_t
     doc: Reaper.
@@ -106,13 +110,16 @@ types:
       - id: first
         -orig-id: nrl_first
         type: u4
+        enum: slot
         doc: Slot of the first entry; all ones if there is none.
       - id: last
         -orig-id: nrl_last
         type: u4
+        enum: slot
       - id: free
         -orig-id: nrl_free
         type: u4
+        enum: slot
   reap_list_phys:
     -orig-id: nx_reap_list_phys_t
     doc: Reap list.
@@ -137,6 +144,7 @@ types:
       - id: next
         -orig-id: nrle_next
         type: u4
+        enum: slot
         doc: Slot of the next entry; all ones after the last one.
       - id: flags
         -orig-id: nrle_flags
@@ -159,10 +167,10 @@ types:
     instances:
       is_valid:
         -orig-id: NRLE_VALID
-        value: '(flags & 1) != 0'
+        value: '(flags & reap_entry_flag::valid.to_i) != 0'
       object_type:
         -orig-id: OBJECT_TYPE_MASK
-        value: 'type & 0xffff'
+        value: 'type & apfs_object::object_mask::type.to_i'
   omap_reap_state:
     -orig-id: omap_reap_state_t
     doc: How far the reaping of an object map has come.
@@ -171,6 +179,7 @@ types:
       - id: phase
         -orig-id: omr_phase
         type: u4
+        enum: reap_phase
       - id: key
         -orig-id: omr_ok
         type: apfs_container::omap_key
@@ -214,6 +223,7 @@ types:
       - id: phase
         -orig-id: phase
         type: u4
+        enum: reap_phase
 enums:
   reap_phase:
     1:

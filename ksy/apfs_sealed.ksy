@@ -1,11 +1,15 @@
 meta:
   id: apfs_sealed
   title: 'Apple File System, sealed volumes'
+  tags:
+    - filesystem
+    - macos
+    - ios
   license: CC0-1.0
-  ks-version: 0.11
-  endian: le
+  ks-version: '0.11'
   imports:
     - apfs_object
+  endian: le
 doc: 'Integrity metadata of sealed volumes, whose trees are verified from the root''s hash downwards.'
 doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Sealed Volumes'
 types:

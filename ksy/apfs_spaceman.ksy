@@ -1,11 +1,15 @@
 meta:
   id: apfs_spaceman
   title: 'Apple File System, space manager'
+  tags:
+    - filesystem
+    - macos
+    - ios
   license: CC0-1.0
-  ks-version: 0.11
-  endian: le
+  ks-version: '0.11'
   imports:
     - apfs_object
+  endian: le
 doc: >-
   The space manager, which keeps the bitmaps of free blocks, its internal pool, and the queues of blocks
   that become free when older transactions are given up.
@@ -270,10 +274,10 @@ types:
     instances:
       num_blocks:
         -orig-id: CI_COUNT_MASK
-        value: 'block_count_field & 0x000fffff'
+        value: 'block_count_field & chunk_mask::count.to_i'
       free_count:
         -orig-id: CI_COUNT_MASK
-        value: 'free_count_field & 0x000fffff'
+        value: 'free_count_field & chunk_mask::count.to_i'
   cib_head:
     -orig-id: chunk_info_block_t
     doc: Chunk-info block without its entries.
@@ -364,3 +368,7 @@ enums:
     2:
       id: tier2
       -orig-id: SFQ_TIER2
+  chunk_mask:
+    0x000fffff:
+      id: count
+      -orig-id: CI_COUNT_MASK

@@ -1,11 +1,15 @@
 meta:
   id: apfs_volume
   title: 'Apple File System, volume'
+  tags:
+    - filesystem
+    - macos
+    - ios
   license: CC0-1.0
-  ks-version: 0.11
-  endian: le
+  ks-version: '0.11'
   imports:
     - apfs_object
+  endian: le
 doc: 'Superblock of a volume, with its features, roles and history.'
 doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Volumes'
 types:
@@ -142,6 +146,7 @@ types:
       - id: role
         -orig-id: apfs_role
         type: u2
+        enum: volume_role
       - id: reserved
         -orig-id: reserved
         type: u2
@@ -187,26 +192,28 @@ types:
     instances:
       is_case_insensitive:
         -orig-id: APFS_INCOMPAT_CASE_INSENSITIVE
-        value: '(incompatible_features & 1) != 0'
+        value: '(incompatible_features & volume_incompatible_feature::case_insensitive.to_i) != 0'
       is_enc_rolled:
         -orig-id: APFS_INCOMPAT_ENC_ROLLED
-        value: '(incompatible_features & 4) != 0'
+        value: '(incompatible_features & volume_incompatible_feature::enc_rolled.to_i) != 0'
       is_normalization_insensitive:
         -orig-id: APFS_INCOMPAT_NORMALIZATION_INSENSITIVE
-        value: '(incompatible_features & 8) != 0'
+        value: '(incompatible_features & volume_incompatible_feature::normalization_insensitive.to_i) != 0'
       has_hashed_names:
-        -orig-id: none
-        value: '(incompatible_features & 9) != 0'
+        value: 'is_case_insensitive or is_normalization_insensitive'
         doc: Directory keys carry a hash of the name where either insensitivity is set.
       is_sealed:
         -orig-id: APFS_INCOMPAT_SEALED_VOLUME
-        value: '(incompatible_features & 0x20) != 0'
+        value: '(incompatible_features & volume_incompatible_feature::sealed_volume.to_i) != 0'
       is_unencrypted:
         -orig-id: APFS_FS_UNENCRYPTED
-        value: '(fs_flags & 1) != 0'
+        value: '(fs_flags & volume_flag::unencrypted.to_i) != 0'
       is_onekey:
         -orig-id: APFS_FS_ONEKEY
-        value: '(fs_flags & 8) != 0'
+        value: '(fs_flags & volume_flag::onekey.to_i) != 0'
+      supports_defrag:
+        -orig-id: APFS_FEATURE_DEFRAG
+        value: '(features & volume_feature::defrag.to_i) != 0'
   wrapped_meta_crypto_state:
     -orig-id: wrapped_meta_crypto_state_t
     doc: 'How the volume''s key for its metadata is wrapped.'

@@ -1,6 +1,14 @@
 meta:
   id: apm
   title: Apple Partition Map
+  xref:
+    forensicswiki: APM
+    wikidata: Q375944
+  tags:
+    - filesystem
+    - macos
+  license: CC0-1.0
+  ks-version: '0.11'
   endian: be
 doc: |
   Partition map of 68k and PowerPC Macs, of hybrid CDs and of older disk images. Block 0 holds the driver descriptor

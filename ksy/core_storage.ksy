@@ -1,8 +1,11 @@
 meta:
   id: core_storage
   title: CoreStorage, Apple's volume manager of 10.7 to 10.12
+  tags:
+    - filesystem
+    - macos
   license: CC0-1.0
-  ks-version: 0.11
+  ks-version: '0.11'
   endian: le
 doc: |
   Under FileVault 2 and Fusion drives. Not documented by Apple. What describes the logical volumes is encrypted with a
@@ -10,7 +13,6 @@ doc: |
 doc-ref: 'https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc FileVault Drive Encryption (FVDE)'
 types:
   physical_volume_header:
-    -orig-id: none
     doc: First 512 bytes of a physical volume; a copy stands in its last 512 bytes.
     doc-ref: 'https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc FileVault Drive Encryption (FVDE), Volume header'
     seq:
@@ -90,6 +92,7 @@ types:
         doc: 1.
       - id: block_type
         type: u2
+        enum: block_type
         doc: See enum block_type.
       - id: serial_number
         type: u4
@@ -132,7 +135,6 @@ types:
       - id: property_list_size_bytes
         type: u4
   volume_groups_descriptor:
-    -orig-id: none
     doc: Where the encrypted metadata lie; both copies are as long.
     doc-ref: 'https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc FileVault Drive Encryption (FVDE), Volume groups descriptor'
     seq:

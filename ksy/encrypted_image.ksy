@@ -1,8 +1,12 @@
 meta:
   id: encrypted_image
   title: Encrypted disk images of Mac OS X, as FileVault 1 makes of homes
+  file-extension: dmg
+  tags:
+    - archive
+    - macos
   license: CC0-1.0
-  ks-version: 0.11
+  ks-version: '0.11'
   endian: be
 doc: |
   The file starts with this header; that of a sparse bundle stands in the file "token". Not documented by Apple.

@@ -1,6 +1,10 @@
 meta:
   id: foreign
   title: What other file systems and volume managers start with
+  tags:
+    - filesystem
+  license: CC0-1.0
+  ks-version: '0.11'
   endian: le
 doc: |
   Just enough of each to name it: a partition that is not read should not be called unknown. Each type starts at the

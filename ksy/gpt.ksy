@@ -1,6 +1,14 @@
 meta:
   id: gpt
   title: GUID Partition Table
+  xref:
+    forensicswiki: GPT
+    justsolve: GUID_Partition_Table
+    wikidata: Q603889
+  tags:
+    - filesystem
+  license: CC0-1.0
+  ks-version: '0.11'
   endian: le
   bit-endian: le
 doc: |

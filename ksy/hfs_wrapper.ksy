@@ -1,6 +1,11 @@
 meta:
   id: hfs_wrapper
   title: HFS volumes, classic or extended, and the classic wrapper around an HFS+ volume
+  tags:
+    - filesystem
+    - macos
+  license: CC0-1.0
+  ks-version: '0.11'
   endian: be
 doc: |
   The first words of a volume header, which tell HFS, HFS+ and HFSX apart, and the master directory block of classic

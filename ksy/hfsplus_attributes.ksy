@@ -1,11 +1,14 @@
 meta:
   id: hfsplus_attributes
   title: Records of the HFS+ attributes file
+  tags:
+    - filesystem
+    - macos
   license: CC0-1.0
-  ks-version: 0.11
-  endian: be
+  ks-version: '0.11'
   imports:
     - hfsplus_volume
+  endian: be
 doc: |
   Extended attributes of files and folders, sorted by file, name and first allocation block. A
   small attribute stands in its record; a large one has a fork of its own, whose extents beyond the
@@ -44,7 +47,6 @@ types:
         size: name_length * 2
         doc: UTF-16, big-endian.
   attribute_record_type:
-    -orig-id: none
     doc: What every leaf record's data starts with.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#AttributesFile TN1150, Attributes File'
     seq:
@@ -125,7 +127,6 @@ types:
         type: u4
         enum: record_type
   attribute_leaf_record:
-    -orig-id: none
     doc: A whole record of a leaf.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#AttributesFile TN1150, Attributes File'
     seq:
@@ -137,7 +138,6 @@ types:
         type: attribute_data
         size-eos: true
   attribute_index_record:
-    -orig-id: none
     doc: A whole record of an index node.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#BTrees TN1150, B-Trees, Index Nodes'
     seq:
@@ -145,7 +145,6 @@ types:
         -orig-id: HFSPlusAttrKey
         type: attribute_key
       - id: child_node
-        -orig-id: none
         type: u4
   decmpfs_header:
     meta:
@@ -191,35 +190,24 @@ enums:
       -orig-id: CMP_Type1
     3:
       id: zlib_attribute
-      -orig-id: none
       doc: Not documented by Apple; observed, as the following ones.
     4:
       id: zlib_resource
-      -orig-id: none
     5:
       id: sparse
-      -orig-id: none
     7:
       id: lzvn_attribute
-      -orig-id: none
     8:
       id: lzvn_resource
-      -orig-id: none
     9:
       id: plain_attribute
-      -orig-id: none
     10:
       id: plain_resource
-      -orig-id: none
     11:
       id: lzfse_attribute
-      -orig-id: none
     12:
       id: lzfse_resource
-      -orig-id: none
     13:
       id: lzbitmap_attribute
-      -orig-id: none
     14:
       id: lzbitmap_resource
-      -orig-id: none

@@ -1,8 +1,11 @@
 meta:
   id: hfsplus_btree
   title: Nodes of HFS+ B-trees
+  tags:
+    - filesystem
+    - macos
   license: CC0-1.0
-  ks-version: 0.11
+  ks-version: '0.11'
   endian: be
 doc: |
   What all HFS+ B-trees (catalog, extents overflow, attributes, hot files) share: the
@@ -41,18 +44,15 @@ types:
         type: u2
         doc: Zero.
   record_offset:
-    -orig-id: none
     doc: |
       One entry of the table at a node's end. The last two bytes of the node hold the offset of record 0,
       the two before them that of record 1, and so on; after the last record comes the offset of the free space.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#BTrees TN1150, B-Trees, Node Structure'
     seq:
       - id: node_offset
-        -orig-id: none
         type: u2
         doc: Bytes from the start of the node.
   key_header:
-    -orig-id: none
     doc: What every key starts with, in trees with big keys (all HFS+ trees have them).
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#KeyedRecords TN1150, B-Trees, Keyed Records'
     seq:
@@ -61,12 +61,10 @@ types:
         type: u2
         doc: Bytes of the key, without this field.
   pointer_record:
-    -orig-id: none
     doc: What follows the key in an index node.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#BTrees TN1150, B-Trees, Index Nodes'
     seq:
       - id: child_node
-        -orig-id: none
         type: u4
         doc: Number of the child, whose first key is this record's key.
   header_record:
@@ -136,18 +134,17 @@ types:
     instances:
       is_bad_close:
         -orig-id: kBTBadCloseMask
-        value: (attributes & 0x1) != 0
+        value: '(attributes & btree_attribute::bad_close.to_i) != 0'
         doc: The tree was not closed properly. Reserved in HFS+.
       has_big_keys:
         -orig-id: kBTBigKeysMask
-        value: (attributes & 0x2) != 0
+        value: '(attributes & btree_attribute::big_keys.to_i) != 0'
         doc: Key lengths take two bytes; set in all HFS+ trees.
       has_variable_index_keys:
         -orig-id: kBTVariableIndexKeysMask
-        value: (attributes & 0x4) != 0
+        value: '(attributes & btree_attribute::variable_index_keys.to_i) != 0'
         doc: Keys of index nodes take their own length, else max_key_length. Set in catalog and attributes trees.
   header_node:
-    -orig-id: none
     doc: The header node (node 0) up to its map record, which fills the rest but for the four record offsets.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#BTrees TN1150, B-Trees, Header Nodes'
     seq:
@@ -158,18 +155,15 @@ types:
         -orig-id: BTHeaderRec
         type: header_record
       - id: user_data
-        -orig-id: none
         size: 128
         doc: Record 1. Reserved, but for the hot-file B-tree.
   map_record:
-    -orig-id: none
     doc: |
       Record 2 of the header node or record 0 of a map node: a bitmap of used nodes, the most significant bit of
       the first byte first. Map nodes follow the header node through f_link.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#BTrees TN1150, B-Trees, Map Record'
     seq:
       - id: bitmap
-        -orig-id: none
         size-eos: true
 enums:
   node_kind:
@@ -222,9 +216,17 @@ enums:
   node_size_limit:
     512:
       id: minimum
-      -orig-id: none
       doc: TN1150, B-Trees.
     32768:
       id: maximum
-      -orig-id: none
       doc: TN1150, B-Trees.
+  btree_attribute:
+    0x1:
+      id: bad_close
+      -orig-id: kBTBadCloseMask
+    0x2:
+      id: big_keys
+      -orig-id: kBTBigKeysMask
+    0x4:
+      id: variable_index_keys
+      -orig-id: kBTVariableIndexKeysMask

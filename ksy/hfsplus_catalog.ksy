@@ -1,11 +1,14 @@
 meta:
   id: hfsplus_catalog
   title: Records of the HFS+ catalog file
+  tags:
+    - filesystem
+    - macos
   license: CC0-1.0
-  ks-version: 0.11
-  endian: be
+  ks-version: '0.11'
   imports:
     - hfsplus_volume
+  endian: be
 doc: |
   Files and folders, sorted by the ID of the parent folder and then by name, and thread records, which lead
   from a catalog node ID to parent and name (their key is that ID with an empty name). Names are
@@ -35,7 +38,6 @@ types:
         size: name_length * 2
         doc: UTF-16, big-endian.
   catalog_record_type:
-    -orig-id: none
     doc: What every leaf record's data starts with.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#CatalogFile TN1150, Catalog File Data'
     seq:
@@ -100,16 +102,16 @@ types:
     instances:
       has_attributes:
         -orig-id: kHFSHasAttributesMask
-        value: (flags & 0x4) != 0
+        value: '(flags & catalog_flag::attributes.to_i) != 0'
       has_security:
         -orig-id: kHFSHasSecurityMask
-        value: (flags & 0x8) != 0
+        value: '(flags & catalog_flag::security.to_i) != 0'
       has_folder_count:
         -orig-id: kHFSHasFolderCountMask
-        value: (flags & 0x10) != 0
+        value: '(flags & catalog_flag::folder_count.to_i) != 0'
       has_link_chain:
         -orig-id: kHFSHasLinkChainMask
-        value: (flags & 0x20) != 0
+        value: '(flags & catalog_flag::link_chain.to_i) != 0'
   catalog_file:
     -orig-id: HFSPlusCatalogFile
     doc: A file, a symbolic link, a device, or a hard link; 248 bytes.
@@ -172,32 +174,32 @@ types:
     instances:
       is_locked:
         -orig-id: kHFSFileLockedMask
-        value: (flags & 0x1) != 0
+        value: '(flags & catalog_flag::locked.to_i) != 0'
       has_thread:
         -orig-id: kHFSThreadExistsMask
-        value: (flags & 0x2) != 0
+        value: '(flags & catalog_flag::thread.to_i) != 0'
       has_attributes:
         -orig-id: kHFSHasAttributesMask
-        value: (flags & 0x4) != 0
+        value: '(flags & catalog_flag::attributes.to_i) != 0'
         doc: The attributes file holds records of it. Not in TN1150; from hfs_format.h, as the following ones.
       has_security:
         -orig-id: kHFSHasSecurityMask
-        value: (flags & 0x8) != 0
+        value: '(flags & catalog_flag::security.to_i) != 0'
         doc: It has an access-control list (an attribute).
       has_folder_count:
         -orig-id: kHFSHasFolderCountMask
-        value: (flags & 0x10) != 0
+        value: '(flags & catalog_flag::folder_count.to_i) != 0'
       has_link_chain:
         -orig-id: kHFSHasLinkChainMask
-        value: (flags & 0x20) != 0
+        value: '(flags & catalog_flag::link_chain.to_i) != 0'
         doc: It belongs to a chain of hard links.
       has_child_link:
         -orig-id: kHFSHasChildLinkMask
-        value: (flags & 0x40) != 0
+        value: '(flags & catalog_flag::child_link.to_i) != 0'
         doc: It holds a hard link of a directory.
       has_date_added:
         -orig-id: kHFSHasDateAddedMask
-        value: (flags & 0x80) != 0
+        value: '(flags & catalog_flag::date_added.to_i) != 0'
   catalog_thread:
     -orig-id: HFSPlusCatalogThread
     doc: Parent and name of a catalog node ID; 10 bytes and the name.
@@ -221,12 +223,10 @@ types:
         -orig-id: nodeName.unicode
         size: name_length * 2
   catalog_data:
-    -orig-id: none
     doc: The data of a leaf record, by its type.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#CatalogFile TN1150, Catalog File Data'
     seq:
       - id: body
-        -orig-id: none
         type:
           switch-on: record_type
           cases:
@@ -241,7 +241,6 @@ types:
         type: s2
         enum: record_type
   catalog_leaf_record:
-    -orig-id: none
     doc: A whole record of a leaf.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#CatalogFile TN1150, Catalog File'
     seq:
@@ -249,11 +248,9 @@ types:
         -orig-id: HFSPlusCatalogKey
         type: catalog_key
       - id: data
-        -orig-id: none
         type: catalog_data
         size-eos: true
   catalog_index_record:
-    -orig-id: none
     doc: A whole record of an index node.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#BTrees TN1150, B-Trees, Index Nodes'
     seq:
@@ -261,7 +258,6 @@ types:
         -orig-id: HFSPlusCatalogKey
         type: catalog_key
       - id: child_node
-        -orig-id: none
         type: u4
   bsd_info:
     -orig-id: HFSPlusBSDInfo
@@ -296,10 +292,11 @@ types:
       file_type:
         -orig-id: S_IFMT
         value: file_mode & 0xf000
+        enum: mode_type
         doc: Type of the file, see enum mode_type.
       is_compressed:
         -orig-id: UF_COMPRESSED
-        value: (owner_flags & 0x20) != 0
+        value: '(owner_flags & owner_flag::compressed.to_i) != 0'
         doc: The attribute com.apple.decmpfs holds the file's data or says where they are.
   point:
     -orig-id: Point
@@ -353,6 +350,10 @@ types:
       - id: reserved_field
         -orig-id: reservedField
         type: u2
+    instances:
+      is_alias:
+        -orig-id: kIsAlias
+        value: '(finder_flags & finder_flag::is_alias.to_i) != 0'
   folder_info:
     -orig-id: FolderInfo
     doc: Window of a folder; 16 bytes.
@@ -370,6 +371,10 @@ types:
       - id: reserved_field
         -orig-id: reservedField
         type: u2
+    instances:
+      is_alias:
+        -orig-id: kIsAlias
+        value: '(finder_flags & finder_flag::is_alias.to_i) != 0'
   extended_file_info:
     -orig-id: ExtendedFileInfo
     doc: |
@@ -487,3 +492,32 @@ enums:
     0xe000:
       id: whiteout
       -orig-id: S_IFWHT
+  catalog_flag:
+    0x1:
+      id: locked
+      -orig-id: kHFSFileLockedMask
+    0x2:
+      id: thread
+      -orig-id: kHFSThreadExistsMask
+    0x4:
+      id: attributes
+      -orig-id: kHFSHasAttributesMask
+    0x8:
+      id: security
+      -orig-id: kHFSHasSecurityMask
+    0x10:
+      id: folder_count
+      -orig-id: kHFSHasFolderCountMask
+    0x20:
+      id: link_chain
+      -orig-id: kHFSHasLinkChainMask
+    0x40:
+      id: child_link
+      -orig-id: kHFSHasChildLinkMask
+    0x80:
+      id: date_added
+      -orig-id: kHFSHasDateAddedMask
+  owner_flag:
+    0x20:
+      id: compressed
+      -orig-id: UF_COMPRESSED

@@ -1,11 +1,14 @@
 meta:
   id: hfsplus_extents
   title: Records of the HFS+ extents-overflow file
+  tags:
+    - filesystem
+    - macos
   license: CC0-1.0
-  ks-version: 0.11
-  endian: be
+  ks-version: '0.11'
   imports:
     - hfsplus_volume
+  endian: be
 doc: |
   Extents beyond the eighth of a fork, sorted by file, fork and first allocation block in the fork.
   The bad block file (CNID 5) has all its extents here.
@@ -37,7 +40,6 @@ types:
         type: u4
         doc: Place in the fork of the record's first extent, in allocation blocks.
   extent_leaf_record:
-    -orig-id: none
     doc: A whole record of a leaf; 76 bytes.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#ExtentsOverflowFile TN1150, Extents Overflow File Data'
     seq:
@@ -48,7 +50,6 @@ types:
         -orig-id: HFSPlusExtentRecord
         type: hfsplus_volume::extent_record
   extent_index_record:
-    -orig-id: none
     doc: A whole record of an index node; 16 bytes.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#BTrees TN1150, B-Trees, Index Nodes'
     seq:
@@ -56,13 +57,10 @@ types:
         -orig-id: HFSPlusExtentKey
         type: extent_key
       - id: child_node
-        -orig-id: none
         type: u4
 enums:
   fork_type:
     0:
       id: data
-      -orig-id: none
     0xff:
       id: resource
-      -orig-id: none

@@ -1,8 +1,11 @@
 meta:
   id: hfsplus_hotfiles
   title: The HFS+ hot-file B-tree
+  tags:
+    - filesystem
+    - macos
   license: CC0-1.0
-  ks-version: 0.11
+  ks-version: '0.11'
   endian: be
 doc: |
   The file ".hotfiles.btree" in the root folder: which files are read often for their size and therefore
@@ -81,7 +84,6 @@ types:
         -orig-id: HFC_LOOKUPTAG
         value: temperature == 0xffffffff
   hot_file_leaf_record:
-    -orig-id: none
     doc: A whole record of a leaf; 16 bytes.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#HotFiles TN1150, Hot File B-Tree'
     seq:
@@ -89,7 +91,6 @@ types:
         -orig-id: HotFileKey
         type: hot_file_key
       - id: data
-        -orig-id: none
         type: u4
         doc: In a thread record the file's temperature; else the first characters of its name, for debugging.
 enums:

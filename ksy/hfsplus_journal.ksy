@@ -1,8 +1,11 @@
 meta:
   id: hfsplus_journal
   title: The HFS+ journal
+  tags:
+    - filesystem
+    - macos
   license: CC0-1.0
-  ks-version: 0.11
+  ks-version: '0.11'
   endian: be
 doc: |
   The journal info block says where the journal lies; it is big-endian like all of HFS+. The journal itself is in
@@ -44,13 +47,13 @@ types:
     instances:
       is_in_file_system:
         -orig-id: kJIJournalInFSMask
-        value: (flags & 0x1) != 0
+        value: '(flags & journal_info_flag::in_file_system.to_i) != 0'
       is_on_other_device:
         -orig-id: kJIJournalOnOtherDeviceMask
-        value: (flags & 0x2) != 0
+        value: '(flags & journal_info_flag::on_other_device.to_i) != 0'
       needs_initialisation:
         -orig-id: kJIJournalNeedInitMask
-        value: (flags & 0x4) != 0
+        value: '(flags & journal_info_flag::initialisation.to_i) != 0'
         doc: There is no valid header yet; the journal is empty.
   journal_header_be: &journal_header
     meta:
@@ -108,13 +111,11 @@ types:
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#JournalHeader TN1150, Journal Header'
     seq:
       - id: before_checksum
-        -orig-id: none
         size: 36
       - id: checksum
         -orig-id: checksum
         size: 4
       - id: after_checksum
-        -orig-id: none
         size: 4
   block_list_header_be: &block_list_header
     meta:
@@ -148,10 +149,10 @@ types:
     instances:
       has_block_checksums:
         -orig-id: BLHDR_CHECK_CHECKSUMS
-        value: (flags & 0x1) != 0
+        value: '(flags & block_list_flag::block_checksums.to_i) != 0'
       is_first_header:
         -orig-id: BLHDR_FIRST_HEADER
-        value: (flags & 0x2) != 0
+        value: '(flags & block_list_flag::first_header.to_i) != 0'
   block_list_header_le:
     <<: *block_list_header
     meta:
@@ -162,13 +163,11 @@ types:
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#JournalTransactions TN1150, Block List Header'
     seq:
       - id: before_checksum
-        -orig-id: none
         size: 8
       - id: checksum
         -orig-id: checksum
         size: 4
       - id: after_checksum
-        -orig-id: none
         size: 20
   block_info_be: &block_info
     meta:
@@ -193,7 +192,6 @@ types:
           checksum of the block, and in the first entry the number of the transaction.
     instances:
       is_killed:
-        -orig-id: none
         value: bnum < 0
   block_info_le:
     <<: *block_info
@@ -208,3 +206,20 @@ enums:
     0x12345678:
       id: endian
       -orig-id: ENDIAN_MAGIC
+  journal_info_flag:
+    0x1:
+      id: in_file_system
+      -orig-id: kJIJournalInFSMask
+    0x2:
+      id: on_other_device
+      -orig-id: kJIJournalOnOtherDeviceMask
+    0x4:
+      id: initialisation
+      -orig-id: kJIJournalNeedInitMask
+  block_list_flag:
+    0x1:
+      id: block_checksums
+      -orig-id: BLHDR_CHECK_CHECKSUMS
+    0x2:
+      id: first_header
+      -orig-id: BLHDR_FIRST_HEADER

@@ -1,8 +1,11 @@
 meta:
   id: hfsplus_volume
   title: HFS+ and HFSX volume header, fork data and extents
+  tags:
+    - filesystem
+    - macos
   license: CC0-1.0
-  ks-version: 0.11
+  ks-version: '0.11'
   endian: be
 doc: |
   The structures that stand at fixed places of an HFS+ or HFSX volume: the boot
@@ -16,19 +19,16 @@ doc: |
 doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#VolumeHeader TN1150, Volume Header'
 types:
   volume_start:
-    -orig-id: none
     doc: The first 1536 bytes of a volume. The volume header starts at byte 1024 whatever the sector size is.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#VolumeHeader TN1150, Volume Header'
     seq:
       - id: boot_blocks
-        -orig-id: none
         size: 1024
         doc: Reserved for use by the boot loader (two classic boot blocks of 512 bytes); may hold code, or nothing.
       - id: volume_header
         -orig-id: HFSPlusVolumeHeader
         type: volume_header
   volume_end:
-    -orig-id: none
     doc: The last 1024 bytes of a volume.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#VolumeHeader TN1150, Volume Header'
     seq:
@@ -39,7 +39,6 @@ types:
           A copy of the volume header for repair tools. It is updated only when the
           length or the place of a special file changes, so that counts and dates may differ.
       - id: reserved
-        -orig-id: none
         size: 512
         doc: Reserved for Apple's use during manufacture.
   volume_header:
@@ -58,6 +57,7 @@ types:
       - id: version
         -orig-id: version
         type: u2
+        enum: version
         doc: 4 for HFS+, 5 for HFSX.
       - id: attributes
         -orig-id: attributes
@@ -160,39 +160,39 @@ types:
     instances:
       is_hardware_locked:
         -orig-id: kHFSVolumeHardwareLockBit
-        value: (attributes & 0x80) != 0
+        value: '(attributes & volume_attribute::hardware_locked.to_i) != 0'
       is_unmounted:
         -orig-id: kHFSVolumeUnmountedBit
-        value: (attributes & 0x100) != 0
+        value: '(attributes & volume_attribute::unmounted.to_i) != 0'
         doc: The volume was unmounted cleanly.
       has_spared_blocks:
         -orig-id: kHFSVolumeSparedBlocksBit
-        value: (attributes & 0x200) != 0
+        value: '(attributes & volume_attribute::spared_blocks.to_i) != 0'
         doc: Extents of the bad block file (CNID 5) stand in the extents-overflow file.
       is_no_cache_required:
         -orig-id: kHFSVolumeNoCacheRequiredBit
-        value: (attributes & 0x400) != 0
+        value: '(attributes & volume_attribute::no_cache_required.to_i) != 0'
       is_boot_inconsistent:
         -orig-id: kHFSBootVolumeInconsistentBit
-        value: (attributes & 0x800) != 0
+        value: '(attributes & volume_attribute::boot_inconsistent.to_i) != 0'
         doc: Set while mounted for writing by some implementations; the volume needs a check.
       is_cnid_reused:
         -orig-id: kHFSCatalogNodeIDsReusedBit
-        value: (attributes & 0x1000) != 0
+        value: '(attributes & volume_attribute::cnid_reused.to_i) != 0'
         doc: Catalog node IDs wrapped around and are used again.
       is_journaled:
         -orig-id: kHFSVolumeJournaledBit
-        value: (attributes & 0x2000) != 0
+        value: '(attributes & volume_attribute::journaled.to_i) != 0'
       is_software_locked:
         -orig-id: kHFSVolumeSoftwareLockBit
-        value: (attributes & 0x8000) != 0
+        value: '(attributes & volume_attribute::software_locked.to_i) != 0'
       is_content_protected:
         -orig-id: kHFSContentProtectionBit
-        value: (attributes & 0x40000000) != 0
+        value: '(attributes & volume_attribute::content_protected.to_i) != 0'
         doc: Not in TN1150; from the system's header files.
       is_unused_node_fix:
         -orig-id: kHFSUnusedNodeFixBit
-        value: (attributes & 0x80000000) != 0
+        value: '(attributes & volume_attribute::unused_node_fix.to_i) != 0'
         doc: Unused nodes of the catalog file are zeroed. Not in TN1150; from the system's header files.
   fork_data:
     -orig-id: HFSPlusForkData
@@ -260,11 +260,9 @@ enums:
   block_size_limit:
     512:
       id: minimum
-      -orig-id: none
       doc: TN1150, Volume Header, blockSize.
     65536:
       id: maximum
-      -orig-id: none
       doc: Not a limit of the format; the largest that is known to be written.
   cnid:
     1:
@@ -300,3 +298,34 @@ enums:
     16:
       id: first_user
       -orig-id: kHFSFirstUserCatalogNodeID
+  volume_attribute:
+    0x80:
+      id: hardware_locked
+      -orig-id: kHFSVolumeHardwareLockBit
+    0x100:
+      id: unmounted
+      -orig-id: kHFSVolumeUnmountedBit
+    0x200:
+      id: spared_blocks
+      -orig-id: kHFSVolumeSparedBlocksBit
+    0x400:
+      id: no_cache_required
+      -orig-id: kHFSVolumeNoCacheRequiredBit
+    0x800:
+      id: boot_inconsistent
+      -orig-id: kHFSBootVolumeInconsistentBit
+    0x1000:
+      id: cnid_reused
+      -orig-id: kHFSCatalogNodeIDsReusedBit
+    0x2000:
+      id: journaled
+      -orig-id: kHFSVolumeJournaledBit
+    0x8000:
+      id: software_locked
+      -orig-id: kHFSVolumeSoftwareLockBit
+    0x40000000:
+      id: content_protected
+      -orig-id: kHFSContentProtectionBit
+    0x80000000:
+      id: unused_node_fix
+      -orig-id: kHFSUnusedNodeFixBit

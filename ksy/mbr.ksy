@@ -1,6 +1,10 @@
 meta:
   id: mbr
   title: Master Boot Record
+  tags:
+    - filesystem
+  license: CC0-1.0
+  ks-version: '0.11'
   endian: le
 doc: |
   Partition table of the PC, in sector 0. Extended partitions hold a chain of further records of the same form, whose

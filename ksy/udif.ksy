@@ -1,6 +1,12 @@
 meta:
   id: udif
   title: Apple disk image (UDIF, .dmg)
+  file-extension: dmg
+  tags:
+    - archive
+    - macos
+  license: CC0-1.0
+  ks-version: '0.11'
   endian: be
 doc: |
   A disk in pieces, each stored as it is, compressed, or left out. The trailer at the end of the file names a property

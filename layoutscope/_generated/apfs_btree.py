@@ -126,7 +126,7 @@ class ApfsBtree(KaitaiStruct):
             if hasattr(self, '_m_allows_ghosts'):
                 return self._m_allows_ghosts
 
-            self._m_allows_ghosts = self.flags & 4 != 0
+            self._m_allows_ghosts = self.flags & int(ApfsBtree.BtreeFlag.allow_ghosts) != 0
             return getattr(self, '_m_allows_ghosts', None)
 
         @property
@@ -134,7 +134,7 @@ class ApfsBtree(KaitaiStruct):
             if hasattr(self, '_m_is_ephemeral'):
                 return self._m_is_ephemeral
 
-            self._m_is_ephemeral = self.flags & 8 != 0
+            self._m_is_ephemeral = self.flags & int(ApfsBtree.BtreeFlag.ephemeral) != 0
             return getattr(self, '_m_is_ephemeral', None)
 
         @property
@@ -142,7 +142,7 @@ class ApfsBtree(KaitaiStruct):
             if hasattr(self, '_m_is_hashed'):
                 return self._m_is_hashed
 
-            self._m_is_hashed = self.flags & 128 != 0
+            self._m_is_hashed = self.flags & int(ApfsBtree.BtreeFlag.hashed) != 0
             return getattr(self, '_m_is_hashed', None)
 
         @property
@@ -150,7 +150,7 @@ class ApfsBtree(KaitaiStruct):
             if hasattr(self, '_m_is_noheader'):
                 return self._m_is_noheader
 
-            self._m_is_noheader = self.flags & 256 != 0
+            self._m_is_noheader = self.flags & int(ApfsBtree.BtreeFlag.noheader) != 0
             return getattr(self, '_m_is_noheader', None)
 
         @property
@@ -158,7 +158,7 @@ class ApfsBtree(KaitaiStruct):
             if hasattr(self, '_m_is_physical'):
                 return self._m_is_physical
 
-            self._m_is_physical = self.flags & 16 != 0
+            self._m_is_physical = self.flags & int(ApfsBtree.BtreeFlag.physical) != 0
             return getattr(self, '_m_is_physical', None)
 
 
@@ -220,7 +220,7 @@ class ApfsBtree(KaitaiStruct):
             if hasattr(self, '_m_is_fixed'):
                 return self._m_is_fixed
 
-            self._m_is_fixed = self.flags & 4 != 0
+            self._m_is_fixed = self.flags & int(ApfsBtree.BtreeNodeFlag.fixed_kv_size) != 0
             return getattr(self, '_m_is_fixed', None)
 
         @property
@@ -228,7 +228,7 @@ class ApfsBtree(KaitaiStruct):
             if hasattr(self, '_m_is_hashed'):
                 return self._m_is_hashed
 
-            self._m_is_hashed = self.flags & 8 != 0
+            self._m_is_hashed = self.flags & int(ApfsBtree.BtreeNodeFlag.hashed) != 0
             return getattr(self, '_m_is_hashed', None)
 
         @property
@@ -236,7 +236,7 @@ class ApfsBtree(KaitaiStruct):
             if hasattr(self, '_m_is_leaf'):
                 return self._m_is_leaf
 
-            self._m_is_leaf = self.flags & 2 != 0
+            self._m_is_leaf = self.flags & int(ApfsBtree.BtreeNodeFlag.leaf) != 0
             return getattr(self, '_m_is_leaf', None)
 
         @property
@@ -244,7 +244,7 @@ class ApfsBtree(KaitaiStruct):
             if hasattr(self, '_m_is_noheader'):
                 return self._m_is_noheader
 
-            self._m_is_noheader = self.flags & 16 != 0
+            self._m_is_noheader = self.flags & int(ApfsBtree.BtreeNodeFlag.noheader) != 0
             return getattr(self, '_m_is_noheader', None)
 
         @property
@@ -252,7 +252,7 @@ class ApfsBtree(KaitaiStruct):
             if hasattr(self, '_m_is_root'):
                 return self._m_is_root
 
-            self._m_is_root = self.flags & 1 != 0
+            self._m_is_root = self.flags & int(ApfsBtree.BtreeNodeFlag.root) != 0
             return getattr(self, '_m_is_root', None)
 
 
@@ -385,6 +385,15 @@ class ApfsBtree(KaitaiStruct):
 
         def _fetch_instances(self):
             pass
+
+        @property
+        def is_nowhere(self):
+            """There is no such key, value or free space."""
+            if hasattr(self, '_m_is_nowhere'):
+                return self._m_is_nowhere
+
+            self._m_is_nowhere = self.start == int(ApfsBtree.Location.invalid)
+            return getattr(self, '_m_is_nowhere', None)
 
 
 

@@ -47,6 +47,8 @@ class ApfsBtree(Struct):
     class Nloc(Struct):
         start: int
         len: int
+        @property
+        def is_nowhere(self) -> bool: ...
     class Kvloc(Struct):
         key: ApfsBtree.Nloc
         val: ApfsBtree.Nloc

@@ -188,7 +188,7 @@ class ApfsContainer(KaitaiStruct):
             if hasattr(self, '_m_type'):
                 return self._m_type
 
-            self._m_type = self.type_and_flags & 65535
+            self._m_type = self.type_and_flags & int(apfs_object.ApfsObject.ObjectMask.type)
             return getattr(self, '_m_type', None)
 
 
@@ -328,10 +328,10 @@ class ApfsContainer(KaitaiStruct):
             self.hdr._read()
             self._debug['hdr']['end'] = self._io.pos()
             self._debug['magic']['start'] = self._io.pos()
-            self.magic = self._io.read_u4le()
+            self.magic = KaitaiStream.resolve_enum(ApfsContainer.ContainerMagic, self._io.read_u4le())
             self._debug['magic']['end'] = self._io.pos()
-            if not self.magic == 1112758350:
-                raise kaitaistruct.ValidationNotEqualError(1112758350, self.magic, self._io, u"/types/nx_superblock/seq/1")
+            if not self.magic == ApfsContainer.ContainerMagic.nx_superblock:
+                raise kaitaistruct.ValidationNotEqualError(ApfsContainer.ContainerMagic.nx_superblock, self.magic, self._io, u"/types/nx_superblock/seq/1")
             self._debug['block_size']['start'] = self._io.pos()
             self.block_size = self._io.read_u4le()
             self._debug['block_size']['end'] = self._io.pos()
@@ -532,7 +532,7 @@ class ApfsContainer(KaitaiStruct):
             if hasattr(self, '_m_is_crypto_sw'):
                 return self._m_is_crypto_sw
 
-            self._m_is_crypto_sw = self.flags & 4 != 0
+            self._m_is_crypto_sw = self.flags & int(ApfsContainer.ContainerFlag.crypto_sw) != 0
             return getattr(self, '_m_is_crypto_sw', None)
 
         @property
@@ -540,7 +540,7 @@ class ApfsContainer(KaitaiStruct):
             if hasattr(self, '_m_is_fusion'):
                 return self._m_is_fusion
 
-            self._m_is_fusion = self.incompatible_features & 256 != 0
+            self._m_is_fusion = self.incompatible_features & int(ApfsContainer.ContainerIncompatibleFeature.fusion) != 0
             return getattr(self, '_m_is_fusion', None)
 
         @property
@@ -557,8 +557,16 @@ class ApfsContainer(KaitaiStruct):
             if hasattr(self, '_m_is_version1'):
                 return self._m_is_version1
 
-            self._m_is_version1 = self.incompatible_features & 1 != 0
+            self._m_is_version1 = self.incompatible_features & int(ApfsContainer.ContainerIncompatibleFeature.version1) != 0
             return getattr(self, '_m_is_version1', None)
+
+        @property
+        def supports_defrag(self):
+            if hasattr(self, '_m_supports_defrag'):
+                return self._m_supports_defrag
+
+            self._m_supports_defrag = self.features & int(ApfsContainer.ContainerFeature.defrag) != 0
+            return getattr(self, '_m_supports_defrag', None)
 
 
     class OmapKey(KaitaiStruct):
@@ -643,7 +651,7 @@ class ApfsContainer(KaitaiStruct):
             if hasattr(self, '_m_is_decrypting'):
                 return self._m_is_decrypting
 
-            self._m_is_decrypting = self.flags & 4 != 0
+            self._m_is_decrypting = self.flags & int(ApfsContainer.OmapFlag.decrypting) != 0
             return getattr(self, '_m_is_decrypting', None)
 
         @property
@@ -651,7 +659,7 @@ class ApfsContainer(KaitaiStruct):
             if hasattr(self, '_m_is_encrypting'):
                 return self._m_is_encrypting
 
-            self._m_is_encrypting = self.flags & 2 != 0
+            self._m_is_encrypting = self.flags & int(ApfsContainer.OmapFlag.encrypting) != 0
             return getattr(self, '_m_is_encrypting', None)
 
         @property
@@ -659,7 +667,7 @@ class ApfsContainer(KaitaiStruct):
             if hasattr(self, '_m_is_keyrolling'):
                 return self._m_is_keyrolling
 
-            self._m_is_keyrolling = self.flags & 8 != 0
+            self._m_is_keyrolling = self.flags & int(ApfsContainer.OmapFlag.keyrolling) != 0
             return getattr(self, '_m_is_keyrolling', None)
 
 
@@ -764,7 +772,7 @@ class ApfsContainer(KaitaiStruct):
             if hasattr(self, '_m_crypto_generation'):
                 return self._m_crypto_generation
 
-            self._m_crypto_generation = self.flags & 16 != 0
+            self._m_crypto_generation = self.flags & int(ApfsContainer.OmapValFlag.crypto_generation) != 0
             return getattr(self, '_m_crypto_generation', None)
 
         @property
@@ -772,7 +780,7 @@ class ApfsContainer(KaitaiStruct):
             if hasattr(self, '_m_is_deleted'):
                 return self._m_is_deleted
 
-            self._m_is_deleted = self.flags & 1 != 0
+            self._m_is_deleted = self.flags & int(ApfsContainer.OmapValFlag.deleted) != 0
             return getattr(self, '_m_is_deleted', None)
 
         @property
@@ -780,7 +788,7 @@ class ApfsContainer(KaitaiStruct):
             if hasattr(self, '_m_is_encrypted'):
                 return self._m_is_encrypted
 
-            self._m_is_encrypted = self.flags & 4 != 0
+            self._m_is_encrypted = self.flags & int(ApfsContainer.OmapValFlag.encrypted) != 0
             return getattr(self, '_m_is_encrypted', None)
 
         @property
@@ -788,7 +796,7 @@ class ApfsContainer(KaitaiStruct):
             if hasattr(self, '_m_is_noheader'):
                 return self._m_is_noheader
 
-            self._m_is_noheader = self.flags & 8 != 0
+            self._m_is_noheader = self.flags & int(ApfsContainer.OmapValFlag.noheader) != 0
             return getattr(self, '_m_is_noheader', None)
 
         @property
@@ -796,7 +804,7 @@ class ApfsContainer(KaitaiStruct):
             if hasattr(self, '_m_is_saved'):
                 return self._m_is_saved
 
-            self._m_is_saved = self.flags & 2 != 0
+            self._m_is_saved = self.flags & int(ApfsContainer.OmapValFlag.saved) != 0
             return getattr(self, '_m_is_saved', None)
 
 

@@ -33,7 +33,7 @@ class ApfsContainer(Struct):
         crypto_generation = 16
     class NxSuperblock(Struct):
         hdr: apfs_object.ApfsObject.ObjPhys
-        magic: int
+        magic: ApfsContainer.ContainerMagic
         block_size: int
         block_count: int
         features: int
@@ -88,6 +88,8 @@ class ApfsContainer(Struct):
         def is_fusion_main(self) -> bool: ...
         @property
         def is_crypto_sw(self) -> bool: ...
+        @property
+        def supports_defrag(self) -> bool: ...
     class CheckpointMapHead(Struct):
         hdr: apfs_object.ApfsObject.ObjPhys
         flags: int

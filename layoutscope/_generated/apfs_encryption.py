@@ -131,6 +131,14 @@ class ApfsEncryption(KaitaiStruct):
             pass
             self.head._fetch_instances()
 
+        @property
+        def is_encrypting(self):
+            if hasattr(self, '_m_is_encrypting'):
+                return self._m_is_encrypting
+
+            self._m_is_encrypting = self.flags & int(ApfsEncryption.ErFlag.encrypting) != 0
+            return getattr(self, '_m_is_encrypting', None)
+
 
     class ErStateHead(KaitaiStruct):
         """Beginning that all versions share.
@@ -156,7 +164,7 @@ class ApfsEncryption(KaitaiStruct):
             if not self.magic == 1179402562:
                 raise kaitaistruct.ValidationNotEqualError(1179402562, self.magic, self._io, u"/types/er_state_head/seq/1")
             self._debug['version']['start'] = self._io.pos()
-            self.version = self._io.read_u4le()
+            self.version = KaitaiStream.resolve_enum(ApfsEncryption.ErVersion, self._io.read_u4le())
             self._debug['version']['end'] = self._io.pos()
 
 

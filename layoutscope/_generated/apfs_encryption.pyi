@@ -19,7 +19,7 @@ class ApfsEncryption(Struct):
     class ErStateHead(Struct):
         hdr: apfs_object.ApfsObject.ObjPhys
         magic: int
-        version: int
+        version: ApfsEncryption.ErVersion
     class ErState(Struct):
         head: ApfsEncryption.ErStateHead
         flags: int
@@ -33,6 +33,8 @@ class ApfsEncryption(Struct):
         recovery_extents_count: int
         recovery_list_oid: int
         recovery_length: int
+        @property
+        def is_encrypting(self) -> bool: ...
     class ErStateV1(Struct):
         head: ApfsEncryption.ErStateHead
         flags: int

@@ -17,6 +17,9 @@ class ApfsFsrecords(KaitaiStruct):
        Apple File System Reference (2020-06-22), File-System Objects - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
     """
 
+    class BsdFlag(IntEnum):
+        compressed = 32
+
     class DrecField(IntEnum):
         sibling_id = 1
 
@@ -102,6 +105,9 @@ class ApfsFsrecords(KaitaiStruct):
         update = 2
         dead = 3
         update_refcnt = 4
+
+    class RecordMask(IntEnum):
+        extent_length = 72057594037927935
 
     class RecordType(IntEnum):
         any = 0
@@ -396,7 +402,7 @@ class ApfsFsrecords(KaitaiStruct):
             if hasattr(self, '_m_entry_type'):
                 return self._m_entry_type
 
-            self._m_entry_type = self.flags & 15
+            self._m_entry_type = KaitaiStream.resolve_enum(ApfsFsrecords.EntryType, self.flags & 15)
             return getattr(self, '_m_entry_type', None)
 
 
@@ -522,7 +528,7 @@ class ApfsFsrecords(KaitaiStruct):
             if hasattr(self, '_m_length_bytes'):
                 return self._m_length_bytes
 
-            self._m_length_bytes = self.len_and_flags & 72057594037927935
+            self._m_length_bytes = self.len_and_flags & int(ApfsFsrecords.RecordMask.extent_length)
             return getattr(self, '_m_length_bytes', None)
 
 
@@ -595,7 +601,7 @@ class ApfsFsrecords(KaitaiStruct):
             if hasattr(self, '_m_length_bytes'):
                 return self._m_length_bytes
 
-            self._m_length_bytes = self.len_and_flags & 72057594037927935
+            self._m_length_bytes = self.len_and_flags & int(ApfsFsrecords.RecordMask.extent_length)
             return getattr(self, '_m_length_bytes', None)
 
 
@@ -631,7 +637,7 @@ class ApfsFsrecords(KaitaiStruct):
             if hasattr(self, '_m_info_type'):
                 return self._m_info_type
 
-            self._m_info_type = self.info_and_lba >> 56
+            self._m_info_type = KaitaiStream.resolve_enum(ApfsFsrecords.FileInfoType, self.info_and_lba >> 56)
             return getattr(self, '_m_info_type', None)
 
         @property
@@ -749,7 +755,7 @@ class ApfsFsrecords(KaitaiStruct):
 
         def _read(self):
             self._debug['parent_id']['start'] = self._io.pos()
-            self.parent_id = self._io.read_u8le()
+            self.parent_id = KaitaiStream.resolve_enum(ApfsFsrecords.InodeNumber, self._io.read_u8le())
             self._debug['parent_id']['end'] = self._io.pos()
             self._debug['private_id']['start'] = self._io.pos()
             self.private_id = self._io.read_u8le()
@@ -806,7 +812,7 @@ class ApfsFsrecords(KaitaiStruct):
             if hasattr(self, '_m_format'):
                 return self._m_format
 
-            self._m_format = self.mode & 61440
+            self._m_format = KaitaiStream.resolve_enum(ApfsFsrecords.ModeFormat, self.mode & 61440)
             return getattr(self, '_m_format', None)
 
         @property
@@ -814,7 +820,7 @@ class ApfsFsrecords(KaitaiStruct):
             if hasattr(self, '_m_has_rsrc_fork'):
                 return self._m_has_rsrc_fork
 
-            self._m_has_rsrc_fork = self.internal_flags & 16384 != 0
+            self._m_has_rsrc_fork = self.internal_flags & int(ApfsFsrecords.InodeFlag.has_rsrc_fork) != 0
             return getattr(self, '_m_has_rsrc_fork', None)
 
         @property
@@ -822,7 +828,7 @@ class ApfsFsrecords(KaitaiStruct):
             if hasattr(self, '_m_has_uncompressed_size'):
                 return self._m_has_uncompressed_size
 
-            self._m_has_uncompressed_size = self.internal_flags & 262144 != 0
+            self._m_has_uncompressed_size = self.internal_flags & int(ApfsFsrecords.InodeFlag.has_uncompressed_size) != 0
             return getattr(self, '_m_has_uncompressed_size', None)
 
         @property
@@ -830,7 +836,7 @@ class ApfsFsrecords(KaitaiStruct):
             if hasattr(self, '_m_is_compressed'):
                 return self._m_is_compressed
 
-            self._m_is_compressed = self.bsd_flags & 32 != 0
+            self._m_is_compressed = self.bsd_flags & int(ApfsFsrecords.BsdFlag.compressed) != 0
             return getattr(self, '_m_is_compressed', None)
 
         @property
@@ -838,7 +844,7 @@ class ApfsFsrecords(KaitaiStruct):
             if hasattr(self, '_m_is_sparse'):
                 return self._m_is_sparse
 
-            self._m_is_sparse = self.internal_flags & 512 != 0
+            self._m_is_sparse = self.internal_flags & int(ApfsFsrecords.InodeFlag.is_sparse) != 0
             return getattr(self, '_m_is_sparse', None)
 
         @property
@@ -846,7 +852,7 @@ class ApfsFsrecords(KaitaiStruct):
             if hasattr(self, '_m_was_cloned'):
                 return self._m_was_cloned
 
-            self._m_was_cloned = self.internal_flags & 16 != 0
+            self._m_was_cloned = self.internal_flags & int(ApfsFsrecords.InodeFlag.was_cloned) != 0
             return getattr(self, '_m_was_cloned', None)
 
 
@@ -895,7 +901,7 @@ class ApfsFsrecords(KaitaiStruct):
             if hasattr(self, '_m_record_type'):
                 return self._m_record_type
 
-            self._m_record_type = self.obj_id_and_type >> 60
+            self._m_record_type = KaitaiStream.resolve_enum(ApfsFsrecords.RecordType, self.obj_id_and_type >> 60)
             return getattr(self, '_m_record_type', None)
 
 
@@ -941,7 +947,7 @@ class ApfsFsrecords(KaitaiStruct):
             if hasattr(self, '_m_kind'):
                 return self._m_kind
 
-            self._m_kind = self.len_and_kind >> 60
+            self._m_kind = KaitaiStream.resolve_enum(ApfsFsrecords.PhysExtKind, self.len_and_kind >> 60)
             return getattr(self, '_m_kind', None)
 
         @property
@@ -1186,6 +1192,14 @@ class ApfsFsrecords(KaitaiStruct):
 
         def _fetch_instances(self):
             pass
+
+        @property
+        def is_pending_dataless(self):
+            if hasattr(self, '_m_is_pending_dataless'):
+                return self._m_is_pending_dataless
+
+            self._m_is_pending_dataless = self.flags & int(ApfsFsrecords.SnapMetaFlag.pending_dataless) != 0
+            return getattr(self, '_m_is_pending_dataless', None)
 
 
     class SnapNameKey(KaitaiStruct):
@@ -1447,7 +1461,7 @@ class ApfsFsrecords(KaitaiStruct):
             if hasattr(self, '_m_is_embedded'):
                 return self._m_is_embedded
 
-            self._m_is_embedded = self.flags & 2 != 0
+            self._m_is_embedded = self.flags & int(ApfsFsrecords.XattrFlag.data_embedded) != 0
             return getattr(self, '_m_is_embedded', None)
 
         @property
@@ -1455,7 +1469,7 @@ class ApfsFsrecords(KaitaiStruct):
             if hasattr(self, '_m_is_stream'):
                 return self._m_is_stream
 
-            self._m_is_stream = self.flags & 1 != 0
+            self._m_is_stream = self.flags & int(ApfsFsrecords.XattrFlag.data_stream) != 0
             return getattr(self, '_m_is_stream', None)
 
 

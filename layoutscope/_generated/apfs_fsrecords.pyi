@@ -107,16 +107,20 @@ class ApfsFsrecords(Struct):
         merge_in_progress = 2
     class FileInfoType(IntEnum):
         data_hash = 1
+    class BsdFlag(IntEnum):
+        compressed = 32
+    class RecordMask(IntEnum):
+        extent_length = 72057594037927935
     class JKey(Struct):
         obj_id_and_type: int
         @property
         def obj_id(self) -> int: ...
         @property
-        def record_type(self) -> int: ...
+        def record_type(self) -> ApfsFsrecords.RecordType: ...
         @property
         def is_system(self) -> bool: ...
     class InodeValFixed(Struct):
-        parent_id: int
+        parent_id: ApfsFsrecords.InodeNumber
         private_id: int
         create_time: int
         mod_time: int
@@ -133,7 +137,7 @@ class ApfsFsrecords(Struct):
         pad1: int
         uncompressed_size: int
         @property
-        def format(self) -> int: ...
+        def format(self) -> ApfsFsrecords.ModeFormat: ...
         @property
         def was_cloned(self) -> bool: ...
         @property
@@ -189,7 +193,7 @@ class ApfsFsrecords(Struct):
         date_added: int
         flags: int
         @property
-        def entry_type(self) -> int: ...
+        def entry_type(self) -> ApfsFsrecords.EntryType: ...
     class DrecVal(Struct):
         fixed: ApfsFsrecords.DrecValFixed
         xfields: ApfsFsrecords.XfBlob
@@ -224,7 +228,7 @@ class ApfsFsrecords(Struct):
         @property
         def num_blocks(self) -> int: ...
         @property
-        def kind(self) -> int: ...
+        def kind(self) -> ApfsFsrecords.PhysExtKind: ...
         @property
         def has_owner(self) -> bool: ...
     class FileExtentKey(Struct):
@@ -271,6 +275,8 @@ class ApfsFsrecords(Struct):
         extentref_tree_type: int
         flags: int
         name_len: int
+        @property
+        def is_pending_dataless(self) -> bool: ...
     class SnapMetadataVal(Struct):
         fixed: ApfsFsrecords.SnapMetadataValFixed
         name: bytes
@@ -303,7 +309,7 @@ class ApfsFsrecords(Struct):
         @property
         def lba(self) -> int: ...
         @property
-        def info_type(self) -> int: ...
+        def info_type(self) -> ApfsFsrecords.FileInfoType: ...
     class FileInfoValFixed(Struct):
         hashed_len: int
         hash_size: int

@@ -69,7 +69,7 @@ class ApfsKeybag(KaitaiStruct):
 
         def _read(self):
             self._debug['tag']['start'] = self._io.pos()
-            self.tag = self._io.read_u1()
+            self.tag = KaitaiStream.resolve_enum(ApfsKeybag.KeyField, self._io.read_u1())
             self._debug['tag']['end'] = self._io.pos()
             self._debug['len1']['start'] = self._io.pos()
             self.len1 = self._io.read_u1()
@@ -159,7 +159,7 @@ class ApfsKeybag(KaitaiStruct):
             self.uuid = self._io.read_bytes(16)
             self._debug['uuid']['end'] = self._io.pos()
             self._debug['tag']['start'] = self._io.pos()
-            self.tag = self._io.read_u2le()
+            self.tag = KaitaiStream.resolve_enum(ApfsKeybag.KeybagTag, self._io.read_u2le())
             self._debug['tag']['end'] = self._io.pos()
             self._debug['key_len']['start'] = self._io.pos()
             self.key_len = self._io.read_u2le()

@@ -36,14 +36,14 @@ class ApfsKeybag(Struct):
         padding: bytes
     class EntryHead(Struct):
         uuid: bytes
-        tag: int
+        tag: ApfsKeybag.KeybagTag
         key_len: int
         padding: bytes
     class Entry(Struct):
         head: ApfsKeybag.EntryHead
         keydata: bytes
     class DerValue(Struct):
-        tag: int
+        tag: ApfsKeybag.KeyField
         len1: int
         len2: int
         len3: int

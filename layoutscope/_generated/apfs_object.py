@@ -24,6 +24,10 @@ class ApfsObject(KaitaiStruct):
         physical = 1073741824
         ephemeral = 2147483648
 
+    class ObjectMask(IntEnum):
+        type = 65535
+        storage = 3221225472
+
     class ObjectType(IntEnum):
         invalid = 0
         nx_superblock = 1
@@ -119,7 +123,7 @@ class ApfsObject(KaitaiStruct):
             if hasattr(self, '_m_is_encrypted'):
                 return self._m_is_encrypted
 
-            self._m_is_encrypted = self.type_and_flags & 268435456 != 0
+            self._m_is_encrypted = self.type_and_flags & int(ApfsObject.ObjectFlag.encrypted) != 0
             return getattr(self, '_m_is_encrypted', None)
 
         @property
@@ -127,7 +131,7 @@ class ApfsObject(KaitaiStruct):
             if hasattr(self, '_m_is_ephemeral'):
                 return self._m_is_ephemeral
 
-            self._m_is_ephemeral = self.type_and_flags & 3221225472 == 2147483648
+            self._m_is_ephemeral = self.storage == ApfsObject.Storage.ephemeral
             return getattr(self, '_m_is_ephemeral', None)
 
         @property
@@ -135,7 +139,7 @@ class ApfsObject(KaitaiStruct):
             if hasattr(self, '_m_is_noheader'):
                 return self._m_is_noheader
 
-            self._m_is_noheader = self.type_and_flags & 536870912 != 0
+            self._m_is_noheader = self.type_and_flags & int(ApfsObject.ObjectFlag.noheader) != 0
             return getattr(self, '_m_is_noheader', None)
 
         @property
@@ -143,7 +147,7 @@ class ApfsObject(KaitaiStruct):
             if hasattr(self, '_m_is_physical'):
                 return self._m_is_physical
 
-            self._m_is_physical = self.type_and_flags & 3221225472 == 1073741824
+            self._m_is_physical = self.storage == ApfsObject.Storage.physical
             return getattr(self, '_m_is_physical', None)
 
         @property
@@ -151,7 +155,7 @@ class ApfsObject(KaitaiStruct):
             if hasattr(self, '_m_is_virtual'):
                 return self._m_is_virtual
 
-            self._m_is_virtual = self.type_and_flags & 3221225472 == 0
+            self._m_is_virtual = self.storage == ApfsObject.Storage.virtual
             return getattr(self, '_m_is_virtual', None)
 
         @property
@@ -160,7 +164,7 @@ class ApfsObject(KaitaiStruct):
             if hasattr(self, '_m_storage'):
                 return self._m_storage
 
-            self._m_storage = self.type_and_flags & 3221225472
+            self._m_storage = KaitaiStream.resolve_enum(ApfsObject.Storage, self.type_and_flags & int(ApfsObject.ObjectMask.storage))
             return getattr(self, '_m_storage', None)
 
         @property
@@ -169,7 +173,7 @@ class ApfsObject(KaitaiStruct):
             if hasattr(self, '_m_type'):
                 return self._m_type
 
-            self._m_type = self.type_and_flags & 65535
+            self._m_type = KaitaiStream.resolve_enum(ApfsObject.ObjectType, self.type_and_flags & int(ApfsObject.ObjectMask.type))
             return getattr(self, '_m_type', None)
 
 

@@ -52,6 +52,9 @@ class ApfsObject(Struct):
         noheader = 536870912
         physical = 1073741824
         ephemeral = 2147483648
+    class ObjectMask(IntEnum):
+        type = 65535
+        storage = 3221225472
     class ObjPhys(Struct):
         cksum: int
         oid: int
@@ -59,9 +62,9 @@ class ApfsObject(Struct):
         type_and_flags: int
         subtype: int
         @property
-        def type(self) -> int: ...
+        def type(self) -> ApfsObject.ObjectType: ...
         @property
-        def storage(self) -> int: ...
+        def storage(self) -> ApfsObject.Storage: ...
         @property
         def is_physical(self) -> bool: ...
         @property

@@ -70,7 +70,7 @@ class ApfsReaper(KaitaiStruct):
             self.cur_snap_xid = self._io.read_u8le()
             self._debug['cur_snap_xid']['end'] = self._io.pos()
             self._debug['phase']['start'] = self._io.pos()
-            self.phase = self._io.read_u4le()
+            self.phase = KaitaiStream.resolve_enum(ApfsReaper.ReapPhase, self._io.read_u4le())
             self._debug['phase']['end'] = self._io.pos()
 
 
@@ -136,7 +136,7 @@ class ApfsReaper(KaitaiStruct):
 
         def _read(self):
             self._debug['phase']['start'] = self._io.pos()
-            self.phase = self._io.read_u4le()
+            self.phase = KaitaiStream.resolve_enum(ApfsReaper.ReapPhase, self._io.read_u4le())
             self._debug['phase']['end'] = self._io.pos()
             self._debug['key']['start'] = self._io.pos()
             self.key = apfs_container.ApfsContainer.OmapKey(self._io)
@@ -164,7 +164,7 @@ class ApfsReaper(KaitaiStruct):
 
         def _read(self):
             self._debug['next']['start'] = self._io.pos()
-            self.next = self._io.read_u4le()
+            self.next = KaitaiStream.resolve_enum(ApfsReaper.Slot, self._io.read_u4le())
             self._debug['next']['end'] = self._io.pos()
             self._debug['flags']['start'] = self._io.pos()
             self.flags = self._io.read_u4le()
@@ -194,7 +194,7 @@ class ApfsReaper(KaitaiStruct):
             if hasattr(self, '_m_is_valid'):
                 return self._m_is_valid
 
-            self._m_is_valid = self.flags & 1 != 0
+            self._m_is_valid = self.flags & int(ApfsReaper.ReapEntryFlag.valid) != 0
             return getattr(self, '_m_is_valid', None)
 
         @property
@@ -202,7 +202,7 @@ class ApfsReaper(KaitaiStruct):
             if hasattr(self, '_m_object_type'):
                 return self._m_object_type
 
-            self._m_object_type = self.type & 65535
+            self._m_object_type = self.type & int(apfs_object.ApfsObject.ObjectMask.type)
             return getattr(self, '_m_object_type', None)
 
 
@@ -237,13 +237,13 @@ class ApfsReaper(KaitaiStruct):
             self.num_entries = self._io.read_u4le()
             self._debug['num_entries']['end'] = self._io.pos()
             self._debug['first']['start'] = self._io.pos()
-            self.first = self._io.read_u4le()
+            self.first = KaitaiStream.resolve_enum(ApfsReaper.Slot, self._io.read_u4le())
             self._debug['first']['end'] = self._io.pos()
             self._debug['last']['start'] = self._io.pos()
-            self.last = self._io.read_u4le()
+            self.last = KaitaiStream.resolve_enum(ApfsReaper.Slot, self._io.read_u4le())
             self._debug['last']['end'] = self._io.pos()
             self._debug['free']['start'] = self._io.pos()
-            self.free = self._io.read_u4le()
+            self.free = KaitaiStream.resolve_enum(ApfsReaper.Slot, self._io.read_u4le())
             self._debug['free']['end'] = self._io.pos()
 
 
@@ -362,7 +362,7 @@ class ApfsReaper(KaitaiStruct):
             if hasattr(self, '_m_is_cleanup'):
                 return self._m_is_cleanup
 
-            self._m_is_cleanup = self.nrle_flags & 16 != 0
+            self._m_is_cleanup = self.nrle_flags & int(ApfsReaper.ReapEntryFlag.cleanup) != 0
             return getattr(self, '_m_is_cleanup', None)
 
         @property
@@ -370,7 +370,7 @@ class ApfsReaper(KaitaiStruct):
             if hasattr(self, '_m_object_type'):
                 return self._m_object_type
 
-            self._m_object_type = self.type & 65535
+            self._m_object_type = self.type & int(apfs_object.ApfsObject.ObjectMask.type)
             return getattr(self, '_m_object_type', None)
 
 

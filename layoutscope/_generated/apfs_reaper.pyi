@@ -49,14 +49,14 @@ class ApfsReaper(Struct):
         flags: int
         max_entries: int
         num_entries: int
-        first: int
-        last: int
-        free: int
+        first: ApfsReaper.Slot
+        last: ApfsReaper.Slot
+        free: ApfsReaper.Slot
     class ReapListPhys(Struct):
         head: ApfsReaper.ReapListHead
         entries: list[ApfsReaper.ReapListEntry]
     class ReapListEntry(Struct):
-        next: int
+        next: ApfsReaper.Slot
         flags: int
         type: int
         size_bytes: int
@@ -68,7 +68,7 @@ class ApfsReaper(Struct):
         @property
         def object_type(self) -> int: ...
     class OmapReapState(Struct):
-        phase: int
+        phase: ApfsReaper.ReapPhase
         key: apfs_container.ApfsContainer.OmapKey
     class OmapCleanupState(Struct):
         cleaning: int
@@ -81,5 +81,5 @@ class ApfsReaper(Struct):
     class ApfsReapState(Struct):
         last_pbn: int
         cur_snap_xid: int
-        phase: int
+        phase: ApfsReaper.ReapPhase
     ...

@@ -18,6 +18,9 @@ class ApfsSpaceman(KaitaiStruct):
        Apple File System Reference (2020-06-22), Space Manager - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
     """
 
+    class ChunkMask(IntEnum):
+        count = 1048575
+
     class FreeQueue(IntEnum):
         internal_pool = 0
         main = 1
@@ -180,7 +183,7 @@ class ApfsSpaceman(KaitaiStruct):
             if hasattr(self, '_m_free_count'):
                 return self._m_free_count
 
-            self._m_free_count = self.free_count_field & 1048575
+            self._m_free_count = self.free_count_field & int(ApfsSpaceman.ChunkMask.count)
             return getattr(self, '_m_free_count', None)
 
         @property
@@ -188,7 +191,7 @@ class ApfsSpaceman(KaitaiStruct):
             if hasattr(self, '_m_num_blocks'):
                 return self._m_num_blocks
 
-            self._m_num_blocks = self.block_count_field & 1048575
+            self._m_num_blocks = self.block_count_field & int(ApfsSpaceman.ChunkMask.count)
             return getattr(self, '_m_num_blocks', None)
 
 

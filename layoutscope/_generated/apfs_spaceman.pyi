@@ -10,6 +10,8 @@ class ApfsSpaceman(Struct):
         internal_pool = 0
         main = 1
         tier2 = 2
+    class ChunkMask(IntEnum):
+        count = 1048575
     class SpacemanPhys(Struct):
         hdr: apfs_object.ApfsObject.ObjPhys
         block_size: int

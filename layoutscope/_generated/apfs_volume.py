@@ -213,7 +213,7 @@ class ApfsVolume(KaitaiStruct):
             self.next_doc_id = self._io.read_u4le()
             self._debug['next_doc_id']['end'] = self._io.pos()
             self._debug['role']['start'] = self._io.pos()
-            self.role = self._io.read_u2le()
+            self.role = KaitaiStream.resolve_enum(ApfsVolume.VolumeRole, self._io.read_u2le())
             self._debug['role']['end'] = self._io.pos()
             self._debug['reserved']['start'] = self._io.pos()
             self.reserved = self._io.read_u2le()
@@ -269,7 +269,7 @@ class ApfsVolume(KaitaiStruct):
             if hasattr(self, '_m_has_hashed_names'):
                 return self._m_has_hashed_names
 
-            self._m_has_hashed_names = self.incompatible_features & 9 != 0
+            self._m_has_hashed_names =  ((self.is_case_insensitive) or (self.is_normalization_insensitive)) 
             return getattr(self, '_m_has_hashed_names', None)
 
         @property
@@ -277,7 +277,7 @@ class ApfsVolume(KaitaiStruct):
             if hasattr(self, '_m_is_case_insensitive'):
                 return self._m_is_case_insensitive
 
-            self._m_is_case_insensitive = self.incompatible_features & 1 != 0
+            self._m_is_case_insensitive = self.incompatible_features & int(ApfsVolume.VolumeIncompatibleFeature.case_insensitive) != 0
             return getattr(self, '_m_is_case_insensitive', None)
 
         @property
@@ -285,7 +285,7 @@ class ApfsVolume(KaitaiStruct):
             if hasattr(self, '_m_is_enc_rolled'):
                 return self._m_is_enc_rolled
 
-            self._m_is_enc_rolled = self.incompatible_features & 4 != 0
+            self._m_is_enc_rolled = self.incompatible_features & int(ApfsVolume.VolumeIncompatibleFeature.enc_rolled) != 0
             return getattr(self, '_m_is_enc_rolled', None)
 
         @property
@@ -293,7 +293,7 @@ class ApfsVolume(KaitaiStruct):
             if hasattr(self, '_m_is_normalization_insensitive'):
                 return self._m_is_normalization_insensitive
 
-            self._m_is_normalization_insensitive = self.incompatible_features & 8 != 0
+            self._m_is_normalization_insensitive = self.incompatible_features & int(ApfsVolume.VolumeIncompatibleFeature.normalization_insensitive) != 0
             return getattr(self, '_m_is_normalization_insensitive', None)
 
         @property
@@ -301,7 +301,7 @@ class ApfsVolume(KaitaiStruct):
             if hasattr(self, '_m_is_onekey'):
                 return self._m_is_onekey
 
-            self._m_is_onekey = self.fs_flags & 8 != 0
+            self._m_is_onekey = self.fs_flags & int(ApfsVolume.VolumeFlag.onekey) != 0
             return getattr(self, '_m_is_onekey', None)
 
         @property
@@ -309,7 +309,7 @@ class ApfsVolume(KaitaiStruct):
             if hasattr(self, '_m_is_sealed'):
                 return self._m_is_sealed
 
-            self._m_is_sealed = self.incompatible_features & 32 != 0
+            self._m_is_sealed = self.incompatible_features & int(ApfsVolume.VolumeIncompatibleFeature.sealed_volume) != 0
             return getattr(self, '_m_is_sealed', None)
 
         @property
@@ -317,8 +317,16 @@ class ApfsVolume(KaitaiStruct):
             if hasattr(self, '_m_is_unencrypted'):
                 return self._m_is_unencrypted
 
-            self._m_is_unencrypted = self.fs_flags & 1 != 0
+            self._m_is_unencrypted = self.fs_flags & int(ApfsVolume.VolumeFlag.unencrypted) != 0
             return getattr(self, '_m_is_unencrypted', None)
+
+        @property
+        def supports_defrag(self):
+            if hasattr(self, '_m_supports_defrag'):
+                return self._m_supports_defrag
+
+            self._m_supports_defrag = self.features & int(ApfsVolume.VolumeFeature.defrag) != 0
+            return getattr(self, '_m_supports_defrag', None)
 
 
     class ModifiedBy(KaitaiStruct):

@@ -85,7 +85,7 @@ class ApfsVolume(Struct):
         modified_by: list[ApfsVolume.ModifiedBy]
         volname: bytes
         next_doc_id: int
-        role: int
+        role: ApfsVolume.VolumeRole
         reserved: int
         root_to_xid: int
         er_state_oid: int
@@ -112,6 +112,8 @@ class ApfsVolume(Struct):
         def is_unencrypted(self) -> bool: ...
         @property
         def is_onekey(self) -> bool: ...
+        @property
+        def supports_defrag(self) -> bool: ...
     class WrappedMetaCryptoState(Struct):
         major_version: int
         minor_version: int

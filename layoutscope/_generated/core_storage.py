@@ -105,7 +105,7 @@ class CoreStorage(KaitaiStruct):
             self.version = self._io.read_u2le()
             self._debug['version']['end'] = self._io.pos()
             self._debug['block_type']['start'] = self._io.pos()
-            self.block_type = self._io.read_u2le()
+            self.block_type = KaitaiStream.resolve_enum(CoreStorage.BlockType, self._io.read_u2le())
             self._debug['block_type']['end'] = self._io.pos()
             self._debug['serial_number']['start'] = self._io.pos()
             self.serial_number = self._io.read_u4le()

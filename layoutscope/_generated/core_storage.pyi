@@ -41,7 +41,7 @@ class CoreStorage(Struct):
         checksum: int
         checksum_seed: int
         version: int
-        block_type: int
+        block_type: CoreStorage.BlockType
         serial_number: int
         transaction_id: int
         logical_address: int

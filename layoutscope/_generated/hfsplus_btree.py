@@ -19,6 +19,11 @@ class HfsplusBtree(KaitaiStruct):
        TN1150, B-Trees - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#BTrees
     """
 
+    class BtreeAttribute(IntEnum):
+        bad_close = 1
+        big_keys = 2
+        variable_index_keys = 4
+
     class BtreeType(IntEnum):
         hfs = 0
         user = 128
@@ -168,7 +173,7 @@ class HfsplusBtree(KaitaiStruct):
             if hasattr(self, '_m_has_big_keys'):
                 return self._m_has_big_keys
 
-            self._m_has_big_keys = self.attributes & 2 != 0
+            self._m_has_big_keys = self.attributes & int(HfsplusBtree.BtreeAttribute.big_keys) != 0
             return getattr(self, '_m_has_big_keys', None)
 
         @property
@@ -177,7 +182,7 @@ class HfsplusBtree(KaitaiStruct):
             if hasattr(self, '_m_has_variable_index_keys'):
                 return self._m_has_variable_index_keys
 
-            self._m_has_variable_index_keys = self.attributes & 4 != 0
+            self._m_has_variable_index_keys = self.attributes & int(HfsplusBtree.BtreeAttribute.variable_index_keys) != 0
             return getattr(self, '_m_has_variable_index_keys', None)
 
         @property
@@ -186,7 +191,7 @@ class HfsplusBtree(KaitaiStruct):
             if hasattr(self, '_m_is_bad_close'):
                 return self._m_is_bad_close
 
-            self._m_is_bad_close = self.attributes & 1 != 0
+            self._m_is_bad_close = self.attributes & int(HfsplusBtree.BtreeAttribute.bad_close) != 0
             return getattr(self, '_m_is_bad_close', None)
 
 

@@ -24,6 +24,10 @@ class HfsplusBtree(Struct):
     class NodeSizeLimit(IntEnum):
         minimum = 512
         maximum = 32768
+    class BtreeAttribute(IntEnum):
+        bad_close = 1
+        big_keys = 2
+        variable_index_keys = 4
     class NodeDescriptor(Struct):
         f_link: int
         b_link: int

@@ -20,6 +20,16 @@ class HfsplusCatalog(KaitaiStruct):
        TN1150, Catalog File - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#CatalogFile
     """
 
+    class CatalogFlag(IntEnum):
+        locked = 1
+        thread = 2
+        attributes = 4
+        security = 8
+        folder_count = 16
+        link_chain = 32
+        child_link = 64
+        date_added = 128
+
     class FinderCreator(IntEnum):
         macs = 1296122707
         hfs_plus = 1751544619
@@ -42,6 +52,9 @@ class HfsplusCatalog(KaitaiStruct):
         symbolic_link = 40960
         socket = 49152
         whiteout = 57344
+
+    class OwnerFlag(IntEnum):
+        compressed = 32
 
     class RecordType(IntEnum):
         folder = 1
@@ -105,7 +118,7 @@ class HfsplusCatalog(KaitaiStruct):
             if hasattr(self, '_m_file_type'):
                 return self._m_file_type
 
-            self._m_file_type = self.file_mode & 61440
+            self._m_file_type = KaitaiStream.resolve_enum(HfsplusCatalog.ModeType, self.file_mode & 61440)
             return getattr(self, '_m_file_type', None)
 
         @property
@@ -114,7 +127,7 @@ class HfsplusCatalog(KaitaiStruct):
             if hasattr(self, '_m_is_compressed'):
                 return self._m_is_compressed
 
-            self._m_is_compressed = self.owner_flags & 32 != 0
+            self._m_is_compressed = self.owner_flags & int(HfsplusCatalog.OwnerFlag.compressed) != 0
             return getattr(self, '_m_is_compressed', None)
 
 
@@ -270,7 +283,7 @@ class HfsplusCatalog(KaitaiStruct):
             if hasattr(self, '_m_has_attributes'):
                 return self._m_has_attributes
 
-            self._m_has_attributes = self.flags & 4 != 0
+            self._m_has_attributes = self.flags & int(HfsplusCatalog.CatalogFlag.attributes) != 0
             return getattr(self, '_m_has_attributes', None)
 
         @property
@@ -279,7 +292,7 @@ class HfsplusCatalog(KaitaiStruct):
             if hasattr(self, '_m_has_child_link'):
                 return self._m_has_child_link
 
-            self._m_has_child_link = self.flags & 64 != 0
+            self._m_has_child_link = self.flags & int(HfsplusCatalog.CatalogFlag.child_link) != 0
             return getattr(self, '_m_has_child_link', None)
 
         @property
@@ -287,7 +300,7 @@ class HfsplusCatalog(KaitaiStruct):
             if hasattr(self, '_m_has_date_added'):
                 return self._m_has_date_added
 
-            self._m_has_date_added = self.flags & 128 != 0
+            self._m_has_date_added = self.flags & int(HfsplusCatalog.CatalogFlag.date_added) != 0
             return getattr(self, '_m_has_date_added', None)
 
         @property
@@ -295,7 +308,7 @@ class HfsplusCatalog(KaitaiStruct):
             if hasattr(self, '_m_has_folder_count'):
                 return self._m_has_folder_count
 
-            self._m_has_folder_count = self.flags & 16 != 0
+            self._m_has_folder_count = self.flags & int(HfsplusCatalog.CatalogFlag.folder_count) != 0
             return getattr(self, '_m_has_folder_count', None)
 
         @property
@@ -304,7 +317,7 @@ class HfsplusCatalog(KaitaiStruct):
             if hasattr(self, '_m_has_link_chain'):
                 return self._m_has_link_chain
 
-            self._m_has_link_chain = self.flags & 32 != 0
+            self._m_has_link_chain = self.flags & int(HfsplusCatalog.CatalogFlag.link_chain) != 0
             return getattr(self, '_m_has_link_chain', None)
 
         @property
@@ -313,7 +326,7 @@ class HfsplusCatalog(KaitaiStruct):
             if hasattr(self, '_m_has_security'):
                 return self._m_has_security
 
-            self._m_has_security = self.flags & 8 != 0
+            self._m_has_security = self.flags & int(HfsplusCatalog.CatalogFlag.security) != 0
             return getattr(self, '_m_has_security', None)
 
         @property
@@ -321,7 +334,7 @@ class HfsplusCatalog(KaitaiStruct):
             if hasattr(self, '_m_has_thread'):
                 return self._m_has_thread
 
-            self._m_has_thread = self.flags & 2 != 0
+            self._m_has_thread = self.flags & int(HfsplusCatalog.CatalogFlag.thread) != 0
             return getattr(self, '_m_has_thread', None)
 
         @property
@@ -329,7 +342,7 @@ class HfsplusCatalog(KaitaiStruct):
             if hasattr(self, '_m_is_locked'):
                 return self._m_is_locked
 
-            self._m_is_locked = self.flags & 1 != 0
+            self._m_is_locked = self.flags & int(HfsplusCatalog.CatalogFlag.locked) != 0
             return getattr(self, '_m_is_locked', None)
 
 
@@ -405,7 +418,7 @@ class HfsplusCatalog(KaitaiStruct):
             if hasattr(self, '_m_has_attributes'):
                 return self._m_has_attributes
 
-            self._m_has_attributes = self.flags & 4 != 0
+            self._m_has_attributes = self.flags & int(HfsplusCatalog.CatalogFlag.attributes) != 0
             return getattr(self, '_m_has_attributes', None)
 
         @property
@@ -413,7 +426,7 @@ class HfsplusCatalog(KaitaiStruct):
             if hasattr(self, '_m_has_folder_count'):
                 return self._m_has_folder_count
 
-            self._m_has_folder_count = self.flags & 16 != 0
+            self._m_has_folder_count = self.flags & int(HfsplusCatalog.CatalogFlag.folder_count) != 0
             return getattr(self, '_m_has_folder_count', None)
 
         @property
@@ -421,7 +434,7 @@ class HfsplusCatalog(KaitaiStruct):
             if hasattr(self, '_m_has_link_chain'):
                 return self._m_has_link_chain
 
-            self._m_has_link_chain = self.flags & 32 != 0
+            self._m_has_link_chain = self.flags & int(HfsplusCatalog.CatalogFlag.link_chain) != 0
             return getattr(self, '_m_has_link_chain', None)
 
         @property
@@ -429,7 +442,7 @@ class HfsplusCatalog(KaitaiStruct):
             if hasattr(self, '_m_has_security'):
                 return self._m_has_security
 
-            self._m_has_security = self.flags & 8 != 0
+            self._m_has_security = self.flags & int(HfsplusCatalog.CatalogFlag.security) != 0
             return getattr(self, '_m_has_security', None)
 
 
@@ -691,6 +704,14 @@ class HfsplusCatalog(KaitaiStruct):
             pass
             self.location._fetch_instances()
 
+        @property
+        def is_alias(self):
+            if hasattr(self, '_m_is_alias'):
+                return self._m_is_alias
+
+            self._m_is_alias = self.finder_flags & int(HfsplusCatalog.FinderFlag.is_alias) != 0
+            return getattr(self, '_m_is_alias', None)
+
 
     class FolderInfo(KaitaiStruct):
         """Window of a folder; 16 bytes.
@@ -726,6 +747,14 @@ class HfsplusCatalog(KaitaiStruct):
             pass
             self.window_bounds._fetch_instances()
             self.location._fetch_instances()
+
+        @property
+        def is_alias(self):
+            if hasattr(self, '_m_is_alias'):
+                return self._m_is_alias
+
+            self._m_is_alias = self.finder_flags & int(HfsplusCatalog.FinderFlag.is_alias) != 0
+            return getattr(self, '_m_is_alias', None)
 
 
     class Point(KaitaiStruct):

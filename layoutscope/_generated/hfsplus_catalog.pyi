@@ -30,6 +30,17 @@ class HfsplusCatalog(Struct):
         symbolic_link = 40960
         socket = 49152
         whiteout = 57344
+    class CatalogFlag(IntEnum):
+        locked = 1
+        thread = 2
+        attributes = 4
+        security = 8
+        folder_count = 16
+        link_chain = 32
+        child_link = 64
+        date_added = 128
+    class OwnerFlag(IntEnum):
+        compressed = 32
     class CatalogKey(Struct):
         key_length: int
         parent_id: int
@@ -117,7 +128,7 @@ class HfsplusCatalog(Struct):
         file_mode: int
         special: int
         @property
-        def file_type(self) -> int: ...
+        def file_type(self) -> HfsplusCatalog.ModeType: ...
         @property
         def is_compressed(self) -> bool: ...
     class Point(Struct):
@@ -134,11 +145,15 @@ class HfsplusCatalog(Struct):
         finder_flags: int
         location: HfsplusCatalog.Point
         reserved_field: int
+        @property
+        def is_alias(self) -> bool: ...
     class FolderInfo(Struct):
         window_bounds: HfsplusCatalog.Rect
         finder_flags: int
         location: HfsplusCatalog.Point
         reserved_field: int
+        @property
+        def is_alias(self) -> bool: ...
     class ExtendedFileInfo(Struct):
         document_id: int
         date_added: int

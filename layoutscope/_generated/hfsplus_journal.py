@@ -19,8 +19,17 @@ class HfsplusJournal(KaitaiStruct):
        TN1150, Journal - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#Journal
     """
 
+    class BlockListFlag(IntEnum):
+        block_checksums = 1
+        first_header = 2
+
     class JournalEndian(IntEnum):
         endian = 305419896
+
+    class JournalInfoFlag(IntEnum):
+        in_file_system = 1
+        on_other_device = 2
+        initialisation = 4
 
     class JournalMagic(IntEnum):
         jnlx = 1246645368
@@ -182,7 +191,7 @@ class HfsplusJournal(KaitaiStruct):
             if hasattr(self, '_m_has_block_checksums'):
                 return self._m_has_block_checksums
 
-            self._m_has_block_checksums = self.flags & 1 != 0
+            self._m_has_block_checksums = self.flags & int(HfsplusJournal.BlockListFlag.block_checksums) != 0
             return getattr(self, '_m_has_block_checksums', None)
 
         @property
@@ -190,7 +199,7 @@ class HfsplusJournal(KaitaiStruct):
             if hasattr(self, '_m_is_first_header'):
                 return self._m_is_first_header
 
-            self._m_is_first_header = self.flags & 2 != 0
+            self._m_is_first_header = self.flags & int(HfsplusJournal.BlockListFlag.first_header) != 0
             return getattr(self, '_m_is_first_header', None)
 
 
@@ -235,7 +244,7 @@ class HfsplusJournal(KaitaiStruct):
             if hasattr(self, '_m_has_block_checksums'):
                 return self._m_has_block_checksums
 
-            self._m_has_block_checksums = self.flags & 1 != 0
+            self._m_has_block_checksums = self.flags & int(HfsplusJournal.BlockListFlag.block_checksums) != 0
             return getattr(self, '_m_has_block_checksums', None)
 
         @property
@@ -243,7 +252,7 @@ class HfsplusJournal(KaitaiStruct):
             if hasattr(self, '_m_is_first_header'):
                 return self._m_is_first_header
 
-            self._m_is_first_header = self.flags & 2 != 0
+            self._m_is_first_header = self.flags & int(HfsplusJournal.BlockListFlag.first_header) != 0
             return getattr(self, '_m_is_first_header', None)
 
 
@@ -429,7 +438,7 @@ class HfsplusJournal(KaitaiStruct):
             if hasattr(self, '_m_is_in_file_system'):
                 return self._m_is_in_file_system
 
-            self._m_is_in_file_system = self.flags & 1 != 0
+            self._m_is_in_file_system = self.flags & int(HfsplusJournal.JournalInfoFlag.in_file_system) != 0
             return getattr(self, '_m_is_in_file_system', None)
 
         @property
@@ -437,7 +446,7 @@ class HfsplusJournal(KaitaiStruct):
             if hasattr(self, '_m_is_on_other_device'):
                 return self._m_is_on_other_device
 
-            self._m_is_on_other_device = self.flags & 2 != 0
+            self._m_is_on_other_device = self.flags & int(HfsplusJournal.JournalInfoFlag.on_other_device) != 0
             return getattr(self, '_m_is_on_other_device', None)
 
         @property
@@ -446,7 +455,7 @@ class HfsplusJournal(KaitaiStruct):
             if hasattr(self, '_m_needs_initialisation'):
                 return self._m_needs_initialisation
 
-            self._m_needs_initialisation = self.flags & 4 != 0
+            self._m_needs_initialisation = self.flags & int(HfsplusJournal.JournalInfoFlag.initialisation) != 0
             return getattr(self, '_m_needs_initialisation', None)
 
 

@@ -9,6 +9,13 @@ class HfsplusJournal(Struct):
         jnlx = 1246645368
     class JournalEndian(IntEnum):
         endian = 305419896
+    class JournalInfoFlag(IntEnum):
+        in_file_system = 1
+        on_other_device = 2
+        initialisation = 4
+    class BlockListFlag(IntEnum):
+        block_checksums = 1
+        first_header = 2
     class JournalInfoBlock(Struct):
         flags: int
         device_signature: list[int]

@@ -48,6 +48,18 @@ class HfsplusVolume(KaitaiStruct):
     class Version(IntEnum):
         hfsplus = 4
         hfsx = 5
+
+    class VolumeAttribute(IntEnum):
+        hardware_locked = 128
+        unmounted = 256
+        spared_blocks = 512
+        no_cache_required = 1024
+        boot_inconsistent = 2048
+        cnid_reused = 4096
+        journaled = 8192
+        software_locked = 32768
+        content_protected = 1073741824
+        unused_node_fix = 2147483648
     SEQ_FIELDS = []
     def __init__(self, _io, _parent=None, _root=None):
         super(HfsplusVolume, self).__init__(_io)
@@ -219,7 +231,7 @@ class HfsplusVolume(KaitaiStruct):
             if not isinstance(self.signature, HfsplusVolume.Signature):
                 raise kaitaistruct.ValidationNotInEnumError(self.signature, self._io, u"/types/volume_header/seq/0")
             self._debug['version']['start'] = self._io.pos()
-            self.version = self._io.read_u2be()
+            self.version = KaitaiStream.resolve_enum(HfsplusVolume.Version, self._io.read_u2be())
             self._debug['version']['end'] = self._io.pos()
             self._debug['attributes']['start'] = self._io.pos()
             self.attributes = self._io.read_u4be()
@@ -323,7 +335,7 @@ class HfsplusVolume(KaitaiStruct):
             if hasattr(self, '_m_has_spared_blocks'):
                 return self._m_has_spared_blocks
 
-            self._m_has_spared_blocks = self.attributes & 512 != 0
+            self._m_has_spared_blocks = self.attributes & int(HfsplusVolume.VolumeAttribute.spared_blocks) != 0
             return getattr(self, '_m_has_spared_blocks', None)
 
         @property
@@ -332,7 +344,7 @@ class HfsplusVolume(KaitaiStruct):
             if hasattr(self, '_m_is_boot_inconsistent'):
                 return self._m_is_boot_inconsistent
 
-            self._m_is_boot_inconsistent = self.attributes & 2048 != 0
+            self._m_is_boot_inconsistent = self.attributes & int(HfsplusVolume.VolumeAttribute.boot_inconsistent) != 0
             return getattr(self, '_m_is_boot_inconsistent', None)
 
         @property
@@ -341,7 +353,7 @@ class HfsplusVolume(KaitaiStruct):
             if hasattr(self, '_m_is_cnid_reused'):
                 return self._m_is_cnid_reused
 
-            self._m_is_cnid_reused = self.attributes & 4096 != 0
+            self._m_is_cnid_reused = self.attributes & int(HfsplusVolume.VolumeAttribute.cnid_reused) != 0
             return getattr(self, '_m_is_cnid_reused', None)
 
         @property
@@ -350,7 +362,7 @@ class HfsplusVolume(KaitaiStruct):
             if hasattr(self, '_m_is_content_protected'):
                 return self._m_is_content_protected
 
-            self._m_is_content_protected = self.attributes & 1073741824 != 0
+            self._m_is_content_protected = self.attributes & int(HfsplusVolume.VolumeAttribute.content_protected) != 0
             return getattr(self, '_m_is_content_protected', None)
 
         @property
@@ -358,7 +370,7 @@ class HfsplusVolume(KaitaiStruct):
             if hasattr(self, '_m_is_hardware_locked'):
                 return self._m_is_hardware_locked
 
-            self._m_is_hardware_locked = self.attributes & 128 != 0
+            self._m_is_hardware_locked = self.attributes & int(HfsplusVolume.VolumeAttribute.hardware_locked) != 0
             return getattr(self, '_m_is_hardware_locked', None)
 
         @property
@@ -366,7 +378,7 @@ class HfsplusVolume(KaitaiStruct):
             if hasattr(self, '_m_is_journaled'):
                 return self._m_is_journaled
 
-            self._m_is_journaled = self.attributes & 8192 != 0
+            self._m_is_journaled = self.attributes & int(HfsplusVolume.VolumeAttribute.journaled) != 0
             return getattr(self, '_m_is_journaled', None)
 
         @property
@@ -374,7 +386,7 @@ class HfsplusVolume(KaitaiStruct):
             if hasattr(self, '_m_is_no_cache_required'):
                 return self._m_is_no_cache_required
 
-            self._m_is_no_cache_required = self.attributes & 1024 != 0
+            self._m_is_no_cache_required = self.attributes & int(HfsplusVolume.VolumeAttribute.no_cache_required) != 0
             return getattr(self, '_m_is_no_cache_required', None)
 
         @property
@@ -382,7 +394,7 @@ class HfsplusVolume(KaitaiStruct):
             if hasattr(self, '_m_is_software_locked'):
                 return self._m_is_software_locked
 
-            self._m_is_software_locked = self.attributes & 32768 != 0
+            self._m_is_software_locked = self.attributes & int(HfsplusVolume.VolumeAttribute.software_locked) != 0
             return getattr(self, '_m_is_software_locked', None)
 
         @property
@@ -391,7 +403,7 @@ class HfsplusVolume(KaitaiStruct):
             if hasattr(self, '_m_is_unmounted'):
                 return self._m_is_unmounted
 
-            self._m_is_unmounted = self.attributes & 256 != 0
+            self._m_is_unmounted = self.attributes & int(HfsplusVolume.VolumeAttribute.unmounted) != 0
             return getattr(self, '_m_is_unmounted', None)
 
         @property
@@ -400,7 +412,7 @@ class HfsplusVolume(KaitaiStruct):
             if hasattr(self, '_m_is_unused_node_fix'):
                 return self._m_is_unused_node_fix
 
-            self._m_is_unused_node_fix = self.attributes & 2147483648 != 0
+            self._m_is_unused_node_fix = self.attributes & int(HfsplusVolume.VolumeAttribute.unused_node_fix) != 0
             return getattr(self, '_m_is_unused_node_fix', None)
 
 

@@ -26,6 +26,17 @@ class HfsplusVolume(Struct):
         repair_catalog_file = 14
         bogus_extent_file = 15
         first_user = 16
+    class VolumeAttribute(IntEnum):
+        hardware_locked = 128
+        unmounted = 256
+        spared_blocks = 512
+        no_cache_required = 1024
+        boot_inconsistent = 2048
+        cnid_reused = 4096
+        journaled = 8192
+        software_locked = 32768
+        content_protected = 1073741824
+        unused_node_fix = 2147483648
     class VolumeStart(Struct):
         boot_blocks: bytes
         volume_header: HfsplusVolume.VolumeHeader
@@ -34,7 +45,7 @@ class HfsplusVolume(Struct):
         reserved: bytes
     class VolumeHeader(Struct):
         signature: HfsplusVolume.Signature
-        version: int
+        version: HfsplusVolume.Version
         attributes: int
         last_mounted_version: int
         journal_info_block: int

@@ -13,9 +13,9 @@ OBJ_PHYS = RecordType(
     subtype='<u4',
     type=lambda r: r['type_and_flags'] & 65535,
     storage=lambda r: r['type_and_flags'] & 3221225472,
-    is_physical=lambda r: r['type_and_flags'] & 3221225472 == 1073741824,
-    is_ephemeral=lambda r: r['type_and_flags'] & 3221225472 == 2147483648,
-    is_virtual=lambda r: r['type_and_flags'] & 3221225472 == 0,
+    is_physical=lambda r: r['storage'] == 1073741824,
+    is_ephemeral=lambda r: r['storage'] == 2147483648,
+    is_virtual=lambda r: r['storage'] == 0,
     is_noheader=lambda r: r['type_and_flags'] & 536870912 != 0,
     is_encrypted=lambda r: r['type_and_flags'] & 268435456 != 0,
 )
@@ -24,6 +24,7 @@ NLOC = RecordType(
     'apfs_btree.nloc',
     start='<u2',
     len='<u2',
+    is_nowhere=lambda r: r['start'] == 65535,
 )
 
 BTREE_NODE = RecordType(
@@ -142,6 +143,7 @@ NX_SUPERBLOCK = RecordType(
     is_fusion=lambda r: r['incompatible_features'] & 256 != 0,
     is_version1=lambda r: r['incompatible_features'] & 1 != 0,
     is_crypto_sw=lambda r: r['flags'] & 4 != 0,
+    supports_defrag=lambda r: r['features'] & 1 != 0,
 )
 
 CHECKPOINT_MAP_HEAD = RecordType(
@@ -260,6 +262,7 @@ ER_STATE = RecordType(
     recovery_extents_count='<u8',
     recovery_list_oid='<u8',
     recovery_length='<u8',
+    is_encrypting=lambda r: r['flags'] & 1 != 0,
 )
 
 ER_STATE_V1 = RecordType(
@@ -517,6 +520,7 @@ SNAP_METADATA_VAL_FIXED = RecordType(
     extentref_tree_type='<u4',
     flags='<u4',
     name_len='<u2',
+    is_pending_dataless=lambda r: r['flags'] & 1 != 0,
 )
 
 SNAP_METADATA_VAL = RecordType(
@@ -975,10 +979,11 @@ APFS_SUPERBLOCK = RecordType(
     is_case_insensitive=lambda r: r['incompatible_features'] & 1 != 0,
     is_enc_rolled=lambda r: r['incompatible_features'] & 4 != 0,
     is_normalization_insensitive=lambda r: r['incompatible_features'] & 8 != 0,
-    has_hashed_names=lambda r: r['incompatible_features'] & 9 != 0,
+    has_hashed_names=lambda r: r['is_case_insensitive'] | r['is_normalization_insensitive'],
     is_sealed=lambda r: r['incompatible_features'] & 32 != 0,
     is_unencrypted=lambda r: r['fs_flags'] & 1 != 0,
     is_onekey=lambda r: r['fs_flags'] & 8 != 0,
+    supports_defrag=lambda r: r['features'] & 4 != 0,
 )
 
 DRIVER_DESCRIPTOR_MAP = RecordType(
@@ -1406,6 +1411,7 @@ FOLDER_INFO = RecordType(
     finder_flags='>u2',
     location=POINT,
     reserved_field='>u2',
+    is_alias=lambda r: r['finder_flags'] & 32768 != 0,
 )
 
 EXTENDED_FOLDER_INFO = RecordType(
@@ -1446,6 +1452,7 @@ FILE_INFO = RecordType(
     finder_flags='>u2',
     location=POINT,
     reserved_field='>u2',
+    is_alias=lambda r: r['finder_flags'] & 32768 != 0,
 )
 
 EXTENDED_FILE_INFO = RecordType(

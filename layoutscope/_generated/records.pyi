@@ -20,6 +20,7 @@ OBJ_PHYS: ObjPhys
 class Nloc(RecordType):
     start: Field
     len: Field
+    is_nowhere: Instance
 
 NLOC: Nloc
 
@@ -138,6 +139,7 @@ class NxSuperblock(RecordType):
     is_fusion: Instance
     is_version1: Instance
     is_crypto_sw: Instance
+    supports_defrag: Instance
 
 NX_SUPERBLOCK: NxSuperblock
 
@@ -256,6 +258,7 @@ class ErState(RecordType):
     recovery_extents_count: Field
     recovery_list_oid: Field
     recovery_length: Field
+    is_encrypting: Instance
 
 ER_STATE: ErState
 
@@ -513,6 +516,7 @@ class SnapMetadataValFixed(RecordType):
     extentref_tree_type: Field
     flags: Field
     name_len: Field
+    is_pending_dataless: Instance
 
 SNAP_METADATA_VAL_FIXED: SnapMetadataValFixed
 
@@ -975,6 +979,7 @@ class ApfsSuperblock(RecordType):
     is_sealed: Instance
     is_unencrypted: Instance
     is_onekey: Instance
+    supports_defrag: Instance
 
 APFS_SUPERBLOCK: ApfsSuperblock
 
@@ -1402,6 +1407,7 @@ class FolderInfo(RecordType):
     finder_flags: Field
     location: Point
     reserved_field: Field
+    is_alias: Instance
 
 FOLDER_INFO: FolderInfo
 
@@ -1442,6 +1448,7 @@ class FileInfo(RecordType):
     finder_flags: Field
     location: Point
     reserved_field: Field
+    is_alias: Instance
 
 FILE_INFO: FileInfo
 

@@ -43,3 +43,77 @@ def test_numbers_are_plain(grammar):
     scalars = re.findall(r"^[ -]*(?:[\w-]+: )?(\w+)(?=:|$)", grammar.read_text(), re.MULTILINE)
     odd = re.compile(r"0b[01]+|0[0-7]+|0x[0-9a-fA-F]*_[0-9a-fA-F_]*|[0-9]+_[0-9]+")
     assert [text for text in scalars if odd.fullmatch(text)] == []
+
+
+MAGICS = re.compile(r"(^|_)(magic|signature)$")
+NOT_HELD = {
+    ("decmpfs_header", "compression_magic"): "an attribute without it is no header, which is no damage",
+    ("hot_files_info", "magic"): "a file of this name without it is no hot-file tree, which is no damage",
+    ("master_directory_block", "embedded_signature"): "anything but HFS+ means that no volume is embedded",
+    ("journal_info_block", "device_signature"): "it is another device's own",
+    ("boot_record", "disk_signature"): "it is a number that makes disks unique",
+}
+"""Signatures that may be anything, by type and field, with the reason."""
+
+CONSTANTS = {
+    "inode_field": "the kind of an extended field means one thing in inodes and another one in directory records",
+    "drec_field": "likewise",
+    "tier2_marker": "the mark of byte addresses; fields hold block addresses",
+    "key_secret": "hashed with the salt; no field holds it",
+    "free_queue": "places in the array of queues",
+    "key_length_limit": "a limit of the format",
+    "node_size_limit": "a limit of the format",
+    "block_size_limit": "a limit of the format",
+    "cnid": "numbers of files, which fields of other grammars hold; an enum of another file cannot be bound",
+}
+"""Enums whose values no field of the grammar holds, with the reason."""
+
+
+def literals(spec: dict) -> list[tuple[str, str, str]]:
+    """Instances that mask a field by a number: the name in the documents, the field and the number."""
+    found = []
+    for body in types(spec).values():
+        for instance in body.get("instances", {}).values():
+            for field, mask in re.findall(r"(\w+) & (0x[0-9a-f]+|\d+)", str(instance.get("value", ""))):
+                found.append((instance.get("-orig-id", ""), field, mask))
+    return found
+
+
+def test_every_magic_is_held(grammar):
+    """A field that says what a structure is must say it, or parsing fails; exceptions have a reason."""
+    spec = yaml.safe_load(grammar.read_text())
+    loose = [
+        (name, field["id"])
+        for name, body in types(spec).items()
+        for field in body.get("seq", [])
+        if MAGICS.search(field.get("id", "")) and not {"contents", "valid"} & set(field)
+    ]
+    assert [case for case in loose if case not in NOT_HELD] == []
+
+
+def test_every_enum_is_bound(grammar):
+    """Each enum names the values of a field or an instance, or the bits that instances test."""
+    text = grammar.read_text()
+    used = set(re.findall(r"enum: (\w+)$", text, re.MULTILINE)) | set(re.findall(r"(\w+)::\w+", text))
+    everywhere = "".join(path.read_text() for path in GRAMMARS)
+    used |= set(re.findall(rf"{grammar.stem}::(\w+)::", everywhere))
+    assert [name for name in yaml.safe_load(text).get("enums", {}) if name not in used | set(CONSTANTS)] == []
+
+
+def test_no_mask_is_written_twice(grammar):
+    """A bit that an enum names is tested by its name, and a mask that is needed again is named."""
+    spec = yaml.safe_load(grammar.read_text())
+    named = {
+        body.get("-orig-id", "-"): name for name, values in spec.get("enums", {}).items() for body in values.values()
+    }
+    found = literals(spec)
+    assert [case for case in found if case[0] in named] == []
+    assert [case for case in found if case[0] and [other[0] for other in found].count(case[0]) > 1] == []
+
+
+def test_every_file_has_its_licence(grammar):
+    """Each grammar names its licence, the compiler's version as text, and what it is about."""
+    meta = yaml.safe_load(grammar.read_text())["meta"]
+    assert (meta["license"], meta["ks-version"]) == ("CC0-1.0", "0.11")
+    assert meta["title"]
+    assert meta["tags"]

@@ -102,7 +102,7 @@ def _slots(data: bytes, tree: str, head: Described, end: int) -> Iterator[_Slot]
         entry = describe(cls, data, table + number * width, table + (number + 1) * width, "table entry")
         if entry.error:
             return
-        found = {field.path: int(str(field.value)) for field in entry.fields}
+        found = {field.path: int(str(field.value)) for field in entry.fields if field.length_bytes}
         if record_type is records.KVOFF:
             key_len, val_len = _fixed_sizes(tree, is_leaf=bool(named["is_leaf"]))
             found = {

@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from layoutscope.analysis.story import story
-from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.filesystems.registry import filesystem, filesystem_of
 from layoutscope.report.escape import escape_text
 from layoutscope.report.text.blocks import ROWS as BLOCK_ROWS
 from layoutscope.report.text.blocks import block_table
@@ -128,7 +128,7 @@ def headline(facts: VolumeFacts) -> list[str]:
 
 def fact_lines(facts: VolumeFacts) -> list[str]:
     """List what the volume says of itself, a few facts a line."""
-    stamp = f"{'write count' if facts.filesystem == 'hfsplus' else 'xid'} {facts.stamp:,}"
+    stamp = f"{filesystem(facts.filesystem).traits.stamp_word} {facts.stamp:,}"
     case = "" if facts.volume is None else f", names case-{'' if facts.case_sensitive else 'in'}sensitive"
     lines = [f"{stamp}, UUID {facts.uuid or NOTHING}{case}"]
     if facts.features:

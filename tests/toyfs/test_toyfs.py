@@ -1,0 +1,153 @@
+"""Everything that can be done with a volume works for a file system that none of this package has heard of."""
+
+from __future__ import annotations
+
+import json
+import struct
+
+import pytest
+from typer.testing import CliRunner
+
+import layoutscope
+from layoutscope.cli import app
+from layoutscope.filesystems.contract import FileSystem
+from layoutscope.filesystems.registry import filesystem, joined, names
+from layoutscope.walk import host_profile, trace
+from layoutscope.walk.host import LINUX
+from layoutscope.walk.properties import with_properties
+from tests.toyfs.toyfs import BLOCK, HEADER, MAGIC, RECORD, TOY
+
+NUM_FILES = 100
+BLOCKS = 110
+
+
+def written(*, first_of_the_last: int = 105) -> bytes:
+    """A directory and 99 files of a block each: 64 records in block 7, 36 in block 2, the map in block 4."""
+    records = [RECORD.pack(2, 0, 0, b"folder")]
+    records += [RECORD.pack(2, BLOCK, 8 + number, f"file{number}".encode()) for number in range(NUM_FILES - 2)]
+    records += [RECORD.pack(16, BLOCK, first_of_the_last, b"inside")]
+    table = b"".join(records)
+    image = bytearray(BLOCKS * BLOCK)
+    image[: HEADER.size] = HEADER.pack(MAGIC, BLOCKS, 2, 4)
+    image[4 * BLOCK : 4 * BLOCK + 8] = struct.pack("<II", 7, 2)
+    image[7 * BLOCK : 8 * BLOCK] = table[:BLOCK]
+    image[2 * BLOCK : 2 * BLOCK + len(table) - BLOCK] = table[BLOCK:]
+    return bytes(image)
+
+
+@pytest.fixture(autouse=True)
+def _toy():
+    """Let the toy join for the length of a test."""
+    with joined(TOY):
+        yield
+
+
+@pytest.fixture
+def image(tmp_path):
+    """Return the path of a sound volume."""
+    path = tmp_path / "toy.img"
+    path.write_bytes(written())
+    return path
+
+
+def run(*words: object) -> str:
+    """Run a command that is to succeed."""
+    result = CliRunner().invoke(app, list(map(str, words)))
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_it_is_what_the_contract_asks_for():
+    """The object has every member of the protocol, and is found by its name."""
+    members = {name for name in vars(FileSystem) if not name.startswith("_")}
+    assert members <= set(dir(TOY))
+    assert filesystem("toyfs") is TOY
+
+
+def test_it_leaves_as_it_came():
+    """Of two that go by one name, the second is refused; outside of the block nobody knows it."""
+    with pytest.raises(ValueError, match="'toyfs' already"), joined(TOY):
+        pass
+    assert names()[-1] == "toyfs"
+
+
+def test_it_scans(image):
+    """100 records in three metadata blocks, which are read once; the map's own place is told too."""
+    scanned = layoutscope.scan(image)
+    (volume,) = scanned.volumes
+    assert volume.layout.facts.variant == "ToyFS"
+    assert len(volume.layout.entries) == NUM_FILES
+    assert volume.layout.nodes["image_offset"].to_list() == [4 * BLOCK, 7 * BLOCK, 2 * BLOCK]
+    assert "The file table" in run("scan", image)
+
+
+def test_it_is_found_in_a_partition(tmp_path):
+    """A master boot record that announces it leads to it, and an empty partition of its type is a broken promise."""
+    record = bytearray(512)
+    for place, (start, count) in enumerate([(1, BLOCKS * 8), (1 + BLOCKS * 8, 8)]):
+        record[446 + 16 * place : 462 + 16 * place] = struct.pack("<B3sB3sII", 0, b"", 0x7F, b"", start, count)
+    record[510:] = b"\x55\xaa"
+    path = tmp_path / "disk.img"
+    path.write_bytes(bytes(record) + written() + bytes(8 * 512))
+    scanned = layoutscope.scan(path)
+    assert scanned.volumes[0].layout.facts.stack == ("MBR", "partition 1", "ToyFS")
+    assert {finding.code for finding in scanned.findings} >= {"partition-content"}
+
+
+@pytest.mark.parametrize(("first", "codes"), [(105, []), (BLOCKS, ["toy-file-outside"])])
+def test_it_checks(tmp_path, first, codes):
+    """A file in block 110 of 110 blocks, counted from 0, ends behind the volume; in block 105 it does not."""
+    path = tmp_path / "toy.img"
+    path.write_bytes(written(first_of_the_last=first))
+    (volume,) = layoutscope.check(path).volumes
+    assert [finding.code for finding in volume.findings] == codes
+
+
+def test_it_is_walked(image):
+    """The mount has read the map; a listing enters the table's first block, then the second: 7, then 2."""
+    (layout,) = [volume.layout for volume in layoutscope.scan(image).volumes]
+    reads = trace(layout)
+    assert reads.image_offset.tolist() == [7 * BLOCK, 2 * BLOCK]
+    # 100 names at 1 us, 100 stats at 7 us, two nodes at 10 us.
+    assert reads.host_us == pytest.approx(100 * 1 + 100 * 7 + 2 * 10)
+
+
+def test_what_locates_a_block_is_read_before_it(image):
+    """With memory for one block the map, which the mount has read, is read again before the table's second block."""
+    (layout,) = [volume.layout for volume in layoutscope.scan(image).volumes]
+    reads = trace(layout, order="catalog", host=host_profile("linux", cache_bytes=BLOCK))
+    assert reads.image_offset.tolist() == [7 * BLOCK, 4 * BLOCK, 2 * BLOCK]
+
+
+def test_it_predicts(image):
+    """Two reads of one block each, on whatever drive."""
+    document = json.loads(run("predict", image, "--drive", "generic-7200", "--json"))
+    assert document["volumes"][0]["walk"]["reads"] == 2
+
+
+def test_it_is_drawn(image, tmp_path):
+    """The legend of the map has the words of its trees."""
+    run("map", image, "-o", tmp_path / "map.html")
+    page = (tmp_path / "map.html").read_text()
+    assert "file table" in page
+    assert "table map" in page
+
+
+def test_its_places_have_owners(image):
+    """Of a byte in block 7 the table is told, though its format shows no structures."""
+    document = json.loads(run("inspect", image, "--at", 7 * BLOCK + 5, "--json"))
+    assert [(owner["facts"]["tree"], owner["facts"]["locator"]) for owner in document["owners"]] == [("table", "map:0")]
+    assert document["structures"] == []
+
+
+def test_it_is_saved_and_loaded(image, tmp_path):
+    """A capture of it is scanned without the image."""
+    run("scan", image, "--save", tmp_path / "toy.lscope")
+    assert layoutscope.scan(tmp_path / "toy.lscope").volumes[0].layout.facts.filesystem == "toyfs"
+
+
+def test_its_host_properties_have_names(image):
+    """Users change what its driver costs: 100 stats of 70 us instead of 7 are 6,300 us more."""
+    (layout,) = [volume.layout for volume in layoutscope.scan(image).volumes]
+    slow = trace(layout, host=with_properties(LINUX, {"toyfs.entry_us": "70"}))
+    assert slow.host_us - trace(layout).host_us == pytest.approx(100 * 63)

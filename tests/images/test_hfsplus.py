@@ -11,11 +11,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from layoutscope.filesystems.hfsplus.paths import entry_paths
 from layoutscope.filesystems.hfsplus.reader import read_layout
 from layoutscope.image import RawFile, Window
 from layoutscope.partition.search import find_volumes
-from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_HARD_LINK, FLAG_PRIVATE, TABLES
+from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_DIRECTORY_LINK, FLAG_HARD_LINK, FLAG_PRIVATE, TABLES
 
 DRIVER = ["hfsplus-4k", "hfsplus-b512-n4096", "hfsx-cs", "hfsplus-frag", "hfsplus-journaled-pop", "hfsplus-empty-plain"]
 AGED = ["hfsplus-20000-c00", "hfsplus-20000-c20"]
@@ -106,6 +105,28 @@ def test_listing_equals_the_drivers(name, reference_image, truth):
     lines = truth(f"{name}.find.tsv.zst").decode("utf-8", "surrogateescape").split("\n")[:-1]
     expected = {unicodedata.normalize("NFD", path): tuple(rest) for *rest, path in (line.split("\t") for line in lines)}
     assert found_listing(layout) == expected
+
+
+def entry_paths(entries):
+    """Path of every entry from the root folder, which itself is empty, folder by folder upwards."""
+    rows = entries["parent_id", "file_id", "name", "kind", "flags"].rows()
+    folders = {
+        own: (parent, name)
+        for parent, own, name, kind, flags in rows
+        if kind == "directory" and not flags & FLAG_DIRECTORY_LINK
+    }
+
+    def path(parent, name):
+        parts = [name]
+        while parent != ROOT_PARENT:
+            parent, name = folders[parent]
+            parts.append(name)
+        return "/".join(reversed(parts[:-1]))
+
+    return pl.Series([path(parent, name) for parent, _, name, _, _ in rows], dtype=pl.String)
+
+
+ROOT_PARENT = 1
 
 
 def found_listing(layout):

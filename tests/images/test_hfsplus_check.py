@@ -209,13 +209,13 @@ def silenced(function):
     """Run a function whose findings and format errors about its own comparisons are dropped."""
 
     def run(volume, *args):
-        before = len(volume.findings)
+        before = len(volume.log.findings)
         try:
             return function(volume, *args)
         except FormatError as error:
             raise type(error)("not looked at", structure="", image_offset=0) from error
         finally:
-            del volume.findings[before:]
+            del volume.log.findings[before:]
 
     return run
 

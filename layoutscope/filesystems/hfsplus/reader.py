@@ -109,5 +109,5 @@ def build_layout(volume: Volume, contents: Contents, stack: tuple[str, ...], num
         extents=extents,
         entries=entries,
         free=free,
-        findings=findings_table(volume.findings),
+        findings=findings_table(volume.log.findings),
     )

@@ -119,12 +119,12 @@ def check_volume(
         sweep=sweep,
         space_bytes=space_bytes,
     )
-    seen = len(volume.findings)
+    seen = len(volume.log.findings)
     subject = survey_volume(volume, contents)
     for name, check in CHECKS.items():
         if name not in without and not (volume.is_inferred and name in OF_HEADER):
             check(subject)
-    return _refined(volume.findings[:seen], volume.findings[seen:])
+    return _refined(volume.log.findings[:seen], volume.log.findings[seen:])
 
 
 def _refined(coarse: list[Finding], fine: list[Finding]) -> list[Finding]:
@@ -132,7 +132,8 @@ def _refined(coarse: list[Finding], fine: list[Finding]) -> list[Finding]:
     exact = {(item.code, item.structure) for item in fine if item.code in BY_NODE}
     places = {(item.code, item.image_offset) for item in fine}
     kept = (
-        item for item in coarse
+        item
+        for item in coarse
         if (item.code, item.structure) not in exact and (item.code, item.image_offset) not in places
-    )  # fmt: skip
+    )
     return [*kept, *fine]

@@ -94,10 +94,9 @@ def _one_sided(chains: _Chains, field: str) -> I64:
 
 def _report(subject: Subject, catalog: CatalogRecords, chains: _Chains, field: str, rows: I64, message: str) -> None:
     for row in subject.cases(CODE, rows, "links"):
-        catalog.report(
-            CODE, "error", int(catalog.files["row"][chains.links[row]]), field, message,
-            expected="a link of the same inode", found=int(chains.own[field][row]),
-        )  # fmt: skip
+        catalog.field(int(catalog.files["row"][chains.links[row]]), field).add(
+            CODE, "error", message, expected="a link of the same inode", found=int(chains.own[field][row])
+        )
 
 
 def check_first_links(subject: Subject) -> None:
@@ -146,7 +145,7 @@ def _check_missing(subject: Subject, catalog: CatalogRecords, family: Family, ch
     linked = np.isin(np.arange(len(first)), chains.target)
     for row in subject.cases(CODE, np.flatnonzero(linked & (first < 0)), "inodes"):
         message = "the inode of a folder does not say which its first link is"
-        catalog.report(CODE, "error", int(family.inode_rows[row]), "folder_id", message)
+        catalog.field(int(family.inode_rows[row]), "folder_id").add(CODE, "error", message)
 
 
 def _check_wrong(
@@ -157,10 +156,10 @@ def _check_wrong(
         found = int(first[row])
         if family.noun == "file":
             number = int(family.inode_rows[row])
-            catalog.report(CODE, "error", number, "reserved1", message, expected=expected, found=found)
+            catalog.field(number, "reserved1").add(CODE, "error", message, expected=expected, found=found)
             continue
         attributes = subject.attributes
         assert attributes is not None  # noqa: S101  (for the type checker)
         holders = (attributes.file_id == family.inode_ids[row]) & (attributes.first_link >= 0)
         at = int(attributes.data[np.flatnonzero(holders)[0]]) + INLINE.width
-        attributes.survey.report(CODE, "error", at, message, expected=expected, found=found)
+        attributes.survey.at(at).add(CODE, "error", message, expected=expected, found=found)

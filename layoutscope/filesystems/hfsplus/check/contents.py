@@ -13,10 +13,8 @@ from layoutscope.arrays.lookup import distinct, find, is_ascending
 from layoutscope.arrays.ragged import heads, lengths_of
 from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK, RESOURCE_FORK
 from layoutscope.filesystems.hfsplus.tree.keyorder import folded, misplaced
-from layoutscope.filesystems.hfsplus.tree.shape import header_field_offset, node_offset
+from layoutscope.filesystems.hfsplus.tree.shape import header_log, node_log
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, is_case_sensitive
-from layoutscope.filesystems.hfsplus.volume.volume import HEADER_OFFSET
-from layoutscope.ondisk.records import VOLUME_HEADER
 
 if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64
@@ -46,20 +44,20 @@ def check_leaf_count(volume: Volume, tree: Tree) -> None:
     """Compare the leaf records that a tree's header counts with those of its leaves."""
     found, declared = int(tree.table.num_records[tree.shape.leaves].sum()), int(tree.file.header.leaf_records)
     if found != declared:
-        volume.report(
-            "tree-count-differs", "warning", f"{tree.file.tree} B-tree header node",
-            header_field_offset(volume, tree.file, "leaf_records"),
-            "the header counts other leaf records than the leaves hold", expected=found, found=declared,
-        )  # fmt: skip
+        header_log(volume, tree.file, "leaf_records").add(
+            "tree-count-differs",
+            "warning",
+            "the header counts other leaf records than the leaves hold",
+            expected=found,
+            found=declared,
+        )
 
 
 def _check_leaf_order(volume: Volume, tree: Tree) -> None:
     leaves = tree.shape.leaves
     first, last = tree.table.first_key_id[leaves], tree.table.last_key_id[leaves]
     wrong = np.flatnonzero((first[1:] >= 0) & (first[1:] < last[:-1])) + 1
-    _report_nodes(
-        volume, tree, "keys-unordered", "warning", leaves[wrong], "leaves start before the end of the leaf before"
-    )
+    _report_nodes(volume, tree, "keys-unordered", leaves[wrong], "leaves start before the end of the leaf before")
 
 
 def check_counts(volume: Volume, catalog: Catalog) -> None:
@@ -72,19 +70,13 @@ def check_counts(volume: Volume, catalog: Catalog) -> None:
         declared = int(getattr(volume.header, field))
         if found != declared:
             message = f"the volume header counts other {noun} than the catalog holds"
-            _report_header(volume, "file-count-differs", field, message, expected=found, found=declared)
+            volume.header_field(field).add("file-count-differs", "warning", message, expected=found, found=declared)
     highest, following = int(catalog.entries["file_id"].max(initial=0)), int(volume.header.next_catalog_id)
     if highest >= following and not volume.header.is_cnid_reused:
         message = "the next catalog node ID is in use already"
-        _report_header(volume, "next-cnid-used", "next_catalog_id", message, expected=highest + 1, found=following)
-
-
-def _report_header(
-    volume: Volume, code: str, field: str, message: str, *, expected: object = "", found: object = ""
-) -> None:
-    """Report a field of the volume header."""
-    at = HEADER_OFFSET + VOLUME_HEADER.offset_of(field)
-    volume.report(code, "warning", "volume header", at, message, expected=expected, found=found)
+        volume.header_field("next_catalog_id").add(
+            "next-cnid-used", "warning", message, expected=highest + 1, found=following
+        )
 
 
 def check_tree_header(volume: Volume, tree: Tree) -> None:
@@ -98,10 +90,10 @@ def check_tree_header(volume: Volume, tree: Tree) -> None:
     for field, expected in pairs:
         found = int(getattr(header, field))
         if found != expected:
-            at = header_field_offset(volume, tree.file, field)
             message = f"the header's {field.replace('_', ' ')} is not that of the nodes"
-            structure = f"{tree.file.tree} B-tree header node"
-            volume.report("tree-header-differs", "warning", structure, at, message, expected=expected, found=found)
+            header_log(volume, tree.file, field).add(
+                "tree-header-differs", "warning", message, expected=expected, found=found
+            )
 
 
 def _check_threads(volume: Volume, tree: Tree, catalog: Catalog) -> None:
@@ -180,15 +172,15 @@ def _report_entries(volume: Volume, tree: Tree, catalog: Catalog, code: str, row
     """Report entries, at the leaf of the first one."""
     if len(rows):
         node = int(catalog.entries["node"][rows[0]])
-        volume.report(
-            code, "warning", f"catalog node {node}", node_offset(volume, tree.file, node),
+        node_log(volume, tree.file, node).add(
+            code,
+            "warning",
             f"{len(rows):,} files or folders {message}; the first has CNID {catalog.entries['file_id'][rows[0]]}",
-        )  # fmt: skip
+        )
 
 
-def _report_nodes(volume: Volume, tree: Tree, code: str, level: str, nodes: I64, message: str) -> None:
+def _report_nodes(volume: Volume, tree: Tree, code: str, nodes: I64, message: str) -> None:
     """Report nodes, at the first one."""
     if len(nodes):
         node = int(nodes[0])
-        structure = f"{tree.file.tree} node {node}"
-        volume.report(code, level, structure, node_offset(volume, tree.file, node), f"{len(nodes):,} {message}")
+        node_log(volume, tree.file, node).add(code, "warning", f"{len(nodes):,} {message}")

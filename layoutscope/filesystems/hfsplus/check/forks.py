@@ -47,19 +47,23 @@ def check_fork_sizes(subject: Subject) -> None:
         total = catalog.files[f"{name}.total_blocks"].astype(np.int64)
         counted = fork_arrays(catalog, name)[1].sum(axis=1) + _overflow_blocks(subject, catalog, fork_type)
         for place in subject.cases("fork-size-differs", np.flatnonzero(total != counted), "catalog files"):
-            catalog.report(
-                "fork-size-differs", "error", int(catalog.files["row"][place]), f"{name}.total_blocks",
+            catalog.field(int(catalog.files["row"][place]), f"{name}.total_blocks").add(
+                "fork-size-differs",
+                "error",
                 "a fork counts other blocks than its extents hold",
-                expected=int(counted[place]), found=int(total[place]),
-            )  # fmt: skip
+                expected=int(counted[place]),
+                found=int(total[place]),
+            )
         size = catalog.files[f"{name}.logical_size"]
         longer = np.flatnonzero(size > total.astype(np.uint64) * block)
         for place in subject.cases("fork-size-differs", longer, "catalog files"):
-            catalog.report(
-                "fork-size-differs", "error", int(catalog.files["row"][place]), f"{name}.logical_size",
+            catalog.field(int(catalog.files["row"][place]), f"{name}.logical_size").add(
+                "fork-size-differs",
+                "error",
                 "a fork is longer than its blocks",
-                expected=f"at most {int(total[place]) * int(block)}", found=int(size[place]),
-            )  # fmt: skip
+                expected=f"at most {int(total[place]) * int(block)}",
+                found=int(size[place]),
+            )
 
 
 def _overflow_blocks(subject: Subject, catalog: CatalogRecords, fork_type: int) -> I64:
@@ -88,7 +92,9 @@ def check_extents(subject: Subject) -> None:
         fork = subject.contents.special[cnid]
         wrong = np.flatnonzero(outside(fork.start_blocks, fork.block_counts, total) & (fork.record_nodes < 0))
         for slot in wrong.tolist():
-            subject.report_header("extent-outside", "error", f"{field}.extents", f"extent {slot} leaves the volume")
+            subject.volume.header_field(f"{field}.extents").add(
+                "extent-outside", "error", f"extent {slot} leaves the volume"
+            )
     for name in FORKS.values() if catalog is not None else ():
         _check_extents_of(subject, catalog, name, total)
     if overflow is not None:
@@ -97,7 +103,7 @@ def check_extents(subject: Subject) -> None:
             row, slot = int(rows[case]), int(slots[case])
             field = _wrong_field(int(overflow.starts[row, slot]), total)
             message = f"an extent of file {overflow.file_id[row]} leaves the volume"
-            overflow.report("extent-outside", "error", row, f"data.extents.{field}#{slot}", message)
+            overflow.field(row, f"data.extents.{field}#{slot}").add("extent-outside", "error", message)
     if attributes is not None:
         rows, slots = np.nonzero(outside(attributes.starts, attributes.counts, total))
         for case in subject.cases("extent-outside", np.arange(len(rows)), "attribute records"):
@@ -105,7 +111,7 @@ def check_extents(subject: Subject) -> None:
             _, paths = EXTENT_FIELDS[int(attributes.kind[row])]
             path = paths[int(attributes.starts[row, slot]) < total]
             message = f"an extent of an attribute of file {attributes.file_id[row]} leaves the volume"
-            attributes.report("extent-outside", "error", row, f"{path}#{slot}", message)
+            attributes.field(row, f"{path}#{slot}").add("extent-outside", "error", message)
 
 
 def _check_extents_of(subject: Subject, catalog: CatalogRecords | None, name: str, total: int) -> None:
@@ -115,12 +121,15 @@ def _check_extents_of(subject: Subject, catalog: CatalogRecords | None, name: st
     rows, slots = np.nonzero(outside(starts, counts, total))
     for case in subject.cases("extent-outside", np.arange(len(rows)), "catalog files"):
         row, slot = int(rows[case]), int(slots[case])
-        catalog.report(
-            "extent-outside", "error", int(catalog.files["row"][row]),
-            f"{name}.extents.{_wrong_field(int(starts[row, slot]), total)}#{slot}",
+        catalog.field(
+            int(catalog.files["row"][row]), f"{name}.extents.{_wrong_field(int(starts[row, slot]), total)}#{slot}"
+        ).add(
+            "extent-outside",
+            "error",
             f"an extent of file {catalog.files['file_id'][row]} leaves the volume",
-            expected=f"an end at or before block {total}", found=int(starts[row, slot] + counts[row, slot]),
-        )  # fmt: skip
+            expected=f"an end at or before block {total}",
+            found=int(starts[row, slot] + counts[row, slot]),
+        )
 
 
 def _wrong_field(start: int, total: int) -> str:
@@ -134,18 +143,20 @@ def check_overflow_records(subject: Subject) -> None:
         return
     unknown = np.flatnonzero(~np.isin(records.fork_type, list(FORKS)))
     for row in subject.cases("extents-invalid", unknown, "extents-overflow records"):
-        records.report(
-            "extents-invalid", "error", row, "key.fork_type", "a record names neither fork",
-            expected=" or ".join(map(str, FORKS)), found=int(records.fork_type[row]),
-        )  # fmt: skip
+        records.field(row, "key.fork_type").add(
+            "extents-invalid",
+            "error",
+            "a record names neither fork",
+            expected=" or ".join(map(str, FORKS)),
+            found=int(records.fork_type[row]),
+        )
     used = records.counts > 0
     gap = ~used[:, :-1] & np.maximum.accumulate(used[:, ::-1], axis=1)[:, ::-1][:, 1:]
     rows, slots = np.nonzero(gap)
     for case in subject.cases("extents-invalid", np.arange(len(rows)), "extents-overflow records"):
-        records.report(
-            "extents-invalid", "error", int(rows[case]), f"data.extents.block_count#{slots[case]}",
-            "an unused extent stands before a used one", expected="at least 1", found=0,
-        )  # fmt: skip
+        records.field(int(rows[case]), f"data.extents.block_count#{slots[case]}").add(
+            "extents-invalid", "error", "an unused extent stands before a used one", expected="at least 1", found=0
+        )
     if subject.catalog is None:
         return
     owners = np.concatenate(
@@ -153,7 +164,7 @@ def check_overflow_records(subject: Subject) -> None:
     )
     for row in subject.cases("extents-orphaned", np.flatnonzero(find(owners, records.file_id) < 0), "extents"):
         message = "overflow extents belong to no file"
-        records.report("extents-orphaned", "warning", row, "key.file_id", message, found=int(records.file_id[row]))
+        records.field(row, "key.file_id").add("extents-orphaned", "warning", message, found=int(records.file_id[row]))
 
 
 def check_overflow_starts(subject: Subject) -> None:
@@ -169,11 +180,13 @@ def check_overflow_starts(subject: Subject) -> None:
     expected = np.where(is_first, _inline_blocks(subject, catalog, file_id, fork_type), np.append(-1, ends[:-1]))
     wrong = np.flatnonzero((expected >= 0) & (expected != records.start_block[order]))
     for case in subject.cases("extents-gap", wrong, "extents-overflow records"):
-        records.report(
-            "extents-gap", "error", int(order[case]), "key.start_block",
+        records.field(int(order[case]), "key.start_block").add(
+            "extents-gap",
+            "error",
             "extents do not go on where those before them end",
-            expected=int(expected[case]), found=int(records.start_block[order[case]]),
-        )  # fmt: skip
+            expected=int(expected[case]),
+            found=int(records.start_block[order[case]]),
+        )
 
 
 def _inline_blocks(subject: Subject, catalog: CatalogRecords, file_id: I64, fork_type: I64) -> I64:
@@ -198,10 +211,13 @@ def check_attribute_values(subject: Subject) -> None:
     inline = records.kind == TYPES.inline_data
     room = records.stop - records.data - _inline_head()
     for row in subject.cases("attribute-invalid", np.flatnonzero(inline & (records.size > room)), "attributes"):
-        records.report(
-            "attribute-invalid", "error", row, "attribute_size", "a value is longer than its record",
-            expected=f"at most {room[row]}", found=int(records.size[row]),
-        )  # fmt: skip
+        records.field(row, "attribute_size").add(
+            "attribute-invalid",
+            "error",
+            "a value is longer than its record",
+            expected=f"at most {room[row]}",
+            found=int(records.size[row]),
+        )
     _check_attribute_groups(subject)
 
 
@@ -226,23 +242,27 @@ def _check_attribute_groups(subject: Subject) -> None:
     expected = before[rows] - before[head[rows]]
     lost = np.setdiff1d(np.flatnonzero(is_extents), rows)
     for row in subject.cases("attribute-invalid", lost, "attributes"):
-        records.report("attribute-invalid", "error", row, "record_type", "extents follow no attribute with a fork")
+        records.field(row, "record_type").add("attribute-invalid", "error", "extents follow no attribute with a fork")
     for case in subject.cases("attribute-invalid", np.flatnonzero(expected != records.start_block[rows]), "attributes"):
-        records.report(
-            "attribute-invalid", "error", int(rows[case]), "key.start_block",
+        records.field(int(rows[case]), "key.start_block").add(
+            "attribute-invalid",
+            "error",
             "extents of an attribute do not go on where those before them end",
-            expected=int(expected[case]), found=int(records.start_block[rows[case]]),
-        )  # fmt: skip
+            expected=int(expected[case]),
+            found=int(records.start_block[rows[case]]),
+        )
     counted = np.bincount(
         np.append(head[rows], np.flatnonzero(is_fork)), np.append(blocks[rows], blocks[is_fork]), minlength=len(blocks)
     )
     wrong = np.flatnonzero(is_fork & (counted != records.blocks))
     for row in subject.cases("attribute-invalid", wrong, "attributes"):
-        records.report(
-            "attribute-invalid", "error", row, "the_fork.total_blocks",
+        records.field(row, "the_fork.total_blocks").add(
+            "attribute-invalid",
+            "error",
             "the fork of an attribute counts other blocks than its extents hold",
-            expected=int(counted[row]), found=int(records.blocks[row]),
-        )  # fmt: skip
+            expected=int(counted[row]),
+            found=int(records.blocks[row]),
+        )
 
 
 def check_attribute_owners(subject: Subject) -> None:
@@ -253,7 +273,7 @@ def check_attribute_owners(subject: Subject) -> None:
     _, ids, _ = catalog.entries()
     for row in subject.cases("attribute-orphaned", np.flatnonzero(find(ids, records.file_id) < 0), "attributes"):
         message = "an attribute belongs to no file or folder"
-        records.report("attribute-orphaned", "error", row, "key.file_id", message, found=int(records.file_id[row]))
+        records.field(row, "key.file_id").add("attribute-orphaned", "error", message, found=int(records.file_id[row]))
 
 
 def check_attribute_flags(subject: Subject) -> None:
@@ -265,8 +285,10 @@ def check_attribute_flags(subject: Subject) -> None:
     for holders, field in ((catalog.files, "file_id"), (catalog.folders, "folder_id")):
         has = find(owners, holders[field].astype(np.int64)) >= 0
         for place in subject.cases("attribute-flag-differs", np.flatnonzero(has & ~holders["has_attributes"]), "files"):
-            catalog.report(
-                "attribute-flag-differs", "error", int(holders["row"][place]), "flags",
+            catalog.field(int(holders["row"][place]), "flags").add(
+                "attribute-flag-differs",
+                "error",
                 "a file or folder with attributes says that it has none",
-                expected="has attributes", found=f"{int(holders['flags'][place]):#06x}",
-            )  # fmt: skip
+                expected="has attributes",
+                found=f"{int(holders['flags'][place]):#06x}",
+            )

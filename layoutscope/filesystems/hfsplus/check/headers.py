@@ -14,6 +14,7 @@ from layoutscope.ondisk.records import HEADER_NODE
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.survey.subject import Subject
+    from layoutscope.findings import FindingLog
 
 CNID = grammar.HfsplusVolume.Cnid
 COMPARE = grammar.HfsplusBtree.KeyCompareType
@@ -32,8 +33,8 @@ def check_unmounted(subject: Subject) -> None:
     """Say whether the volume was left without being unmounted; no damage, if its journal was replayed."""
     header = subject.volume.header
     if not header.is_unmounted or header.is_boot_inconsistent:
-        subject.report_header(
-            "not-unmounted", "info", "attributes", "the volume was not cleanly unmounted, or is mounted now"
+        subject.volume.header_field("attributes").add(
+            "not-unmounted", "info", "the volume was not cleanly unmounted, or is mounted now"
         )
 
 
@@ -49,17 +50,21 @@ def check_special_sizes(subject: Subject) -> None:
     for cnid, name in SPECIAL_FILES.items():
         fork, blocks = getattr(header, name), subject.contents.special[cnid].num_blocks
         if int(fork.total_blocks) != blocks:
-            subject.report_header(
-                "fork-size-differs", "error", f"{name}.total_blocks",
+            subject.volume.header_field(f"{name}.total_blocks").add(
+                "fork-size-differs",
+                "error",
                 f"the {name.replace('_', ' ')} counts other blocks than its extents hold",
-                expected=blocks, found=int(fork.total_blocks),
-            )  # fmt: skip
+                expected=blocks,
+                found=int(fork.total_blocks),
+            )
         if int(fork.logical_size) > blocks * block:
-            subject.report_header(
-                "fork-size-differs", "error", f"{name}.logical_size",
+            subject.volume.header_field(f"{name}.logical_size").add(
+                "fork-size-differs",
+                "error",
                 f"the {name.replace('_', ' ')} is longer than its extents",
-                expected=f"at most {blocks * block}", found=int(fork.logical_size),
-            )  # fmt: skip
+                expected=f"at most {blocks * block}",
+                found=int(fork.logical_size),
+            )
 
 
 def check_allocation_size(subject: Subject) -> None:
@@ -67,11 +72,13 @@ def check_allocation_size(subject: Subject) -> None:
     header = subject.volume.header
     needed, found = -(-int(header.total_blocks) // 8), int(header.allocation_file.logical_size)
     if found < needed:
-        subject.report_header(
-            "allocation-file-short", "error", "allocation_file.logical_size",
+        subject.volume.header_field("allocation_file.logical_size").add(
+            "allocation-file-short",
+            "error",
             "the allocation file has fewer bits than the volume has blocks",
-            expected=f"at least {needed}", found=found,
-        )  # fmt: skip
+            expected=f"at least {needed}",
+            found=found,
+        )
 
 
 def check_tree_headers(subject: Subject) -> None:
@@ -87,10 +94,13 @@ def check_key_compare(subject: Subject) -> None:
         return
     found = int(subject.catalog.survey.tree.file.header.key_compare_type)
     if found not in {int(kind) for kind in COMPARE}:
-        _report_tree_header(
-            subject, "catalog", "key_compare_type", "names compare in no known way",
-            expected=" or ".join(str(int(kind)) for kind in COMPARE), found=found,
-        )  # fmt: skip
+        _tree_header(subject, "catalog", "key_compare_type").add(
+            "tree-header-differs",
+            "error",
+            "names compare in no known way",
+            expected=" or ".join(str(int(kind)) for kind in COMPARE),
+            found=found,
+        )
 
 
 def check_key_lengths(subject: Subject) -> None:
@@ -99,11 +109,10 @@ def check_key_lengths(subject: Subject) -> None:
         expected, found = FORMS[name].max_length, int(survey.tree.file.header.max_key_length)
         if expected is not None and found != expected:
             message = "the header allows other keys than the format"
-            _report_tree_header(subject, name, "max_key_length", message, expected=expected, found=found)
+            _tree_header(subject, name, "max_key_length").add(
+                "tree-header-differs", "error", message, expected=expected, found=found
+            )
 
 
-def _report_tree_header(
-    subject: Subject, tree: str, field: str, message: str, *, expected: object, found: object
-) -> None:
-    at = HEADER_NODE.offset_of(f"header.{field}")
-    subject.surveys[tree].report("tree-header-differs", "error", at, message, expected=expected, found=found)
+def _tree_header(subject: Subject, tree: str, field: str) -> FindingLog:
+    return subject.surveys[tree].at(HEADER_NODE.offset_of(f"header.{field}"))

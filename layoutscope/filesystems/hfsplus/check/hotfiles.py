@@ -29,7 +29,9 @@ def check_hot_files(subject: Subject) -> None:
         lost = np.flatnonzero(find(ids, hot.files["key.file_id"]) < 0)
         for row in subject.cases(CODE, lost, "hot files"):
             message, found = "a hot file does not exist", int(hot.files["key.file_id"][row])
-            hot.report(int(hot.files["at"][row]), "key.file_id", message, expected="the CNID of a file", found=found)
+            hot.field(int(hot.files["at"][row]), "key.file_id").add(
+                CODE, "warning", message, expected="the CNID of a file", found=found
+            )
 
 
 def _check_pairs(subject: Subject, hot: HotFileRecords) -> None:
@@ -38,17 +40,22 @@ def _check_pairs(subject: Subject, hot: HotFileRecords) -> None:
     thread, file = find(threads["fork"], files["fork"]), find(files["fork"], threads["fork"])
     for row in subject.cases(CODE, np.flatnonzero(thread < 0), "hot files"):
         number = int(files["key.file_id"][row])
-        hot.report(int(files["at"][row]), "key.file_id", "a hot file has no thread record", found=number)
+        hot.field(int(files["at"][row]), "key.file_id").add(
+            CODE, "warning", "a hot file has no thread record", found=number
+        )
     for row in subject.cases(CODE, np.flatnonzero(file < 0), "hot files"):
         message, number = "a thread record leads to no hot file", int(threads["key.file_id"][row])
-        hot.report(int(threads["at"][row]), "key.file_id", message, found=number)
+        hot.field(int(threads["at"][row]), "key.file_id").add(CODE, "warning", message, found=number)
     known = np.flatnonzero(file >= 0)
     expected = files["key.temperature"][file[known]]
     for case in subject.cases(CODE, np.flatnonzero(threads["data"][known] != expected), "hot files"):
-        hot.report(
-            int(threads["at"][known[case]]), "data", "a thread record has another temperature than the file",
-            expected=int(expected[case]), found=int(threads["data"][known[case]]),
-        )  # fmt: skip
+        hot.field(int(threads["at"][known[case]]), "data").add(
+            CODE,
+            "warning",
+            "a thread record has another temperature than the file",
+            expected=int(expected[case]),
+            found=int(threads["data"][known[case]]),
+        )
 
 
 def _check_twice(subject: Subject, hot: HotFileRecords) -> None:
@@ -57,4 +64,6 @@ def _check_twice(subject: Subject, hot: HotFileRecords) -> None:
     again = order[1:][np.diff(hot.files["fork"][order]) == 0]
     for row in subject.cases(CODE, again, "hot files"):
         number = int(hot.files["key.file_id"][row])
-        hot.report(int(hot.files["at"][row]), "key.file_id", "a hot file has a second temperature", found=number)
+        hot.field(int(hot.files["at"][row]), "key.file_id").add(
+            CODE, "warning", "a hot file has a second temperature", found=number
+        )

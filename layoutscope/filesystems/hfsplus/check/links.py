@@ -110,11 +110,13 @@ def check_link_targets(subject: Subject) -> None:
         assert catalog is not None  # noqa: S101  (for the type checker)
         lost = family.links[family.target < 0]
         for place in subject.cases("hard-link-broken", lost, f"{family.noun} links"):
-            catalog.report(
-                "hard-link-broken", "error", int(catalog.files["row"][place]), "permissions.special",
-                f"a link leads to no {family.noun} inode", found=int(catalog.files["permissions.special"][place]),
+            catalog.field(int(catalog.files["row"][place]), "permissions.special").add(
+                "hard-link-broken",
+                "error",
+                f"a link leads to no {family.noun} inode",
+                found=int(catalog.files["permissions.special"][place]),
                 expected="the number of an inode",
-            )  # fmt: skip
+            )
 
 
 def check_link_counts(subject: Subject) -> None:
@@ -124,8 +126,10 @@ def check_link_counts(subject: Subject) -> None:
         assert catalog is not None  # noqa: S101  (for the type checker)
         counted = np.bincount(family.target[family.target >= 0], minlength=len(family.declared))
         for place in subject.cases("link-count-differs", np.flatnonzero(counted != family.declared), "inodes"):
-            catalog.report(
-                "link-count-differs", "error", int(family.inode_rows[place]), "permissions.special",
+            catalog.field(int(family.inode_rows[place]), "permissions.special").add(
+                "link-count-differs",
+                "error",
                 f"a {family.noun} inode counts other links than lead to it",
-                expected=int(counted[place]), found=int(family.declared[place]),
-            )  # fmt: skip
+                expected=int(counted[place]),
+                found=int(family.declared[place]),
+            )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64
     from layoutscope.filesystems.hfsplus.survey.subject import Subject
     from layoutscope.filesystems.hfsplus.survey.survey import Survey
+    from layoutscope.findings import Level
 
 _FLAWS: Final = {
     OFFSET_FLAW: "a record offset contradicts the one before, or leaves the node",
@@ -52,12 +53,13 @@ def _check_descriptors(subject: Subject, survey: Survey) -> None:
         height, kind, expected = int(table.height[number]), int(table.kind[number]), int(wanted[number])
         by_height = not is_known[number] or height in (expected, 0)
         field = "kind" if by_height else "height"
-        survey.report(
-            "node-invalid", "error", number * file.node_size_bytes + DESCRIPTOR.offset_of(field),
+        survey.at(number * file.node_size_bytes + DESCRIPTOR.offset_of(field)).add(
+            "node-invalid",
+            "error",
             "the node's kind and height contradict each other, or its place in the tree",
             expected=_kind_at(height) if by_height else max(expected, int(lowest[number])),
             found=kind if by_height else height,
-        )  # fmt: skip
+        )
 
 
 def _kind_at(height: int) -> int:
@@ -88,8 +90,8 @@ def _report_flaws(subject: Subject, kinds: tuple[int, ...]) -> None:
     for survey in subject.surveys.values():
         wrong = np.flatnonzero(np.isin(survey.flaws["kind"], kinds))
         for row in subject.cases("records-invalid", wrong, f"{survey.name} nodes"):
-            survey.report(
-                "records-invalid", "error", int(survey.flaws["at"][row]), _FLAWS[int(survey.flaws["kind"][row])]
+            survey.at(int(survey.flaws["at"][row])).add(
+                "records-invalid", "error", _FLAWS[int(survey.flaws["kind"][row])]
             )
 
 
@@ -113,10 +115,13 @@ def _check_links(subject: Subject, survey: Survey, numbers: I64, field: str, nei
     links = getattr(survey.tree.table, field)[numbers]
     for place in subject.cases("node-links-differ", np.flatnonzero(links != neighbours), f"{survey.name} nodes"):
         at = int(numbers[place]) * survey.tree.file.node_size_bytes + DESCRIPTOR.offset_of(field)
-        survey.report(
-            "node-links-differ", "error", at, "an index node's neighbour by link is not its neighbour by key",
-            expected=int(neighbours[place]), found=int(links[place]),
-        )  # fmt: skip
+        survey.at(at).add(
+            "node-links-differ",
+            "error",
+            "an index node's neighbour by link is not its neighbour by key",
+            expected=int(neighbours[place]),
+            found=int(links[place]),
+        )
 
 
 def check_pointers(subject: Subject) -> None:
@@ -125,11 +130,13 @@ def check_pointers(subject: Subject) -> None:
         rows = np.flatnonzero(survey.rows["level"] > 0)
         wrong = rows[_is_wrong_pointer(survey, rows)]
         for row in subject.cases("pointer-invalid", wrong, f"{survey.name} nodes"):
-            survey.report(
-                "pointer-invalid", "error", int(survey.rows["data"][row]),
+            survey.at(int(survey.rows["data"][row])).add(
+                "pointer-invalid",
+                "error",
                 "a pointer leads to no node of the level below, or to one that another pointer leads to",
-                found=int(survey.rows["child"][row]), expected="a node of its own",
-            )  # fmt: skip
+                found=int(survey.rows["child"][row]),
+                expected="a node of its own",
+            )
 
 
 def _is_wrong_pointer(survey: Survey, rows: I64) -> I64:
@@ -153,14 +160,16 @@ def check_index_keys(subject: Subject) -> None:
         index, first = _pairs(survey)
         above = index[~survey.keys.not_after(first, index)]
         below = index[~survey.keys.not_after(index, first)]
-        for rows, level, side in ((above, "error", "above"), (below, "warning", "below")):
+        sides: tuple[tuple[I64, Level, str], ...] = (above, "error", "above"), (below, "warning", "below")
+        for rows, level, side in sides:
             for row in subject.cases("index-key-differs", rows, f"{survey.name} nodes"):
                 form = FORMS[survey.name]
                 at = int(survey.rows["key"][row]) + form.key_type.offset_of(form.ident)
-                survey.report(
-                    "index-key-differs", level, at,
+                survey.at(at).add(
+                    "index-key-differs",
+                    level,
                     f"the key of a pointer lies {side} the first key of node {survey.rows['child'][row]}",
-                )  # fmt: skip
+                )
 
 
 def _pairs(survey: Survey) -> tuple[I64, I64]:
@@ -187,7 +196,7 @@ def check_key_order(subject: Subject) -> None:
         for row in subject.cases("keys-unordered", _culprits(survey, wrong), f"{survey.name} nodes"):
             form = FORMS[survey.name]
             at = int(survey.rows["key"][row]) + form.key_type.offset_of(form.ident)
-            survey.report("keys-unordered", "error", at, "a key does not come between its neighbours")
+            survey.at(at).add("keys-unordered", "error", "a key does not come between its neighbours")
 
 
 def _culprits(survey: Survey, wrong: I64) -> I64:

@@ -30,19 +30,19 @@ def check_record_types(subject: Subject) -> None:
     if catalog is not None:
         for row in subject.cases("records-invalid", np.flatnonzero(catalog.kind == 0), "catalog records"):
             at = int(catalog.survey.rows["data"][row])
-            catalog.survey.report("records-invalid", "error", at, "a record is of no known type, or shorter than it")
+            catalog.survey.at(at).add("records-invalid", "error", "a record is of no known type, or shorter than it")
         for row in subject.cases("records-invalid", np.flatnonzero(catalog.excess), "catalog records"):
             at = int(catalog.survey.rows["data"][row])
-            catalog.survey.report("records-invalid", "error", at, "a record is longer than its type")
+            catalog.survey.at(at).add("records-invalid", "error", "a record is longer than its type")
     if attributes is not None:
         for row in subject.cases("records-invalid", np.flatnonzero(attributes.kind == 0), "attribute records"):
             message = "a record is of no known type, or shorter than it"
-            attributes.survey.report("records-invalid", "error", int(attributes.data[row]), message)
+            attributes.survey.at(int(attributes.data[row])).add("records-invalid", "error", message)
     if overflow is not None:
         leaf = np.flatnonzero(overflow.survey.rows["level"] == 0)
         for row in subject.cases("records-invalid", leaf[~overflow.is_whole], "extents-overflow records"):
             at = int(overflow.survey.rows["key"][row])
-            overflow.survey.report("records-invalid", "error", at, "a record is shorter than eight extents")
+            overflow.survey.at(at).add("records-invalid", "error", "a record is shorter than eight extents")
 
 
 def _id_field(is_folder: bool) -> str:
@@ -58,20 +58,25 @@ def check_ids(subject: Subject) -> None:
     is_root = is_folder & (ids == CNID.root_folder)
     reserved = np.flatnonzero((ids < CNID.first_user) & ~is_root)
     for place in subject.cases("cnid-reserved", reserved, "catalog records"):
-        catalog.report(
-            "cnid-reserved", "error", int(rows[place]), _id_field(bool(is_folder[place])),
+        catalog.field(int(rows[place]), _id_field(bool(is_folder[place]))).add(
+            "cnid-reserved",
+            "error",
             "a file or folder has a reserved CNID",
-            expected=f"at least {int(CNID.first_user)}", found=int(ids[place]),
-        )  # fmt: skip
+            expected=f"at least {int(CNID.first_user)}",
+            found=int(ids[place]),
+        )
     order = np.argsort(ids, kind="stable")
     same = np.zeros(len(ids), np.bool_)
     same[order[1:]] |= ids[order[1:]] == ids[order[:-1]]
     same[order[:-1]] |= ids[order[1:]] == ids[order[:-1]]
     for place in subject.cases("cnid-duplicate", np.flatnonzero(same), "catalog records"):
-        catalog.report(
-            "cnid-duplicate", "error", int(rows[place]), _id_field(bool(is_folder[place])),
-            "two files or folders have the same CNID", found=int(ids[place]), expected="a CNID of its own",
-        )  # fmt: skip
+        catalog.field(int(rows[place]), _id_field(bool(is_folder[place]))).add(
+            "cnid-duplicate",
+            "error",
+            "two files or folders have the same CNID",
+            found=int(ids[place]),
+            expected="a CNID of its own",
+        )
 
 
 def check_parents(subject: Subject) -> None:
@@ -85,8 +90,8 @@ def check_parents(subject: Subject) -> None:
     for place in subject.cases("parent-missing", lost, "catalog records"):
         row = int(rows[place])
         at = int(catalog.survey.rows["key"][row]) + KEY.parent_id.offset
-        catalog.survey.report(
-            "parent-missing", "error", at, f"the folder of CNID {ids[place]} does not exist", found=int(parent[place])
+        catalog.survey.at(at).add(
+            "parent-missing", "error", f"the folder of CNID {ids[place]} does not exist", found=int(parent[place])
         )
 
 
@@ -104,7 +109,7 @@ def check_threads(subject: Subject) -> None:
     for row in subject.cases("thread-orphaned", np.flatnonzero(place < 0), "catalog threads"):
         at = int(catalog.survey.rows["key"][threads["row"][row]]) + KEY.parent_id.offset
         message = "a thread belongs to no file or folder"
-        catalog.survey.report("thread-orphaned", "warning", at, message, found=int(owner[row]))
+        catalog.survey.at(at).add("thread-orphaned", "warning", message, found=int(owner[row]))
     known = np.flatnonzero(place >= 0)
     _compare_threads(subject, catalog, known, rows[place[known]], is_folder[place[known]])
 
@@ -129,10 +134,13 @@ def _check_missing_threads(subject: Subject, catalog: CatalogRecords, place: I64
     claims = is_folder.copy()
     claims[~is_folder] = catalog.files["has_thread"]
     for lost in subject.cases("thread-differs", np.flatnonzero((place < 0) & claims), "catalog records"):
-        catalog.report(
-            "thread-differs", "error", int(rows[lost]), _id_field(bool(is_folder[lost])),
-            "a file or folder has no thread", found=int(ids[lost]), expected="the CNID of a thread",
-        )  # fmt: skip
+        catalog.field(int(rows[lost]), _id_field(bool(is_folder[lost]))).add(
+            "thread-differs",
+            "error",
+            "a file or folder has no thread",
+            found=int(ids[lost]),
+            expected="the CNID of a thread",
+        )
 
 
 def _compare_threads(subject: Subject, catalog: CatalogRecords, known: I64, entry: I64, is_folder: Mask) -> None:
@@ -142,21 +150,27 @@ def _compare_threads(subject: Subject, catalog: CatalogRecords, known: I64, entr
     kind = catalog.kind[row]
     expected = np.where(is_folder, int(TYPES.folder_thread), int(TYPES.file_thread))
     for case in subject.cases("thread-differs", np.flatnonzero(kind != expected), "catalog threads"):
-        catalog.report(
-            "thread-differs", "error", int(row[case]), "record_type", "a thread has the type of another kind",
-            expected=int(expected[case]), found=int(kind[case]),
-        )  # fmt: skip
+        catalog.field(int(row[case]), "record_type").add(
+            "thread-differs",
+            "error",
+            "a thread has the type of another kind",
+            expected=int(expected[case]),
+            found=int(kind[case]),
+        )
     parent, real = threads["parent_id"][known].astype(np.int64), catalog.parent_id[entry]
     for case in subject.cases("thread-differs", np.flatnonzero(parent != real), "catalog threads"):
-        catalog.report(
-            "thread-differs", "error", int(row[case]), "parent_id", "a thread names another folder",
-            expected=int(real[case]), found=int(parent[case]),
-        )  # fmt: skip
+        catalog.field(int(row[case]), "parent_id").add(
+            "thread-differs",
+            "error",
+            "a thread names another folder",
+            expected=int(real[case]),
+            found=int(parent[case]),
+        )
     for case in subject.cases("thread-differs", _other_names(catalog, known, entry), "catalog threads"):
         at = int(catalog.survey.rows["data"][row[case]]) + THREAD.width
         if threads["name_length"][known[case]] != catalog.count[entry[case]]:
             at += THREAD.name_length.offset - THREAD.width
-        catalog.survey.report("thread-differs", "error", at, "a thread has another name")
+        catalog.survey.at(at).add("thread-differs", "error", "a thread has another name")
 
 
 def _other_names(catalog: CatalogRecords, known: I64, entry: I64) -> I64:
@@ -179,10 +193,13 @@ def check_valence(subject: Subject) -> None:
     counted = _counts(catalog, catalog.parent_id[rows])
     declared = catalog.folders["valence"].astype(np.int64)
     for place in subject.cases("valence-differs", np.flatnonzero(counted != declared), "catalog folders"):
-        catalog.report(
-            "valence-differs", "error", int(catalog.folders["row"][place]), "valence",
-            "a folder counts other entries than it has", expected=int(counted[place]), found=int(declared[place]),
-        )  # fmt: skip
+        catalog.field(int(catalog.folders["row"][place]), "valence").add(
+            "valence-differs",
+            "error",
+            "a folder counts other entries than it has",
+            expected=int(counted[place]),
+            found=int(declared[place]),
+        )
 
 
 def check_subfolders(subject: Subject) -> None:
@@ -195,10 +212,13 @@ def check_subfolders(subject: Subject) -> None:
     counted, declared = _counts(catalog, inside), catalog.folders["folder_count"].astype(np.int64)
     wrong = np.flatnonzero(catalog.folders["has_folder_count"] & (counted != declared))
     for place in subject.cases("folder-count-differs", wrong, "catalog folders"):
-        catalog.report(
-            "folder-count-differs", "error", int(catalog.folders["row"][place]), "folder_count",
-            "a folder counts other subfolders than it has", expected=int(counted[place]), found=int(declared[place]),
-        )  # fmt: skip
+        catalog.field(int(catalog.folders["row"][place]), "folder_count").add(
+            "folder-count-differs",
+            "error",
+            "a folder counts other subfolders than it has",
+            expected=int(counted[place]),
+            found=int(declared[place]),
+        )
 
 
 def _counts(catalog: CatalogRecords, parents: I64) -> I64:

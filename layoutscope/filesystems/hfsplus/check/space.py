@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from layoutscope.arrays.columns import I64
     from layoutscope.filesystems.hfsplus.survey.subject import Subject
+    from layoutscope.findings import FindingLog
 
     Tell = Callable[[int, int, str], None]
 
@@ -139,7 +140,7 @@ def _files(subject: Subject) -> list[_Part]:
 
         def tell(row: int, slot: int, message: str, name: str = name) -> None:
             place, path = int(catalog.files["row"][row]), f"{name}.extents.start_block#{slot}"
-            catalog.report("block-claimed-twice", "error", place, path, message)
+            catalog.field(place, path).add("block-claimed-twice", "error", message)
 
         parts.append((*fork_arrays(catalog, name), owner, tell))
     return parts
@@ -152,14 +153,14 @@ def _others(subject: Subject) -> list[_Part]:
     if overflow is not None:
 
         def tell(row: int, slot: int, message: str) -> None:
-            overflow.report("block-claimed-twice", "error", row, f"data.extents.start_block#{slot}", message)
+            overflow.field(row, f"data.extents.start_block#{slot}").add("block-claimed-twice", "error", message)
 
         parts.append((overflow.starts, overflow.counts, lambda row: f"file {overflow.file_id[row]}", tell))
     if attributes is not None:
 
         def tell_attribute(row: int, slot: int, message: str) -> None:
             _, (start_block, _) = EXTENT_FIELDS[int(attributes.kind[row])]
-            attributes.report("block-claimed-twice", "error", row, f"{start_block}#{slot}", message)
+            attributes.field(row, f"{start_block}#{slot}").add("block-claimed-twice", "error", message)
 
         parts.append(
             (
@@ -194,12 +195,12 @@ def _tell(subject: Subject, claims: Claims, claim: int, message: str) -> None:
         teller(int(claims.row[claim]), int(claims.slot[claim]), message)
         return
     at = int(claims.start[claim]) * subject.volume.block_size_bytes
-    subject.volume.report("block-claimed-twice", "error", claims.owner(claim), at, message)
+    subject.volume.log.at(claims.owner(claim), at).add("block-claimed-twice", "error", message)
 
 
 def check_allocation(subject: Subject) -> None:
     """Claimed blocks are in use in the allocation file, and blocks in use are claimed."""
-    if any(finding.code == "allocation-file-unreadable" for finding in subject.volume.findings):
+    if any(finding.code == "allocation-file-unreadable" for finding in subject.volume.log.findings):
         return
     claims = gather_claims(subject)
     total = int(subject.volume.header.total_blocks)
@@ -208,14 +209,15 @@ def check_allocation(subject: Subject) -> None:
     used = intervals.subtract(_first_blocks(min(total, _known_blocks(subject))), free)
     for start, stop in _cases(subject, "block-claimed-free", intervals.intersect(claimed, free)):
         claim = int(np.flatnonzero((claims.start <= start) & (claims.stop > start))[0])
-        _report_bits(
-            subject, "block-claimed-free", "error", start, stop, f"belong to {claims.owner(claim)} but are free"
-        )
+        log, blocks = _bits(subject, start, stop)
+        verb = "belongs" if stop - start == 1 else "belong"
+        others = "is" if stop - start == 1 else "are"
+        log.add("block-claimed-free", "error", f"{blocks}, {verb} to {claims.owner(claim)} but {others} free")
     unclaimed = intervals.intersect(used, intervals.subtract(_first_blocks(total), claimed))
     for start, stop in _cases(subject, "block-unclaimed", unclaimed):
-        _report_bits(
-            subject, "block-unclaimed", "warning", start, stop, "are in use but belong to nothing that was read"
-        )
+        log, blocks = _bits(subject, start, stop)
+        verb = "is in use but belongs" if stop - start == 1 else "are in use but belong"
+        log.add("block-unclaimed", "warning", f"{blocks}, {verb} to nothing that was read")
 
 
 def _known_blocks(subject: Subject) -> int:
@@ -234,13 +236,12 @@ def _cases(subject: Subject, code: str, runs: I64) -> list[tuple[int, int]]:
     return [(int(runs[row, 0]), int(runs[row].sum())) for row in rows]
 
 
-def _report_bits(subject: Subject, code: str, level: str, start: int, stop: int, message: str) -> None:
-    """Report bits of the allocation file, with the address of their blocks in words."""
+def _bits(subject: Subject, start: int, stop: int) -> tuple[FindingLog, str]:
+    """Bind the log to the bits of blocks in the allocation file; also the blocks and their address in words."""
     volume = subject.volume
     fork = subject.contents.special[int(CNID.allocation_file)]
     pieces = locate(volume, fork, np.array([start // 8], np.int64), np.ones(1, np.int64))
     at = int(pieces.volume_offset[0]) if len(pieces.part) else None
     byte = volume.image_offset + start * volume.block_size_bytes
     which = f"block {start}" if stop - start == 1 else f"blocks {start} to {stop - 1}"
-    verb = message if stop - start > 1 else message.replace("belong ", "belongs ").replace("are ", "is ")
-    volume.report(code, level, "allocation file", at, f"{which}, from byte {byte:,} of the image, {verb}")
+    return volume.log.at("allocation file", at), f"{which}, from byte {byte:,} of the image"

@@ -131,10 +131,11 @@ def _overflow(
 
 def _report_orphans(volume: Volume, owner: I64) -> None:
     if len(owner):
-        volume.report(
-            "extents-orphaned", "warning", "extents-overflow records", None,
+        volume.log.at("extents-overflow records").add(
+            "extents-orphaned",
+            "warning",
             f"{len(owner):,} records belong to no file of the catalog; the first names file {owner[0]}",
-        )  # fmt: skip
+        )
 
 
 def _attributes(attributes: Attributes) -> Columns:

@@ -5,6 +5,7 @@ TN1150, "Hot Files". Unlike the other trees it is an ordinary file, which is fou
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -57,12 +58,13 @@ def read_hot_files(volume: Volume, catalog: Catalog, overflow: Tree | None) -> T
         return None
     file_id = int(catalog.entries["file_id"][row])
     fork = extend_fork(_fork_of(catalog, row), overflow, file_id, DATA_FORK)
-    before = len(volume.findings)
-    tree = read_tree(volume, "hot-files", file_id, fork, HotFileLeaves())
-    if tree is None or _magic(tree) == MAGIC:
-        return tree
-    del volume.findings[before:]
-    return None
+    # What is found in a file that has nothing but the name is nobody's business.
+    log = volume.log.branch()
+    tree = read_tree(replace(volume, log=log), "hot-files", file_id, fork, HotFileLeaves())
+    if tree is not None and _magic(tree) != MAGIC:
+        return None
+    volume.log.extend(log.findings)
+    return tree
 
 
 def _find_file(catalog: Catalog) -> int:

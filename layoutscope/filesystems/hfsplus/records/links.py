@@ -15,7 +15,7 @@ import polars as pl
 
 from layoutscope.arrays.lookup import find
 from layoutscope.filesystems.hfsplus.tree import names
-from layoutscope.filesystems.hfsplus.tree.shape import node_offset
+from layoutscope.filesystems.hfsplus.tree.shape import node_log
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
@@ -110,4 +110,4 @@ def _report_broken(volume: Volume, catalog: Catalog, file: TreeFile | None, rows
     if len(rows) and file is not None:
         node, cnid = (int(catalog.entries[name][rows[0]]) for name in ("node", "file_id"))
         message = f"{len(rows):,} links lead to no indirect node; the first is file {cnid}"
-        volume.report("hard-link-broken", "error", f"catalog node {node}", node_offset(volume, file, node), message)
+        node_log(volume, file, node).add("hard-link-broken", "error", message)

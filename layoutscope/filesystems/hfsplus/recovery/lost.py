@@ -83,10 +83,11 @@ def _report(volume: Volume, tree: Tree, catalog: Catalog, rows: Columns, row: in
     pieces = locate(volume, tree.file.fork, rows["at"][row : row + 1], np.ones(1, np.int64))
     at = int(pieces.volume_offset[0]) if len(pieces.part) else None
     known = _folders(catalog, first, last) if tree.file.tree == "catalog" else ""
-    volume.report(
-        "subtree-missing", "error", f"{tree.file.tree} node {rows['node'][row]}", at,
+    volume.log.at(f"{tree.file.tree} node {rows['node'][row]}", at).add(
+        "subtree-missing",
+        "error",
         f"node {rows['child'][row]} cannot be reached: records from {noun} {first} {until} are missing{known}",
-    )  # fmt: skip
+    )
 
 
 def _folders(catalog: Catalog, first: int, last: int) -> str:

@@ -281,11 +281,12 @@ def _report(volume: Volume, file: TreeFile, name: str, order: I64, reached: Mask
     left = f"; {num_left:,} with keys of others were left out" if num_left else ""
     pieces = node_pieces(volume, file.fork, file.node_size_bytes, order[~reached[order]][:1])
     at = int(pieces.volume_offset[0]) if len(pieces.part) else None
-    volume.report(
-        "tree-rebuilt", "warning", f"{name} B-tree", at,
+    volume.log.at(f"{name} B-tree", at).add(
+        "tree-rebuilt",
+        "warning",
         f"{added:,} of {len(order):,} leaves were found without the index; their order is inferred from their keys"
         f"{left}{own}",
-    )  # fmt: skip
+    )
 
 
 def report_stale(volume: Volume, trees: dict[str, Tree], found: Swept) -> dict[str, int]:
@@ -298,8 +299,7 @@ def report_stale(volume: Volume, trees: dict[str, Tree], found: Swept) -> dict[s
     counts = {name: int((stale.tree == place).sum()) for place, name in enumerate(TREES)}
     if len(stale.tree):
         listed = ", ".join(f"{count:,} of the {name} tree" for name, count in counts.items() if count)
-        volume.report(
-            "stale-nodes", "info", "volume", int(stale.volume_offset[0]),
-            f"{len(stale.tree):,} nodes lie outside of the trees, as old copies do: {listed}",
-        )  # fmt: skip
+        volume.log.at("volume", int(stale.volume_offset[0])).add(
+            "stale-nodes", "info", f"{len(stale.tree):,} nodes lie outside of the trees, as old copies do: {listed}"
+        )
     return counts

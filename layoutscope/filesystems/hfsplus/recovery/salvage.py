@@ -19,6 +19,7 @@ from layoutscope.filesystems.hfsplus.recovery.sweep import STEP_BYTES, TREES, Sw
 from layoutscope.filesystems.hfsplus.tree.keyorder import folded, misplaced
 from layoutscope.filesystems.hfsplus.volume.fork import inline_fork
 from layoutscope.filesystems.hfsplus.volume.volume import HEADER_BYTES, HEADER_OFFSET, Volume, read_header
+from layoutscope.findings import FindingLog
 from layoutscope.image import Window
 from layoutscope.image.source import overlaps
 from layoutscope.ondisk import grammar
@@ -63,7 +64,15 @@ def salvage_volume(
     """
     size = source.size_bytes - image_offset
     window = Window(source, image_offset, size if space_bytes is None else min(size, space_bytes))
-    bare = Volume(window, window.origin, _stand_in(window.size_bytes), None, decoder, [], is_inferred=True)
+    bare = Volume(
+        window,
+        window.origin,
+        _stand_in(window.size_bytes),
+        None,
+        decoder,
+        FindingLog(base=window.origin),
+        is_inferred=True,
+    )
     found = sweep(bare)
     if not ((found.tree == TREES.index("catalog")) & (found.height == 1)).any():
         raise error
@@ -76,11 +85,12 @@ def salvage_volume(
             _inferred_header(bare, catalog, found),
             "block size and counts are told by the files that were found",
         )
-    volume = replace(bare, header=header, findings=[])
-    volume.report(
-        "volume-header-lost", "error", "volume header", HEADER_OFFSET,
+    volume = replace(bare, header=header, log=bare.log.branch())
+    volume.log.at("volume header", HEADER_OFFSET).add(
+        "volume-header-lost",
+        "error",
         f"no header of the volume is left, nor its copy; the volume is inferred from what a sweep found: {words}",
-    )  # fmt: skip
+    )
     return volume, found
 
 
@@ -136,7 +146,7 @@ def _catalog(volume: Volume, found: Swept) -> tuple[Volume, Catalog]:
     results = []
     for signature in (_SIGNATURES.hfsplus, _SIGNATURES.hfsx):
         header = _stand_in(volume.source.size_bytes, volume.block_size_bytes, int(signature))
-        trial = replace(volume, header=header, findings=[])
+        trial = replace(volume, header=header, log=volume.log.branch())
         leaves = catalog_file.CatalogLeaves()
         number = int(grammar.HfsplusVolume.Cnid.catalog_file)
         tree = rebuild(trial, None, "catalog", number, inline_fork(header.catalog_file), leaves, found)

@@ -134,7 +134,7 @@ def chunks(volume: Volume) -> Iterator[tuple[int, int, U8]]:
         try:
             source.read_into(at, buffer.data)
         except FormatError as error:
-            volume.survive(shifted(error, -source.origin))
+            volume.log.survive(shifted(error, -source.origin))
             continue
         yield at, length, buffer
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
+    from layoutscope.findings import FindingLog
     from layoutscope.recordtypes import RecordType
 
 TYPES = grammar.HfsplusAttributes.RecordType
@@ -85,10 +86,8 @@ class AttributeRecords:
     starts: I64
     counts: I64
 
-    def report(
-        self, code: str, level: str, row: int, path: str, message: str, *, expected: object = "", found: object = ""
-    ) -> None:
-        """Report a field of a record's data; of its key where the path starts with ``key.``."""
+    def field(self, row: int, path: str) -> FindingLog:
+        """Bind the log to a field of a record's data; of its key where the path starts with ``key.``."""
         if path.startswith("key."):
             at = int(self.key[row]) + KEY.offset_of(path.removeprefix("key."))
         else:
@@ -96,7 +95,7 @@ class AttributeRecords:
             record_type = RECORD_TYPES.get(int(self.kind[row]), TYPE)
             step = HFSPLUS_VOLUME_EXTENT_DESCRIPTOR.width * int(number or 0)
             at = int(self.data[row]) + record_type.offset_of(name) + step
-        self.survey.report(code, level, at, message, expected=expected, found=found)
+        return self.survey.at(at)
 
 
 @dataclass(slots=True)

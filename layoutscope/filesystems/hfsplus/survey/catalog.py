@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
+    from layoutscope.findings import FindingLog
     from layoutscope.recordtypes import Column, RecordType
 
 TYPES = grammar.HfsplusCatalog.RecordType
@@ -96,14 +97,11 @@ class CatalogRecords:
     thread_units: NDArray[np.uint16]
     thread_start: I64
 
-    def report(
-        self, code: str, level: str, row: int, field: str, message: str, *, expected: object = "", found: object = ""
-    ) -> None:
-        """Report a field of a record's data; ``#`` and a number behind the name choose an item of an array."""
+    def field(self, row: int, name: str) -> FindingLog:
+        """Bind the log to a field of a record's data; ``#`` and a number behind the name choose an item of an array."""
         kind = int(self.kind[row])
         record_type = {int(TYPES.folder): FOLDER, int(TYPES.file): FILE}.get(kind, THREAD)
-        at = int(self.survey.rows["data"][row]) + field_offset(record_type, field)
-        self.survey.report(code, level, at, message, expected=expected, found=found)
+        return self.survey.at(int(self.survey.rows["data"][row]) + field_offset(record_type, name))
 
     def entries(self) -> tuple[I64, I64, Mask]:
         """Rows, own IDs and whether it is a folder, of files and folders in key order."""
@@ -195,19 +193,29 @@ def read_catalog(volume: Volume, tree: Tree) -> CatalogRecords:
     parts = {
         part: concatenate(collector.parts[part], _nothing(record_type, fields, volume))
         for part, record_type, fields in (
-            ("files", FILE, FILE_FIELDS), ("folders", FOLDER, FOLDER_FIELDS), ("threads", THREAD, THREAD_FIELDS),
+            ("files", FILE, FILE_FIELDS),
+            ("folders", FOLDER, FOLDER_FIELDS),
+            ("threads", THREAD, THREAD_FIELDS),
         )
-    }  # fmt: skip
+    }
     threads = parts["threads"]
     threads["name_length"] = threads["name_length"].astype(np.int64)
     counts = np.maximum(threads["name_length"], 0)
     no_units = np.empty(0, np.uint16)
     return CatalogRecords(
-        survey, rows["kind"], rows["excess"], rows["parent_id"],
-        np.concatenate([no_units, *collector.names]), starts_of(rows["count"]), rows["count"],
-        parts["files"], parts["folders"], threads,
-        np.concatenate([no_units, *collector.thread_names]), starts_of(counts),
-    )  # fmt: skip
+        survey,
+        rows["kind"],
+        rows["excess"],
+        rows["parent_id"],
+        np.concatenate([no_units, *collector.names]),
+        starts_of(rows["count"]),
+        rows["count"],
+        parts["files"],
+        parts["folders"],
+        threads,
+        np.concatenate([no_units, *collector.thread_names]),
+        starts_of(counts),
+    )
 
 
 def _nothing(record_type: RecordType, fields: tuple[Column, ...], volume: Volume) -> Columns:

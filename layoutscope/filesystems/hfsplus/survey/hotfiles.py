@@ -17,6 +17,7 @@ from layoutscope.filesystems.hfsplus.survey.survey import Batch, Survey, survey_
 if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
+    from layoutscope.findings import FindingLog
 
 FIELDS: Final = (
     LEAF_RECORD.key.file_id,
@@ -47,10 +48,9 @@ class HotFileRecords:
     files: Columns
     threads: Columns
 
-    def report(self, record_at: int, path: str, message: str, *, expected: object = "", found: object = "") -> None:
-        """Report a field of a record."""
-        at = record_at + LEAF_RECORD.offset_of(path)
-        self.survey.report(CODE, "warning", at, message, expected=expected, found=found)
+    def field(self, record_at: int, path: str) -> FindingLog:
+        """Bind the log to a field of a record."""
+        return self.survey.at(record_at + LEAF_RECORD.offset_of(path))
 
 
 @dataclass(slots=True)

@@ -18,6 +18,7 @@ from layoutscope.ondisk.records import HFSPLUS_VOLUME_EXTENT_DESCRIPTOR
 if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
+    from layoutscope.findings import FindingLog
 
 FIELDS: Final = (
     LEAF_RECORD.key.fork_type,
@@ -55,14 +56,12 @@ class OverflowRecords:
     starts: I64
     counts: I64
 
-    def report(
-        self, code: str, level: str, row: int, path: str, message: str, *, expected: object = "", found: object = ""
-    ) -> None:
-        """Report a field of a record; ``#`` and a number behind the name choose an extent."""
+    def field(self, row: int, path: str) -> FindingLog:
+        """Bind the log to a field of a record; ``#`` and a number behind the name choose an extent."""
         name, _, number = path.partition("#")
         step = HFSPLUS_VOLUME_EXTENT_DESCRIPTOR.width * int(number or 0)
         at = int(self.at[row]) + LEAF_RECORD.offset_of(name) + step
-        self.survey.report(code, level, at, message, expected=expected, found=found)
+        return self.survey.at(at)
 
 
 @dataclass(slots=True)

@@ -9,8 +9,6 @@ from layoutscope.filesystems.hfsplus.survey.attributes import AttributeRecords, 
 from layoutscope.filesystems.hfsplus.survey.catalog import CatalogRecords, read_catalog
 from layoutscope.filesystems.hfsplus.survey.hotfiles import HotFileRecords, read_hot_file_records
 from layoutscope.filesystems.hfsplus.survey.overflow import OverflowRecords, read_overflow
-from layoutscope.filesystems.hfsplus.volume.volume import HEADER_OFFSET
-from layoutscope.ondisk.records import VOLUME_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,19 +46,12 @@ class Subject:
     overflow: OverflowRecords | None
     hot_files: HotFileRecords | None = None
 
-    def report_header(
-        self, code: str, level: str, field: str, message: str, *, expected: object = "", found: object = ""
-    ) -> None:
-        """Report a field of the volume header."""
-        at = HEADER_OFFSET + VOLUME_HEADER.offset_of(field)
-        self.volume.report(code, level, "volume header", at, message, expected=expected, found=found)
-
     def cases(self, code: str, rows: I64, noun: str) -> Iterator[int]:
         """Yield the first cases of a kind, and report how many more there are."""
         yield from rows[:MOST_CASES].tolist()
         if len(rows) > MOST_CASES:
             message = f"{len(rows) - MOST_CASES:,} further cases of the same kind"
-            self.volume.report(code, "warning", noun, None, message)
+            self.volume.log.at(noun).add(code, "warning", message)
 
 
 def survey_volume(volume: Volume, contents: Contents) -> Subject:

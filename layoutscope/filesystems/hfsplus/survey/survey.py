@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
+    from layoutscope.findings import FindingLog
 
 ROW_COLUMNS: Final = ("node", "level", "key", "key_length", "data", "stop", "child")
 FLAW_COLUMNS: Final = ("at", "node", "kind")
@@ -99,14 +100,10 @@ class Survey:
         pieces = locate(self.volume, self.tree.file.fork, np.array([at], np.int64), np.ones(1, np.int64))
         return int(pieces.volume_offset[0]) if len(pieces.part) else None
 
-    def report(
-        self, code: str, level: str, at: int, message: str, *, expected: object = "", found: object = ""
-    ) -> None:
-        """Report something at a place in the tree's file; the structure is the node that it lies in."""
-        node = at // self.tree.file.node_size_bytes
-        self.volume.report(
-            code, level, f"{self.name} node {node}", self.volume_offset(at), message, expected=expected, found=found
-        )
+    def at(self, place: int) -> FindingLog:
+        """Bind the log to a place in the tree's file, in bytes; the structure is the node that it lies in."""
+        node = place // self.tree.file.node_size_bytes
+        return self.volume.log.at(f"{self.name} node {node}", self.volume_offset(place))
 
 
 def survey_tree(volume: Volume, tree: Tree, leaves: Callable[[Batch], None] | None = None) -> Survey:
@@ -135,9 +132,12 @@ def survey_tree(volume: Volume, tree: Tree, leaves: Callable[[Batch], None] | No
     if form.has_name and not form.tail and not is_case_sensitive(volume, tree):
         found = without_case(found)
     return Survey(
-        volume, tree, concatenate(parts, dict.fromkeys(ROW_COLUMNS, none)), found,
+        volume,
+        tree,
+        concatenate(parts, dict.fromkeys(ROW_COLUMNS, none)),
+        found,
         concatenate(flaws, dict.fromkeys(FLAW_COLUMNS, none)),
-    )  # fmt: skip
+    )
 
 
 def _levels(tree: Tree) -> Iterator[tuple[int, I64]]:

@@ -25,7 +25,7 @@ from layoutscope.filesystems.hfsplus.tree.records import (
     RecordBatch,
     decode_nodes,
     locate_records,
-)  # fmt: skip
+)
 from layoutscope.filesystems.hfsplus.volume.fork import Fork, Pieces, locate, read_parts
 from layoutscope.image import Workspace
 from layoutscope.ondisk import grammar
@@ -138,11 +138,11 @@ def open_tree(volume: Volume, tree: str, file_id: int, fork: Fork) -> TreeFile |
     try:
         node = _read_header_node(volume, tree, fork, at)
     except FormatError as error:
-        volume.survive(error, code="tree-header-invalid")
+        volume.log.survive(error, code="tree-header-invalid")
         return None
     if min(fork.logical_size_bytes, fork.num_blocks * volume.block_size_bytes) < node.header.node_size:
-        volume.report(
-            "tree-header-invalid", "error", f"{tree} B-tree header node", at, "its file is smaller than a node"
+        volume.log.at(f"{tree} B-tree header node", at).add(
+            "tree-header-invalid", "error", "its file is smaller than a node"
         )
         return None
     return _with_map(volume, tree, file_id, fork, node)
@@ -165,10 +165,9 @@ def _read_header_node(volume: Volume, tree: str, fork: Fork, at: int) -> Hfsplus
             found=str(size),
         )
     if int(node.descriptor.kind) != HEADER:
-        volume.report(
-            "node-invalid", "error", structure, at + DESCRIPTOR.kind.offset, "node 0 is no header node",
-            expected=HEADER, found=int(node.descriptor.kind),
-        )  # fmt: skip
+        volume.log.at(structure, at + DESCRIPTOR.kind.offset).add(
+            "node-invalid", "error", "node 0 is no header node", expected=HEADER, found=int(node.descriptor.kind)
+        )
     return node
 
 
@@ -177,12 +176,16 @@ def _with_map(volume: Volume, tree: str, file_id: int, fork: Fork, node: Hfsplus
     in_fork = min(fork.logical_size_bytes, fork.num_blocks * volume.block_size_bytes) // size
     num_nodes = min(in_fork, volume.source.size_bytes // size + 1)
     if int(node.header.total_nodes) != num_nodes:
-        volume.report(
-            "tree-size-differs", "warning", f"{tree} B-tree header node",
-            int(fork.start_blocks[0]) * volume.block_size_bytes
-            + HEADER_NODE.header.total_nodes.offset,
-            "the header counts other nodes than the file holds", expected=num_nodes, found=int(node.header.total_nodes),
-        )  # fmt: skip
+        volume.log.at(
+            f"{tree} B-tree header node",
+            int(fork.start_blocks[0]) * volume.block_size_bytes + HEADER_NODE.header.total_nodes.offset,
+        ).add(
+            "tree-size-differs",
+            "warning",
+            "the header counts other nodes than the file holds",
+            expected=num_nodes,
+            found=int(node.header.total_nodes),
+        )
     pieces = node_pieces(volume, fork, size, np.arange(num_nodes, dtype=np.int64))
     readable = np.ones(num_nodes, np.bool_)
     readable[pieces.part[~volume.is_readable(pieces.volume_offset, pieces.length_bytes)]] = False
@@ -213,10 +216,13 @@ def _read_map(
         batch = decode_nodes(volume.decoder, data, size, np.array([number]))
         if number and int(batch.kind[0]) != MAP:
             at = int(node_pieces(volume, fork, size, np.array([number])).volume_offset[0])
-            volume.report(
-                "node-invalid", "error", f"{tree} node {number}", at + DESCRIPTOR.kind.offset,
-                "a node in the chain of map nodes is none", expected=MAP, found=int(batch.kind[0]),
-            )  # fmt: skip
+            volume.log.at(f"{tree} node {number}", at + DESCRIPTOR.kind.offset).add(
+                "node-invalid",
+                "error",
+                "a node in the chain of map nodes is none",
+                expected=MAP,
+                found=int(batch.kind[0]),
+            )
             break
         end = _map_end(volume, batch)
         parts.append(data[skip:end])

@@ -74,21 +74,32 @@ class KeyForm:
 
 FORMS: Final = {
     "catalog": KeyForm(
-        CATALOG_KEY, CATALOG_KEY.parent_id, (), int(_LIMIT.catalog), has_name=True,
+        CATALOG_KEY,
+        CATALOG_KEY.parent_id,
+        (),
+        int(_LIMIT.catalog),
+        has_name=True,
         record_types=CATALOG_RECORD_TYPE,
     ),
     "attributes": KeyForm(
-        ATTRIBUTE_KEY, ATTRIBUTE_KEY.file_id, (ATTRIBUTE_KEY.start_block,), int(_LIMIT.attributes), has_name=True,
+        ATTRIBUTE_KEY,
+        ATTRIBUTE_KEY.file_id,
+        (ATTRIBUTE_KEY.start_block,),
+        int(_LIMIT.attributes),
+        has_name=True,
         record_types=ATTRIBUTE_RECORD_TYPE,
     ),
     "extents-overflow": KeyForm(
-        EXTENT_KEY, EXTENT_KEY.file_id, (EXTENT_KEY.fork_type, EXTENT_KEY.start_block), int(_LIMIT.extents_overflow),
+        EXTENT_KEY,
+        EXTENT_KEY.file_id,
+        (EXTENT_KEY.fork_type, EXTENT_KEY.start_block),
+        int(_LIMIT.extents_overflow),
         has_name=False,
     ),
     "hot-files": KeyForm(
         HOT_FILE_KEY, HOT_FILE_KEY.temperature, (HOT_FILE_KEY.file_id, HOT_FILE_KEY.fork_type), None, has_name=False
     ),
-}  # fmt: skip
+}
 """Keys by tree."""
 
 

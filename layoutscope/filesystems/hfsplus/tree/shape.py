@@ -21,6 +21,7 @@ from layoutscope.ondisk.records import HEADER_NODE
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
+    from layoutscope.findings import FindingLog
 
 UNKNOWN_KIND = 99
 """Kind of a node that was not decoded."""
@@ -147,19 +148,20 @@ def check_shape(volume: Volume, file: TreeFile, table: NodeTable, shape: Shape) 
     """Report where pointers, heights, links and counts contradict each other."""
     root = int(file.header.root_node)
     if file.header.tree_depth and (not len(shape.leaves)) and file.header.leaf_records:
-        at = node_offset(volume, file, root) if 0 < root < file.num_nodes else None
-        volume.report(
-            "tree-unreachable", "error", f"{file.tree} node {root}",
-            header_field_offset(volume, file, "root_node") if at is None else at,
-            "no leaf can be reached from the root",
-        )  # fmt: skip
+        start = node_offset(volume, file, root) if root > 0 else None
+        log = header_log(volume, file, "root_node") if start is None else volume.log.at("", start)
+        replace(log, structure=f"{file.tree} node {root}").add(
+            "tree-unreachable", "error", "no leaf can be reached from the root"
+        )
     chain = shape.leaves
     _check_links(volume, file, chain, table.f_link[chain], np.append(chain[1:], 0), "next")
     _check_links(volume, file, chain, table.b_link[chain], np.append(0, chain[:-1]), "previous")
     for number in shape.misled.tolist()[:MAX_REPORTED]:
-        _report(volume, file, "pointer-invalid", number, "pointers lead to nodes that are no children of this one")
+        node_log(volume, file, number).add(
+            "pointer-invalid", "error", "pointers lead to nodes that are no children of this one"
+        )
     for number in np.flatnonzero(table.damaged & (shape.key_rank >= 0)).tolist()[:MAX_REPORTED]:
-        _report(volume, file, "records-invalid", number, "record offsets or keys contradict the format")
+        node_log(volume, file, number).add("records-invalid", "error", "record offsets or keys contradict the format")
 
 
 def _check_links(volume: Volume, file: TreeFile, chain: I64, links: I64, neighbours: I64, which: str) -> None:
@@ -167,7 +169,9 @@ def _check_links(volume: Volume, file: TreeFile, chain: I64, links: I64, neighbo
         message = f"the {which} leaf by link is not the {which} leaf by key"
         expected, found = int(neighbours[place]), int(links[place])
         field = "f_link" if which == "next" else "b_link"
-        _report(volume, file, "leaf-chain-broken", int(chain[place]), message, field, expected=expected, found=found)
+        node_log(volume, file, int(chain[place]), field).add(
+            "leaf-chain-broken", "error", message, expected=expected, found=found
+        )
 
 
 MAX_REPORTED = 100
@@ -209,28 +213,18 @@ def _lost_leaves(file: TreeFile, table: NodeTable, number: int, seen: set[int]) 
     return found
 
 
-def _report(
-    volume: Volume,
-    file: TreeFile,
-    code: str,
-    number: int,
-    message: str,
-    field: str = "",
-    *,
-    expected: object = "",
-    found: object = "",
-) -> None:
-    """Report something about a node, at its address or at that of a field of its descriptor."""
+def node_log(volume: Volume, file: TreeFile, number: int, field: str = "") -> FindingLog:
+    """Bind the log to a node, or to a field of its descriptor."""
     at = node_offset(volume, file, number)
-    if at is not None and field:
-        at += DESCRIPTOR.offset_of(field)
-    volume.report(code, "error", f"{file.tree} node {number}", at, message, expected=expected, found=found)
+    plus = DESCRIPTOR.offset_of(field) if field else 0
+    return volume.log.at(f"{file.tree} node {number}", at, plus=plus)
 
 
-def header_field_offset(volume: Volume, file: TreeFile, field: str) -> int:
-    """Where a field of a tree's header record lies on the volume."""
+def header_log(volume: Volume, file: TreeFile, field: str) -> FindingLog:
+    """Bind the log to a field of a tree's header record."""
     at = int(file.fork.start_blocks[0]) * volume.block_size_bytes
-    return at + HEADER_NODE.offset_of(f"header.{field}")
+    plus = HEADER_NODE.offset_of(f"header.{field}")
+    return volume.log.at(f"{file.tree} B-tree header node", at, plus=plus)
 
 
 def node_offset(volume: Volume, file: TreeFile, number: int) -> int | None:

@@ -23,6 +23,7 @@ from layoutscope.filesystems.hfsplus.tree.shape import (
     check_shape,
     find_shape,
     follow_chain,
+    node_log,
     node_offset,
     node_table,
 )
@@ -146,11 +147,13 @@ def _report_map(volume: Volume, file: TreeFile, numbers: I64) -> None:
     if not len(numbers):
         return
     first = int(numbers[0])
-    volume.report(
-        "node-map-differs", "warning", f"{file.tree} B-tree map", map_offset(volume, file, first),
+    volume.log.at(f"{file.tree} B-tree map", map_offset(volume, file, first)).add(
+        "node-map-differs",
+        "warning",
         f"the map calls {len(numbers):,} nodes free that the tree uses; the first is node {first}",
-        expected="used", found="free",
-    )  # fmt: skip
+        expected="used",
+        found="free",
+    )
 
 
 def _report_short_map(volume: Volume, file: TreeFile, table: NodeTable) -> None:
@@ -160,12 +163,15 @@ def _report_short_map(volume: Volume, file: TreeFile, table: NodeTable) -> None:
     beyond = int(file.used[file.num_mapped :].sum())
     stray = np.setdiff1d(np.flatnonzero(table.kind == MAP), file.map_nodes)
     is_harmless = not beyond and not len(stray)
-    volume.report(
-        "node-map-short", "info" if is_harmless else "warning", f"{file.tree} B-tree map",
-        node_offset(volume, file, int(file.map_nodes[-1]) if len(file.map_nodes) else 0),
+    volume.log.at(
+        f"{file.tree} B-tree map", node_offset(volume, file, int(file.map_nodes[-1]) if len(file.map_nodes) else 0)
+    ).add(
+        "node-map-short",
+        "info" if is_harmless else "warning",
         f"the map of used nodes ends early; the tree uses {beyond:,} nodes behind its end",
-        expected=file.num_nodes, found=file.num_mapped,
-    )  # fmt: skip
+        expected=file.num_nodes,
+        found=file.num_mapped,
+    )
 
 
 def map_offset(volume: Volume, file: TreeFile, number: int) -> int | None:
@@ -182,10 +188,11 @@ def _report_unreadable(volume: Volume, file: TreeFile) -> None:
     lost = np.flatnonzero(file.used & ~file.readable)
     if len(lost):
         first = int(lost[0])
-        volume.report(
-            "node-unreadable", "error", f"{file.tree} node {first}", node_offset(volume, file, first),
+        node_log(volume, file, first).add(
+            "node-unreadable",
+            "error",
             f"{len(lost):,} nodes in use lie outside the image or in areas that were never read",
-        )  # fmt: skip
+        )
 
 
 def _report_unreached(volume: Volume, file: TreeFile, table: NodeTable, shape: Shape) -> None:
@@ -195,15 +202,20 @@ def _report_unreached(volume: Volume, file: TreeFile, table: NodeTable, shape: S
     # A node without records was never part of the tree: its bit alone is wrong.
     empty = lost[table.num_records[lost] <= 0]
     if len(empty):
-        volume.report(
-            "node-map-differs", "warning", f"{file.tree} B-tree map", map_offset(volume, file, int(empty[0])),
+        volume.log.at(f"{file.tree} B-tree map", map_offset(volume, file, int(empty[0]))).add(
+            "node-map-differs",
+            "warning",
             f"the map calls {len(empty):,} nodes used that are empty; the first is node {empty[0]}",
-            expected="free", found="used",
-        )  # fmt: skip
+            expected="free",
+            found="used",
+        )
     lost = lost[table.num_records[lost] > 0]
     if len(lost):
         first = int(lost[0])
-        volume.report(
-            "node-unreached", "warning", f"{file.tree} node {first}", node_offset(volume, file, first),
-            f"the map calls {len(lost):,} nodes used that the tree does not reach", expected="free", found="used",
-        )  # fmt: skip
+        node_log(volume, file, first).add(
+            "node-unreached",
+            "warning",
+            f"the map calls {len(lost):,} nodes used that the tree does not reach",
+            expected="free",
+            found="used",
+        )

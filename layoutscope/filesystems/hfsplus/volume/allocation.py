@@ -12,11 +12,10 @@ import numpy as np
 from layoutscope.arrays.bitmap import clear_runs
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.volume.fork import Fork, read_fork
-from layoutscope.filesystems.hfsplus.volume.volume import HEADER_OFFSET, Volume
-from layoutscope.ondisk.records import VOLUME_HEADER
 
 if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64
+    from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 
 def read_free_runs(volume: Volume, fork: Fork) -> tuple[I64, I64]:
@@ -40,7 +39,7 @@ def read_free_runs(volume: Volume, fork: Fork) -> tuple[I64, I64]:
     try:
         bitmap = read_fork(volume, fork)
     except FormatError as error:
-        volume.survive(error, code="allocation-file-unreadable")
+        volume.log.survive(error, code="allocation-file-unreadable")
         return none, none
     # The first block is the highest bit of the first byte; bits behind the last block may say anything.
     _, starts, counts = clear_runs(bitmap[None], np.array([int(volume.header.total_blocks)]), "big")
@@ -53,6 +52,5 @@ def check_free_count(volume: Volume, counts: I64) -> None:
     """Compare the free blocks that the volume header counts with those of the allocation file."""
     found, declared = int(counts.sum()), int(volume.header.free_blocks)
     if found != declared:
-        at = HEADER_OFFSET + VOLUME_HEADER.free_blocks.offset
         message = "the volume header counts other free blocks than the allocation file"
-        volume.report("free-count-differs", "warning", "volume header", at, message, expected=found, found=declared)
+        volume.header_field("free_blocks").add("free-count-differs", "warning", message, expected=found, found=declared)

@@ -130,7 +130,7 @@ def find_journal(volume: Volume) -> Journal | None:
             grammar.HfsplusJournal.JournalInfoBlock, data, structure="journal info block", image_offset=at
         )
     except FormatError as error:
-        volume.survive(error, code="journal-invalid")
+        volume.log.survive(error, code="journal-invalid")
         return None
     if info.is_on_other_device or not info.is_in_file_system:
         _report_external(volume, info, at)
@@ -150,20 +150,20 @@ def _has_place(volume: Volume, info: HfsplusJournal.JournalInfoBlock, at: int) -
         field, message, found = "journal_size", "the journal has an impossible size", size
     else:
         return True
-    volume.report(
-        "journal-invalid", "error", "journal info block", at + INFO.offset_of(field), message,
-        expected=f"an end within {volume.size_bytes} bytes", found=found,
-    )  # fmt: skip
+    volume.log.at("journal info block", at + INFO.offset_of(field)).add(
+        "journal-invalid", "error", message, expected=f"an end within {volume.size_bytes} bytes", found=found
+    )
     return False
 
 
 def _report_external(volume: Volume, info: HfsplusJournal.JournalInfoBlock, at: int) -> None:
     uuid = bytes(info.external_journal_uuid).split(b"\0")[0].decode("ascii", "replace")
     signature = " ".join(f"{int(word):08x}" for word in info.device_signature)
-    volume.report(
-        "journal-external", "warning", "journal info block", at,
+    volume.log.at("journal info block", at).add(
+        "journal-external",
+        "warning",
         f"the journal is on another device and was not read: {uuid or f'signature {signature}'}",
-    )  # fmt: skip
+    )
 
 
 def _read_header(
@@ -174,7 +174,7 @@ def _read_header(
         data = read_at(volume.source, at, HEADER_BYTES, "journal header")
         header, is_little = _parse_header(data, at)
     except FormatError as error:
-        volume.survive(error, code="journal-invalid")
+        volume.log.survive(error, code="journal-invalid")
         return None, False
     computed = _masked_checksum(data, JOURNAL_HEADER_CHECKED)
     if computed != int(header.checksum):
@@ -190,10 +190,9 @@ def _report_checksum(
     field, expected, found = "checksum", f"{computed:08x}", f"{int(header.checksum):08x}"
     if not int(header.jhdr_size) <= int(header.start) <= int(header.size):
         field, expected, found = "start", f"from {header.jhdr_size} to {header.size}", str(header.start)
-    volume.report(
-        "journal-invalid", "error", "journal header", at + HEADER.offset_of(field),
-        "wrong checksum; the journal is not applied", expected=expected, found=found,
-    )  # fmt: skip
+    volume.log.at("journal header", at + HEADER.offset_of(field)).add(
+        "journal-invalid", "error", "wrong checksum; the journal is not applied", expected=expected, found=found
+    )
 
 
 def _parse_header(data: bytes, at: int) -> tuple[HfsplusJournal.JournalHeaderBe | HfsplusJournal.JournalHeaderLe, bool]:
@@ -245,24 +244,24 @@ def replay(volume: Volume, journal: Journal) -> Overlay | None:
     try:
         writes = _read_writes(volume, journal)
     except FormatError as error:
-        volume.survive(error, code="journal-invalid")
+        volume.log.survive(error, code="journal-invalid")
         return None
     if not len(writes.volume_offset):
         return None
-    volume.report(
-        "journal-replayed", "info", "journal", journal.journal_offset,
+    volume.log.at("journal", journal.journal_offset).add(
+        "journal-replayed",
+        "info",
         f"{writes.num_lists:,} block lists with {len(writes.volume_offset):,} blocks were applied in memory",
-    )  # fmt: skip
+    )
     return Overlay(volume.source, writes.volume_offset, writes.length_bytes, writes.data_start, writes.data)
 
 
 def report_pending(volume: Volume, journal: Journal) -> None:
     """Say that transactions were left alone, where there are any."""
     if journal.num_pending_bytes:
-        volume.report(
-            "journal-pending", "info", "journal", journal.journal_offset,
-            f"{journal.num_pending_bytes:,} bytes of transactions are not applied",
-        )  # fmt: skip
+        volume.log.at("journal", journal.journal_offset).add(
+            "journal-pending", "info", f"{journal.num_pending_bytes:,} bytes of transactions are not applied"
+        )
 
 
 def _read_writes(volume: Volume, journal: Journal) -> Writes:
@@ -337,10 +336,9 @@ def _report_invalid(volume: Volume, journal: Journal, problem: str, start: int) 
         first, size = int(journal.header.jhdr_size), int(journal.header.size)
         at += first + (int(journal.header.start) - first + start) % (size - first)
     field = {"wrong checksum": "checksum", "impossible counts": "num_blocks"}.get(problem)
-    volume.report(
-        "journal-invalid", "warning", "journal block list", at + (LIST.offset_of(field) if field else 0),
-        f"{problem}; the transactions from there on are not applied",
-    )  # fmt: skip
+    volume.log.at("journal block list", at + (LIST.offset_of(field) if field else 0)).add(
+        "journal-invalid", "warning", f"{problem}; the transactions from there on are not applied"
+    )
 
 
 def _problem(data: U8, checksum: int, count: int, used: int, list_size: int) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import FormatError, LayoutscopeError
-from layoutscope.findings import Finding, from_error
+from layoutscope.findings import FindingLog
 from layoutscope.image import Source, Window
 from layoutscope.image.source import overlaps
 from layoutscope.ondisk import grammar
@@ -62,8 +62,8 @@ class Volume:
         ``volume_offset`` of the last 1024 bytes, which hold the alternate volume header; None where it was not found.
     decoder : Decoder
         How structures are decoded.
-    findings : list of Finding
-        What is wrong; every part of the reader adds to it.
+    log : FindingLog
+        What is wrong, by address in the volume; every part of the reader writes into it.
     is_inferred : bool
         Whether no header stood where it should, so that a sweep had to tell what is known.
     """
@@ -73,7 +73,7 @@ class Volume:
     header: HfsplusVolume.VolumeHeader
     end_offset: int | None
     decoder: Decoder
-    findings: list[Finding]
+    log: FindingLog
     is_inferred: bool = False
 
     @property
@@ -92,28 +92,9 @@ class Volume:
         """Whether the signature is that of HFSX."""
         return self.header.signature == grammar.HfsplusVolume.Signature.hfsx
 
-    def report(
-        self,
-        code: str,
-        level: str,
-        structure: str,
-        volume_offset: int | None,
-        message: str,
-        *,
-        expected: object = "",
-        found: object = "",
-    ) -> None:
-        """Add a finding at an address of this volume."""
-        at = None if volume_offset is None else self.image_offset + volume_offset
-        self.findings.append(Finding(code, level, structure, at, message, str(expected), str(found)))  # type: ignore[arg-type]
-
-    def survive(self, error: FormatError, *, code: str = "structure-invalid") -> None:
-        """Add an error that was survived; its address is one of this volume."""
-        finding = from_error(error, code=code)
-        self.report(
-            code, finding.level, finding.structure, error.image_offset, finding.message,
-            expected=finding.expected, found=finding.found,
-        )  # fmt: skip
+    def header_field(self, name: str) -> FindingLog:
+        """Bind the log to a field of the volume header."""
+        return self.log.at("volume header", HEADER_OFFSET + VOLUME_HEADER.offset_of(name))
 
     def is_readable(self, volume_offsets: I64, lengths_bytes: I64) -> Mask:
         """Say of each range whether all of it is on the image and was read into it."""
@@ -142,7 +123,7 @@ def open_volume(source: Source, image_offset: int, decoder: Decoder, space_bytes
         If neither header can be read; carries the address of the first one.
     """
     window = Window(source, image_offset, source.size_bytes - image_offset)
-    findings: list[Finding] = []
+    log = FindingLog(base=window.origin)
     header: HfsplusVolume.VolumeHeader | None = None
     try:
         header = read_header(window, HEADER_OFFSET, "volume header")
@@ -150,11 +131,11 @@ def open_volume(source: Source, image_offset: int, decoder: Decoder, space_bytes
         end, alternate = _find_alternate(window, None, space_bytes)
         if alternate is None:
             raise shifted(error, window.origin) from error
-        volume = Volume(window, window.origin, alternate, end, decoder, findings)
-        volume.survive(error, code="volume-header-invalid")
+        volume = Volume(window, window.origin, alternate, end, decoder, log)
+        volume.log.survive(error, code="volume-header-invalid")
         return volume
     end, alternate = _find_alternate(window, header)
-    volume = Volume(window, window.origin, header, end, decoder, findings)
+    volume = Volume(window, window.origin, header, end, decoder, log)
     _compare(volume, alternate)
     return volume
 
@@ -162,7 +143,7 @@ def open_volume(source: Source, image_offset: int, decoder: Decoder, space_bytes
 def reread(volume: Volume, source: Source) -> Volume:
     """Return the volume over other bytes, such as after the journal was replayed."""
     header = read_header(source, HEADER_OFFSET, "volume header")
-    return Volume(source, volume.image_offset, header, volume.end_offset, volume.decoder, volume.findings)
+    return Volume(source, volume.image_offset, header, volume.end_offset, volume.decoder, volume.log)
 
 
 def read_header(source: Source, volume_offset: int, structure: str) -> HfsplusVolume.VolumeHeader:
@@ -197,10 +178,9 @@ def report_change(volume: Volume) -> None:
         return
     if volume.header.write_count == now.write_count:
         return
-    at = HEADER_OFFSET + VOLUME_HEADER.write_count.offset
     message = "the volume was written to while it was read; what was read is of no single state"
     expected, found = int(volume.header.write_count), int(now.write_count)
-    volume.report("changed-while-read", "warning", "volume header", at, message, expected=expected, found=found)
+    volume.header_field("write_count").add("changed-while-read", "warning", message, expected=expected, found=found)
 
 
 def read_at(source: Source, volume_offset: int, length_bytes: int, structure: str) -> bytes:
@@ -258,33 +238,42 @@ def _end_candidates(
 
 
 _COPIED_FIELDS: Final = (
-    "signature", "version", "block_size", "total_blocks", "allocation_file", "extents_file", "catalog_file",
-    "attributes_file", "startup_file",
-)  # fmt: skip
+    "signature",
+    "version",
+    "block_size",
+    "total_blocks",
+    "allocation_file",
+    "extents_file",
+    "catalog_file",
+    "attributes_file",
+    "startup_file",
+)
 """What a copy that is up to date agrees on; counts, dates and hints may differ."""
 
 
 def _compare(volume: Volume, alternate: HfsplusVolume.VolumeHeader | None) -> None:
     if alternate is None:
-        volume.report(
-            "alternate-header-missing", "warning", "alternate volume header",
-            _expected_end(volume), "no copy of the volume header lies at the end of the volume",
-        )  # fmt: skip
+        volume.log.at("alternate volume header", _expected_end(volume)).add(
+            "alternate-header-missing", "warning", "no copy of the volume header lies at the end of the volume"
+        )
         return
     first = {field.path: field.value for field in grammar.describe(volume.header, 0)}
     fields = {field.path: field for field in grammar.describe(alternate, volume.end_offset or 0)}
     second = {path: field.value for path, field in fields.items()}
     # The clump size of a fork is a hint.
     differing = [
-        path for path in first
+        path
+        for path in first
         if path.startswith(_COPIED_FIELDS) and not path.endswith("clump_size") and first[path] != second[path]
-    ]  # fmt: skip
+    ]
     if differing:
-        volume.report(
-            "alternate-header-differs", "warning", "alternate volume header", fields[differing[0]].image_offset,
+        volume.log.at("alternate volume header", fields[differing[0]].image_offset).add(
+            "alternate-header-differs",
+            "warning",
             f"the copy of the volume header differs in {', '.join(differing)}",
-            expected=first[differing[0]], found=second[differing[0]],
-        )  # fmt: skip
+            expected=first[differing[0]],
+            found=second[differing[0]],
+        )
 
 
 def _expected_end(volume: Volume) -> int | None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from enum import Enum
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from layoutscope.analysis.owners import file_owner, owners_at, row_owner
 from layoutscope.analysis.paths import needed_id
 from layoutscope.api.reading import opened, with_options
-from layoutscope.api.structures import node_structures, region_structures
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.options import ReadRequest
-from layoutscope.results.inspect import Inspection
+from layoutscope.results.inspect import FieldLine, Inspection, StructureLines
 
 if TYPE_CHECKING:
     import os
@@ -22,14 +22,21 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from layoutscope.api.reading import Opened
-    from layoutscope.filesystems.contract import View
+    from layoutscope.filesystems.contract import Piece, Row, View
+    from layoutscope.ondisk.described import Described
     from layoutscope.options import ReadOptions
-    from layoutscope.results.inspect import Owner, StructureLines
+    from layoutscope.results.inspect import Owner
     from layoutscope.tables import VolumeLayout
 
     ViewOf = Callable[[VolumeLayout], View]
 
 Found = tuple["list[Owner]", "list[StructureLines]"]
+
+LONGEST_REGION_BYTES: Final = 1 << 20
+"""Of a longer region its beginning is shown."""
+
+LONGEST_VALUE: Final = 64
+"""Bytes of a value that are shown."""
 
 
 def inspect(
@@ -112,9 +119,9 @@ def _place(image: Opened, at: int, *, view: ViewOf) -> Found:
         for table, row in owners_at(layout, at):
             owners.append(row_owner(layout, table, row, at))
             if table == "nodes":
-                structures += node_structures(view(layout), layout, row, at=at)
+                structures += _node_structures(view(layout), layout, row, at=at)
             elif table == "regions":
-                structures += region_structures(view(layout), row)
+                structures += _region_structures(view(layout), row)
     return owners, structures
 
 
@@ -129,7 +136,7 @@ def _node(image: Opened, wanted: str, *, view: ViewOf) -> Found:
         trees = sorted({str(name) for layout in image.layouts for name in layout.nodes["tree"].unique()})
         raise UsageError(f"no node {wanted}; there are the trees {', '.join(trees)}")
     owners = [row_owner(layout, "nodes", row, None) for layout, row in found]
-    structures = [part for layout, row in found for part in node_structures(view(layout), layout, row)]
+    structures = [part for layout, row in found for part in _node_structures(view(layout), layout, row)]
     return owners, structures
 
 
@@ -150,7 +157,7 @@ def _files(found: Sequence[tuple[VolumeLayout, int]], *, view: ViewOf) -> Found:
     for layout, file_id in found:
         owners.append(file_owner(layout, file_id))
         for row in _leaves(layout, file_id):
-            structures += node_structures(view(layout), layout, row, file_id=file_id)
+            structures += _node_structures(view(layout), layout, row, file_id=file_id)
     return owners, structures
 
 
@@ -160,3 +167,90 @@ def _leaves(layout: VolumeLayout, file_id: int) -> list[dict[str, object]]:
     entries = layout.entries.filter(pl.col("file_id") == file_id).select(columns)
     rows = sorted({value for column in entries for value in column.drop_nulls()})
     return list(layout.nodes.filter(pl.col("row").is_in(rows)).iter_rows(named=True))
+
+
+def _node_structures(
+    view: View, layout: VolumeLayout, row: Row, *, at: int | None = None, file_id: int | None = None
+) -> list[StructureLines]:
+    """Parse a node.
+
+    Parameters
+    ----------
+    view : View
+        The bytes of the volume.
+    layout : VolumeLayout
+        Its tables.
+    row : dict
+        Row of the table of nodes.
+    at : int, optional
+        Only the node's head and what lies at this byte of the image.
+    file_id : int, optional
+        Only the records of this file.
+    """
+    prefix, pieces = f"{row['tree']}:{row['node_id']} ", _node_pieces(layout, row)
+    if row["kind"] == "locked":
+        return [StructureLines(prefix + "node", pieces[0][0], (), "it is encrypted; the password shows what it holds")]
+    data = b"".join(view.read(row, piece) for piece in pieces)
+    found = view.describe_node(data, str(row["tree"]))
+    if at is not None:
+        place = _node_offset(pieces, at)
+        found = [part for number, part in enumerate(found) if number == 0 or part.start <= place < part.stop]
+    if file_id is not None:
+        found = [part for part in found[1:] if view.is_about(part, file_id)]
+    return [_lines(part, pieces, prefix) for part in found]
+
+
+def _region_structures(view: View, row: Row) -> list[StructureLines]:
+    """Parse a region, where it is one structure."""
+    piece = (row["image_offset"], min(row["length_bytes"], LONGEST_REGION_BYTES))
+    found = view.describe_region(view.read(row, piece), str(row["type"]))
+    return [_lines(part, [piece], "") for part in found]
+
+
+def _node_pieces(layout: VolumeLayout, row: Row) -> list[Piece]:
+    """List where the parts of a node lie, in the node's order."""
+    parts = layout.node_fragments.filter(pl.col("node_row") == row["row"]).select("image_offset", "length_bytes")
+    return list(parts.iter_rows()) or [(row["image_offset"], row["size_bytes"])]
+
+
+def _node_offset(pieces: Sequence[Piece], at: int) -> int:
+    """Turn an address on the image into one from the start of a node in pieces."""
+    before = 0
+    for start, length in pieces:
+        if start <= at < start + length:
+            return before + at - start
+        before += length
+    return -1
+
+
+def _image_offset(pieces: Sequence[Piece], offset: int) -> int:
+    """Turn an address from the start of a node in pieces into one on the image."""
+    for start, length in pieces:
+        if offset < length:
+            return start + offset
+        offset -= length
+    return pieces[-1][0] + pieces[-1][1] + offset
+
+
+def _lines(part: Described, pieces: Sequence[Piece], prefix: str) -> StructureLines:
+    """Turn a described structure into lines with addresses on the image."""
+    fields = tuple(
+        FieldLine(
+            field.path,
+            None if field.image_offset is None else _image_offset(pieces, field.image_offset),
+            field.length_bytes,
+            _shown(field.value),
+        )
+        for field in part.fields
+    )
+    return StructureLines(prefix + part.title, _image_offset(pieces, part.start), fields, part.error)
+
+
+def _shown(value: object) -> str:
+    """Write a value for people: enums by name, bytes as hexadecimal, long ones cut."""
+    if isinstance(value, Enum):
+        return f"{value.value} ({value.name})"
+    if isinstance(value, bytes):
+        more = f"… ({len(value):,} bytes)" if len(value) > LONGEST_VALUE else ""
+        return value[:LONGEST_VALUE].hex() + more
+    return str(value)

@@ -12,7 +12,7 @@ from layoutscope.analysis.owners import volume_name
 from layoutscope.analysis.paths import paths_of
 from layoutscope.api.outputs import output
 from layoutscope.api.reading import opened
-from layoutscope.api.workloads import checked, host_of, processor_time, walk
+from layoutscope.api.workloads import checked, host_of, walk
 from layoutscope.drive import load_profile, service
 from layoutscope.errors import UsageError
 from layoutscope.metrics import measure_trace
@@ -115,33 +115,33 @@ def predict(
         if not walked:
             raise UsageError(f"{image.about.name}: no volume that can be walked")
         if ncdu is not None and profiles:
-            write_ncdu(walked[0], profiles[0], work, ncdu, force=force)
+            _write_ncdu(walked[0], profiles[0], work, ncdu, force=force)
         cases = tuple(_volume(layout, profiles, work) for layout in walked)
         return PredictResult(image.about, cases)
 
 
 def _volume(layout: VolumeLayout, profiles: Sequence[DriveProfile], work: Predict) -> VolumeCase:
-    reads = walk(layout, work)
+    walked = walk(layout, work)
+    reads = walked.reads
     asked = [name for name in work.get("what_ifs", ()) if name != PACKED]
-    changes = [changed(name, layout, reads, work) for name in (PACKED, *asked)]
+    changes = [_changed(name, layout, reads, work) for name in (PACKED, *asked)]
     cases = tuple(_drive(layout, reads, profile, changes, work) for profile in profiles)
-    facts = walk_facts(layout, reads, work)
+    facts = _walk_facts(layout, reads, work)
     num_errors = layout.findings["level"].cast(pl.String).to_list().count("error")
-    time = processor_time(reads, work)
-    return VolumeCase(volume_name(layout), facts, time, cases, layout.facts.coverage, num_errors)
+    return VolumeCase(volume_name(layout), facts, walked.host_time, cases, layout.facts.coverage, num_errors)
 
 
 def _drive(
-    layout: VolumeLayout, reads: AccessTrace, profile: DriveProfile, changes: Sequence[Changed], work: Predict
+    layout: VolumeLayout, reads: AccessTrace, profile: DriveProfile, changes: Sequence[_Changed], work: Predict
 ) -> DriveCase:
     result = service(reads, profile, start_offset_bytes=work.get("start_offset_bytes", 0))
     bound, *rest = (change.served(profile) for change in changes)
-    costs = directory_costs(layout, reads, result, work.get("top", 10))
+    costs = _directory_costs(layout, reads, result, work.get("top", 10))
     return DriveCase(prediction(result, profile), bound, tuple(rest), costs)
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class _Changed:
     """The reads of a workload with one thing changed; `drive` takes the place of the one that is asked about."""
 
     name: str
@@ -156,7 +156,7 @@ class Changed:
         return Alternative(self.name, self.because, result.seconds)
 
 
-def changed(name: str, layout: VolumeLayout, reads: AccessTrace, work: Predict) -> Changed:
+def _changed(name: str, layout: VolumeLayout, reads: AccessTrace, work: Predict) -> _Changed:
     """Change one thing of a workload.
 
     Parameters
@@ -173,17 +173,17 @@ def changed(name: str, layout: VolumeLayout, reads: AccessTrace, work: Predict) 
     start = work.get("start_offset_bytes", 0)
     if name == SSD:
         flash = load_profile(SSD_PROFILE)
-        return Changed(name, f"the drive is a {flash.title}", reads, start, flash)
+        return _Changed(name, f"the drive is a {flash.title}", reads, start, flash)
     case = what_if(name, layout, host_of(work))
     moved = start if case.start_offset_bytes is None else case.start_offset_bytes
-    return Changed(name, case.because, walk(case.layout, work, case.host), moved)
+    return _Changed(name, case.because, walk(case.layout, work, case.host).reads, moved)
 
 
-def directory_costs(
+def _directory_costs(
     layout: VolumeLayout, reads: AccessTrace, result: ServiceResult, top: int
 ) -> tuple[DirectoryCost, ...]:
     """Charge each read to the directory that caused it; the dearest directories first."""
-    ids, seconds, counts = costs_by_directory(reads, result)
+    ids, seconds, counts = _costs_by_directory(reads, result)
     dearest = np.argsort(-seconds, kind="stable")[:top]
     return tuple(
         DirectoryCost(int(ids[place]), _path(layout, int(ids[place])), int(counts[place]), float(seconds[place]))
@@ -191,7 +191,7 @@ def directory_costs(
     )
 
 
-def costs_by_directory(reads: AccessTrace, result: ServiceResult) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+def _costs_by_directory(reads: AccessTrace, result: ServiceResult) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Sum up service and host time by directory: ids, seconds and reads, shape (n_directories,) each.
 
     The host time behind the last read is charged to that read's directory.
@@ -203,14 +203,14 @@ def costs_by_directory(reads: AccessTrace, result: ServiceResult) -> tuple[NDArr
     return ids, seconds, np.bincount(place, minlength=len(ids))
 
 
-def write_ncdu(
+def _write_ncdu(
     layout: VolumeLayout, profile: DriveProfile, work: Predict, path: str | os.PathLike[str], *, force: bool
 ) -> None:
     """Write the cost of every directory for ``ncdu -f``, in milliseconds."""
     with output(path, force=force) as file:
-        reads = walk(layout, work)
+        reads = walk(layout, work).reads
         result = service(reads, profile, start_offset_bytes=work.get("start_offset_bytes", 0))
-        ids, seconds, _ = costs_by_directory(reads, result)
+        ids, seconds, _ = _costs_by_directory(reads, result)
         costs = dict(zip(ids.tolist(), (seconds * 1000).tolist(), strict=True))
         for text in ncdu_text(layout, costs):
             file.write(text.encode())
@@ -222,7 +222,7 @@ def _path(layout: VolumeLayout, directory_id: int) -> str:
     return (paths_of(layout, directory_id) or [f"<{directory_id}>"])[0]
 
 
-def walk_facts(layout: VolumeLayout, reads: AccessTrace, work: Workload) -> WalkFacts:
+def _walk_facts(layout: VolumeLayout, reads: AccessTrace, work: Workload) -> WalkFacts:
     """Sum up a walk."""
     return WalkFacts(
         order=work.get("order", "fts"),
@@ -258,10 +258,10 @@ def predict_enumeration(
     work = checked(cast("Workload", {**ENUMERATION, "host": host}))
     if layout.entries.is_empty():
         return None, ()
-    reads = walk(layout, work)
+    reads = walk(layout, work).reads
     fitting = [profile for profile in profiles if not may_skip or fits(profile, reads)]
     results = tuple(prediction(service(reads, profile), profile) for profile in fitting)
-    return walk_facts(layout, reads, work), results
+    return _walk_facts(layout, reads, work), results
 
 
 def fits(profile: DriveProfile, reads: AccessTrace, start_offset_bytes: int = 0) -> bool:

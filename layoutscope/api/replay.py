@@ -93,7 +93,7 @@ def replay(  # noqa: PLR0913  (a keyword for each option of the command)
         return ReplayResult(str(trace), len(real), int(real.length_bytes.sum()), times)
     with opened(against, ReadRequest(**options)) as image:
         layout = only_volume(image.layouts)
-    predicted = walk(layout, work)
+    predicted = walk(layout, work).reads
     expected = serve(_paced_alike(predicted, real, think_us))
     agreement = score(real, predicted, layout)
     return ReplayResult(str(trace), len(real), int(real.length_bytes.sum()), times, expected, agreement)

@@ -66,7 +66,7 @@ def scan(
         if strict:
             check_strict((*image.findings, *findings))
         volumes = tuple(
-            scan_volume(
+            _scan_volume(
                 layout,
                 *predict_enumeration(layout, profiles, host=host, may_skip=drives is None),
                 shared=sharing(layout, image.layouts),
@@ -95,7 +95,7 @@ def _same_place(layout: VolumeLayout, other: VolumeLayout) -> bool:
     return layout.facts.filesystem == other.facts.filesystem and layout.facts.image_offset == other.facts.image_offset
 
 
-def scan_volume(
+def _scan_volume(
     layout: VolumeLayout,
     walk: WalkFacts | None,
     predictions: tuple[Prediction, ...],

@@ -49,7 +49,7 @@ def trace(
     """
     work = checked(workload or {})
     with opened(path, ReadRequest(**options)) as image:
-        return walk(only_volume(image.layouts), work)
+        return walk(only_volume(image.layouts), work).reads
 
 
 def only_volume(layouts: Sequence[VolumeLayout]) -> VolumeLayout:

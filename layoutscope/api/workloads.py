@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -72,7 +72,23 @@ def host_of(workload: Workload) -> HostProfile:
         raise UsageError(str(error)) from error
 
 
-def walk(layout: VolumeLayout, workload: Workload, host: HostProfile | None = None) -> AccessTrace:
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """What a workload does.
+
+    Attributes
+    ----------
+    reads : AccessTrace
+        The reads. Think times are those of the wall clock: several threads share the work.
+    host_time : HostTime
+        The host's work in processor and in wall seconds.
+    """
+
+    reads: AccessTrace
+    host_time: HostTime
+
+
+def walk(layout: VolumeLayout, workload: Workload, host: HostProfile | None = None) -> Walk:
     """Work out the reads of a workload.
 
     Parameters
@@ -83,11 +99,6 @@ def walk(layout: VolumeLayout, workload: Workload, host: HostProfile | None = No
         What is done.
     host : HostProfile, optional
         In place of the workload's own.
-
-    Returns
-    -------
-    AccessTrace
-        Think times are those of the wall clock: several threads share the work.
 
     Raises
     ------
@@ -109,13 +120,8 @@ def walk(layout: VolumeLayout, workload: Workload, host: HostProfile | None = No
     )
     reads = trace(layout, order=workload.get("order", "fts"), host=chosen, work=work)
     wall = host_time(1e6, chosen).wall_s
-    return replace(reads, think_us=reads.think_us * wall, after_us=reads.after_us * wall)
-
-
-def processor_time(reads: AccessTrace, workload: Workload) -> HostTime:
-    """Tell the host time of reads from :func:`walk` in processor and wall seconds."""
-    host = host_of(workload)
-    return host_time(reads.host_us / host_time(1e6, host).wall_s, host)
+    paced = replace(reads, think_us=reads.think_us * wall, after_us=reads.after_us * wall)
+    return Walk(paced, host_time(reads.host_us, chosen))
 
 
 def _record_bytes(workload: Workload) -> int:

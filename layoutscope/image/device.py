@@ -53,7 +53,7 @@ class Device(RawFile):
         self._stored = 0, 0
         self.size_bytes, self.sector_size_bytes = _measure(self._descriptor, path)
 
-    read_pieces = Source.read_pieces  # each request in whole sectors
+    _fetch_pieces = Source._fetch_pieces  # noqa: SLF001  (piece by piece, each in whole sectors)
 
     def _call(self, image_offset: int, target: memoryview) -> int:
         start, stop = aligned(image_offset, len(target), self.sector_size_bytes)

@@ -95,16 +95,9 @@ class RawFile(Source):
         self._fill_hole(target[position - image_offset :])
         return len(target)
 
-    def read_pieces(
+    def _fetch_pieces(
         self, image_offsets: Sequence[int], lengths_bytes: Sequence[int], places: Sequence[int], target: memoryview
     ) -> None:
-        """Read many pieces within bounds, each to its place in a buffer; as :meth:`read_into` one by one.
-
-        Raises
-        ------
-        TruncatedError
-            If the file became shorter.
-        """
         descriptor, done_bytes = self._descriptor, []
         for start, length, place in zip(image_offsets, lengths_bytes, places, strict=True):
             piece = target[place : place + length]

@@ -47,16 +47,9 @@ class RecordingSource(Source):
         self._source.read_into(image_offset, target)
         return len(target)
 
-    def read_pieces(
+    def _fetch_pieces(
         self, image_offsets: Sequence[int], lengths_bytes: Sequence[int], places: Sequence[int], target: memoryview
     ) -> None:
-        """Read many pieces, each to its place in a buffer.
-
-        Raises
-        ------
-        TruncatedError
-            If a piece leaves the image.
-        """
         self._note(image_offsets, lengths_bytes)
         self._source.read_pieces(image_offsets, lengths_bytes, places, target)
 

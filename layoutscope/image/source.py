@@ -101,11 +101,25 @@ class Source(ABC):
     ) -> None:
         """Read many pieces, each to its place in a buffer; as :meth:`read_into` one by one.
 
+        Parameters
+        ----------
+        image_offsets, lengths_bytes : sequences of int
+            Where the pieces lie, within bounds.
+        places : sequence of int
+            Where each begins in the buffer.
+        target : memoryview
+            The buffer.
+
         Raises
         ------
         TruncatedError
-            If a piece leaves the image.
+            If a piece leaves the image, or the file became shorter.
         """
+        self._fetch_pieces(image_offsets, lengths_bytes, places, target)
+
+    def _fetch_pieces(
+        self, image_offsets: Sequence[int], lengths_bytes: Sequence[int], places: Sequence[int], target: memoryview
+    ) -> None:
         for start, length, place in zip(image_offsets, lengths_bytes, places, strict=True):
             self.read_into(start, target[place : place + length])
 
@@ -221,16 +235,9 @@ class Window(Source):
         self.source.read_into(self.image_offset + image_offset, target)
         return len(target)
 
-    def read_pieces(
+    def _fetch_pieces(
         self, image_offsets: Sequence[int], lengths_bytes: Sequence[int], places: Sequence[int], target: memoryview
     ) -> None:
-        """Read many pieces, each to its place in a buffer; as :meth:`read_into` one by one.
-
-        Raises
-        ------
-        TruncatedError
-            If a piece leaves the window.
-        """
         starts = np.asarray(image_offsets, np.int64)
         outside = (starts < 0) | (starts + np.asarray(lengths_bytes, np.int64) > self.size_bytes)
         for first in np.flatnonzero(outside)[:1].tolist():

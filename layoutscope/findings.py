@@ -174,6 +174,24 @@ class FindingLog:
         start, device = self.locate(address) if self.locate else (self.base + address, self.device)
         return replace(self, structure=structure, image_offset=start + plus, device=device)
 
+    def at_byte(self, structure: str, image_offset: int, device: int = 0) -> FindingLog:
+        """Bind the log to a structure whose place on the image is known.
+
+        Parameters
+        ----------
+        structure : str
+            In the field's words.
+        image_offset : int
+            Bytes from the start of its image.
+        device : int
+            Which image of a set.
+        """
+        return replace(self, structure=structure, image_offset=image_offset, device=device)
+
+    def at_error(self, error: FormatError) -> FindingLog:
+        """Bind the log to the structure and place that an error is about."""
+        return self.at_byte(error.structure, self.base + error.image_offset, error.device or self.device)
+
     def add(self, code: str, level: Level, message: str, *, expected: object = "", found: object = "") -> None:
         """Write down a finding about the structure that the log is bound to.
 
@@ -215,9 +233,7 @@ class FindingLog:
 
     def survive(self, error: FormatError, *, code: str = "structure-invalid", level: Level = "error") -> None:
         """Write down an error that was survived, at its own structure and address."""
-        finding = from_error(error, code=code, level=level)
-        where = self.base + error.image_offset
-        self.findings.append(replace(finding, image_offset=where, device=error.device or self.device))
+        self.at_error(error).add(code, level, error.reason, expected=error.expected, found=error.found)
 
     def branch(self) -> FindingLog:
         """Return the same log with a list of its own, whose findings may be dropped or added later."""

@@ -37,6 +37,7 @@ from layoutscope.filesystems.apfs.volume.volume import (
     read_fs_tree,
     read_physical_tree,
 )
+from layoutscope.findings import FindingLog
 from layoutscope.image.raw import RawFile
 from layoutscope.ondisk.decoder import decoder_named
 
@@ -108,27 +109,26 @@ def test_shared_and_exclusive_nodes_are_counted(written):
 
 def test_a_shared_node_is_read_once(written):
     """A snapshot costs the nodes that no state before it had, and its root; what is found is what reading all gives."""
-    decoder, findings = decoder_named("bulk"), []
+    log = FindingLog()
     with RawFile(written[0]) as source:
-        container = open_container(source, decoder, findings)
-        volume = open_volume(container, list_volumes(container)[0][1], 0, findings)
-        blocks, pool = container.blocks, Pool()
-        root = volume.superblock.snap_meta_tree_oid
-        kept = list_snapshots(read_physical_tree(blocks, decoder, "snapmeta", root, container.xid, findings).records)
-        seen = set(read_fs_tree(container, volume, findings, None, pool).nodes.paddr.tolist())
-        for _, state in open_all(blocks, volume, kept, findings):
+        container = open_container((source, 0), decoder_named("bulk"), log)
+        volume = open_volume(container, container.store, list_volumes(container)[0][1], 0)
+        pool, root = Pool(), volume.superblock.snap_meta_tree_oid
+        kept = list_snapshots(read_physical_tree(container.store, "snapmeta", root, container.xid).records)
+        seen = set(read_fs_tree(volume, None, pool).nodes.paddr.tolist())
+        for _, state in open_all(volume, kept):
             before = source.counter.bytes
-            nodes = read_fs_nodes(container, state, findings, None, pool)
+            nodes = read_fs_nodes(state, None, pool)
             cost = source.counter.bytes - before
             new = set(nodes.paddr.tolist()) - seen
             assert cost == (len(new) + 1) * 4096
             seen |= new
-            tree = fs_source(blocks, decoder, state, None)
-            alone = join("fs", [batch_columns(tree, batch) for batch in read_levels(tree, findings)])
+            tree = fs_source(container.store, state, None)
+            alone = join("fs", [batch_columns(batch) for batch in read_levels(tree)])
             for column in alone.__slots__[1:]:
                 assert getattr(alone, column).tolist() == getattr(nodes, column).tolist()
     assert len(kept) == NUM_SNAPSHOTS
-    assert findings == []
+    assert log.findings == []
 
 
 def test_damage_in_a_shared_node_is_found_once(written, tmp_path):

@@ -21,6 +21,7 @@ from layoutscope.filesystems.apfs.check.names import crc32c_of_characters
 from layoutscope.filesystems.apfs.container.container import open_container
 from layoutscope.filesystems.apfs.container.live import report_changes
 from layoutscope.filesystems.apfs.opening import Options
+from layoutscope.findings import FindingLog
 from layoutscope.image import open_image
 from layoutscope.image.source import MemorySource
 from layoutscope.ondisk.decoder import decoder_named
@@ -251,15 +252,14 @@ def test_container_that_is_written_meanwhile_is_told(victims):
     path, expected = victims["victim"]
     data = bytearray(path.read_bytes())
     source = MemorySource(data)
-    opened = open_container(source, decoder_named("bulk"), [])
-    found = []
-    report_changes(opened, found)
-    assert found == []
+    opened = open_container((source, 0), decoder_named("bulk"), FindingLog())
+    report_changes(opened)
+    assert opened.log.findings == []
     start = at.superblock(data, expected)
     at.put_field(data, start, OBJECT_HEADER, "o_xid", lambda old: old + 1)
     at.fix_checksum(data, start, BLOCK_BYTES)
-    report_changes(opened, found)
-    assert [(item.code, item.expected, item.found) for item in found] == [
+    report_changes(opened)
+    assert [(item.code, item.expected, item.found) for item in opened.log.findings] == [
         ("container-changed", str(opened.xid), str(opened.xid + 1))
     ]
 

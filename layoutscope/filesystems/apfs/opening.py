@@ -18,14 +18,15 @@ from layoutscope.filesystems.apfs.recovery.sweep import sweep
 from layoutscope.filesystems.apfs.volume.parts import is_encrypted, read_parts
 from layoutscope.filesystems.apfs.volume.states import read_snapshots, states_of
 from layoutscope.filesystems.apfs.volume.volume import list_volumes, open_volume
-from layoutscope.findings import Finding, from_error
+from layoutscope.findings import FindingLog
 from layoutscope.ondisk.decoder import decoder_named
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.apfs.container.container import Container
+    from layoutscope.filesystems.apfs.container.container import Container, Half
     from layoutscope.filesystems.apfs.container.parts import ContainerParts
     from layoutscope.filesystems.apfs.recovery.sweep import Swept
     from layoutscope.filesystems.apfs.store.crypto import Cipher
+    from layoutscope.filesystems.apfs.store.source import Store
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
     from layoutscope.filesystems.apfs.volume.volume import Volume
     from layoutscope.image.source import Source
@@ -104,10 +105,9 @@ def open_contents(source: Source, image_offset: int, options: Options) -> Conten
     UsageError
         If the state that was asked for does not exist.
     """
-    findings: list[Finding] = []
-    container, swept = _open_or_salvage(source, image_offset, options, findings)
-    parts = read_container_parts(container, findings)
-    volumes = _read_volumes(container, options, findings, swept)
+    container, swept = _open_or_salvage((source, image_offset), options)
+    parts = read_container_parts(container)
+    volumes = _read_volumes(container, options, swept)
     if not volumes and (options.snapshot is not None or _wants_snapshot(container, options)):
         raise UsageError(_no_such_state(container, options))
     listed = list_volumes(container)
@@ -115,25 +115,38 @@ def open_contents(source: Source, image_offset: int, options: Options) -> Conten
     return Contents(container, parts, volumes, slots, len(listed), swept)
 
 
-def _open_or_salvage(
-    source: Source, image_offset: int, options: Options, findings: list[Finding]
-) -> tuple[Container, Swept | None]:
+def _open_or_salvage(half: Half, options: Options) -> tuple[Container, Swept | None]:
     """Open a container and sweep it if that is wanted; with nothing to open, the sweep has to tell all."""
+    log = FindingLog()
     try:
-        container = open_with(source, image_offset, options, findings)
+        container = open_with(half, options, log)
     except FormatError as error:
         if not options.sweep or options.second is not None or options.xid is not None:
             raise
-        return salvage_container(source, image_offset, decoder_named(options.decoder), findings, error)
+        return salvage_container(half, decoder_named(options.decoder), log, error)
     return container, sweep(container.blocks, container.decoder) if options.sweep else None
 
 
-def open_with(source: Source, image_offset: int, options: Options, findings: list[Finding]) -> Container:
-    """Open the container with its main device first."""
-    (main, start), second = main_first((source, image_offset), options.second, findings)
-    decoder = decoder_named(options.decoder)
-    container = open_container(main, decoder, findings, image_offset=start, second=second, xid=options.xid)
-    report_missing(container, findings)
+def open_with(half: Half, options: Options, log: FindingLog) -> Container:
+    """Open a container with its main device first.
+
+    Parameters
+    ----------
+    half : (Source, int)
+        The image, and where the container starts there, in bytes.
+    options : Options
+        Decoder, state, second image.
+    log : FindingLog
+        Is told what is wrong.
+
+    Raises
+    ------
+    FormatError
+        If there is no usable superblock or checkpoint.
+    """
+    main, second = main_first(half, options.second, log)
+    container = open_container(main, decoder_named(options.decoder), log, second=second, xid=options.xid)
+    report_missing(container)
     return container
 
 
@@ -142,44 +155,42 @@ def _wants_snapshot(container: Container, options: Options) -> bool:
     return options.xid is not None and options.xid != container.xid
 
 
-def _read_volumes(
-    container: Container, options: Options, findings: list[Finding], swept: Swept | None
-) -> list[VolumeParts]:
+def _read_volumes(container: Container, options: Options, swept: Swept | None) -> list[VolumeParts]:
     """Read every volume that can be opened, in the state that was asked for."""
     volumes = []
     for number, (_, oid) in enumerate(list_volumes(container)):
-        own: list[Finding] = []
+        store = container.store.apart()
         try:
-            volume = _open_volume(container, oid, options.first_volume + number, own, swept)
+            volume = _open_volume(container, store, oid, options.first_volume + number, swept)
             view = _chosen_view(container, volume, options)
             if view is not None:
-                cipher = _unlock(container, volume, options, own)
-                volumes.append(read_parts(container, volume, own, cipher=cipher, chosen=view))
+                cipher = _unlock(container, volume, options)
+                volumes.append(read_parts(container, volume, cipher=cipher, chosen=view))
         except FormatError as error:
-            findings += [*own, from_error(error, code="volume-unreadable")]
-    return volumes if swept is None else [_rebuilt(container, parts, swept, volumes) for parts in volumes]
+            container.log.extend(store.log.findings)
+            container.log.survive(error, code="volume-unreadable")
+    return volumes if swept is None else [_rebuilt(parts, swept, volumes) for parts in volumes]
 
 
-def _open_volume(container: Container, oid: int, number: int, findings: list[Finding], swept: Swept | None) -> Volume:
+def _open_volume(container: Container, store: Store, oid: int, number: int, swept: Swept | None) -> Volume:
     """Open a volume; after a sweep, from old copies if need be."""
     try:
-        return open_volume(container, oid, number, findings)
+        return open_volume(container, store, oid, number)
     except FormatError as error:
         if swept is None:
             raise
-        findings.append(from_error(error, code="volume-unreadable"))
-        return reopen_volume(container, oid, number, swept, findings)
+        store.log.survive(error, code="volume-unreadable")
+        return reopen_volume(container, store, oid, number, swept)
 
 
-def _rebuilt(container: Container, parts: VolumeParts, swept: Swept, volumes: list[VolumeParts]) -> VolumeParts:
+def _rebuilt(parts: VolumeParts, swept: Swept, volumes: list[VolumeParts]) -> VolumeParts:
     """Rebuild the live tree of a volume where part of it is missing."""
-    is_damaged = any(item.level == "error" for item in parts.findings)
-    if not is_damaged or parts.is_locked or parts.view != "live" or parts.state.superblock.is_sealed:
+    if not parts.log.has_errors or parts.is_locked or parts.view != "live" or parts.state.superblock.is_sealed:
         return parts
     others = [item.state.omap.oid for item in volumes if item is not parts]
     state = mended(parts.state, swept)
     foreign = np.setdiff1d(np.concatenate([np.empty(0, np.uint64), *others]), parts.state.view.oid)
-    return rebuild_tree(container, replace(parts, state=state), swept, foreign)
+    return rebuild_tree(replace(parts, state=state), swept, foreign)
 
 
 def _chosen_view(container: Container, volume: Volume, options: Options) -> str | None:
@@ -192,18 +203,17 @@ def _chosen_view(container: Container, volume: Volume, options: Options) -> str 
     return None
 
 
-def _unlock(container: Container, volume: Volume, options: Options, findings: list[Finding]) -> Cipher | None:
+def _unlock(container: Container, volume: Volume, options: Options) -> Cipher | None:
     """Find the key of an encrypted volume; without one it stays locked, and a finding says why."""
     if not is_encrypted(volume):
         return None
     code = "volume-locked"
     uuid = bytes(volume.superblock.vol_uuid)
-    where = container.blocks.at(volume.paddr)
     if options.password is not None and container.superblock.is_crypto_sw:
         try:
             cipher = unlock(container, uuid, options.password)
         except FormatError as error:
-            findings.append(from_error(error))
+            volume.log.survive(error)
             cipher = None
         if cipher is not None:
             return cipher
@@ -216,7 +226,7 @@ def _unlock(container: Container, volume: Volume, options: Options, findings: li
             "the volume's keys are bound to the hardware that made them, so that no password unlocks an image: unlock "
             "it on the Mac it belongs to, and copy or clone it there to a disk of software encryption or none"
         )
-    findings.append(Finding(code, "warning", f"volume {volume.name}", where, message))
+    volume.log.at(f"volume {volume.name}", volume.paddr).add(code, "warning", message)
     return None
 
 

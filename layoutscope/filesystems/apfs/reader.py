@@ -19,13 +19,13 @@ from layoutscope.filesystems.apfs.layout.stale import with_stale
 from layoutscope.filesystems.apfs.layout.volume import build_layout
 from layoutscope.filesystems.apfs.opening import Options, open_contents, open_with
 from layoutscope.filesystems.apfs.recovery.lost import report_losses
-from layoutscope.filesystems.apfs.store.source import TreeSource, lead_type
+from layoutscope.filesystems.apfs.store.source import TreeSource
 from layoutscope.filesystems.apfs.volume.accounting import account
 from layoutscope.filesystems.apfs.volume.states import LIVE, given_up, shown_as, states_of
 from layoutscope.filesystems.apfs.volume.volume import fs_source
+from layoutscope.findings import FindingLog
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.apfs.container.container import Container
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
     from layoutscope.filesystems.contract import ReadableState
     from layoutscope.image.source import Source
@@ -60,19 +60,19 @@ def read_layouts(source: Source, *, image_offset: int = 0, options: Options | No
     """
     options = options or Options()
     if options.second is None:
-        half = second_half(source, image_offset, options.stack, [], sweeps=options.sweep)
+        half = second_half((source, image_offset), options.stack, FindingLog(), sweeps=options.sweep)
         if half is not None:
             return [half]
     found = open_contents(source, image_offset, options)
     container, parts = found.container, found.parts
     check_container(container, parts)
     for volume in found.volumes:
-        check_volume(container.blocks, volume, found.slots[volume.state.number])
-        check_extents(container.blocks, volume)
-        _bound_losses(container, volume)
-    report_changes(container, parts.findings)
+        check_volume(volume, found.slots[volume.state.number])
+        check_extents(volume)
+        _bound_losses(volume, container.xid)
+    report_changes(container)
     view = shown_as(container, options.xid)
-    newest = None if view == LIVE else open_with(source, image_offset, replace(options, xid=None), [])
+    newest = None if view == LIVE else open_with((source, image_offset), replace(options, xid=None), FindingLog())
     layouts = [
         build_layout(container, volume, options.stack, view, given_up(newest, volume)) for volume in found.volumes
     ]
@@ -83,15 +83,13 @@ def read_layouts(source: Source, *, image_offset: int = 0, options: Options | No
     return with_stale(container.blocks, found.swept, own, list(zip(found.volumes, layouts, strict=True)))
 
 
-def _bound_losses(container: Container, parts: VolumeParts) -> None:
+def _bound_losses(parts: VolumeParts, max_xid: int) -> None:
     """Say which objects were in the parts of a damaged volume's trees that could not be read."""
-    codes = {item.code for item in parts.findings if item.level == "error"}
-    if not codes or parts.is_locked or any(item.code == "tree-rebuilt" for item in parts.findings):
+    state, log = parts.state, parts.log
+    if not log.has_errors or parts.is_locked or any(item.code == "tree-rebuilt" for item in log.findings):
         return
-    blocks, decoder, root = container.blocks, container.decoder, parts.state.omap_header.tree_oid
-    maps = TreeSource("omap", blocks, decoder, root, None, *lead_type("omap"), container.xid)
-    report_losses(maps, None, parts.findings)
-    report_losses(fs_source(blocks, decoder, parts.state, parts.cipher), parts.fs.records, parts.findings)
+    report_losses(TreeSource(state.store, "omap", state.omap_header.tree_oid, max_xid), None, log)
+    report_losses(fs_source(state.store, state, parts.cipher), parts.fs.records, log)
 
 
 def list_states(
@@ -118,4 +116,4 @@ def list_states(
     FormatError
         If there is no usable superblock or checkpoint.
     """
-    return states_of(open_with(source, image_offset, Options(second=second), []))
+    return states_of(open_with((source, image_offset), Options(second=second), FindingLog()))

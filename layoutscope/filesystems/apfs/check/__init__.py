@@ -29,25 +29,25 @@ from layoutscope.filesystems.apfs.container.container import uuid_text
 from layoutscope.filesystems.apfs.container.live import report_changes
 from layoutscope.filesystems.apfs.layout.half import second_half
 from layoutscope.filesystems.apfs.opening import Options, open_contents
+from layoutscope.findings import Finding, FindingLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
 
     from layoutscope.filesystems.apfs.check.subject import Subject
     from layoutscope.filesystems.apfs.store.fsrecords import Columns
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
-    from layoutscope.findings import Finding
     from layoutscope.image import Source
 
 
 def _identity(subject: Subject) -> None:
     for parts in subject.volumes:
-        consistency.check_identity(subject.container.blocks, parts, subject.slots[parts.state.number])
+        consistency.check_identity(parts, subject.slots[parts.state.number])
 
 
 def _counts(subject: Subject) -> None:
     for parts in subject.whole:
-        consistency.check_counts(subject.container.blocks, parts)
+        consistency.check_counts(parts)
 
 
 def _links(subject: Subject) -> None:
@@ -72,12 +72,11 @@ def _extents(subject: Subject) -> None:
 
 
 def _references(subject: Subject) -> None:
-    blocks = subject.container.blocks
     for parts, physical in _with_references(subject):
         if not parts.snapshots:
-            consistency_extents.check_references(blocks, parts, physical, subject.references(parts))
+            consistency_extents.check_references(parts, physical, subject.references(parts))
         elif len(parts.snapshots) == len(parts.snapshot_extents):
-            consistency_extents.check_shared_references(blocks, parts, subject.findings, MOST_CASES)
+            consistency_extents.check_shared_references(parts, subject.log, MOST_CASES)
 
 
 def _owners(subject: Subject) -> None:
@@ -93,7 +92,7 @@ def _with_references(subject: Subject) -> list[tuple[VolumeParts, Columns]]:
 
 def _snapshots(subject: Subject) -> None:
     for parts in subject.whole:
-        consistency_extents.check_snapshots(subject.container.blocks, parts)
+        consistency_extents.check_snapshots(parts)
 
 
 def _container_trees(subject: Subject) -> None:
@@ -103,9 +102,9 @@ def _container_trees(subject: Subject) -> None:
 
 
 CONTAINER_CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
-    "numbers": lambda subject: consistency_container.check_numbers(subject.container, subject.findings),
-    "checkpoint-maps": lambda subject: consistency_container.check_maps(subject.container, subject.findings),
-    "newer-superblocks": lambda subject: consistency_container.check_newer(subject.container, subject.findings),
+    "numbers": lambda subject: consistency_container.check_numbers(subject.reporting),
+    "checkpoint-maps": lambda subject: consistency_container.check_maps(subject.reporting),
+    "newer-superblocks": lambda subject: consistency_container.check_newer(subject.reporting),
     "chunk-checksums": lambda subject: consistency_container.check_space_blocks(subject.container, subject.parts),
     "checkpoints": pointers.check_checkpoints,
     "volumes": pointers.check_lost_volumes,
@@ -193,32 +192,32 @@ def check_container(
     """
     options = options or Options()
     if options.second is None:
-        alone: list[Finding] = []
-        if second_half(source, image_offset, options.stack, alone) is not None:
-            return Checked(alone, {})
+        alone = FindingLog()
+        if second_half((source, image_offset), options.stack, alone) is not None:
+            return Checked(alone.findings, {})
     contents = open_contents(source, image_offset, options)
     subject = open_subject(contents)
-    outside = _run(subject, contents.parts.findings, CONTAINER_CHECKS, without)
-    volumes: dict[str, list[Finding]] = {}
+    outside = _run(subject, contents.container.log, CONTAINER_CHECKS, without)
+    volumes, seen = dict[str, list[Finding]](), len(subject.log.findings)
     for parts in contents.volumes:
-        found = _run(of_volume(subject, parts), parts.findings, VOLUME_CHECKS, without)
+        found = _run(of_volume(subject, parts), parts.log, VOLUME_CHECKS, without)
         volumes.setdefault(uuid_text(bytes(parts.state.superblock.vol_uuid)), []).extend(found)
-    report_changes(contents.container, outside)
-    return Checked(outside, volumes)
+    report_changes(subject.reporting)
+    return Checked([*outside, *subject.log.findings[seen:]], volumes)
 
 
 def _run(
-    subject: Subject, read: list[Finding], checks: dict[str, Callable[[Subject], None]], without: Collection[str]
+    subject: Subject, read: FindingLog, checks: dict[str, Callable[[Subject], None]], without: Collection[str]
 ) -> list[Finding]:
     """Run checks; `read` is what reading found, and some checks add to it."""
-    coarse = list(read)
+    coarse = list(read.findings)
     for name, check in checks.items():
         if name not in without:
             check(subject)
-    return refined(coarse, [*read[len(coarse) :], *subject.findings])
+    return refined(coarse, [*read.findings[len(coarse) :], *subject.log.findings])
 
 
-def refined(coarse: list[Finding], fine: list[Finding]) -> list[Finding]:
+def refined(coarse: Sequence[Finding], fine: Sequence[Finding]) -> list[Finding]:
     """Leave out what was found while reading where a check names the very byte of it."""
     exact = {(item.code, item.structure) for item in fine if item.image_offset is not None}
     codes = {code for code, _ in exact}

@@ -22,13 +22,14 @@ CIB: Final = CIB_HEAD
 
 
 class ChunkTable(NamedTuple):
-    """Chunks of a device: columns by field, each entry's address, and the bytes of nothing else."""
+    """Chunks of a device: columns by field, the block that holds each entry, and where it starts there in bytes."""
 
     columns: dict[str, NDArray[Any]]
-    image_offset: NDArray[np.int64]
+    cib_paddr: NDArray[np.uint64]
+    plus: NDArray[np.int64]
 
 
-def chunk_table(subject: Subject, device: int) -> tuple[ChunkTable, dict[str, NDArray[Any]], NDArray[np.int64]]:
+def chunk_table(subject: Subject, device: int) -> tuple[ChunkTable, dict[str, NDArray[Any]]]:
     """Decode the chunks of a device, and the heads of the blocks that hold them with their addresses."""
     container, space = subject.container, subject.parts.space
     blocks, decoder = container.blocks, container.decoder
@@ -46,5 +47,4 @@ def chunk_table(subject: Subject, device: int) -> tuple[ChunkTable, dict[str, ND
     within = CIB.width + slot * CHUNK.width
     names = (CHUNK.xid, CHUNK.paddr, CHUNK.num_blocks, CHUNK.free_count, CHUNK.bitmap_paddr)
     columns = decoder.columns(CHUNK, buffer, starts[block] + within, names) if len(block) else {}
-    base = blocks.image_offset(paddr)
-    return ChunkTable(columns, base[block] + within), heads, base
+    return ChunkTable(columns, paddr[block], within), heads

@@ -87,8 +87,7 @@ def check_double_claims(subject: Subject) -> None:
         other = int(np.flatnonzero(ends[:row] > start)[-1])
         blocks = min(int(ends[row]), int(ends[other])) - start
         message = f"{blocks} blocks from block {start} belong to this and to: {named[owner[other]][0]}"
-        where = subject.container.blocks.at(start)
-        subject.report("block-claimed-twice", named[owner[row]][0], where, message, level="error")
+        subject.log.at(named[owner[row]][0], start).add("block-claimed-twice", "error", message)
 
 
 def check_file_claims(subject: Subject) -> None:
@@ -160,15 +159,16 @@ def _report_bits(subject: Subject, runs: NDArray[np.int64], code: str, message: 
     """Report runs of blocks at the byte of the bitmap that speaks of the first of them."""
     tables = [chunk_table(subject, number)[0].columns for number in range(2)] if len(runs) else []
     for start, length in runs[:MOST_CASES].tolist():
-        where = next((at for at in (_bit_place(subject, table, start) for table in tables) if at is not None), None)
-        text = f"{length} blocks from block {start} are {message}"
-        subject.report(code, f"bitmap of block {start}", where, text)
+        paddr, byte = next((at for at in (_bit_place(table, start) for table in tables) if at is not None), (None, 0))
+        log = subject.log.at(f"bitmap of block {start}", paddr, plus=byte)
+        log.add(code, "warning", f"{length} blocks from block {start} are {message}")
     if len(runs) > MOST_CASES:
-        subject.report(code, "bitmaps", None, f"{len(runs) - MOST_CASES} more runs of blocks are {message}")
+        more = f"{len(runs) - MOST_CASES} more runs of blocks are {message}"
+        subject.log.at("bitmaps").add(code, "warning", more)
 
 
-def _bit_place(subject: Subject, chunks: dict[str, NDArray[Any]], paddr: int) -> int | None:
-    """Address of the byte with a block's bit; None where the chunk has no bitmap."""
+def _bit_place(chunks: dict[str, NDArray[Any]], paddr: int) -> tuple[int, int] | None:
+    """Block of the bitmap and byte in it with a block's bit; None where the chunk has no bitmap."""
     if not chunks:
         return None
     first = np.minimum(chunks["paddr"], np.uint64(2**62)).astype(np.int64)
@@ -177,4 +177,4 @@ def _bit_place(subject: Subject, chunks: dict[str, NDArray[Any]], paddr: int) ->
     if not len(rows):
         return None
     row = int(rows[0])
-    return subject.container.blocks.at(int(chunks["bitmap_paddr"][row])) + (paddr - int(first[row])) // 8
+    return int(chunks["bitmap_paddr"][row]), (paddr - int(first[row])) // 8

@@ -15,18 +15,17 @@ from layoutscope.arrays import intervals
 from layoutscope.arrays.lookup import is_strictly_ascending, match
 from layoutscope.filesystems.apfs.container.regions import as_runs
 from layoutscope.filesystems.apfs.layout.facts import program
-from layoutscope.findings import Finding
+from layoutscope.findings import Contradiction
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.records import APFS_SUPERBLOCK, RECORD_TYPES
+from layoutscope.ondisk.records import RECORD_TYPES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.store.blocks import Blocks
     from layoutscope.filesystems.apfs.store.fsrecords import Columns
     from layoutscope.filesystems.apfs.store.nodes import TreeNodes
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
-    from layoutscope.findings import Level
+    from layoutscope.findings import FindingLog, Level
 
 CONVERTER = "hfs_convert"
 ENTRY_TYPE_SHIFT = 12
@@ -35,11 +34,20 @@ ENTRY_TYPE_SHIFT = 12
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Where findings about one tree's records go."""
+    """Writes down what is wrong with the records of one tree.
 
-    blocks: Blocks
+    Attributes
+    ----------
+    log : FindingLog
+        Where it goes.
+    nodes : TreeNodes
+        Nodes of the tree.
+    most : int
+        How many cases of a kind are listed.
+    """
+
+    log: FindingLog
     nodes: TreeNodes
-    findings: list[Finding]
     most: int = 1
 
     def cases(
@@ -56,44 +64,54 @@ class Report:
     ) -> None:
         """Report rows of a table that are wrong: the first ones each with its field, and how many more there are.
 
-        `field` is ``key`` or ``val``, the grammar's type, and the field in it, with dots between them; `sides` what was
-        expected and what found.
+        Parameters
+        ----------
+        wrong : (n,) bool array
+            Which rows.
+        table : dict of arrays
+            Records of one type.
+        code, message, level
+            As of a finding.
+        what : str
+            What one of the records is.
+        field : str
+            ``key`` or ``val``, the grammar's type, and the field in it, with dots between them.
+        sides : tuple of arrays
+            What was expected and what found, one row a record.
         """
-        rows = np.flatnonzero(wrong)
-        for row in rows[: self.most].tolist():
-            where, device = self.place(table, row, field)
-            left = len(rows) - self.most if row == rows[: self.most][-1] else 0
-            shown = message if left <= 0 else f"{message}; {left} more cases"
-            expected, found = ("" if side is None else str(side[row]) for side in sides)
-            name = f"{what} {table['obj_id'][row]}"
-            self.findings.append(Finding(code, level, name, where, shown, expected, found, device))
+        contradiction = Contradiction(code, message, level, *sides)
+        self.log.cases(
+            wrong,
+            contradiction,
+            lambda row: self.at(table, row, field, f"{what} {table['obj_id'][row]}"),
+            most=self.most,
+        )
 
-    def place(self, table: Columns, row: int, field: str) -> tuple[int, int]:
-        """Image offset and device of a field of a record; of its leaf where the table does not say more."""
-        paddr = self.nodes.paddr[table["node"][row] : table["node"][row] + 1]
-        where, device = int(self.blocks.image_offset(paddr)[0]), int(self.blocks.split(paddr)[0][0])
+    def at(self, table: Columns, row: int, field: str, structure: str) -> FindingLog:
+        """Bind the log to a field of a record; to its leaf where the table does not say more."""
+        plus = 0
         if field and "key_at" in table:
             part, type_name, path = field.split(".", 2)
-            where += int(table[f"{part}_at"][row]) + RECORD_TYPES[f"apfs_fsrecords.{type_name}"].offset_of(path)
-        return where, device
+            plus = int(table[f"{part}_at"][row]) + RECORD_TYPES[f"apfs_fsrecords.{type_name}"].offset_of(path)
+        return self.log.at(structure, int(self.nodes.paddr[table["node"][row]]), plus=plus)
 
 
-def check_volume(blocks: Blocks, parts: VolumeParts, slot: int) -> None:
+def check_volume(parts: VolumeParts, slot: int) -> None:
     """Run all checks of a volume; findings go to its own list.
 
     Nothing is checked where records are missing: everything that follows from that would be found again.
     """
-    check_identity(blocks, parts, slot)
-    if parts.is_locked or any(item.level == "error" for item in parts.findings):
+    check_identity(parts, slot)
+    if parts.is_locked or parts.log.has_errors:
         return
-    report = Report(blocks, parts.fs.nodes, parts.findings)
-    check_counts(blocks, parts)
+    report = Report(parts.log, parts.fs.nodes)
+    check_counts(parts)
     check_links(parts, report)
     check_streams(parts, report)
     check_attributes(parts, report)
 
 
-def check_counts(blocks: Blocks, parts: VolumeParts) -> None:
+def check_counts(parts: VolumeParts) -> None:
     """Compare the superblock's counts with the inodes and with the blocks that the volume uses."""
     superblock, inodes = parts.state.superblock, parts.fs.records.get("inode")
     if "format" not in inodes:
@@ -109,15 +127,15 @@ def check_counts(blocks: Blocks, parts: VolumeParts) -> None:
     if parts.view == "live":
         counted["snapshots"] = len(parts.snapshots)
     for what, found in counted.items():
-        _compare(parts, blocks, f"counts other {what} than the volume holds", found, declared[what])
+        _compare(parts, f"counts other {what} than the volume holds", found, declared[what])
     if parts.view == "live":
         # Superblocks and key bag belong to the container.
         foreign = as_runs([item for item in parts.regions if item.type in ("volume-superblock", "volume-keybag")])
-        used = intervals.total(intervals.subtract(parts.claimed(blocks.block_size), foreign))
-        _compare(parts, blocks, "counts other blocks than the volume uses", used, "fs_alloc_count")
+        used = intervals.total(intervals.subtract(parts.claimed(parts.state.store.blocks.block_size), foreign))
+        _compare(parts, "counts other blocks than the volume uses", used, "fs_alloc_count")
     last = int(inodes["obj_id"].max(initial=0))
     if last >= superblock.next_obj_id:
-        _compare(parts, blocks, "gives a next object number that is taken", last + 1, "next_obj_id")
+        _compare(parts, "gives a next object number that is taken", last + 1, "next_obj_id")
 
 
 def _inodes_by_kind(inodes: Columns) -> dict[str, int]:
@@ -140,13 +158,10 @@ def _is_deleted(inodes: Columns) -> NDArray[np.bool_]:
     return result
 
 
-def _compare(parts: VolumeParts, blocks: Blocks, message: str, found: int, field: str) -> None:
+def _compare(parts: VolumeParts, message: str, found: int, field: str) -> None:
     declared = getattr(parts.state.superblock, field)
     if found != declared:
-        where = blocks.at(parts.state.paddr) + APFS_SUPERBLOCK.offset_of(field)
-        parts.findings.append(
-            Finding("count-differs", "warning", "volume superblock", where, message, str(found), str(declared))
-        )
+        parts.state.at_superblock(field).add("count-differs", "warning", message, expected=found, found=declared)
 
 
 def check_links(parts: VolumeParts, report: Report) -> None:
@@ -253,10 +268,10 @@ def check_attributes(parts: VolumeParts, report: Report) -> None:
         report.cases(wrong, xattrs, "record-differs", "attribute of", message, field=field)
 
 
-def check_identity(blocks: Blocks, parts: VolumeParts, slot: int) -> None:
+def check_identity(parts: VolumeParts, slot: int) -> None:
     """Compare the superblock with its place in the container and with its own flags."""
     state = parts.state
-    superblock, where = state.superblock, blocks.at(state.paddr)
+    superblock, blocks = state.superblock, state.store.blocks
     roles = [int(role) for role in grammar.ApfsVolume.VolumeRole]
     encrypted = int(state.omap.is_encrypted.sum()) if superblock.is_unencrypted else 0
     odd = int((state.omap.size_bytes[~state.omap.is_deleted] % blocks.block_size != 0).sum())
@@ -270,9 +285,7 @@ def check_identity(blocks: Blocks, parts: VolumeParts, slot: int) -> None:
         ("has an object map with impossible sizes", 0, odd + empty, "omap_oid"),
     ):
         if expected != found:
-            sides = str(expected), str(found)
-            at = where + APFS_SUPERBLOCK.offset_of(field)
-            parts.findings.append(Finding("superblock-differs", "warning", "volume superblock", at, message, *sides))
+            state.at_superblock(field).add("superblock-differs", "warning", message, expected=expected, found=found)
 
 
 def check_streams(parts: VolumeParts, report: Report) -> None:

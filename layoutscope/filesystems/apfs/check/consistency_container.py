@@ -9,47 +9,40 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.store.verify import damaged_objects, object_header
-from layoutscope.findings import Finding
+from layoutscope.filesystems.apfs.store.verify import object_header, report_damaged
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.records import CHECKPOINT_MAP_HEAD, NX_SUPERBLOCK
+from layoutscope.ondisk.records import CHECKPOINT_MAP_HEAD
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container
     from layoutscope.filesystems.apfs.container.parts import ContainerParts
+    from layoutscope.filesystems.apfs.container.spaceman import Space
 
 
 def check_container(container: Container, parts: ContainerParts) -> None:
-    """Run all checks of a container; findings go to its own list."""
-    check_numbers(container, parts.findings)
-    check_maps(container, parts.findings)
-    check_newer(container, parts.findings)
+    """Run all checks of a container; findings go to its own log."""
+    check_numbers(container)
+    check_maps(container)
+    check_newer(container)
     if parts.space is not None:
-        check_queues(container, parts)
+        check_queues(container, parts.space)
         check_space_blocks(container, parts)
 
 
-def _differs(
-    container: Container, findings: list[Finding], message: str, expected: object, found: object, field: str
-) -> None:
-    where = container.blocks.at(container.checkpoint.paddr) + NX_SUPERBLOCK.offset_of(field)
-    structure = "container superblock"
-    findings.append(Finding("superblock-differs", "warning", structure, where, message, str(expected), str(found)))
-
-
-def check_numbers(container: Container, findings: list[Finding]) -> None:
+def check_numbers(container: Container) -> None:
     """The next transaction and object number are not taken."""
-    superblock = container.superblock
+    superblock, code = container.superblock, "superblock-differs"
     if superblock.next_xid <= container.xid:
+        log, expected = container.at_superblock("next_xid"), f"more than {container.xid}"
         message = "the next transaction is not younger than this one"
-        _differs(container, findings, message, f"more than {container.xid}", superblock.next_xid, "next_xid")
-    used = [*container.checkpoint.ephemerals, int(container.omap.oid.max(initial=0))]
-    if superblock.next_oid <= max(used):
-        message = "the next object number is taken"
-        _differs(container, findings, message, f"more than {max(used)}", superblock.next_oid, "next_oid")
+        log.add(code, "warning", message, expected=expected, found=superblock.next_xid)
+    highest = max([*container.checkpoint.ephemerals, int(container.omap.oid.max(initial=0))])
+    if superblock.next_oid <= highest:
+        log, expected = container.at_superblock("next_oid"), f"more than {highest}"
+        log.add(code, "warning", "the next object number is taken", expected=expected, found=superblock.next_oid)
 
 
-def check_maps(container: Container, findings: list[Finding]) -> None:
+def check_maps(container: Container) -> None:
     """Mappings say what lies where they lead, and the last map of a checkpoint, and no other, says that it is."""
     blocks, paddrs = container.blocks, np.array(container.checkpoint.map_paddrs, np.uint64)
     if len(paddrs):
@@ -58,45 +51,38 @@ def check_maps(container: Container, findings: list[Finding]) -> None:
         heads = container.decoder.columns(CHECKPOINT_MAP_HEAD, data, starts, (CHECKPOINT_MAP_HEAD.is_last,))
         if heads["is_last"].tolist() != [0] * (len(paddrs) - 1) + [1]:
             message = "the checkpoint's last map, and no other, must be marked as the last"
-            where = blocks.at(int(paddrs[-1]))
-            findings.append(Finding("checkpoint-invalid", "warning", "checkpoint map", where, message))
+            container.log.at("checkpoint map", int(paddrs[-1])).add("checkpoint-invalid", "warning", message)
     for item in container.checkpoint.ephemerals.values():
-        data = np.frombuffer(blocks.read_object(item.paddr, blocks.block_size), np.uint8)
-        head = object_header(data.tobytes(), blocks.at(item.paddr))
-        found = head.type, head.subtype
-        if found != (item.type, item.subtype):
-            name, message = f"ephemeral object {item.oid}", "the checkpoint map says another type"
-            where = blocks.at(item.paddr)
-            sides = str((item.type, item.subtype)), str(found)
-            findings.append(Finding("checkpoint-invalid", "warning", name, where, message, *sides))
+        head = object_header(blocks.read_object(item.paddr, blocks.block_size), blocks.at(item.paddr))
+        wanted, found = (item.type, item.subtype), (head.type, head.subtype)
+        if found != wanted:
+            log = container.log.at(f"ephemeral object {item.oid}", item.paddr)
+            message = "the checkpoint map says another type"
+            log.add("checkpoint-invalid", "warning", message, expected=wanted, found=found)
 
 
-def check_newer(container: Container, findings: list[Finding]) -> None:
+def check_newer(container: Container) -> None:
     """A damaged superblock in the ring that is younger than the one in use means that a state was lost."""
     area = container.area
     kind = int(grammar.ApfsObject.ObjectType.nx_superblock)
     lost = (area.kind == 0) & (area.claimed == kind) & (area.xid > np.uint64(container.xid))
     for paddr, xid in zip(area.paddr[lost].tolist(), area.xid[lost].tolist(), strict=True):
         message = f"superblock of transaction {xid} is damaged; an older one is used"
-        where = container.blocks.at(paddr)
-        findings.append(Finding("checkpoint-invalid", "warning", "container superblock", where, message))
+        container.log.at("container superblock", paddr).add("checkpoint-invalid", "warning", message)
 
 
-def check_queues(container: Container, parts: ContainerParts) -> None:
+def check_queues(container: Container, space: Space) -> None:
     """Each free queue holds as many blocks as it counts, all of them inside the container."""
-    if parts.space is None:
-        return
-    for number, queue in enumerate(parts.space.header.free_queues):
-        found = parts.space.queued.get(number, 0)
+    log, code = container.log.at("space manager"), "spaceman-invalid"
+    for number, queue in enumerate(space.header.free_queues):
+        found = space.queued.get(number, 0)
         if found != queue.num_blocks:
             message = f"free queue {number} counts other blocks than it holds"
-            sides = str(found), str(queue.num_blocks)
-            parts.findings.append(Finding("spaceman-invalid", "warning", "space manager", None, message, *sides))
+            log.add(code, "warning", message, expected=found, found=queue.num_blocks)
     limit = container.superblock.block_count
-    for item in parts.space.pending:
+    for item in space.pending:
         if item.paddr < container.blocks.tier2_mark and item.paddr + item.num_blocks > limit:
-            message = f"block {item.paddr} waits to become free, but lies outside"
-            parts.findings.append(Finding("spaceman-invalid", "warning", "space manager", None, message))
+            log.add(code, "warning", f"block {item.paddr} waits to become free, but lies outside")
 
 
 def check_space_blocks(container: Container, parts: ContainerParts) -> None:
@@ -104,4 +90,4 @@ def check_space_blocks(container: Container, parts: ContainerParts) -> None:
     wanted = [item for item in parts.regions if item.type in ("spaceman-cib", "spaceman-cab")]
     paddrs = np.array([item.paddr for item in wanted], np.uint64)
     readable = container.blocks.readable(paddrs, container.blocks.block_size)
-    parts.findings.extend(damaged_objects(container.blocks, container.decoder, paddrs[readable], "chunk information"))
+    report_damaged(container.store, paddrs[readable], "chunk information")

@@ -13,7 +13,6 @@ from layoutscope.arrays import intervals
 from layoutscope.filesystems.apfs.check.consistency import Report
 from layoutscope.filesystems.apfs.layout.extents import streams
 from layoutscope.filesystems.apfs.volume.parts import stretches
-from layoutscope.findings import Finding
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
@@ -22,28 +21,28 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.store.blocks import Blocks
     from layoutscope.filesystems.apfs.store.fsrecords import Columns
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
+    from layoutscope.findings import FindingLog
 
 LENGTH = "val.file_extent_val.len_and_flags"
 
 
-def check_extents(blocks: Blocks, parts: VolumeParts) -> None:
+def check_extents(parts: VolumeParts) -> None:
     """Run all checks of a volume's extents and snapshots; nothing where records are missing."""
-    if parts.is_locked or any(item.level == "error" for item in parts.findings):
+    if parts.is_locked or parts.log.has_errors:
         return
-    extents = parts.file_extents()
+    extents, blocks = parts.file_extents(), parts.state.store.blocks
     nodes = parts.fext.nodes if len(parts.fext.nodes) else parts.fs.nodes
-    report = Report(blocks, nodes, parts.findings)
     if len(extents["obj_id"]):
-        check_shape(blocks, extents, report)
+        check_shape(blocks, extents, Report(parts.log, nodes))
     physical = parts.extentref.records.get("extent")
     if "refcnt" in physical and parts.view == "live":
-        own = Report(blocks, parts.extentref.nodes, parts.findings)
+        own = Report(parts.log, parts.extentref.nodes)
         check_owners(parts, physical, own)
         if not parts.snapshots:
-            check_references(blocks, parts, physical, own)
+            check_references(parts, physical, own)
         elif len(parts.snapshots) == len(parts.snapshot_extents):
-            check_shared_references(blocks, parts, parts.findings)
-    check_snapshots(blocks, parts)
+            check_shared_references(parts, parts.log)
+    check_snapshots(parts)
 
 
 def check_shape(blocks: Blocks, extents: Columns, report: Report) -> None:
@@ -80,14 +79,14 @@ def _device_sizes(blocks: Blocks) -> NDArray[np.int64]:
     return np.array([*sizes, 2**62], np.int64)
 
 
-def check_references(blocks: Blocks, parts: VolumeParts, physical: Columns, report: Report) -> None:
+def check_references(parts: VolumeParts, physical: Columns, report: Report) -> None:
     """Each run of blocks is used by as many extents as its reference counts; without snapshots only."""
     kinds = [int(kind) for kind in grammar.ApfsFsrecords.PhysExtKind]
     code, what, field = "reference-differs", "extent at block", "val.phys_ext_val.len_and_kind"
     report.cases(~np.isin(physical["kind"], kinds), physical, code, what, "unknown kind", field=field)
     start, count = physical["obj_id"].astype(np.int64), physical["num_blocks"].astype(np.int64)
-    first, length = stretches(parts.file_extents(), blocks.block_size)
-    if (physical["refcnt"] == 1).all() and _match_once(parts, blocks, count, length):
+    first, length = stretches(parts.file_extents(), parts.state.store.blocks.block_size)
+    if (physical["refcnt"] == 1).all() and _match_once(parts, count, length):
         return
     used = _uses(first, length, start, start + count)
     wrong = used != physical["refcnt"].astype(np.int64) * count
@@ -97,14 +96,14 @@ def check_references(blocks: Blocks, parts: VolumeParts, physical: Columns, repo
     )
 
 
-def _match_once(parts: VolumeParts, blocks: Blocks, count: NDArray[np.int64], length: NDArray[np.int64]) -> bool:
+def _match_once(parts: VolumeParts, count: NDArray[np.int64], length: NDArray[np.int64]) -> bool:
     """Tell whether references and extents are the same blocks, each of them once: as it is where nothing is cloned."""
-    held, referred = parts.file_runs(blocks.block_size), parts.data_runs()
+    held, referred = parts.file_runs(parts.state.store.blocks.block_size), parts.data_runs()
     is_once = intervals.total(held) == length.sum() and intervals.total(referred) == count.sum()
     return bool(is_once and np.array_equal(held, referred))
 
 
-def check_shared_references(blocks: Blocks, parts: VolumeParts, findings: list[Finding], most: int = 1) -> None:
+def check_shared_references(parts: VolumeParts, log: FindingLog, most: int = 1) -> None:
     """Each block is used by as many extents of the live state as the references of all states add up to.
 
     A snapshot keeps the references of its time; later ones change them by what came and went since. At most so many
@@ -116,7 +115,7 @@ def check_shared_references(blocks: Blocks, parts: VolumeParts, findings: list[F
     start = np.concatenate([table["obj_id"] for table in tables]).astype(np.int64)
     counted = [table.get("refcnt", np.empty(0)).astype(np.int64) for table in tables]
     length = np.concatenate([table.get("num_blocks", np.empty(0)).astype(np.int64) for table in tables])
-    first, size = stretches(extents, blocks.block_size)
+    first, size = stretches(extents, parts.state.store.blocks.block_size)
     wrong = _unbalanced((start, length, np.concatenate(counted)), (first, size, np.full(len(first), -1)))
     begin = 0
     for tree, table in zip(trees, tables, strict=True):
@@ -124,7 +123,7 @@ def check_shared_references(blocks: Blocks, parts: VolumeParts, findings: list[F
         begin += len(table["obj_id"])
         odd = touches(wrong, start[rows], length[rows])
         message = "the references of all states add up to others than the files of the live state have"
-        report, field = Report(blocks, tree.nodes, findings, most), "val.phys_ext_val.refcnt"
+        report, field = Report(log, tree.nodes, most), "val.phys_ext_val.refcnt"
         report.cases(odd, table, "reference-differs", "extent at block", message, field=field)
 
 
@@ -181,7 +180,7 @@ def _uses(
     return total
 
 
-def check_snapshots(blocks: Blocks, parts: VolumeParts) -> None:
+def check_snapshots(parts: VolumeParts) -> None:
     """Snapshot metadata, names and the object map's list name the same snapshots."""
     if parts.view != "live":
         return
@@ -193,7 +192,7 @@ def check_snapshots(blocks: Blocks, parts: VolumeParts) -> None:
     ends = [int(known.first_key_id[leaves[0]]), int(known.last_key_id[leaves[-1]])] if len(leaves) else []
     newest = xids[-1] if xids else 0
     named = sorted(names["snap_xid"].tolist()) if "snap_xid" in names else []
-    where = blocks.at(parts.state.superblock.omap_oid)
+    log = parts.log.at("snapshots", parts.state.superblock.omap_oid)
     for message, expected, found in (
         ("names lead to other transactions than the metadata", str(xids), str(named)),
         ("the object map counts other snapshots", str(len(xids)), str(header.snap_count)),
@@ -202,4 +201,4 @@ def check_snapshots(blocks: Blocks, parts: VolumeParts) -> None:
         ("the object map lists snapshots of other transactions", str(xids[:1] + xids[-1:]), str(ends)),
     ):
         if expected != found:
-            parts.findings.append(Finding("snapshot-differs", "warning", "snapshots", where, message, expected, found))
+            log.add("snapshot-differs", "warning", message, expected=expected, found=found)

@@ -15,6 +15,7 @@ from layoutscope.filesystems.apfs.check.subject import MOST_CASES, container_sou
 from layoutscope.filesystems.apfs.store.places import low_keys
 from layoutscope.filesystems.apfs.store.walk import read_levels
 from layoutscope.ondisk import grammar, records
+from layoutscope.ondisk.records import BTREE_NODE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.check.subject import Subject
     from layoutscope.filesystems.apfs.store.btree import NodeBatch
     from layoutscope.filesystems.apfs.store.source import TreeSource
-    from layoutscope.findings import Level as FindingLevel
+    from layoutscope.findings import FindingLog
     from layoutscope.recordtypes import Column, RecordType
 
+UNORDERED: Final = "keys-unordered"
 RECORD: Final = grammar.ApfsFsrecords.RecordType
 SECOND: Final = {
     "omap": records.OMAP_KEY.xid,
@@ -90,12 +92,12 @@ def check_keys(subject: Subject) -> None:
 def check_tree(subject: Subject, source: TreeSource, *, hashed_names: bool) -> None:
     """Compare the keys of one tree, level by level."""
     level = Level()
-    for batch in read_levels(source, []):
+    for batch in read_levels(source):
         level.enter(batch.level)
-        keys = read_keys(source, batch, hashed_names=hashed_names)
-        _check_order(subject, source, batch, keys, level)
-        _check_bounds(subject, source, batch, keys, level)
-        _check_empty(subject, source, batch)
+        keys = read_keys(batch, hashed_names=hashed_names)
+        _check_order(subject, batch, keys, level)
+        _check_bounds(subject, batch, keys, level)
+        _check_empty(subject, batch)
         level.num_nodes += len(batch.places)
         if batch.level:
             level.own.append(keys)
@@ -103,33 +105,31 @@ def check_tree(subject: Subject, source: TreeSource, *, hashed_names: bool) -> N
             level.last = _whole(batch.buffer, keys, -1)
 
 
-def read_keys(source: TreeSource, batch: NodeBatch, *, hashed_names: bool) -> Keys:
+def read_keys(batch: NodeBatch, *, hashed_names: bool) -> Keys:
     """Decode the keys of a batch of nodes."""
-    slots, buffer = batch.slots, batch.buffer
-    lead = low_keys(source, buffer, slots.key_start)
+    source, slots = batch.tree.source, batch.slots
+    lead = low_keys(source, batch.buffer, slots.key_start)
     second, name = np.zeros(len(slots), np.uint64), slots.key_start + slots.key_len
-    if source.key_type is records.J_KEY:
-        _volume_keys(source, batch, second, name, hashed_names=hashed_names)
+    if source.kind.key_type is records.J_KEY:
+        _volume_keys(batch, second, name, hashed_names=hashed_names)
     elif source.tree in SECOND:
-        second = source.decoder.column(source.key_type, buffer, slots.key_start, SECOND[source.tree])
+        second = batch.column("key", source.kind.key_type, SECOND[source.tree])
     within = slots.key_start - slots.node * batch.size_bytes
     where = source.blocks.image_offset(batch.places.paddr[slots.node]) + within
     return Keys(lead, second, name, slots.key_start + slots.key_len, where)
 
 
-def _volume_keys(
-    source: TreeSource, batch: NodeBatch, second: NDArray[np.uint64], name: NDArray[np.int64], *, hashed_names: bool
-) -> None:
+def _volume_keys(batch: NodeBatch, second: NDArray[np.uint64], name: NDArray[np.int64], *, hashed_names: bool) -> None:
     """Fill in what follows object and type in keys of file-system records."""
     slots = batch.slots
-    kinds = source.decoder.column(records.J_KEY, batch.buffer, slots.key_start, records.J_KEY.record_type)
+    kinds = batch.column("key", records.J_KEY, records.J_KEY.record_type)
     forms = dict(NUMBERED)
     if hashed_names:
         # The length in the lower bits does not count, neither for linux-apfs-rw nor for apfsck.
         forms["dir_rec"] = (records.DREC_HASHED_KEY, records.DREC_HASHED_KEY.name_hash)
     for record, (key_type, column) in forms.items():
         rows = _of_kind(kinds, slots.key_len, record, key_type)
-        second[rows] = source.decoder.column(key_type, batch.buffer, slots.key_start[rows], column)
+        second[rows] = batch.tree.source.decoder.column(key_type, batch.buffer, slots.key_start[rows], column)
     for record, plain in NAMED.items():
         form = records.DREC_HASHED_KEY if record in forms else plain
         rows = _of_kind(kinds, slots.key_len, record, form)
@@ -147,7 +147,7 @@ def _whole(buffer: NDArray[np.uint8], keys: Keys, row: int) -> tuple[int, int, b
     return int(keys.lead[row]), int(keys.second[row]), name
 
 
-def _check_order(subject: Subject, source: TreeSource, batch: NodeBatch, keys: Keys, level: Level) -> None:
+def _check_order(subject: Subject, batch: NodeBatch, keys: Keys, level: Level) -> None:
     """Each key comes after the one before it."""
     if not len(keys.lead):
         return
@@ -157,30 +157,32 @@ def _check_order(subject: Subject, source: TreeSource, batch: NodeBatch, keys: K
     pairs = [(row + 1, _whole(batch.buffer, keys, row), _whole(batch.buffer, keys, row + 1)) for row in _rows(same)]
     if level.last is not None:
         pairs.insert(0, (0, level.last, _whole(batch.buffer, keys, 0)))
-    rows = sorted({row + 1 for row in _rows(wrong)} | {row for row, *both in pairs if _falls(source, *both)})
+    rows = sorted(
+        {row + 1 for row in _rows(wrong)} | {row for row, *both in pairs if _falls(batch.tree.source.tree, *both)}
+    )
     for row in rows[:MOST_CASES]:
-        _report(subject, source, batch, int(batch.slots.node[row]), int(keys.image_offset[row]), "key is out of order")
+        _at_key(subject, batch, row).add(UNORDERED, "warning", "key is out of order")
     ties = [row for row, one, other in pairs if one[:2] == other[:2] and other[2] < one[2] and row not in rows]
     for row in ties[:MOST_CASES]:
         message = "of names with one hash, this one stands after one with greater bytes"
-        _report(subject, source, batch, int(batch.slots.node[row]), int(keys.image_offset[row]), message, level="info")
+        _at_key(subject, batch, row).add(UNORDERED, "info", message)
 
 
 def _rows(chosen: NDArray[np.bool_]) -> list[int]:
     return np.flatnonzero(chosen).tolist()
 
 
-def _falls(source: TreeSource, one: tuple[int, int, bytes], other: tuple[int, int, bytes]) -> bool:
+def _falls(tree: str, one: tuple[int, int, bytes], other: tuple[int, int, bytes]) -> bool:
     """Tell whether a key is not after the one before it.
 
     Names of one hash may stand in any order: apfsck asks for that of their bytes, while linux-apfs-rw leaves them as
     they were created and finds them by the hash alone. What macOS does is not documented.
     """
-    is_hashed = one[1] != 0 or source.tree not in {"fs", "snapmeta"}
+    is_hashed = one[1] != 0 or tree not in {"fs", "snapmeta"}
     return other == one if is_hashed and other[:2] == one[:2] else other <= one
 
 
-def _check_bounds(subject: Subject, source: TreeSource, batch: NodeBatch, keys: Keys, level: Level) -> None:
+def _check_bounds(subject: Subject, batch: NodeBatch, keys: Keys, level: Level) -> None:
     """The first key of a node is not before the key that leads to it."""
     if not level.above:
         return
@@ -199,28 +201,20 @@ def _check_bounds(subject: Subject, source: TreeSource, batch: NodeBatch, keys: 
         (keys.lead[firsts] == lead[entry]) & (keys.second[firsts] < second[entry])
     )
     for number, row in zip(node[wrong].tolist(), entry[wrong].tolist(), strict=True):
-        _report(subject, source, batch, number, int(where[row]), "the key that leads to it is after its first key")
+        log = batch.at(number, log=subject.log)
+        # The finding is about the node; the key that may be wrong stands in its parent.
+        at = log.at_byte(log.structure, int(where[row]), log.device)
+        at.add(UNORDERED, "warning", "the key that leads to it is after its first key")
 
 
-def _check_empty(subject: Subject, source: TreeSource, batch: NodeBatch) -> None:
+def _check_empty(subject: Subject, batch: NodeBatch) -> None:
     """No node but a root is empty: a driver gives it back."""
     wrong = batch.check.is_sound & (batch.head["num_keys"] == 0) & (batch.places.parent >= 0)
     for number in np.flatnonzero(wrong)[:MOST_CASES].tolist():
-        where = source.blocks.at(int(batch.places.paddr[number])) + records.BTREE_NODE.num_keys.offset
-        name = f"{source.tree} tree, node {batch.places.node_id[number]}"
-        subject.report("node-header-differs", name, where, "a node that is no root is empty", level="error")
+        at = number * batch.size_bytes + BTREE_NODE.num_keys.offset
+        log = batch.at(number, at, log=subject.log)
+        log.add("node-header-differs", "error", "a node that is no root is empty")
 
 
-def _report(
-    subject: Subject,
-    source: TreeSource,
-    batch: NodeBatch,
-    number: int,
-    image_offset: int,
-    message: str,
-    *,
-    level: FindingLevel = "warning",
-) -> None:
-    device = int(source.blocks.split(batch.places.paddr[number : number + 1])[0][0])
-    name = f"{source.tree} tree, node {batch.places.node_id[number]}"
-    subject.report("keys-unordered", name, image_offset, message, device=device, level=level)
+def _at_key(subject: Subject, batch: NodeBatch, row: int) -> FindingLog:
+    return batch.at(int(batch.slots.node[row]), int(batch.slots.key_start[row]), log=subject.log)

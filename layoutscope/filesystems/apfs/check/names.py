@@ -150,8 +150,8 @@ def _telling(drecs: Columns, known: NDArray[np.bool_]) -> int:
 
 def _report_rule(subject: Subject, parts: VolumeParts) -> None:
     superblock = parts.state.superblock
-    at = subject.container.blocks.at(parts.state.paddr)
-    at += APFS_SUPERBLOCK.incompatible_features.offset
+    plus = APFS_SUPERBLOCK.incompatible_features.offset
+    log = subject.log.at("volume superblock", parts.state.paddr, plus=plus)
     says = "case does not count" if superblock.is_case_insensitive else "case counts"
     message = f"says that {says} in names, but their hashes say otherwise"
-    subject.report("superblock-differs", "volume superblock", at, message, level="error")
+    log.add("superblock-differs", "error", message)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES
-from layoutscope.filesystems.apfs.store.source import TreeSource, lead_type
+from layoutscope.filesystems.apfs.store.source import TreeSource
 from layoutscope.filesystems.apfs.store.walk import read_levels
 from layoutscope.ondisk.records import OBJ_PHYS, OMAP_KEY, OMAP_VAL
 
@@ -42,23 +42,22 @@ def check_object_maps(subject: Subject) -> None:
 
 def _check_map(subject: Subject, tree: str, root: int, *, may_encrypt: bool) -> None:
     container = subject.container
-    source = TreeSource(tree, container.blocks, container.decoder, root, None, *lead_type(tree), container.xid)
-    for batch in read_levels(source, []):
+    for batch in read_levels(TreeSource(subject.apart, tree, root, container.xid)):
         if not batch.level and len(batch.slots):
-            _check_entries(subject, source, batch, may_encrypt=may_encrypt)
+            _check_entries(subject, batch, may_encrypt=may_encrypt)
 
 
-def _check_entries(subject: Subject, source: TreeSource, batch: NodeBatch, *, may_encrypt: bool) -> None:
-    slots, blocks = batch.slots, source.blocks
-    entry = source.decoder.columns(KEY, batch.buffer, slots.key_start, (KEY.oid, KEY.xid))
-    entry |= source.decoder.columns(VALUE, batch.buffer, slots.val_start, FIELDS)
+def _check_entries(subject: Subject, batch: NodeBatch, *, may_encrypt: bool) -> None:
+    source = batch.tree.source
+    blocks = source.blocks
+    entry = batch.columns("key", KEY, (KEY.oid, KEY.xid)) | batch.columns("val", VALUE, FIELDS)
     deleted, size = entry["is_deleted"], entry["size_bytes"].astype(np.int64)
     future = entry["xid"] > np.uint64(source.max_xid)
     odd = ~deleted & ((size == 0) | (size % blocks.block_size != 0))
     outside = ~deleted & ~blocks.present(entry["paddr"], blocks.block_size)
     alone = deleted & ~_has_older(entry["oid"])
     strange = ~deleted & entry["is_encrypted"] & (not may_encrypt)
-    report = _Entries(subject, source, batch, entry)
+    report = _Entries(subject, batch, entry)
     report.cases(future, "key", "xid", "its transaction is younger than the container", None, entry["xid"])
     report.cases(odd, "val", "size_bytes", "its size is no whole number of blocks", None, entry["size_bytes"])
     report.cases(outside, "val", "paddr", "it leads out of the image", None, entry["paddr"])
@@ -77,12 +76,13 @@ def _has_older(oid: NDArray[np.uint64]) -> NDArray[np.bool_]:
 
 def _check_objects(report: _Entries, rows: NDArray[np.int64]) -> None:
     """Compare number and transaction with those in the objects' headers."""
-    blocks, entry = report.source.blocks, report.entry
+    source, entry = report.batch.tree.source, report.entry
+    blocks = source.blocks
     if not len(rows):
         return
     data = blocks.read(entry["paddr"][rows], blocks.block_size).reshape(-1)
     starts = np.arange(len(rows), dtype=np.int64) * blocks.block_size
-    head = report.source.decoder.columns(OBJ_PHYS, data, starts, (OBJ_PHYS.oid, OBJ_PHYS.xid))
+    head = source.decoder.columns(OBJ_PHYS, data, starts, (OBJ_PHYS.oid, OBJ_PHYS.xid))
     found = {name: entry[name].copy() for name in head}
     for name, values in head.items():
         found[name][rows] = values
@@ -97,7 +97,6 @@ class _Entries:
     """Reports entries of a batch of leaves."""
 
     subject: Subject
-    source: TreeSource
     batch: NodeBatch
     entry: dict[str, NDArray[Any]]
 
@@ -113,10 +112,9 @@ class _Entries:
         """Report entries at a field of their key or value."""
         slots = self.batch.slots
         starts, type_name = (slots.key_start, KEY) if part == "key" else (slots.val_start, VALUE)
+        plus = type_name.offset_of(field)
         for row in np.flatnonzero(wrong)[:MOST_CASES].tolist():
-            node = int(slots.node[row])
-            paddr = self.batch.places.paddr[node : node + 1]
-            where = int(self.source.blocks.image_offset(paddr)[0]) + int(starts[row]) - node * self.batch.size_bytes
-            name = f"{self.source.tree} tree, entry of object {self.entry['oid'][row]}"
-            sides = ["" if side is None else int(side[row]) for side in (expected, found)]
-            self.subject.report("object-map-differs", name, where + type_name.offset_of(field), message, *sides)
+            sides = ["" if side is None else side[row] for side in (expected, found)]
+            name, at = f"entry of object {self.entry['oid'][row]}", int(starts[row]) + plus
+            log = self.batch.at(int(slots.node[row]), at, name=name, log=self.subject.log)
+            log.add("object-map-differs", "warning", message, expected=sides[0], found=sides[1])

@@ -6,7 +6,7 @@ because it may as well be the one that is wrong.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from layoutscope.ondisk.records import APFS_SUPERBLOCK, CHECKPOINT_MAP_HEAD, CHE
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.check.subject import Subject
+    from layoutscope.ondisk.grammar import ApfsContainer
 
 SUPERBLOCK: Final = NX_SUPERBLOCK
 VOLUME: Final = APFS_SUPERBLOCK
@@ -34,18 +35,17 @@ FIELDS: Final = (MAPPING.type, MAPPING.subtype, MAPPING.size_bytes, MAPPING.oid,
 def check_roots(subject: Subject) -> None:
     """Every tree of a volume can be reached from the field that names its root, and every node from its parent."""
     for parts in subject.volumes:
-        for source, structure, where in volume_roots(subject, parts):
+        for source, log in volume_roots(subject, parts):
             if not find_losses(source)[1]:
-                message = f"leads to no root of the {source.tree} tree"
-                subject.report("tree-unreadable", structure, where, message, level="error")
+                log.add("tree-unreadable", "error", f"leads to no root of the {source.tree} tree")
             records = parts.fs.records if source.tree == "fs" else None
-            report_losses(source, records, subject.findings)
+            report_losses(source, records, subject.log)
 
 
 def check_container_trees(subject: Subject) -> None:
     """Every node of the container's own trees can be reached from its parent."""
     for source in container_sources(subject):
-        report_losses(source, None, subject.findings)
+        report_losses(source, None, subject.log)
 
 
 def check_lost_volumes(subject: Subject) -> None:
@@ -56,40 +56,40 @@ def check_lost_volumes(subject: Subject) -> None:
     for slot, oid in list_volumes(container):
         if numbers[slot] in opened:
             continue
-        where = container.blocks.at(container.checkpoint.paddr) + SUPERBLOCK.fs_oid.offset
-        where += slot * OID_BYTES
+        plus = SUPERBLOCK.fs_oid.offset + slot * OID_BYTES
+        log = subject.log.at(f"volume {oid}", container.checkpoint.paddr, plus=plus)
         found = container.view.find(np.array([oid], np.uint64))
         try:
             superblock = read_object(
                 container.blocks, grammar.ApfsVolume.ApfsSuperblock, int(found.paddr[0]), "volume", oid=oid
             )
-            where = container.blocks.at(int(found.paddr[0])) + VOLUME.omap_oid.offset
+            log = subject.log.at(f"volume {oid}", int(found.paddr[0]), plus=VOLUME.omap_oid.offset)
             _ = read_object(container.blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "object map")
         except FormatError as error:
             message = f"the volume in slot {slot} cannot be opened: {error.reason}"
-            subject.report("volume-unreadable", f"volume {oid}", where, message, level="error")
+            log.add("volume-unreadable", "error", message)
 
 
 def check_checkpoints(subject: Subject) -> None:
     """Every checkpoint that is not older than the one in use has its objects where its maps say."""
     container = subject.container
-    for paddr, superblock in checkpoints.superblocks(container.area, container.blocks, []):
+    for paddr, superblock in checkpoints.superblocks(subject.apart, container.area):
         if superblock.hdr.xid >= container.xid:
             _check_maps(subject, superblock)
             if superblock.hdr.xid > container.xid:
                 _check_omap(subject, paddr, superblock)
 
 
-def _check_omap(subject: Subject, paddr: int, superblock: Any) -> None:
+def _check_omap(subject: Subject, paddr: int, superblock: ApfsContainer.NxSuperblock) -> None:
     try:
         read_object(subject.container.blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "object map")
     except FormatError as error:
-        where = subject.container.blocks.at(paddr) + SUPERBLOCK.omap_oid.offset
+        name, plus = f"container superblock of xid {superblock.hdr.xid}", SUPERBLOCK.omap_oid.offset
         message = f"the object map cannot be used: {error.reason}"
-        subject.report("checkpoint-invalid", f"container superblock of xid {superblock.hdr.xid}", where, message)
+        subject.log.at(name, paddr, plus=plus).add("checkpoint-invalid", "warning", message)
 
 
-def _check_maps(subject: Subject, superblock: Any) -> None:
+def _check_maps(subject: Subject, superblock: ApfsContainer.NxSuperblock) -> None:
     """Compare the mappings of a checkpoint with the objects in the data area."""
     container = subject.container
     blocks, area, ring = container.blocks, container.area, len(container.area.paddr)
@@ -103,9 +103,9 @@ def _check_maps(subject: Subject, superblock: Any) -> None:
             CHECKPOINT_MAP_HEAD, block, np.zeros(1, np.int64), CHECKPOINT_MAP_HEAD.num_mappings
         )[0]
         if count > (blocks.block_size - head) // size:
-            where = blocks.at(int(area.paddr[row])) + CHECKPOINT_MAP_HEAD.num_mappings.offset
-            name = f"checkpoint map of xid {superblock.hdr.xid}"
-            subject.report("checkpoint-invalid", name, where, "it counts more mappings than fit", "", int(count))
+            plus = CHECKPOINT_MAP_HEAD.num_mappings.offset
+            log = subject.log.at(f"checkpoint map of xid {superblock.hdr.xid}", int(area.paddr[row]), plus=plus)
+            log.add("checkpoint-invalid", "warning", "it counts more mappings than fit", found=count)
             continue
         starts = head + np.arange(int(count), dtype=np.int64) * size
         found = container.decoder.columns(MAPPING, block, starts, FIELDS)
@@ -114,9 +114,9 @@ def _check_maps(subject: Subject, superblock: Any) -> None:
             problem = _mapping_problem(subject, mapping)
             if problem:
                 field, message = problem
-                where = blocks.at(int(area.paddr[row])) + start + MAPPING.offset_of(field)
                 name = f"checkpoint map of xid {superblock.hdr.xid}, object {mapping['oid']}"
-                subject.report("checkpoint-invalid", name, where, message, "", mapping.get(field, ""))
+                log = subject.log.at(name, int(area.paddr[row]), plus=start + MAPPING.offset_of(field))
+                log.add("checkpoint-invalid", "warning", message, found=mapping.get(field, ""))
 
 
 def _mapping_problem(subject: Subject, mapping: dict[str, int]) -> tuple[str, str] | None:

@@ -15,7 +15,6 @@ from layoutscope.ondisk import grammar
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.check.consistency import Report
     from layoutscope.filesystems.apfs.check.subject import Subject
     from layoutscope.filesystems.apfs.store.fsrecords import Columns
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
@@ -106,14 +105,14 @@ def check_directories(subject: Subject) -> None:
         field, message = "val.inode_val_fixed.parent_id", "it lies in a directory that lies in it"
         report = subject.records(parts)
         report.cases(wrong, inodes, "record-differs", "directory", message, field=field)
-        _check_root(subject, parts, report, int(numbers.root_dir))
+        _check_root(subject, parts, int(numbers.root_dir))
 
 
-def _check_root(subject: Subject, parts: VolumeParts, report: Report, root: int) -> None:
+def _check_root(subject: Subject, parts: VolumeParts, root: int) -> None:
     inodes = parts.fs.records.get("inode")
     if not match(inodes["obj_id"], np.array([root], np.uint64))[1][0]:
-        where = report.blocks.at(parts.state.paddr)
-        subject.report("record-differs", f"inode {root}", where, "there is no root directory", level="error")
+        log = subject.log.at(f"inode {root}", parts.state.paddr)
+        log.add("record-differs", "error", "there is no root directory")
 
 
 def check_lost_inodes(subject: Subject) -> None:

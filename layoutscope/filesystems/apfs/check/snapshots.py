@@ -18,7 +18,10 @@ from layoutscope.filesystems.apfs.store.walk import read_levels
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from layoutscope.filesystems.apfs.check.subject import Subject
+    from layoutscope.filesystems.apfs.store.btree import NodeBatch
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
 
 
@@ -29,7 +32,7 @@ def check_snapshot_records(subject: Subject) -> None:
         xids = np.array([item.xid for item in parts.snapshots], np.uint64)
         names = parts.snapmeta.records.get("snap_name")
         if "snap_xid" in names:
-            report = Report(subject.container.blocks, parts.snapmeta.nodes, subject.findings)
+            report = Report(subject.log, parts.snapmeta.nodes)
             field, sides = "val.snap_name_val.snap_xid", (None, names["snap_xid"])
             wrong = ~np.isin(names["snap_xid"], xids)
             message = "a name leads to no snapshot"
@@ -37,18 +40,24 @@ def check_snapshot_records(subject: Subject) -> None:
         for source in volume_sources(subject, parts):
             if source.tree != "omap-snapshots":
                 continue
-            for batch in read_levels(source, []):
-                slots = batch.slots
-                found = source.decoder.column(source.key_type, batch.buffer, slots.key_start, source.key_field)
-                where = source.blocks.image_offset(batch.places.paddr[slots.node])
-                where = where + slots.key_start - slots.node * batch.size_bytes
-                for row in np.flatnonzero(~np.isin(found, xids)).tolist() if not batch.level else ():
-                    message = "the object map lists a snapshot that there is not"
-                    subject.report("snapshot-differs", "object map", int(where[row]), message, "", int(found[row]))
+            for batch in read_levels(source):
+                _check_listed(subject, batch, xids)
+
+
+def _check_listed(subject: Subject, batch: NodeBatch, xids: NDArray[np.uint64]) -> None:
+    """Compare what the object map lists with the snapshots that there are."""
+    kind = batch.tree.source.kind
+    found = batch.column("key", kind.key_type, kind.key_field)
+    for row in np.flatnonzero(~np.isin(found, xids)).tolist() if not batch.level else ():
+        node = int(batch.slots.node[row])
+        plus = int(batch.slots.key_start[row]) - node * batch.size_bytes
+        log = subject.log.at("object map", int(batch.places.paddr[node]), plus=plus)
+        message = "the object map lists a snapshot that there is not"
+        log.add("snapshot-differs", "warning", message, found=found[row])
 
 
 def _check_superblocks(subject: Subject, parts: VolumeParts) -> None:
-    for snapshot, where in snapshot_places(subject, parts, "sblock_oid"):
+    for snapshot, log in snapshot_places(subject, parts, "sblock_oid"):
         if not snapshot.sblock_paddr:
             continue
         try:
@@ -57,7 +66,7 @@ def _check_superblocks(subject: Subject, parts: VolumeParts) -> None:
             )
         except FormatError as error:
             message = f"its superblock cannot be used: {error.reason}"
-            subject.report("snapshot-differs", snapshot.view, where, message, "", snapshot.sblock_paddr, level="error")
+            log.add("snapshot-differs", "error", message, found=snapshot.sblock_paddr)
 
 
 def check_seals(subject: Subject) -> None:
@@ -74,7 +83,6 @@ def check_seals(subject: Subject) -> None:
                 blocks, grammar.ApfsSealed.IntegrityMeta, seal.paddr, "integrity metadata",
                 oid=parts.state.superblock.integrity_meta_oid,
             )  # fmt: skip
-            where = blocks.at(seal.paddr) + int(meta.root_hash_start)
-            message = "the hash of the root is another"
-            sides = found.hex(), seal.root_hash.hex()
-            subject.report("seal-broken", "integrity metadata", where, message, *sides, level="error")
+            log = subject.log.at("integrity metadata", seal.paddr, plus=int(meta.root_hash_start))
+            message, stored = "the hash of the root is another", seal.root_hash.hex()
+            log.add("seal-broken", "error", message, expected=found.hex(), found=stored)

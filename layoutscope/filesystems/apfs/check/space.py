@@ -10,18 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.filesystems.apfs.check.chunks import CHUNK, CIB, ChunkTable, chunk_table
+from layoutscope.filesystems.apfs.check.claims import current_claims, overlap
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES, queue_sources
 from layoutscope.filesystems.apfs.container.regions import MAX_BLOCKS
-from layoutscope.filesystems.apfs.container.spaceman import QUEUE_NAMES
+from layoutscope.filesystems.apfs.container.spaceman import QUEUE_NAMES, queued_lengths
 from layoutscope.filesystems.apfs.store.walk import read_levels
-from layoutscope.ondisk.records import (
-    FREE_QUEUE_KEY,
-    FREE_QUEUE_VAL,
-    NX_SUPERBLOCK,
-    SPACEMAN_DEVICE,
-    SPACEMAN_FREE_QUEUE,
-    SPACEMAN_PHYS,
-)
+from layoutscope.ondisk.records import FREE_QUEUE_KEY, SPACEMAN_DEVICE, SPACEMAN_FREE_QUEUE, SPACEMAN_PHYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +23,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.check.subject import Subject
+    from layoutscope.filesystems.apfs.store.btree import NodeBatch
+    from layoutscope.findings import FindingLog
 
+INVALID: Final = "spaceman-invalid"
 SPACEMAN: Final = SPACEMAN_PHYS
 DEVICE: Final = SPACEMAN_DEVICE
 QUEUE: Final = SPACEMAN_FREE_QUEUE
@@ -38,16 +35,16 @@ POOL_FACTOR: Final = 3
 BATCH_BITMAPS: Final = 2048
 
 
-def spaceman_field(subject: Subject, path: str, *, device: int = -1, queue: int = -1) -> int:
-    """Return the address of a field of the space manager, of one of its devices, or of a free queue."""
+def spaceman_field(subject: Subject, path: str, *, device: int = -1, queue: int = -1) -> FindingLog:
+    """Bind the log to a field of the space manager, of one of its devices, or of a free queue."""
     container = subject.container
     item = container.checkpoint.ephemerals[container.superblock.spaceman_oid]
-    start = container.blocks.at(item.paddr)
+    plus = SPACEMAN.offset_of(path) if device < 0 and queue < 0 else 0
     if device >= 0:
-        return start + SPACEMAN.devices.offset + device * DEVICE.width + DEVICE.offset_of(path)
-    if queue >= 0:
-        return start + SPACEMAN.free_queues.offset + queue * QUEUE.width + QUEUE.offset_of(path)
-    return start + SPACEMAN.offset_of(path)
+        plus = SPACEMAN.devices.offset + device * DEVICE.width + DEVICE.offset_of(path)
+    elif queue >= 0:
+        plus = SPACEMAN.free_queues.offset + queue * QUEUE.width + QUEUE.offset_of(path)
+    return subject.log.at("space manager", item.paddr, plus=plus)
 
 
 def check_sizes(subject: Subject) -> None:
@@ -59,19 +56,17 @@ def check_sizes(subject: Subject) -> None:
     found = superblock.block_count
     expected = sum(int(device.num_blocks) for device in header.devices)
     if not superblock.is_fusion and found != expected:
-        at = container.blocks.at(container.checkpoint.paddr)
-        at += NX_SUPERBLOCK.block_count.offset
-        message = "counts other blocks than the space manager"
-        subject.report("superblock-differs", "container superblock", at, message, expected, found)
+        log, message = subject.reporting.at_superblock("block_count"), "counts other blocks than the space manager"
+        log.add("superblock-differs", "warning", message, expected=expected, found=found)
     bits = container.blocks.block_size * 8
     for path, wanted in (("block_size", container.blocks.block_size), ("blocks_per_chunk", bits)):
         if getattr(header, path) != wanted:
-            _differs(subject, spaceman_field(subject, path), path, wanted, getattr(header, path))
+            _differs(spaceman_field(subject, path), path, wanted, getattr(header, path))
     for number, device in enumerate(header.devices):
         for path, wanted in _device_sizes(header, device):
             if getattr(device, path) != wanted:
                 at = spaceman_field(subject, path, device=number)
-                _differs(subject, at, f"{path} of the {QUEUE_NAMES[number + 1]}", wanted, getattr(device, path))
+                _differs(at, f"{path} of the {QUEUE_NAMES[number + 1]}", wanted, getattr(device, path))
 
 
 def _device_sizes(header: Any, device: Any) -> Iterator[tuple[str, int]]:
@@ -83,8 +78,8 @@ def _device_sizes(header: Any, device: Any) -> Iterator[tuple[str, int]]:
         yield "num_cabs", -(-cibs // max(int(header.cibs_per_cab), 1))
 
 
-def _differs(subject: Subject, where: int | None, what: str, expected: object, found: object) -> None:
-    subject.report("spaceman-invalid", "space manager", where, f"{what} differs", expected, found)
+def _differs(log: FindingLog, what: str, expected: object, found: object) -> None:
+    log.add(INVALID, "warning", f"{what} differs", expected=expected, found=found)
 
 
 def check_pool(subject: Subject) -> None:
@@ -96,11 +91,11 @@ def check_pool(subject: Subject) -> None:
     parts = sum(int(item.num_chunks) + int(item.num_cibs) + int(item.num_cabs) for item in header.devices)
     if header.ip_block_count != POOL_FACTOR * parts:
         at = spaceman_field(subject, "ip_block_count")
-        _differs(subject, at, "size of the internal pool", POOL_FACTOR * parts, header.ip_block_count)
+        _differs(at, "size of the internal pool", POOL_FACTOR * parts, header.ip_block_count)
     needed = -(-int(header.ip_block_count) // (8 * subject.container.blocks.block_size))
     if header.ip_bm_size_in_blocks != needed:
         at = spaceman_field(subject, "ip_bm_size_in_blocks")
-        _differs(subject, at, "size of the internal pool's bitmap", needed, header.ip_bm_size_in_blocks)
+        _differs(at, "size of the internal pool's bitmap", needed, header.ip_bm_size_in_blocks)
 
 
 def check_chunks(subject: Subject) -> None:
@@ -109,21 +104,19 @@ def check_chunks(subject: Subject) -> None:
     for number, device in enumerate(space.header.devices if space is not None else ()):
         if not device.num_blocks:
             continue
-        table, heads, base = chunk_table(subject, number)
-        _check_heads(subject, heads, base)
+        table, heads = chunk_table(subject, number)
+        _check_heads(subject, heads)
         if table.columns:
             _check_geometry(subject, table, number)
             _check_free_counts(subject, table, number)
 
 
-def _check_heads(subject: Subject, heads: dict[str, NDArray[Any]], base: NDArray[np.int64]) -> None:
-    for path, expected in (("index", np.arange(len(base))), ("hdr.oid", heads["paddr"])):
+def _check_heads(subject: Subject, heads: dict[str, NDArray[Any]]) -> None:
+    for path, expected in (("index", np.arange(len(heads["paddr"]))), ("hdr.oid", heads["paddr"])):
         for row in np.flatnonzero(heads[path] != expected)[:MOST_CASES].tolist():
             message = "chunk information has another place" if path == "index" else "number is not the address"
-            at = int(base[row]) + CIB.offset_of(path)
-            subject.report(
-                "spaceman-invalid", "chunk information", at, message, int(expected[row]), int(heads[path][row])
-            )
+            log = subject.log.at("chunk information", int(heads["paddr"][row]), plus=CIB.offset_of(path))
+            log.add(INVALID, "warning", message, expected=expected[row], found=heads[path][row])
 
 
 def _check_geometry(subject: Subject, table: ChunkTable, number: int) -> None:
@@ -132,7 +125,7 @@ def _check_geometry(subject: Subject, table: ChunkTable, number: int) -> None:
         return
     header, columns = space.header, table.columns
     per_chunk, total = int(header.blocks_per_chunk), min(int(header.devices[number].num_blocks), MAX_BLOCKS)
-    start = np.arange(len(table.image_offset), dtype=np.int64) * per_chunk
+    start = np.arange(len(table.plus), dtype=np.int64) * per_chunk
     length = np.clip(total - start, 0, per_chunk)
     mark = subject.container.blocks.tier2_mark if number else 0
     bitmap = columns["bitmap_paddr"].astype(np.int64)
@@ -156,9 +149,9 @@ def _cases(
     names = {"block_count_field": "num_blocks", "free_count_field": "free_count"}
     found = table.columns[names.get(field, field)]
     for row in np.flatnonzero(wrong)[:MOST_CASES].tolist():
-        at = int(table.image_offset[row]) + CHUNK.offset_of(field)
-        wanted = "" if expected is None else int(expected[row])
-        subject.report("spaceman-invalid", f"chunk {row}", at, message, wanted, int(found[row]))
+        plus = int(table.plus[row]) + CHUNK.offset_of(field)
+        log = subject.log.at(f"chunk {row}", int(table.cib_paddr[row]), plus=plus)
+        log.add(INVALID, "warning", message, expected="" if expected is None else expected[row], found=found[row])
 
 
 def _check_free_counts(subject: Subject, table: ChunkTable, number: int) -> None:
@@ -178,7 +171,7 @@ def _check_free_counts(subject: Subject, table: ChunkTable, number: int) -> None
     if space is not None and int(space.header.devices[number].free_count) != int(free.sum()):
         at, found = spaceman_field(subject, "free_count", device=number), space.header.devices[number].free_count
         what = f"free blocks of the {QUEUE_NAMES[number + 1]}"
-        _differs(subject, at, what, int(free.sum()), found)
+        _differs(at, what, int(free.sum()), found)
 
 
 def count_free(bitmaps: NDArray[np.uint8], num_blocks: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -195,9 +188,7 @@ def count_free(bitmaps: NDArray[np.uint8], num_blocks: NDArray[np.int64]) -> NDA
 
 def check_queues(subject: Subject) -> None:
     """Free queues count what they hold; what waits in them lies in the container and is used by nothing current."""
-    from layoutscope.filesystems.apfs.check.claims import current_claims, overlap
-
-    space, container = subject.parts.space, subject.container
+    space = subject.parts.space
     if space is None:
         return
     claims = current_claims(subject)
@@ -206,26 +197,23 @@ def check_queues(subject: Subject) -> None:
         if space.queued.get(number, 0) != queue.num_blocks:
             at = spaceman_field(subject, "num_blocks", queue=number)
             what = f"number of blocks in free queue {number}"
-            _differs(subject, at, what, space.queued.get(number, 0), queue.num_blocks)
-        for batch in read_levels(source, []):
-            if batch.level or not len(batch.slots):
-                continue
-            slots = batch.slots
-            fields = (FREE_QUEUE_KEY.xid, FREE_QUEUE_KEY.paddr)
-            keys = source.decoder.columns(FREE_QUEUE_KEY, batch.buffer, slots.key_start, fields)
-            where = container.blocks.image_offset(batch.places.paddr[slots.node])
-            where = where + slots.key_start - slots.node * batch.size_bytes + FREE_QUEUE_KEY.paddr.offset
-            length = np.ones(len(slots), np.int64)
-            rows = np.flatnonzero(slots.val_len > 0)
-            value = source.decoder.columns(
-                FREE_QUEUE_VAL, batch.buffer, slots.val_start[rows], (FREE_QUEUE_VAL.num_blocks,)
-            )
-            length[rows] = np.minimum(value["num_blocks"], 2**40).astype(np.int64)
-            outside = ~container.blocks.present(keys["paddr"], container.blocks.block_size)
-            start = np.minimum(keys["paddr"], np.uint64(2**62)).astype(np.int64)
-            used = ~outside & overlap(claims, start, length)
-            for wrong, message in ((outside, "lies outside"), (used, "is in use")):
-                for row in np.flatnonzero(wrong)[:MOST_CASES].tolist():
-                    text = f"a block that waits to become free {message}"
-                    name = f"free queue of the {QUEUE_NAMES[number]}"
-                    subject.report("spaceman-invalid", name, int(where[row]), text, "", int(keys["paddr"][row]))
+            _differs(at, what, space.queued.get(number, 0), queue.num_blocks)
+        for batch in read_levels(source):
+            if not batch.level and len(batch.slots):
+                _check_queued(subject, batch, claims, QUEUE_NAMES[number])
+
+
+def _check_queued(subject: Subject, batch: NodeBatch, claims: NDArray[np.int64], owner: str) -> None:
+    """Compare the entries of a free queue with what is used."""
+    blocks = subject.container.blocks
+    paddr = batch.column("key", FREE_QUEUE_KEY, FREE_QUEUE_KEY.paddr)
+    length = np.minimum(queued_lengths(batch), 2**40).astype(np.int64)
+    outside = ~blocks.present(paddr, blocks.block_size)
+    start = np.minimum(paddr, np.uint64(2**62)).astype(np.int64)
+    used = ~outside & overlap(claims, start, length)
+    for wrong, message in ((outside, "lies outside"), (used, "is in use")):
+        for row in np.flatnonzero(wrong)[:MOST_CASES].tolist():
+            node = int(batch.slots.node[row])
+            plus = int(batch.slots.key_start[row]) - node * batch.size_bytes + FREE_QUEUE_KEY.paddr.offset
+            log = subject.log.at(f"free queue of the {owner}", int(batch.places.paddr[node]), plus=plus)
+            log.add(INVALID, "warning", f"a block that waits to become free {message}", found=paddr[row])

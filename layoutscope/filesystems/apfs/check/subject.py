@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from layoutscope.filesystems.apfs.check.consistency import Report
-from layoutscope.filesystems.apfs.store.source import TreeSource, lead_type
+from layoutscope.filesystems.apfs.container.spaceman import queue_source
+from layoutscope.filesystems.apfs.store.source import TreeSource
 from layoutscope.filesystems.apfs.volume.volume import fs_source
-from layoutscope.findings import Finding
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import APFS_SUPERBLOCK, OMAP_PHYS
 
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container
     from layoutscope.filesystems.apfs.container.parts import ContainerParts
     from layoutscope.filesystems.apfs.opening import Contents
+    from layoutscope.filesystems.apfs.store.source import Store
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
     from layoutscope.filesystems.apfs.volume.snapshots import Snapshot
-    from layoutscope.findings import Level
+    from layoutscope.findings import FindingLog
 
 VOLUME: Final = APFS_SUPERBLOCK
 MOST_CASES: Final = 100
@@ -45,8 +46,8 @@ class Subject:
         Volumes whose records were all read: what contradicts there follows from nothing else.
     is_whole : bool
         Whether every structure could be read, so that what is not claimed belongs to nothing.
-    findings : list of Finding
-        Collects what is wrong.
+    log : FindingLog
+        Is told what is wrong.
     """
 
     container: Container
@@ -55,122 +56,104 @@ class Subject:
     slots: dict[int, int]
     whole: list[VolumeParts]
     is_whole: bool
-    findings: list[Finding]
+    log: FindingLog
 
-    def report(
-        self,
-        code: str,
-        structure: str,
-        image_offset: int | None,
-        message: str,
-        expected: object = "",
-        found: object = "",
-        *,
-        level: Level = "warning",
-        device: int = 0,
-    ) -> None:
-        """Add a finding."""
-        self.findings.append(Finding(code, level, structure, image_offset, message, str(expected), str(found), device))
+    @property
+    def reporting(self) -> Container:
+        """The container, for checks that write into its own log: they write into that of the check."""
+        return replace(self.container, store=replace(self.container.store, log=self.log))
+
+    @property
+    def apart(self) -> Store:
+        """Where trees are read once more; what is wrong with them was found when they were read first."""
+        return self.container.store.apart()
 
     def records(self, parts: VolumeParts) -> Report:
         """Where findings about records of a volume's file-system tree go."""
-        return Report(self.container.blocks, parts.fs.nodes, self.findings, MOST_CASES)
+        return Report(self.log, parts.fs.nodes, MOST_CASES)
 
     def extents(self, parts: VolumeParts) -> Report:
         """Where findings about a volume's extents go."""
         nodes = parts.fext.nodes if len(parts.fext.nodes) else parts.fs.nodes
-        return Report(self.container.blocks, nodes, self.findings, MOST_CASES)
+        return Report(self.log, nodes, MOST_CASES)
 
     def references(self, parts: VolumeParts) -> Report:
         """Where findings about a volume's extent references go."""
-        return Report(self.container.blocks, parts.extentref.nodes, self.findings, MOST_CASES)
+        return Report(self.log, parts.extentref.nodes, MOST_CASES)
 
 
 def open_subject(contents: Contents) -> Subject:
     """Say what can be told of a container that was read."""
     container, volumes = contents.container, contents.volumes
-    whole = [parts for parts in volumes if not parts.is_locked and _is_sound(parts.findings)]
+    whole = [parts for parts in volumes if not parts.is_locked and not parts.log.has_errors]
     is_half = container.superblock.is_fusion and len(container.blocks.sources) < 2
-    is_whole = _is_sound(contents.parts.findings) and not is_half and len(whole) == contents.num_volumes
-    return Subject(container, contents.parts, volumes, contents.slots, whole, is_whole, [])
+    is_whole = not container.log.has_errors and not is_half and len(whole) == contents.num_volumes
+    return Subject(container, contents.parts, volumes, contents.slots, whole, is_whole, container.log.branch())
 
 
 def of_volume(subject: Subject, parts: VolumeParts) -> Subject:
     """Look at one volume alone."""
     whole = [item for item in subject.whole if item is parts]
-    return replace(subject, volumes=[parts], whole=whole, findings=[])
+    return replace(subject, volumes=[parts], whole=whole, log=subject.log.branch())
 
 
-def _is_sound(findings: list[Finding]) -> bool:
-    return all(item.level != "error" for item in findings)
-
-
-def volume_roots(subject: Subject, parts: VolumeParts) -> Iterator[tuple[TreeSource, str, int]]:
-    """Describe every tree of a volume that can be read, with structure and address of the field that names its root.
+def volume_roots(subject: Subject, parts: VolumeParts) -> Iterator[tuple[TreeSource, FindingLog]]:
+    """Describe every tree of a volume that can be read, with a log bound to the field that names its root.
 
     Trees of snapshots come too, where they are not those of the volume.
     """
-    state, blocks = parts.state, subject.container.blocks
-    superblock, own = state.superblock, blocks.at(state.paddr)
+    state, store, xid = parts.state, subject.apart, subject.container.xid
+    superblock = state.superblock
     fields = [("extentref", "extentref_tree_oid"), ("snapmeta", "snap_meta_tree_oid")]
     if superblock.is_sealed and superblock.fext_tree_type & int(grammar.ApfsObject.ObjectFlag.physical):
         fields.append(("fext", "fext_tree_oid"))
-    omap = blocks.at(superblock.omap_oid)
     for tree, field in (("omap", "tree_oid"), ("omap-snapshots", "snapshot_tree_oid")):
         root = getattr(state.omap_header, field)
         if root:
-            where = omap + OMAP_PHYS.offset_of(field)
-            yield _physical(subject, tree, root), "volume object map", where
+            plus = OMAP_PHYS.offset_of(field)
+            log = subject.log.at("volume object map", superblock.omap_oid, plus=plus)
+            yield TreeSource(store, tree, root, xid), log
     if not parts.is_locked:
-        where = own + VOLUME.root_tree_oid.offset
-        yield fs_source(blocks, subject.container.decoder, state, parts.cipher), "volume superblock", where
+        yield fs_source(store, state, parts.cipher), _at_superblock(subject, parts, "root_tree_oid")
     for tree, field in fields:
         root = getattr(superblock, field)
         if root:
-            yield _physical(subject, tree, root), "volume superblock", own + VOLUME.offset_of(field)
-    for snapshot, where in snapshot_places(subject, parts, "extentref_tree_oid"):
+            yield TreeSource(store, tree, root, xid), _at_superblock(subject, parts, field)
+    for snapshot, log in snapshot_places(subject, parts, "extentref_tree_oid"):
         if snapshot.extentref_paddr:
-            yield _physical(subject, "extentref", snapshot.extentref_paddr), snapshot.view, where
+            yield TreeSource(store, "extentref", snapshot.extentref_paddr, xid), log
 
 
-def snapshot_places(subject: Subject, parts: VolumeParts, field: str) -> Iterator[tuple[Snapshot, int]]:
-    """Snapshots of a volume, each with the address of a field of its metadata."""
-    report = Report(subject.container.blocks, parts.snapmeta.nodes, subject.findings)
+def _at_superblock(subject: Subject, parts: VolumeParts, field: str) -> FindingLog:
+    return subject.log.at("volume superblock", parts.state.paddr, plus=VOLUME.offset_of(field))
+
+
+def snapshot_places(subject: Subject, parts: VolumeParts, field: str) -> Iterator[tuple[Snapshot, FindingLog]]:
+    """List snapshots of a volume, each with a log bound to a field of its metadata."""
+    report = Report(subject.log, parts.snapmeta.nodes)
     table = parts.snapmeta.records.get("snap_metadata")
     for row, snapshot in enumerate(parts.snapshots):
-        yield snapshot, report.place(table, row, f"val.snap_metadata_val.fixed.{field}")[0]
+        yield snapshot, report.at(table, row, f"val.snap_metadata_val.fixed.{field}", snapshot.view)
 
 
 def volume_sources(subject: Subject, parts: VolumeParts) -> Iterator[TreeSource]:
     """Describe every tree of a volume that can be read."""
-    for source, _, _ in volume_roots(subject, parts):
+    for source, _ in volume_roots(subject, parts):
         yield source
 
 
 def container_sources(subject: Subject) -> Iterator[TreeSource]:
     """Describe the trees that belong to no volume."""
-    if len(subject.container.omap.nodes):
-        yield _physical(subject, "container-omap", subject.container.omap_header.tree_oid)
+    container = subject.container
+    if len(container.omap.nodes):
+        yield TreeSource(subject.apart, "container-omap", container.omap_header.tree_oid, container.xid)
     yield from (source for _, source in queue_sources(subject))
 
 
 def queue_sources(subject: Subject) -> Iterator[tuple[int, TreeSource]]:
     """Describe the trees of the free queues, each with the queue's number."""
-    container, space = subject.container, subject.parts.space
-    queues: Any = space.header.free_queues if space is not None else ()
-    ephemerals = container.checkpoint.ephemerals
-    for number, queue in enumerate(queues):
-        item = ephemerals.get(queue.tree_oid) if queue.tree_oid else None
-        if item is not None:
-            yield (
-                number,
-                TreeSource(
-                    "spaceman", container.blocks, container.decoder, item.oid, None, *lead_type("spaceman"),
-                    container.xid, root_size_bytes=item.size_bytes, ephemerals=container.checkpoint.addresses,
-                ),
-            )  # fmt: skip
-
-
-def _physical(subject: Subject, tree: str, root: int) -> TreeSource:
-    container = subject.container
-    return TreeSource(tree, container.blocks, container.decoder, root, None, *lead_type(tree), container.xid)
+    space = subject.parts.space
+    for number, queue in enumerate(space.header.free_queues if space is not None else ()):
+        source = queue_source(subject.apart, subject.container.checkpoint, queue.tree_oid)
+        if source is not None:
+            yield number, source

@@ -8,13 +8,12 @@ parts are all sound is the one that a mount takes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.store.verify import object_header
-from layoutscope.findings import Finding
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
 from layoutscope.ondisk.records import CHECKPOINT_MAP_HEAD, CHECKPOINT_MAPPING, OBJ_PHYS
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.store.blocks import Blocks
+    from layoutscope.filesystems.apfs.store.source import Store
+    from layoutscope.findings import FindingLog
     from layoutscope.ondisk.decoder import Decoder
     from layoutscope.ondisk.grammar import ApfsContainer
 
@@ -141,14 +142,14 @@ def read_descriptor_area(blocks: Blocks, decoder: Decoder, paddrs: NDArray[np.ui
     return DescriptorArea(paddrs, claimed, kind, xid, kept)
 
 
-def superblocks(area: DescriptorArea, blocks: Blocks, findings: list[Finding]) -> list[tuple[int, Any]]:
+def superblocks(store: Store, area: DescriptorArea) -> list[tuple[int, ApfsContainer.NxSuperblock]]:
     """Parse every sound superblock of the ring, newest first: address and structure."""
     kind = int(grammar.ApfsObject.ObjectType.nx_superblock)
     rows = np.flatnonzero(area.kind == kind)
     rows = rows[np.argsort(area.xid[rows], kind="stable")[::-1]]
     found = []
     for row in rows.tolist():
-        where = blocks.at(int(area.paddr[row]))
+        where = store.blocks.at(int(area.paddr[row]))
         try:
             parsed = grammar.parse(
                 grammar.ApfsContainer.NxSuperblock,
@@ -157,23 +158,23 @@ def superblocks(area: DescriptorArea, blocks: Blocks, findings: list[Finding]) -
                 image_offset=where,
             )
         except FormatError as error:
-            findings.append(Finding("structure-invalid", "warning", error.structure, error.image_offset, error.reason))
+            store.log.at_error(error).add("structure-invalid", "warning", error.reason)
             continue
         found.append((int(area.paddr[row]), parsed))
     return found
 
 
-def open_checkpoint(area: DescriptorArea, blocks: Blocks, decoder: Decoder, paddr: int, superblock: Any) -> Checkpoint:
+def open_checkpoint(
+    store: Store, area: DescriptorArea, paddr: int, superblock: ApfsContainer.NxSuperblock
+) -> Checkpoint:
     """Follow a superblock to its maps and ephemeral objects.
 
     Parameters
     ----------
+    store : Store
+        The container.
     area : DescriptorArea
         The ring.
-    blocks : Blocks
-        The container.
-    decoder : Decoder
-        Bulk or grammar.
     paddr : int
         Where the superblock lies.
     superblock : ApfsContainer.NxSuperblock
@@ -184,7 +185,7 @@ def open_checkpoint(area: DescriptorArea, blocks: Blocks, decoder: Decoder, padd
     FormatError
         If a map or an ephemeral object is missing or damaged.
     """
-    xid, where = superblock.hdr.xid, blocks.at(paddr)
+    blocks, xid, where = store.blocks, superblock.hdr.xid, store.blocks.at(paddr)
     ring = len(area.paddr)
     first, count = superblock.xp_desc_index, superblock.xp_desc_len
     if not 1 <= count <= ring:
@@ -196,7 +197,7 @@ def open_checkpoint(area: DescriptorArea, blocks: Blocks, decoder: Decoder, padd
         raise FormatError("block is no map of this checkpoint", structure="checkpoint map", image_offset=at)
     ephemerals: dict[int, Ephemeral] = {}
     for row in rows.tolist():
-        for item in _mappings(decoder, area.blocks[row], blocks.at(int(area.paddr[row]))):
+        for item in _mappings(store.decoder, area.blocks[row], blocks.at(int(area.paddr[row]))):
             ephemerals[item.oid] = item
     checkpoint = Checkpoint(xid, paddr, superblock, tuple(area.paddr[rows].tolist()), ephemerals)
     _verify(checkpoint, blocks)
@@ -233,21 +234,15 @@ def _verify(checkpoint: Checkpoint, blocks: Blocks) -> None:
             raise FormatError("another object lies there", structure=name, image_offset=where)
 
 
-def usable(
-    area: DescriptorArea, blocks: Blocks, decoder: Decoder, findings: list[Finding], xid: int | None = None
-) -> Iterator[Checkpoint]:
-    """Open checkpoints in the order in which a mount would try them.
+def usable(store: Store, area: DescriptorArea, xid: int | None = None) -> Iterator[Checkpoint]:
+    """Open checkpoints in the order in which a mount would try them; those that had to be passed over are findings.
 
     Parameters
     ----------
+    store : Store
+        The container.
     area : DescriptorArea
         The ring.
-    blocks : Blocks
-        The container.
-    decoder : Decoder
-        Bulk or grammar.
-    findings : list of Finding
-        Collects checkpoints that had to be passed over.
     xid : int, optional
         Only this one; all, if the ring does not hold it.
 
@@ -256,15 +251,15 @@ def usable(
     Checkpoint
         Newest first; each with all its maps and ephemeral objects sound.
     """
-    everything = superblocks(area, blocks, findings)
+    everything = superblocks(store, area)
     for paddr, superblock in [item for item in everything if item[1].hdr.xid == xid] or everything:
         try:
-            yield open_checkpoint(area, blocks, decoder, paddr, superblock)
+            yield open_checkpoint(store, area, paddr, superblock)
         except FormatError as error:
-            findings.append(passed_over(superblock.hdr.xid, error))
+            pass_over(store.log, superblock.hdr.xid, error)
 
 
-def passed_over(xid: int, error: FormatError) -> Finding:
+def pass_over(log: FindingLog, xid: int, error: FormatError) -> None:
     """Say why a checkpoint is not used."""
     message = f"checkpoint of transaction {xid} cannot be used: {error.reason}"
-    return Finding("checkpoint-invalid", "warning", error.structure, error.image_offset, message)
+    log.at_error(error).add("checkpoint-invalid", "warning", message)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -16,13 +16,13 @@ from layoutscope.errors import ChecksumError, FormatError
 from layoutscope.filesystems.apfs.container import checkpoint as checkpoints
 from layoutscope.filesystems.apfs.store import omap as omaps
 from layoutscope.filesystems.apfs.store.blocks import Blocks
+from layoutscope.filesystems.apfs.store.source import Store, TreeSource
 from layoutscope.filesystems.apfs.store.verify import object_header
-from layoutscope.filesystems.apfs.store.walk import read_omap
-from layoutscope.findings import Finding
+from layoutscope.filesystems.apfs.store.walk import read_nodes, read_omap
 from layoutscope.image.source import Window
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
-from layoutscope.ondisk.records import PRANGE
+from layoutscope.ondisk.records import NX_SUPERBLOCK, PRANGE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,12 +30,27 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.checkpoint import Checkpoint, DescriptorArea
     from layoutscope.filesystems.apfs.store.nodes import TreeNodes
     from layoutscope.filesystems.apfs.store.omap import ObjectMap, OmapView
+    from layoutscope.findings import FindingLog
     from layoutscope.image.source import Source
     from layoutscope.ondisk.decoder import Decoder
+    from layoutscope.ondisk.grammar import ApfsContainer, T
 
 MIN_BLOCK_BYTES: Final = 4096
 SEARCHED_BLOCKS: Final = 512
 MAX_RING_BLOCKS: Final = 2**20
+
+Half = tuple["Source", int]
+"""An image, and where the container or its half of a Fusion set starts there, in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoMap:
+    """Stands in for the head of an object map that cannot be used."""
+
+    tree_oid: int = 0
+    snapshot_tree_oid: int = 0
+    snap_count: int = 0
+    most_recent_snap: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +59,8 @@ class Container:
 
     Attributes
     ----------
-    blocks : Blocks
-        Where its blocks are read.
-    decoder : Decoder
-        Bulk or grammar.
-    first_superblock : ApfsContainer.NxSuperblock
-        The copy that led here, in block 0 unless that is damaged.
+    store : Store
+        Where it is read; findings that are about no volume go there.
     area : DescriptorArea
         The checkpoint descriptor ring.
     checkpoint : Checkpoint
@@ -66,19 +77,32 @@ class Container:
         Trees that say where the checkpoint areas lie, if they lie in fragments.
     """
 
-    blocks: Blocks
-    decoder: Decoder
-    first_superblock: Any
+    store: Store
     area: DescriptorArea
     checkpoint: Checkpoint
     omap: ObjectMap
     view: OmapView
-    omap_header: Any
+    omap_header: ApfsContainer.OmapPhys | NoMap
     data_paddrs: NDArray[np.uint64]
     area_trees: list[TreeNodes]
 
     @property
-    def superblock(self) -> Any:
+    def blocks(self) -> Blocks:
+        """Where its blocks are read."""
+        return self.store.blocks
+
+    @property
+    def decoder(self) -> Decoder:
+        """Bulk or grammar."""
+        return self.store.decoder
+
+    @property
+    def log(self) -> FindingLog:
+        """Where findings go that are about no volume."""
+        return self.store.log
+
+    @property
+    def superblock(self) -> ApfsContainer.NxSuperblock:
         """Superblock of the checkpoint."""
         return self.checkpoint.superblock
 
@@ -87,28 +111,25 @@ class Container:
         """Transaction of the checkpoint."""
         return self.checkpoint.xid
 
+    def at_superblock(self, field: str = "") -> FindingLog:
+        """Bind the log to the checkpoint's superblock, or to a field of it."""
+        plus = NX_SUPERBLOCK.offset_of(field) if field else 0
+        return self.log.at("container superblock", self.checkpoint.paddr, plus=plus)
+
 
 def open_container(
-    source: Source,
-    decoder: Decoder,
-    findings: list[Finding],
-    *,
-    image_offset: int = 0,
-    second: tuple[Source, int] | None = None,
-    xid: int | None = None,
+    main: Half, decoder: Decoder, log: FindingLog, *, second: Half | None = None, xid: int | None = None
 ) -> Container:
     """Open a container as a mount would.
 
     Parameters
     ----------
-    source : Source
-        The image.
+    main : (Source, int)
+        The image, and where the container starts there, in bytes.
     decoder : Decoder
         Bulk or grammar.
-    findings : list of Finding
-        Collects what had to be passed over.
-    image_offset : int
-        Where the container starts in the image, in bytes.
+    log : FindingLog
+        Is told what had to be passed over.
     second : (Source, int), optional
         The other image of a Fusion set, and where its half starts there.
     xid : int, optional
@@ -119,30 +140,26 @@ def open_container(
     FormatError
         If there is no usable superblock or checkpoint.
     """
-    first = find_superblock(source, image_offset, findings)
-    blocks = _blocks(source, image_offset, first, second)
-    _report_truncation(source, image_offset, first, findings)
-    paddrs, trees = ring_paddrs(
-        blocks, decoder, first.xp_desc_base, first.desc_num_blocks, first.desc_is_tree, findings
-    )
-    area = checkpoints.read_descriptor_area(blocks, decoder, paddrs)
-    for checkpoint in checkpoints.usable(area, blocks, decoder, findings, xid):
+    first = find_superblock(*main, log)
+    store = Store.over(_blocks(main, first, second), decoder, log)
+    _report_truncation(store, main, first)
+    paddrs, trees = ring_paddrs(store, first.xp_desc_base, first.desc_num_blocks, is_tree=bool(first.desc_is_tree))
+    area = checkpoints.read_descriptor_area(store.blocks, store.decoder, paddrs)
+    for checkpoint in checkpoints.usable(store, area, xid):
         try:
-            return _open_state(blocks, decoder, first, area, checkpoint, trees, findings)
+            return _open_state(store, first, area, checkpoint, trees)
         except FormatError as error:
-            findings.append(checkpoints.passed_over(checkpoint.xid, error))
-    where = blocks.at(int(area.paddr[0])) if len(area.paddr) else blocks.at(0)
+            checkpoints.pass_over(log, checkpoint.xid, error)
+    where = store.blocks.at(int(area.paddr[0]) if len(area.paddr) else 0)
     raise FormatError("no checkpoint can be used", structure="checkpoint descriptor area", image_offset=where)
 
 
 def _open_state(
-    blocks: Blocks,
-    decoder: Decoder,
-    first: Any,
+    store: Store,
+    first: ApfsContainer.NxSuperblock,
     area: DescriptorArea,
     checkpoint: Checkpoint,
     trees: list[TreeNodes],
-    findings: list[Finding],
 ) -> Container:
     """Open the object map of a checkpoint; `trees` are those of the descriptor area.
 
@@ -151,29 +168,29 @@ def _open_state(
     FormatError
         If the map cannot be used: no volume can be found without it.
     """
-    superblock = checkpoint.superblock
-    header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "container object map")
-    own: list[Finding] = []
-    omap = read_omap("container-omap", blocks, decoder, header.tree_oid, checkpoint.xid, own)
+    superblock, apart = checkpoint.superblock, store.apart()
+    header = read_object(store.blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "container object map")
+    omap = read_omap(apart, "container-omap", header.tree_oid, checkpoint.xid)
     if not len(omap.nodes) or (not len(omap) and any(superblock.fs_oid)):
-        where = own[0].image_offset if own else None
+        found = apart.log.findings
+        where = found[0].image_offset if found else None
         raise FormatError(
             "its tree cannot be read",
             structure="container object map",
-            image_offset=blocks.at(0) if where is None else where,
+            image_offset=store.blocks.at(0) if where is None else where,
         )
-    _compare_copies(blocks, first, superblock, findings)
+    _compare_copies(store.log, first, superblock)
     data, data_trees = ring_paddrs(
-        blocks, decoder, superblock.xp_data_base, superblock.data_num_blocks, superblock.data_is_tree, findings
+        store, superblock.xp_data_base, superblock.data_num_blocks, is_tree=bool(superblock.data_is_tree)
     )
-    findings += own
+    store.log.extend(apart.log.findings)
     view = omaps.view_at(omap, checkpoint.xid)
-    return Container(blocks, decoder, first, area, checkpoint, omap, view, header, data, trees + data_trees)
+    return Container(store, area, checkpoint, omap, view, header, data, trees + data_trees)
 
 
-def _blocks(source: Source, image_offset: int, superblock: Any, second: tuple[Source, int] | None) -> Blocks:
-    size = superblock.block_count * superblock.block_size
-    windows: list[Source | None] = [Window(source, image_offset, size)]
+def _blocks(main: Half, superblock: ApfsContainer.NxSuperblock, second: Half | None) -> Blocks:
+    source, image_offset = main
+    windows: list[Source | None] = [Window(source, image_offset, superblock.block_count * superblock.block_size)]
     offsets = [image_offset]
     if second is not None:
         windows.append(Window(second[0], second[1], second[0].size_bytes - second[1]))
@@ -181,25 +198,16 @@ def _blocks(source: Source, image_offset: int, superblock: Any, second: tuple[So
     return Blocks(tuple(windows), tuple(offsets), superblock.block_size)
 
 
-def _report_truncation(source: Source, image_offset: int, superblock: Any, findings: list[Finding]) -> None:
-    claimed, present = superblock.block_count * superblock.block_size, source.size_bytes - image_offset
+def _report_truncation(store: Store, main: Half, superblock: ApfsContainer.NxSuperblock) -> None:
+    claimed, present = superblock.block_count * superblock.block_size, main[0].size_bytes - main[1]
     # A converted HFS+ volume may end within the last block.
     if claimed - present >= superblock.block_size:
+        log = store.log.at("container superblock", 0)
         message = "the container is larger than the rest of the image"
-        findings.append(
-            Finding(
-                "truncated",
-                "warning",
-                "container superblock",
-                image_offset,
-                message,
-                f"{claimed} bytes",
-                f"{present} bytes",
-            )
-        )
+        log.add("truncated", "warning", message, expected=f"{claimed} bytes", found=f"{present} bytes")
 
 
-def find_superblock(source: Source, image_offset: int, findings: list[Finding]) -> Any:
+def find_superblock(source: Source, image_offset: int, log: FindingLog) -> ApfsContainer.NxSuperblock:
     """Parse the superblock in block 0 or, if that is damaged, the newest sound one near the start.
 
     Raises
@@ -214,11 +222,11 @@ def find_superblock(source: Source, image_offset: int, findings: list[Finding]) 
         if found is None:
             raise
         message = f"copy in block 0 cannot be used: {error.reason}; one from the descriptor area is taken"
-        findings.append(Finding("checkpoint-invalid", "warning", error.structure, error.image_offset, message))
+        log.at_error(error).add("checkpoint-invalid", "warning", message)
         return found
 
 
-def _parse_superblock(source: Source, image_offset: int) -> Any:
+def _parse_superblock(source: Source, image_offset: int) -> ApfsContainer.NxSuperblock:
     data = source.read(image_offset, MIN_BLOCK_BYTES)
     parsed = grammar.parse(
         grammar.ApfsContainer.NxSuperblock, data, structure="container superblock", image_offset=image_offset
@@ -250,7 +258,7 @@ def _parse_superblock(source: Source, image_offset: int) -> Any:
     return parsed
 
 
-def _search_superblock(source: Source, image_offset: int) -> Any | None:
+def _search_superblock(source: Source, image_offset: int) -> ApfsContainer.NxSuperblock | None:
     best = None
     for number in range(1, SEARCHED_BLOCKS):
         where = image_offset + number * MIN_BLOCK_BYTES
@@ -264,30 +272,29 @@ def _search_superblock(source: Source, image_offset: int) -> Any | None:
     return best
 
 
-def _compare_copies(blocks: Blocks, first: Any, newest: Any, findings: list[Finding]) -> None:
+def _compare_copies(log: FindingLog, first: ApfsContainer.NxSuperblock, newest: ApfsContainer.NxSuperblock) -> None:
     """Block 0 is written when a container is unmounted: an older copy there is normal after a crash."""
+    copy = log.at("container superblock", 0)
     if first.hdr.xid != newest.hdr.xid:
         message = "copy in block 0 is of another transaction than the checkpoint"
-        findings.append(
-            Finding(
-                "superblock-older",
-                "info",
-                "container superblock",
-                blocks.at(0),
-                message,
-                str(newest.hdr.xid),
-                str(first.hdr.xid),
-            )
-        )
+        copy.add("superblock-older", "info", message, expected=newest.hdr.xid, found=first.hdr.xid)
     if first.uuid != newest.uuid or first.block_size != newest.block_size:
-        message = "copy in block 0 belongs to another container than the checkpoint"
-        findings.append(Finding("structure-invalid", "error", "container superblock", blocks.at(0), message))
+        copy.add("structure-invalid", "error", "copy in block 0 belongs to another container than the checkpoint")
 
 
-def ring_paddrs(
-    blocks: Blocks, decoder: Decoder, base: int, count: int, is_tree: int, findings: list[Finding]
-) -> tuple[NDArray[np.uint64], list[TreeNodes]]:
+def ring_paddrs(store: Store, base: int, count: int, *, is_tree: bool) -> tuple[NDArray[np.uint64], list[TreeNodes]]:
     """List the blocks of a checkpoint area: contiguous, or mapped by a tree of runs, which is given too.
+
+    Parameters
+    ----------
+    store : Store
+        The container.
+    base : int
+        First block of the area, or root of the tree.
+    count : int
+        Number of blocks.
+    is_tree : bool
+        Whether it lies in fragments.
 
     Raises
     ------
@@ -295,17 +302,14 @@ def ring_paddrs(
         If the area is impossibly large.
     """
     if count > MAX_RING_BLOCKS:
-        raise FormatError("impossibly large", structure="checkpoint area", image_offset=blocks.at(0), found=str(count))
+        where = store.blocks.at(0)
+        raise FormatError("impossibly large", structure="checkpoint area", image_offset=where, found=str(count))
     if not is_tree:
         return _run(base, count), []
-    from layoutscope.filesystems.apfs.store.source import TreeSource, lead_type
-    from layoutscope.filesystems.apfs.store.walk import read_nodes
-
-    source = TreeSource("checkpoint-area", blocks, decoder, base, None, *lead_type("checkpoint-area"), 2**64 - 1)
-    nodes, leaves = read_nodes(source, findings)
+    nodes, leaves = read_nodes(TreeSource(store, "checkpoint-area", base, 2**64 - 1))
     parts, left = [np.empty(0, np.uint64)], count
     for batch in leaves:
-        runs = decoder.columns(PRANGE, batch.buffer, batch.slots.val_start, (PRANGE.start_paddr, PRANGE.num_blocks))
+        runs = batch.columns("val", PRANGE, (PRANGE.start_paddr, PRANGE.num_blocks))
         for start, length in zip(runs["start_paddr"].tolist(), runs["num_blocks"].tolist(), strict=True):
             parts.append(_run(start, min(length, left)))
             left -= len(parts[-1])
@@ -317,7 +321,7 @@ def _run(first: int, count: int) -> NDArray[np.uint64]:
     return np.uint64(first % 2**64) + np.arange(count, dtype=np.uint64)
 
 
-def read_object(blocks: Blocks, cls: Any, paddr: int, structure: str, *, oid: int | None = None) -> Any:
+def read_object(blocks: Blocks, cls: type[T], paddr: int, structure: str, *, oid: int | None = None) -> T:
     """Read and parse one physical object, or a virtual one whose address is known.
 
     Parameters

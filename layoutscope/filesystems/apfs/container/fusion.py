@@ -6,28 +6,26 @@ superblock and data, addressed with a mark. The middle tree maps what of it is c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.container.container import Container, find_superblock
+from layoutscope.filesystems.apfs.container.container import Container, Half, find_superblock
 from layoutscope.filesystems.apfs.container.regions import Region
-from layoutscope.findings import Finding
 
 if TYPE_CHECKING:
-    from layoutscope.image.source import Source
+    from layoutscope.findings import FindingLog
+    from layoutscope.ondisk.grammar import ApfsContainer
 
-Place = tuple["Source", int]
 
-
-def main_first(first: Place, second: Place | None, findings: list[Finding]) -> tuple[Place, Place | None]:
+def main_first(first: Half, second: Half | None, log: FindingLog) -> tuple[Half, Half | None]:
     """Put the main device of a set first, whichever image was named first.
 
     Parameters
     ----------
     first, second : (Source, int)
         The images and where the container starts in them; the second may be missing.
-    findings : list of Finding
-        Collects what is wrong with the superblocks.
+    log : FindingLog
+        Is told what is wrong with the superblocks.
 
     Raises
     ------
@@ -36,7 +34,7 @@ def main_first(first: Place, second: Place | None, findings: list[Finding]) -> t
     """
     if second is None:
         return first, None
-    one, two = (find_superblock(*place, findings) for place in (first, second))
+    one, two = (find_superblock(*place, log) for place in (first, second))
     if not one.is_fusion or _set_of(one) != _set_of(two) or one.is_fusion_main == two.is_fusion_main:
         raise FormatError(
             "the two images are not the halves of one Fusion set",
@@ -46,17 +44,17 @@ def main_first(first: Place, second: Place | None, findings: list[Finding]) -> t
     return (first, second) if one.is_fusion_main else (second, first)
 
 
-def _set_of(superblock: Any) -> bytes:
+def _set_of(superblock: ApfsContainer.NxSuperblock) -> bytes:
     """Return what the identifiers of both devices share."""
     # One bit tells the devices apart.
     return bytes(superblock.fusion_uuid)[1:]
 
 
-def report_missing(container: Container, findings: list[Finding]) -> None:
+def report_missing(container: Container) -> None:
     """Say that the second device is missing."""
     if container.superblock.is_fusion and len(container.blocks.sources) < 2:
         message = "the second device's image was not given; what lies on it is not read"
-        findings.append(Finding("fusion-half", "warning", "container superblock", container.blocks.at(0), message))
+        container.log.at("container superblock", 0).add("fusion-half", "warning", message)
 
 
 def second_regions(container: Container) -> list[Region]:

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.container.objects import try_kind
+from layoutscope.filesystems.apfs.container.objects import ObjectKind, objects_of
 from layoutscope.filesystems.apfs.container.regions import Region
-from layoutscope.filesystems.apfs.store.source import TreeSource, lead_type
+from layoutscope.filesystems.apfs.store.source import TreeSource
 from layoutscope.filesystems.apfs.store.walk import read_nodes
-from layoutscope.findings import Finding
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import FUSION_MT_KEY, FUSION_MT_VAL, FUSION_WBC_LIST_ENTRY, FUSION_WBC_LIST_HEAD
 
@@ -32,45 +31,39 @@ ENTRY: Final = FUSION_WBC_LIST_ENTRY
 Details = dict[str, "str | int | float | bool"]
 
 
-def middle_tree(container: Container, findings: list[Finding]) -> tuple[list[TreeNodes], Details]:
+def middle_tree(container: Container) -> tuple[list[TreeNodes], Details]:
     """Read the tree that maps cached blocks of the second device: its nodes, and numbers for a report."""
-    oid, tree = container.superblock.fusion_mt_oid, "fusion-middle"
+    oid = container.superblock.fusion_mt_oid
     if not oid:
         return [], {}
-    source = TreeSource(tree, container.blocks, container.decoder, oid, None, *lead_type(tree), container.xid)
-    nodes, leaves = read_nodes(source, findings)
+    nodes, leaves = read_nodes(TreeSource(container.store, "fusion-middle", oid, container.xid))
     counts = np.zeros(2, np.int64)
     for batch in leaves:
-        counts += _cached(container, batch, findings)
+        counts += _cached(container, batch)
     return [nodes], {"cached blocks": int(counts[0]), "dirty cached blocks": int(counts[1])}
 
 
-def _cached(container: Container, batch: NodeBatch, findings: list[Finding]) -> NDArray[np.int64]:
+def _cached(container: Container, batch: NodeBatch) -> NDArray[np.int64]:
     """Count cached blocks and the dirty ones; a run that lies on the wrong device is a finding."""
-    slots, blocks = batch.slots, container.blocks
-    names = (FUSION_MT_VAL.paddr, FUSION_MT_VAL.num_blocks, FUSION_MT_VAL.is_dirty)
-    values = container.decoder.columns(FUSION_MT_VAL, batch.buffer, slots.val_start, names)
-    keys = container.decoder.column(FUSION_MT_KEY, batch.buffer, slots.key_start, FUSION_MT_KEY.paddr)
+    slots = batch.slots
+    values = batch.columns(
+        "val", FUSION_MT_VAL, (FUSION_MT_VAL.paddr, FUSION_MT_VAL.num_blocks, FUSION_MT_VAL.is_dirty)
+    )
+    keys = batch.column("key", FUSION_MT_KEY, FUSION_MT_KEY.paddr)
     length = values["num_blocks"].astype(np.int64)
     limit = container.superblock.block_count
-    wrong = (values["paddr"] < 0) | (values["paddr"] > limit - length) | (keys < blocks.tier2_mark)
+    wrong = (values["paddr"] < 0) | (values["paddr"] > limit - length) | (keys < container.blocks.tier2_mark)
     for row in np.flatnonzero(wrong).tolist():
-        node = int(slots.node[row])
-        where, device = blocks.place(int(batch.places.paddr[node]))
-        where += int(slots.val_start[row]) - node * batch.size_bytes
-        name, message = (
-            f"fusion-middle tree, node {batch.places.node_id[node]}",
-            "it is cached on the wrong device",
-        )
-        findings.append(Finding("record-invalid", "warning", name, where, message, device=device))
+        log = batch.at(int(slots.node[row]), int(slots.val_start[row]))
+        log.add("record-invalid", "warning", "it is cached on the wrong device")
     return np.array([length[~wrong].sum(), length[~wrong & values["is_dirty"]].sum()], np.int64)
 
 
-def write_cache(container: Container, findings: list[Finding]) -> tuple[list[Region], Details]:
+def write_cache(container: Container) -> tuple[list[Region], Details]:
     """Read the state of the write-back cache and its lists: regions outside the checkpoint areas, and numbers."""
     oid = container.superblock.fusion_wbc_oid
-    kind, cls = int(KINDS.nx_fusion_wbc), grammar.ApfsFusion.FusionWbc
-    found = try_kind(container, cls, oid, kind, "write-back cache", findings) if oid else None
+    kind = ObjectKind(grammar.ApfsFusion.FusionWbc, int(KINDS.nx_fusion_wbc), "write-back cache")
+    found = objects_of(container).try_read(kind, oid) if oid else None
     if found is None:
         return [], {}
     state, place = found
@@ -81,7 +74,7 @@ def write_cache(container: Container, findings: list[Finding]) -> tuple[list[Reg
     held = 0
     # Lists hold no address of the next one; the state names the first and the last.
     for list_oid in dict.fromkeys((state.list_head_oid, state.list_tail_oid)):
-        more, count = _read_list(container, list_oid, findings) if list_oid else ([], 0)
+        more, count = _read_list(container, list_oid) if list_oid else ([], 0)
         regions += more
         held += count
     return regions, {"write-back cache blocks in use": held}
@@ -92,26 +85,26 @@ def _region(kind: str, place: Place) -> list[Region]:
     return [] if place.is_ephemeral else [Region(kind, "write-back cache", place.paddr)]
 
 
-def _read_list(container: Container, oid: int, findings: list[Finding]) -> tuple[list[Region], int]:
+def _read_list(container: Container, oid: int) -> tuple[list[Region], int]:
     """Read a list of the cache: its region, and the blocks that it names."""
-    kind, cls, name = int(KINDS.nx_fusion_wbc_list), grammar.ApfsFusion.FusionWbcListHead, f"cache list {oid}"
-    found = try_kind(container, cls, oid, kind, name, findings)
+    name = f"cache list {oid}"
+    kind = ObjectKind(grammar.ApfsFusion.FusionWbcListHead, int(KINDS.nx_fusion_wbc_list), name)
+    found = objects_of(container).try_read(kind, oid)
     if found is None:
         return [], 0
     head, place = found
-    where, device = container.blocks.place(place.paddr)
     first, stop, size = head.index_begin, head.index_end, ENTRY.width
     if not first <= stop <= head.index_max or LIST.width + stop * size > place.size_bytes:
-        message, at = "entries that do not fit into the list", where + LIST.index_begin.offset
-        findings.append(Finding("structure-invalid", "warning", name, at, message, device=device))
+        log = container.log.at(name, place.paddr, plus=LIST.index_begin.offset)
+        log.add("structure-invalid", "warning", "entries that do not fit into the list")
         return _region("fusion-wbc-list", place), 0
     data = np.frombuffer(container.blocks.read_object(place.paddr, place.size_bytes), np.uint8)
     starts = LIST.width + np.arange(first, stop, dtype=np.int64) * size
     entries = container.decoder.columns(ENTRY, data, starts, (ENTRY.wbc_paddr, ENTRY.target_paddr, ENTRY.num_blocks))
     wrong = _outside(container.superblock.fusion_wbc, container.blocks.tier2_mark, entries)
-    for at in (where + starts[wrong]).tolist():
+    for start in starts[wrong].tolist():
         message = "an entry leads out of the cache, or not to the second device"
-        findings.append(Finding("record-invalid", "warning", name, at, message, device=device))
+        container.log.at(name, place.paddr, plus=start).add("record-invalid", "warning", message)
     return _region("fusion-wbc-list", place), int(entries["num_blocks"][~wrong].sum())
 
 

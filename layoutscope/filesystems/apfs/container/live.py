@@ -12,7 +12,6 @@ import numpy as np
 
 from layoutscope.errors import TruncatedError
 from layoutscope.filesystems.apfs.container.checkpoint import read_descriptor_area
-from layoutscope.findings import Finding
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ def newest_xid(area: DescriptorArea) -> int:
     return int(area.xid[rows].max(initial=0))
 
 
-def report_changes(container: Container, findings: list[Finding]) -> None:
+def report_changes(container: Container) -> None:
     """Look whether a newer transaction appeared since the container was opened."""
     before = newest_xid(container.area)
     try:
@@ -34,8 +33,5 @@ def report_changes(container: Container, findings: list[Finding]) -> None:
     except TruncatedError:
         after = 0
     if after != before:
-        where = container.blocks.at(container.checkpoint.paddr)
         message = "the container changed while it was read; what was read is of no single state"
-        findings.append(
-            Finding("container-changed", "warning", "container superblock", where, message, str(before), str(after))
-        )
+        container.at_superblock().add("container-changed", "warning", message, expected=before, found=after)

@@ -16,7 +16,6 @@ from layoutscope.filesystems.apfs.container.reaper import read_reaper, report_un
 from layoutscope.filesystems.apfs.container.regions import Region, as_runs, inside, node_runs, rest, type_name
 from layoutscope.filesystems.apfs.container.shrinking import read_evictions
 from layoutscope.filesystems.apfs.container.spaceman import Space, read_space
-from layoutscope.findings import Finding, from_error
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
@@ -36,42 +35,39 @@ class ContainerParts:
     space: Space | None
     trees: list[TreeNodes]
     regions: list[Region]
-    findings: list[Finding] = field(default_factory=list)
     details: Details = field(default_factory=dict)
 
 
-def read_container_parts(container: Container, findings: list[Finding]) -> ContainerParts:
+def read_container_parts(container: Container) -> ContainerParts:
     """Read the space manager and locate every structure of the container.
 
     Parameters
     ----------
     container : Container
-        The container.
-    findings : list of Finding
-        What was already found; more is added.
+        The container; its log is told what is wrong.
     """
     space = None
     try:
-        space = read_space(container.blocks, container.decoder, container.checkpoint, findings)
+        space = read_space(container.store, container.checkpoint)
     except FormatError as error:
-        findings.append(from_error(error, code="spaceman-invalid"))
-    trees, regions, details = _rare_structures(container, findings)
+        container.log.survive(error, code="spaceman-invalid")
+    trees, regions, details = _rare_structures(container)
     trees = [container.omap.nodes, *container.area_trees, *(space.queues if space else []), *trees]
     regions = [*_superblock_regions(container), *(space.regions if space else []), *regions]
-    regions = inside([*regions, *_checkpoint_regions(container, trees)], container.blocks, findings)
+    regions = inside([*regions, *_checkpoint_regions(container, trees)], container.store)
     if space:
         regions = _without_pending(regions, space) + _pending(space, regions)
-    return ContainerParts(space, trees, regions, findings, details)
+    return ContainerParts(space, trees, regions, details)
 
 
-def _rare_structures(container: Container, findings: list[Finding]) -> tuple[list[TreeNodes], list[Region], Details]:
+def _rare_structures(container: Container) -> tuple[list[TreeNodes], list[Region], Details]:
     """Read what most containers do not have: trees, regions, and numbers for a report."""
-    details = read_reaper(container, findings)
-    report_unknown(container, findings)
-    evicted, moves = read_evictions(container, findings)
-    middle, cached = middle_tree(container, findings)
-    cache, held = write_cache(container, findings)
-    regions = [*read_jumpstart(container, findings), *cache, *second_regions(container)]
+    details = read_reaper(container)
+    report_unknown(container)
+    evicted, moves = read_evictions(container)
+    middle, cached = middle_tree(container)
+    cache, held = write_cache(container)
+    regions = [*read_jumpstart(container), *cache, *second_regions(container)]
     return [*evicted, *middle], regions, details | moves | cached | held
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from layoutscope.arrays import intervals
-from layoutscope.findings import Finding
 from layoutscope.ondisk import grammar
 
 MAX_BLOCKS: Final = 2**44
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.store.blocks import Blocks
     from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.store.source import Store
 
 
 class Region(NamedTuple):
@@ -39,16 +38,16 @@ def type_name(kind: int) -> str:
         return f"type {kind:#x}"
 
 
-def inside(regions: Sequence[Region], blocks: Blocks, findings: list[Finding]) -> list[Region]:
+def inside(regions: Sequence[Region], store: Store) -> list[Region]:
     """Leave out regions that no device can hold: their addresses are damage."""
-    kept = []
+    kept, mark = [], store.blocks.tier2_mark
     for item in regions:
-        plain = item.paddr - blocks.tier2_mark if item.paddr >= blocks.tier2_mark else item.paddr
+        plain = item.paddr - mark if item.paddr >= mark else item.paddr
         if plain >= 0 and item.num_blocks > 0 and plain + item.num_blocks <= MAX_BLOCKS:
             kept.append(item)
         else:
             message = f"impossible address: block {item.paddr}, {item.num_blocks} blocks"
-            findings.append(Finding("structure-invalid", "error", item.type, None, message))
+            store.log.at(item.type).add("structure-invalid", "error", message)
     return kept
 
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.store.source import TreeSource, lead_type
+from layoutscope.filesystems.apfs.store.source import TreeSource
 from layoutscope.filesystems.apfs.store.walk import read_nodes
-from layoutscope.findings import Finding
 from layoutscope.ondisk.records import EVICT_MAPPING_KEY, EVICT_MAPPING_VAL
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 Details = dict[str, "str | int | float | bool"]
 
 
-def read_evictions(container: Container, findings: list[Finding]) -> tuple[list[TreeNodes], Details]:
+def read_evictions(container: Container) -> tuple[list[TreeNodes], Details]:
     """Read the tree of blocks that move: its nodes, and numbers for a report; mostly there is none."""
     superblock, details = container.superblock, Details()
     if superblock.blocked_out.num_blocks:
@@ -31,28 +30,22 @@ def read_evictions(container: Container, findings: list[Finding]) -> tuple[list[
     oid = superblock.evict_mapping_tree_oid
     if not oid:
         return [], details
-    tree = "evict-mapping"
-    source = TreeSource(tree, container.blocks, container.decoder, oid, None, *lead_type(tree), container.xid)
-    nodes, leaves = read_nodes(source, findings)
-    details["blocks to be moved"] = sum(_moved(container, batch, findings) for batch in leaves)
+    nodes, leaves = read_nodes(TreeSource(container.store, "evict-mapping", oid, container.xid))
+    details["blocks to be moved"] = sum(_moved(container, batch) for batch in leaves)
     return [nodes], details
 
 
-def _moved(container: Container, batch: NodeBatch, findings: list[Finding]) -> int:
+def _moved(container: Container, batch: NodeBatch) -> int:
     """Count the blocks of a batch of leaves that move; a run that leaves the container is a finding."""
-    blocks, slots = container.blocks, batch.slots
-    keys = container.decoder.columns(EVICT_MAPPING_KEY, batch.buffer, slots.key_start, (EVICT_MAPPING_KEY.paddr,))
-    names = (EVICT_MAPPING_VAL.dst_paddr, EVICT_MAPPING_VAL.num_blocks)
-    found = container.decoder.columns(EVICT_MAPPING_VAL, batch.buffer, slots.val_start, names)
+    slots = batch.slots
+    keys = batch.columns("key", EVICT_MAPPING_KEY, (EVICT_MAPPING_KEY.paddr,))
+    found = batch.columns("val", EVICT_MAPPING_VAL, (EVICT_MAPPING_VAL.dst_paddr, EVICT_MAPPING_VAL.num_blocks))
     limit = np.uint64(container.superblock.block_count)
     length = np.minimum(found["num_blocks"], limit + np.uint64(1))
     outside = keys["paddr"] + length > limit
     outside |= (found["dst_paddr"] < 0) | (found["dst_paddr"].astype(np.uint64) + length > limit)
     for row in np.flatnonzero(outside).tolist():
-        node = int(slots.node[row])
-        where, device = blocks.place(int(batch.places.paddr[node]))
-        where += int(slots.val_start[row]) - node * batch.size_bytes + EVICT_MAPPING_VAL.dst_paddr.offset
+        at = int(slots.val_start[row]) + EVICT_MAPPING_VAL.dst_paddr.offset
         message = f"blocks from {keys['paddr'][row]} move to where no blocks are"
-        name = f"evict-mapping tree, node {batch.places.node_id[node]}"
-        findings.append(Finding("record-invalid", "warning", name, where, message, device=device))
+        batch.at(int(slots.node[row]), at).add("record-invalid", "warning", message)
     return int(length[~outside].sum())

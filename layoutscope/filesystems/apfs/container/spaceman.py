@@ -7,7 +7,7 @@ chunk-info blocks (or of blocks with such addresses), whose entries name one bit
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -16,9 +16,8 @@ from layoutscope.arrays.bitmap import clear_runs
 from layoutscope.arrays.ragged import ordinals, owners
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.regions import MAX_BLOCKS, Region, from_runs, inside
-from layoutscope.filesystems.apfs.store.source import TreeSource, lead_type
+from layoutscope.filesystems.apfs.store.source import TreeSource
 from layoutscope.filesystems.apfs.store.walk import read_nodes
-from layoutscope.findings import Finding
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import BLOCK_ADDRESS, CAB_HEAD, CHUNK_INFO, CIB_HEAD, FREE_QUEUE_KEY, FREE_QUEUE_VAL
 
@@ -26,9 +25,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.container.checkpoint import Checkpoint
-    from layoutscope.filesystems.apfs.store.blocks import Blocks
+    from layoutscope.filesystems.apfs.store.btree import NodeBatch
     from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.store.source import Store
+    from layoutscope.findings import FindingLog
     from layoutscope.ondisk.decoder import Decoder
+    from layoutscope.ondisk.grammar import ApfsSpaceman
 
 BATCH_BITMAPS: Final = 2048
 QUEUE_NAMES: Final = ("internal pool", "main device", "second device")
@@ -54,7 +56,7 @@ class Space:
         Blocks that each queue holds, by its number.
     """
 
-    header: Any
+    header: ApfsSpaceman.SpacemanPhys
     free: NDArray[np.int64]
     regions: list[Region]
     pending: list[Region]
@@ -72,26 +74,22 @@ class Chunks:
     bitmap_paddr: NDArray[np.uint64]
 
 
-def read_space(blocks: Blocks, decoder: Decoder, checkpoint: Checkpoint, findings: list[Finding]) -> Space:
+def read_space(store: Store, checkpoint: Checkpoint) -> Space:
     """Read the space manager of a checkpoint.
 
     Parameters
     ----------
-    blocks : Blocks
-        The container.
-    decoder : Decoder
-        Bulk or grammar.
+    store : Store
+        The container; its log is told what contradicts itself.
     checkpoint : Checkpoint
         The state.
-    findings : list of Finding
-        Collects what contradicts itself.
 
     Raises
     ------
     FormatError
         If the checkpoint has no usable space manager.
     """
-    item = checkpoint.ephemerals.get(checkpoint.superblock.spaceman_oid)
+    blocks, item = store.blocks, checkpoint.ephemerals.get(checkpoint.superblock.spaceman_oid)
     if item is None:
         raise FormatError(
             "the checkpoint does not hold it", structure="space manager", image_offset=blocks.at(checkpoint.paddr)
@@ -104,13 +102,13 @@ def read_space(blocks: Blocks, decoder: Decoder, checkpoint: Checkpoint, finding
     regions, free = [], []
     for number, device in enumerate(header.devices):
         if device.num_blocks:
-            found, runs = _read_device(blocks, decoder, array, device, number, blocks.at(item.paddr), findings)
+            found, runs = _read_device(store, item.paddr, array, device, number)
             regions += found
             free.append(runs)
-    regions = inside(regions, blocks, findings)
+    regions = inside(regions, store)
     regions += _internal_pool(header, regions)
-    pending, queues, queued = _read_queues(blocks, decoder, checkpoint, header, findings)
-    return Space(header, intervals.union(free), regions, inside(pending, blocks, findings), queues, queued)
+    pending, queues, queued = _read_queues(store, checkpoint, header)
+    return Space(header, intervals.union(free), regions, inside(pending, store), queues, queued)
 
 
 def _addresses(
@@ -131,54 +129,39 @@ def _addresses(
 
 
 def _read_device(
-    blocks: Blocks,
-    decoder: Decoder,
-    spaceman: NDArray[np.uint8],
-    device: Any,
-    number: int,
-    where: int,
-    findings: list[Finding],
+    store: Store, paddr: int, spaceman: NDArray[np.uint8], device: ApfsSpaceman.SpacemanDevice, number: int
 ) -> tuple[list[Region], NDArray[np.int64]]:
     """Read the chunk information and bitmaps of one device: its regions and free runs."""
-    owner = QUEUE_NAMES[number + 1]
+    owner, decoder, where = QUEUE_NAMES[number + 1], store.decoder, store.blocks.at(paddr)
     cabs = np.empty(0, np.uint64)
     if device.num_cabs:
         cabs = _addresses(decoder, spaceman, device.addresses_start, device.num_cabs, where)
-        cibs = _cab_addresses(blocks, decoder, cabs)
+        cibs = _cab_addresses(store, cabs)
     else:
         cibs = _addresses(decoder, spaceman, device.addresses_start, device.num_cibs, where)
-    chunks = _read_chunks(blocks, decoder, cibs)
-    free = _free(blocks, chunks, owner, findings)
+    chunks = _read_chunks(store, cibs)
+    free = _free(store, chunks, owner)
     if intervals.total(free) != device.free_count:
         message = f"free blocks of the {owner} differ between bitmaps and space manager"
-        findings.append(
-            Finding(
-                "spaceman-invalid",
-                "warning",
-                "space manager",
-                None,
-                message,
-                str(device.free_count),
-                str(intervals.total(free)),
-            )
-        )
+        log = store.log.at("space manager")
+        log.add("spaceman-invalid", "warning", message, expected=device.free_count, found=intervals.total(free))
     bitmaps = chunks.bitmap_paddr[chunks.bitmap_paddr != 0]
     kinds = (("spaceman-cab", cabs), ("spaceman-cib", cibs), ("spaceman-bitmap", bitmaps))
     regions = [Region(kind, owner, paddr) for kind, paddrs in kinds for paddr in paddrs.tolist()]
     return regions, free
 
 
-def _cab_addresses(blocks: Blocks, decoder: Decoder, cabs: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _cab_addresses(store: Store, cabs: NDArray[np.uint64]) -> NDArray[np.uint64]:
     parts = [np.empty(0, np.uint64)]
     head = CAB_HEAD.width
     for paddr in cabs.tolist():
-        data = np.frombuffer(blocks.read_object(paddr), np.uint8)
-        count = int(decoder.column(CAB_HEAD, data, np.zeros(1, np.int64), CAB_HEAD.num_cibs)[0])
-        parts.append(_addresses(decoder, data, head, count, blocks.at(paddr)))
+        data = np.frombuffer(store.blocks.read_object(paddr), np.uint8)
+        found = store.decoder.columns(CAB_HEAD, data, np.zeros(1, np.int64), (CAB_HEAD.num_cibs,))
+        parts.append(_addresses(store.decoder, data, head, int(found["num_cibs"][0]), store.blocks.at(paddr)))
     return np.concatenate(parts)
 
 
-def _read_chunks(blocks: Blocks, decoder: Decoder, cibs: NDArray[np.uint64]) -> Chunks:
+def _read_chunks(store: Store, cibs: NDArray[np.uint64]) -> Chunks:
     """Decode the entries of chunk-info blocks.
 
     Raises
@@ -186,6 +169,7 @@ def _read_chunks(blocks: Blocks, decoder: Decoder, cibs: NDArray[np.uint64]) -> 
     FormatError
         If an address leaves the image, or more entries are claimed than fit.
     """
+    blocks, decoder = store.blocks, store.decoder
     outside = ~blocks.readable(cibs, blocks.block_size)
     if outside.any():
         raise FormatError(
@@ -208,8 +192,9 @@ def _read_chunks(blocks: Blocks, decoder: Decoder, cibs: NDArray[np.uint64]) -> 
     )
 
 
-def _free(blocks: Blocks, chunks: Chunks, owner: str, findings: list[Finding]) -> NDArray[np.int64]:
+def _free(store: Store, chunks: Chunks, owner: str) -> NDArray[np.int64]:
     """Free runs of all chunks; only those that are neither full nor empty need their bitmap."""
+    blocks = store.blocks
     whole = (chunks.bitmap_paddr == 0) | (chunks.free_count == chunks.num_blocks)
     parts = [intervals.runs_of(chunks.paddr[whole], chunks.num_blocks[whole])]
     mixed = np.flatnonzero(~whole & (chunks.free_count > 0))
@@ -220,27 +205,26 @@ def _free(blocks: Blocks, chunks: Chunks, owner: str, findings: list[Finding]) -
         chunk, first, length = clear_runs(bitmaps, chunks.num_blocks[rows], "little")
         parts.append(intervals.runs_of(chunks.paddr[rows][chunk].astype(np.int64) + first, length))
         counted = np.bincount(chunk, weights=length, minlength=len(rows)).astype(np.int64)
-        _report_counts(blocks, chunks, rows, counted, owner, findings)
+        _report_counts(store.log, chunks, rows, counted, owner)
     return intervals.union(parts)
 
 
 def _report_counts(
-    blocks: Blocks,
-    chunks: Chunks,
-    rows: NDArray[np.int64],
-    counted: NDArray[np.int64],
-    owner: str,
-    findings: list[Finding],
+    log: FindingLog, chunks: Chunks, rows: NDArray[np.int64], counted: NDArray[np.int64], owner: str
 ) -> None:
     for number in np.flatnonzero(counted != chunks.free_count[rows]).tolist():
-        where = blocks.at(int(chunks.bitmap_paddr[rows[number]]))
-        name = f"bitmap of the chunk at block {chunks.paddr[rows[number]]}, {owner}"
-        expected, found = str(chunks.free_count[rows[number]]), str(counted[number])
-        message = "free blocks differ between bitmap and chunk information"
-        findings.append(Finding("spaceman-invalid", "warning", name, where, message, expected, found))
+        row = rows[number]
+        name = f"bitmap of the chunk at block {chunks.paddr[row]}, {owner}"
+        log.at(name, int(chunks.bitmap_paddr[row])).add(
+            "spaceman-invalid",
+            "warning",
+            "free blocks differ between bitmap and chunk information",
+            expected=chunks.free_count[row],
+            found=counted[number],
+        )
 
 
-def _internal_pool(header: Any, own: list[Region]) -> list[Region]:
+def _internal_pool(header: ApfsSpaceman.SpacemanPhys, own: list[Region]) -> list[Region]:
     """Blocks of the pool that hold nothing current, and the ring with versions of the pool's bitmap."""
     pool = np.array([[header.ip_base, min(header.ip_block_count, MAX_BLOCKS)]], np.int64)
     inside = np.array([[item.paddr, item.num_blocks] for item in own], np.int64).reshape(-1, 2)
@@ -249,43 +233,54 @@ def _internal_pool(header: Any, own: list[Region]) -> list[Region]:
     return [ring, *from_runs("internal-pool", "space manager", spare)]
 
 
+def queue_source(store: Store, checkpoint: Checkpoint, tree_oid: int) -> TreeSource | None:
+    """Describe the tree of a free queue; None if the queue has none."""
+    item = checkpoint.ephemerals.get(tree_oid) if tree_oid else None
+    if item is None:
+        return None
+    return TreeSource(
+        store,
+        "spaceman",
+        item.oid,
+        checkpoint.xid,
+        ephemerals=checkpoint.addresses,
+        root_size_bytes=item.size_bytes,
+    )
+
+
 def _read_queues(
-    blocks: Blocks, decoder: Decoder, checkpoint: Checkpoint, header: Any, findings: list[Finding]
+    store: Store, checkpoint: Checkpoint, header: ApfsSpaceman.SpacemanPhys
 ) -> tuple[list[Region], list[TreeNodes], dict[int, int]]:
     """Read the trees of the free queues."""
     pending: list[Region] = []
     queues: list[TreeNodes] = []
     queued: dict[int, int] = {}
     for number, queue in enumerate(header.free_queues):
-        item = checkpoint.ephemerals.get(queue.tree_oid) if queue.tree_oid else None
-        if item is None:
+        source = queue_source(store, checkpoint, queue.tree_oid)
+        if source is None:
             continue
-        source = TreeSource(
-            "spaceman",
-            blocks,
-            decoder,
-            item.oid,
-            None,
-            *lead_type("spaceman"),
-            checkpoint.xid,
-            root_size_bytes=item.size_bytes,
-            ephemerals=checkpoint.addresses,
-        )
-        nodes, leaves = read_nodes(source, findings)
+        nodes, leaves = read_nodes(source)
         queues.append(nodes)
-        held = [item for batch in leaves for item in _queued(decoder, batch, QUEUE_NAMES[number])]
+        held = [item for batch in leaves for item in _queued(batch, QUEUE_NAMES[number])]
         queued[number] = sum(item.num_blocks for item in held)
         pending += held
     return pending, queues, queued
 
 
-def _queued(decoder: Decoder, batch: Any, owner: str) -> list[Region]:
-    """Decode the entries of a free queue; one without value stands for one block."""
-    slots = batch.slots
-    keys = decoder.columns(FREE_QUEUE_KEY, batch.buffer, slots.key_start, (FREE_QUEUE_KEY.xid, FREE_QUEUE_KEY.paddr))
-    lengths = np.ones(len(slots), np.int64)
-    rows = np.flatnonzero(slots.val_len > 0)
-    found = decoder.columns(FREE_QUEUE_VAL, batch.buffer, slots.val_start[rows], (FREE_QUEUE_VAL.num_blocks,))
-    lengths[rows] = found["num_blocks"].astype(np.int64)
+def _queued(batch: NodeBatch, owner: str) -> list[Region]:
+    """Decode the entries of a free queue."""
+    keys = batch.columns("key", FREE_QUEUE_KEY, (FREE_QUEUE_KEY.xid, FREE_QUEUE_KEY.paddr))
+    lengths = queued_lengths(batch).astype(np.int64)
     entries = zip(keys["xid"].tolist(), keys["paddr"].tolist(), lengths.tolist(), strict=True)
     return [Region("pending-free", f"{owner}, freed by xid {xid}", paddr, length) for xid, paddr, length in entries]
+
+
+def queued_lengths(batch: NodeBatch) -> NDArray[np.uint64]:
+    """Blocks of each entry of a free queue."""
+    # A ghost, an entry without value, stands for a single block.
+    lengths = np.ones(len(batch.slots), np.uint64)
+    rows = np.flatnonzero(batch.slots.val_len > 0)
+    decoder, starts = batch.tree.source.decoder, batch.slots.val_start[rows]
+    found = decoder.columns(FREE_QUEUE_VAL, batch.buffer, starts, (FREE_QUEUE_VAL.num_blocks,))
+    lengths[rows] = found["num_blocks"]
+    return lengths

@@ -50,5 +50,5 @@ def build_container_layout(
         extents=build_table("extents", {}),
         entries=build_table("entries", {}),
         free=free_table(balance_of.free if parts.space else NO_RUNS, blocks, None),
-        findings=findings_table(parts.findings),
+        findings=findings_table(container.log.findings),
     )

@@ -15,7 +15,6 @@ import polars as pl
 from layoutscope.arrays.lookup import last_at_most, match
 from layoutscope.arrays.ragged import heads
 from layoutscope.filesystems.apfs.store.places import order_key
-from layoutscope.findings import Finding
 from layoutscope.ondisk import grammar
 from layoutscope.tables import NULL_ROW, build_table
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_HARD_LINK, FLAG_PRIVATE
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.apfs.store.fsrecords import Columns, RecordTables
     from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.store.trees import Tree
+    from layoutscope.findings import FindingLog
 
 KINDS = ("file", "directory", "symlink", "fifo", "socket", "char-device", "block-device", "whiteout", "unknown")
 MAX_LISTED = 100
@@ -32,29 +33,26 @@ NO_NODE = -1
 SYMLINK_NAME = b"com.apple.fs.symlink"
 
 
-def entries_table(
-    records: RecordTables, nodes: TreeNodes, first_row: int, volume: int, findings: list[Finding]
-) -> pl.DataFrame:
+def entries_table(tree: Tree, first_row: int, volume: int, log: FindingLog) -> pl.DataFrame:
     """Make the table of directory entries.
 
     Parameters
     ----------
-    records : RecordTables
-        Of the file-system tree.
-    nodes : TreeNodes
-        Its nodes.
+    tree : Tree
+        The file-system tree.
     first_row : int
         Row of the tree's root in the table of nodes.
     volume : int
         Number of the volume on the image.
-    findings : list of Finding
-        Collects entries without inode.
+    log : FindingLog
+        Is told of entries without inode.
     """
+    records, nodes = tree.records, tree.nodes
     drecs, inodes = records.get("dir_rec"), records.get("inode")
     if not len(drecs["obj_id"]):
         return build_table("entries", {})
     spot, known = records.find("dir_rec", "inode", "file_id")
-    _report_missing(drecs, known, findings)
+    _report_missing(drecs, known, log)
     inode = _Matched(inodes, spot, known, is_whole=bool(known.all()))
     kind = inode.of(_kind_of_mode(inodes["format"]))
     if not inode.is_whole:
@@ -237,12 +235,11 @@ def _listing_leaves(
     return found
 
 
-def _report_missing(drecs: Columns, known: NDArray[np.bool_], findings: list[Finding]) -> None:
+def _report_missing(drecs: Columns, known: NDArray[np.bool_], log: FindingLog) -> None:
     missing = np.flatnonzero(~known)
     for row in missing[:MAX_LISTED].tolist():
-        name = f"entry of directory {drecs['obj_id'][row]}"
-        number = str(drecs["file_id"][row])
-        findings.append(Finding("inode-missing", "error", name, None, "its inode does not exist", found=number))
+        entry = log.at(f"entry of directory {drecs['obj_id'][row]}")
+        entry.add("inode-missing", "error", "its inode does not exist", found=drecs["file_id"][row])
     if len(missing) > MAX_LISTED:
         message = f"{len(missing) - MAX_LISTED} further entries name inodes that do not exist"
-        findings.append(Finding("inode-missing", "error", "directory entries", None, message))
+        log.at("directory entries").add("inode-missing", "error", message)

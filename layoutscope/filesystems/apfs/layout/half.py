@@ -5,7 +5,7 @@ Apple File System Reference, Fusion.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.container import find_superblock, uuid_text
@@ -15,53 +15,53 @@ from layoutscope.filesystems.apfs.layout.regions import regions_table
 from layoutscope.filesystems.apfs.layout.stale import with_stale
 from layoutscope.filesystems.apfs.recovery.sweep import sweep
 from layoutscope.filesystems.apfs.store.blocks import Blocks
-from layoutscope.findings import Finding
 from layoutscope.image.source import Window
 from layoutscope.ondisk.decoder import BULK
 from layoutscope.tables import VolumeFacts, VolumeLayout, build_table, findings_table
 
 if TYPE_CHECKING:
-    from layoutscope.image.source import Source
+    from layoutscope.filesystems.apfs.container.container import Half
+    from layoutscope.findings import FindingLog
+    from layoutscope.ondisk.grammar import ApfsContainer
 
 
-def second_half(
-    source: Source, image_offset: int, stack: tuple[str, ...], findings: list[Finding], *, sweeps: bool = False
-) -> VolumeLayout | None:
+def second_half(half: Half, stack: tuple[str, ...], log: FindingLog, *, sweeps: bool = False) -> VolumeLayout | None:
     """Make a layout of what can be told from the second device alone; None if the image is no such device.
 
     That is what its copy of the superblock says, and, if it is swept, the nodes that lie on it.
 
     Parameters
     ----------
-    source : Source
-        The image.
-    image_offset : int
-        Where the container starts, in bytes.
+    half : (Source, int)
+        The image, and where the container starts there, in bytes.
     stack : tuple of str
         Layers around the container.
-    findings : list of Finding
-        What was already found.
+    log : FindingLog
+        Is told what is wrong.
     sweeps : bool
         Whether every block is looked at. Which of the nodes are current, only the main device knows.
     """
+    source, image_offset = half
     try:
-        superblock = find_superblock(source, image_offset, findings)
+        superblock = find_superblock(source, image_offset, log)
     except FormatError:
         return None
     if not superblock.is_fusion or superblock.is_fusion_main:
         return None
     message = "this is the second device of a Fusion set; its main device, which holds all checkpoints, was not given"
-    findings.append(Finding("fusion-half", "error", "container superblock", image_offset, message))
+    log.at("container superblock", image_offset).add("fusion-half", "error", message)
     size = source.size_bytes - image_offset
     blocks = Blocks((Window(source, image_offset, size),), (image_offset,), superblock.block_size)
     empty = {name: build_table(name, {}) for name in ("nodes", "node_fragments", "extents", "entries", "free")}
     own = regions_table([Region("container-superblock", "copy in block 0", 0)], blocks, None)
     facts = _half_facts(superblock, image_offset, size, stack)
-    layout = VolumeLayout(facts=facts, regions=own, findings=findings_table(findings), **empty)
+    layout = VolumeLayout(facts=facts, regions=own, findings=findings_table(log.findings), **empty)
     return with_stale(blocks, sweep(blocks, BULK), layout, [])[0] if sweeps else layout
 
 
-def _half_facts(superblock: Any, image_offset: int, size_bytes: int, stack: tuple[str, ...]) -> VolumeFacts:
+def _half_facts(
+    superblock: ApfsContainer.NxSuperblock, image_offset: int, size_bytes: int, stack: tuple[str, ...]
+) -> VolumeFacts:
     """Describe the second device by its copy of the superblock."""
     return VolumeFacts(
         filesystem="apfs",

@@ -15,7 +15,7 @@ import polars as pl
 from layoutscope.filesystems.apfs.layout.nodes import STATES, nodes_table, place
 from layoutscope.filesystems.apfs.recovery.sweep import TREES, Swept
 from layoutscope.filesystems.apfs.store.nodes import TreeNodes
-from layoutscope.findings import Finding
+from layoutscope.findings import FindingLog
 from layoutscope.tables import VolumeLayout, findings_table
 
 if TYPE_CHECKING:
@@ -80,14 +80,14 @@ def _addresses(layouts: list[VolumeLayout]) -> NDArray[np.int64]:
 def _added(layout: VolumeLayout, left: Swept, blocks: Blocks) -> VolumeLayout:
     """Add nodes to a layout's table, counts to its facts, and a finding for each tree."""
     trees: list[TreeNodes] = []
-    findings: list[Finding] = []
+    log = FindingLog(locate=blocks.place)
     details: dict[str, Any] = {}
     for name in dict.fromkeys([*TREES.values(), "other"]):
         rows = ~np.isin(left.subtype, list(TREES)) if name == "other" else np.isin(left.subtype, [_subtype(name)])
         some = left.take(rows)
         if len(some):
             trees.append(as_nodes(name, some))
-            findings.append(_finding(name, some, blocks))
+            _report(log, name, some)
             details[f"stale {name} nodes"] = len(some)
             details[f"stale {name} transactions"] = len(np.unique(some.xid))
     if not trees:
@@ -97,7 +97,7 @@ def _added(layout: VolumeLayout, left: Swept, blocks: Blocks) -> VolumeLayout:
     first = int(layout.nodes["row"].max() or -1) + 1 if len(layout.nodes) else 0  # type: ignore[arg-type]
     table = table.with_columns((pl.col("row") + first).cast(table["row"].dtype))
     nodes = pl.concat([layout.nodes, table]) if len(layout.nodes) else table
-    more = findings_table(findings).with_columns((pl.col("row") + len(layout.findings)).cast(pl.UInt32))
+    more = findings_table(log.findings).with_columns((pl.col("row") + len(layout.findings)).cast(pl.UInt32))
     told = pl.concat([layout.findings, more.cast(dict(layout.findings.schema))])  # type: ignore[arg-type]
     facts = replace(layout.facts, details={**layout.facts.details, "stale nodes": len(left), **details})
     return replace(layout, facts=facts, nodes=nodes, findings=told)
@@ -128,7 +128,7 @@ def as_nodes(tree: str, found: Swept) -> TreeNodes:
     )
 
 
-def _finding(tree: str, found: Swept, blocks: Blocks) -> Finding:
+def _report(log: FindingLog, tree: str, found: Swept) -> None:
     xids, counts = np.unique(found.xid, return_counts=True)
     newest = [f"xid {xid}: {count}" for xid, count in zip(xids.tolist(), counts.tolist(), strict=True)][::-1]
     shown = ", ".join(newest[:SHOWN_TRANSACTIONS]) + (", ..." if len(newest) > SHOWN_TRANSACTIONS else "")
@@ -136,4 +136,4 @@ def _finding(tree: str, found: Swept, blocks: Blocks) -> Finding:
     message = (
         f"{len(found)} old nodes of {len(xids)} transactions lie around, up to {copies.max()} copies of one ({shown})"
     )
-    return Finding("stale-nodes", "info", f"{tree} tree", blocks.at(int(found.paddr[0])), message)
+    log.at(f"{tree} tree", int(found.paddr[0])).add("stale-nodes", "info", message)

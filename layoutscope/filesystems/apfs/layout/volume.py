@@ -57,7 +57,7 @@ def build_layout(
     placed = place(list(zip(trees, maps, strict=True)))
     extent_row = placed[own.index(parts.fext.nodes)].first_row if len(parts.fext.nodes) else placed[FS].first_row
     nodes = nodes_table(placed, blocks, state.number, _states(parts, trees, len(own)))
-    entries = entries_table(parts.fs.records, parts.fs.nodes, placed[FS].first_row, state.number, parts.findings)
+    entries = entries_table(parts.fs, placed[FS].first_row, state.number, parts.log)
     extents = extents_table(
         parts.file_extents(),
         streams(parts.fs.records),
@@ -76,7 +76,7 @@ def build_layout(
         extents=extents,
         entries=entries,
         free=build_table("free", {}),
-        findings=findings_table(parts.findings),
+        findings=findings_table(parts.log.findings),
         node_views=_views(parts, placed, trees, live),
     )
 
@@ -170,7 +170,7 @@ def _shares(parts: VolumeParts) -> dict[str, str | int | float | bool]:
 
 def _coverage(parts: VolumeParts, nodes: pl.DataFrame) -> tuple[int, int]:
     """Metadata that is known to exist, and what of it could be read, in bytes."""
-    missing = sum(item.code in ("node-missing", "unread-area") for item in parts.findings)
+    missing = sum(item.code in ("node-missing", "unread-area") for item in parts.log.findings)
     unit = int(parts.fs.nodes.size_bytes[0]) if len(parts.fs.nodes) else 0
     read = int(nodes.filter(pl.col("valid") != "no")["size_bytes"].sum())
     known = int(nodes["size_bytes"].sum()) + missing * unit

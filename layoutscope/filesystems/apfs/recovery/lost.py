@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from layoutscope.filesystems.apfs.store.walk import read_levels
-from layoutscope.findings import Finding
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.records import CHILD_VAL
+from layoutscope.ondisk.records import CHILD_VAL, J_KEY
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.store.btree import NodeBatch
     from layoutscope.filesystems.apfs.store.fsrecords import RecordTables
     from layoutscope.filesystems.apfs.store.source import TreeSource
+    from layoutscope.findings import FindingLog
 
 NO_LIMIT: Final = 2**64 - 1
 MOST_NAMED: Final = 10
@@ -68,13 +68,13 @@ def find_losses(source: TreeSource) -> tuple[list[Loss], bool]:
     own: list[Entries] = []
     sound: list[NDArray[np.uint64]] = []
     level = -1
-    for batch in read_levels(source, []):
+    for batch in read_levels(source.apart()):
         if batch.level != level:
             losses += _missing(above, sound, level)
             above, own, sound, level = own, [], [], batch.level
         sound.append(batch.places.node_id[batch.check.is_sound])
         if batch.level:
-            own.append(_entries(source, batch))
+            own.append(_entries(batch))
     losses += _missing(above, sound, level)
     if level > 0:
         # The walk ends early where a whole level is missing.
@@ -82,9 +82,9 @@ def find_losses(source: TreeSource) -> tuple[list[Loss], bool]:
     return losses, bool(level >= 0 and (above or any(len(part) for part in sound)))
 
 
-def _entries(source: TreeSource, batch: NodeBatch) -> Entries:
-    slots = batch.slots
-    oid = source.decoder.column(CHILD_VAL, batch.buffer, slots.val_start, CHILD_VAL.oid)
+def _entries(batch: NodeBatch) -> Entries:
+    source, slots = batch.tree.source, batch.slots
+    oid = batch.column("val", CHILD_VAL, CHILD_VAL.oid)
     if batch.places.child_hash.shape[1] or source.hash_type:
         oid = oid + np.uint64(source.root_oid)
     paddr = batch.places.paddr[slots.node]
@@ -106,7 +106,7 @@ def _missing(above: list[Entries], sound: list[NDArray[np.uint64]], level: int) 
     ]
 
 
-def report_losses(source: TreeSource, records: RecordTables | None, findings: list[Finding]) -> None:
+def report_losses(source: TreeSource, records: RecordTables | None, log: FindingLog) -> None:
     """Say of every missing subtree of a tree what it held.
 
     Parameters
@@ -115,19 +115,19 @@ def report_losses(source: TreeSource, records: RecordTables | None, findings: li
         The tree.
     records : RecordTables, optional
         What was read of a file-system tree: tells which directories are known from elsewhere.
-    findings : list of Finding
-        Collects one for each subtree.
+    log : FindingLog
+        Is told of each subtree.
     """
     losses, _ = find_losses(source)
     for loss in losses:
         what = _objects(source, loss, records)
         name = f"{source.tree} tree, node {loss.node_id}"
         message = f"what it holds is missing: {what}"
-        findings.append(Finding("subtree-missing", "error", name, loss.image_offset, message, device=loss.device))
+        log.at_byte(name, loss.image_offset, loss.device).add("subtree-missing", "error", message)
 
 
 def _objects(source: TreeSource, loss: Loss, records: RecordTables | None) -> str:
-    if source.key_field != "obj_id":
+    if source.kind.key_type is not J_KEY:
         low, high = loss.low, loss.high
         return f"keys from {low}" + ("" if high == NO_LIMIT else f" to {high}")
     # The number of a record's type stands in the low bits of the sorting number.

@@ -8,17 +8,17 @@ may be lost, and an old leaf may hold records that were deleted since.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.container.container import read_object
+from layoutscope.filesystems.apfs.container.container import NoMap, read_object
 from layoutscope.filesystems.apfs.recovery.lost import MOST_NAMED, NO_LIMIT, find_losses
 from layoutscope.filesystems.apfs.recovery.sweep import KINDS
 from layoutscope.filesystems.apfs.store import fsrecords, toc
 from layoutscope.filesystems.apfs.store import omap as omaps
-from layoutscope.filesystems.apfs.store.btree import BATCH_NODES, TreeShape, batch_columns, read_batch
+from layoutscope.filesystems.apfs.store.btree import BATCH_NODES, OpenTree, TreeShape, batch_columns, read_batch
 from layoutscope.filesystems.apfs.store.fsrecords import RecordTables
 from layoutscope.filesystems.apfs.store.nodes import join
 from layoutscope.filesystems.apfs.store.omap import ObjectMap
@@ -27,7 +27,6 @@ from layoutscope.filesystems.apfs.store.trees import Tree
 from layoutscope.filesystems.apfs.store.walk import read_levels, read_omap
 from layoutscope.filesystems.apfs.volume.snapshots import View
 from layoutscope.filesystems.apfs.volume.volume import Volume, fs_source
-from layoutscope.findings import Finding
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
@@ -38,21 +37,13 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.store.blocks import Blocks
     from layoutscope.filesystems.apfs.store.btree import NodeBatch
     from layoutscope.filesystems.apfs.store.nodes import TreeNodes
-    from layoutscope.filesystems.apfs.store.source import TreeSource
+    from layoutscope.filesystems.apfs.store.source import Store
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
+    from layoutscope.findings import FindingLog
+    from layoutscope.ondisk.grammar import ApfsContainer
 
 
-@dataclass(frozen=True, slots=True)
-class NoMap:
-    """Stands for the head of an object map that is lost."""
-
-    tree_oid: int = 0
-    snapshot_tree_oid: int = 0
-    snap_count: int = 0
-    most_recent_snap: int = 0
-
-
-def reopen_volume(container: Container, oid: int, number: int, swept: Swept, findings: list[Finding]) -> Volume:
+def reopen_volume(container: Container, store: Store, oid: int, number: int, swept: Swept) -> Volume:
     """Open a volume whose superblock or object map is lost, from the youngest copies of its objects.
 
     Raises
@@ -67,17 +58,18 @@ def reopen_volume(container: Container, oid: int, number: int, swept: Swept, fin
     paddr = int(copies.paddr[0])
     superblock = read_object(blocks, grammar.ApfsVolume.ApfsSuperblock, paddr, "volume superblock", oid=oid)
     message = f"this copy, of transaction {superblock.hdr.xid}, is the youngest that a sweep found; it is inferred"
-    findings.append(Finding("tree-rebuilt", "warning", "volume superblock", blocks.at(paddr), message))
-    header: Any = NoMap()
+    store.log.at("volume superblock", paddr).add("tree-rebuilt", "warning", message)
+    header: ApfsContainer.OmapPhys | NoMap = NoMap()
     try:
         header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "volume object map")
-        known = read_omap("omap", blocks, container.decoder, header.tree_oid, container.xid, findings)
+        known = read_omap(store, "omap", header.tree_oid, container.xid)
     except FormatError as error:
         known = empty_map()
-        message = f"the volume is read without its object map: {error.reason}"
-        findings.append(Finding("tree-rebuilt", "error", "volume object map", error.image_offset, message))
+        log = store.log.at_byte("volume object map", error.image_offset)
+        log.add("tree-rebuilt", "error", f"the volume is read without its object map: {error.reason}")
     view = omaps.view_at(known, container.xid)
-    volume = Volume(number, superblock, paddr, container.xid, header, known, view, join("omap-snapshots", []))
+    nothing = join("omap-snapshots", [])
+    volume = Volume(store, number, superblock, paddr, container.xid, header, known, view, nothing)
     return mended(volume, swept)
 
 
@@ -123,13 +115,11 @@ class Leaves(NamedTuple):
     last: NDArray[np.uint64]
 
 
-def rebuild_tree(container: Container, parts: VolumeParts, swept: Swept, foreign: NDArray[np.uint64]) -> VolumeParts:
+def rebuild_tree(parts: VolumeParts, swept: Swept, foreign: NDArray[np.uint64]) -> VolumeParts:
     """Fill the gaps of a volume's file-system tree with leaves that a sweep found.
 
     Parameters
     ----------
-    container : Container
-        The container.
     parts : VolumeParts
         The volume as far as it could be read.
     swept : Swept
@@ -137,25 +127,25 @@ def rebuild_tree(container: Container, parts: VolumeParts, swept: Swept, foreign
     foreign : (n,) uint64 array
         Objects that belong to other volumes.
     """
-    source = fs_source(container.blocks, container.decoder, parts.state, parts.cipher)
+    source = fs_source(parts.state.store.apart(), parts.state, parts.cipher)
     losses, has_root = find_losses(source)
-    batches = list(read_levels(source, []))
+    batches = list(read_levels(source))
     index = [batch for batch in batches if batch.level]
     own = _walked([batch for batch in batches if not batch.level])
     gaps = [(loss.low, loss.high) for loss in losses] if has_root else [(0, NO_LIMIT)]
-    shape = batches[0].shape if batches else _plain_shape(container.blocks)
+    opened = batches[0].tree if batches else OpenTree(source, _plain_shape(source.blocks))
     copies = swept.nodes("fs").newest(parts.state.xid)
     copies = copies.take((copies.level == 0) & ~np.isin(copies.oid, own.places.node_id))
-    copies = copies.take(~np.isin(copies.oid, foreign) & (copies.size_bytes == shape.node_size))
+    copies = copies.take(~np.isin(copies.oid, foreign) & (copies.size_bytes == opened.shape.node_size))
     live = parts.state.omap.oid[parts.state.omap.leaf >= 0]
-    adopted = _fitting(_read_leaves(source, copies, shape), gaps, own, live)
+    adopted = _fitting(_read_leaves(opened, copies), gaps, own, live)
     leaves = _in_order(own, adopted)
     hashed = bool(parts.state.superblock.has_hashed_names)
-    tree = _tree_of(source, index, leaves, shape, hashed_names=hashed)
+    tree = _tree_of(opened, index, leaves, hashed_names=hashed)
     is_inferred = tree.nodes.omap_leaf < 0
     if not is_inferred.any():
         return parts
-    _report(source, parts.findings, tree.nodes, is_inferred)
+    _report(parts.log, tree.nodes, is_inferred)
     views = [View(parts.view, tree.nodes), *(view for view in parts.views if view.name != parts.view)]
     return replace(parts, fs=tree, views=views)
 
@@ -215,13 +205,13 @@ def _places_of(
     return Places(oid, xid, paddr, size_bytes, np.zeros(len(oid), bool), unknown, unknown, low, hashes)
 
 
-def _read_leaves(source: TreeSource, copies: Swept, shape: TreeShape) -> Leaves:
+def _read_leaves(tree: OpenTree, copies: Swept) -> Leaves:
     """Read leaves that a sweep found; those that hold no sound records are left out."""
     parts = []
     for start in range(0, len(copies), BATCH_NODES):
         some = copies.take(np.arange(start, min(start + BATCH_NODES, len(copies))))
         places = _places_of(some.oid, some.xid, some.paddr, some.size_bytes, np.zeros(len(some), np.uint64))
-        batch = read_batch(source, places, 0, 0, shape, [])
+        batch = read_batch(tree, places, 0, 0)
         node, first, last = _ends(batch)
         found = places.take(node)
         parts.append(Leaves(replace(found, low_key=first), first, last))
@@ -269,23 +259,21 @@ def _in_order(own: Leaves, adopted: Leaves) -> Leaves:
     return Leaves(every.places.take(order), every.first[order], every.last[order])
 
 
-def _tree_of(
-    source: TreeSource, index: list[NodeBatch], leaves: Leaves, shape: TreeShape, *, hashed_names: bool
-) -> Tree:
+def _tree_of(tree: OpenTree, index: list[NodeBatch], leaves: Leaves, *, hashed_names: bool) -> Tree:
     """Make a tree of index nodes and leaves."""
-    columns = [batch_columns(source, batch) for batch in index]
+    columns = [batch_columns(batch) for batch in index]
     first, records = sum(len(batch.places) for batch in index), RecordTables()
     for start in range(0, len(leaves.places), BATCH_NODES):
         places = leaves.places.take(slice(start, start + BATCH_NODES))
-        batch = read_batch(source, places, first, 0, shape, [])
+        batch = read_batch(tree, places, 0, first)
         first += len(places)
-        columns.append(batch_columns(source, batch))
-        found, num_decoded = fsrecords.decode_batch(source, batch, [], hashed_names=hashed_names)
+        columns.append(batch_columns(batch))
+        found, num_decoded = fsrecords.decode_batch(batch, hashed_names=hashed_names)
         records.add(found, len(batch.slots), num_decoded)
-    return Tree(join(source.tree, columns), records.finish())
+    return Tree(join(tree.source.tree, columns), records.finish())
 
 
-def _report(source: TreeSource, findings: list[Finding], nodes: TreeNodes, is_inferred: NDArray[np.bool_]) -> None:
+def _report(log: FindingLog, nodes: TreeNodes, is_inferred: NDArray[np.bool_]) -> None:
     """Say what is inferred."""
     leaves = np.flatnonzero(is_inferred & (nodes.level == 0) & (nodes.num_records > 0))
     ranges = ", ".join(
@@ -299,5 +287,4 @@ def _report(source: TreeSource, findings: list[Finding], nodes: TreeNodes, is_in
     more = ", ..." if len(leaves) > MOST_NAMED else ""
     what = f"; inferred are the records of objects {ranges}{more}" if ranges else "; they are index nodes"
     message = f"{is_inferred.sum()} of {len(nodes)} nodes were found by a sweep and put where they belong{what}"
-    where = source.blocks.at(int(nodes.paddr[is_inferred][0]))
-    findings.append(Finding("tree-rebuilt", "warning", f"{source.tree} tree", where, message))
+    log.at(f"{nodes.tree} tree", int(nodes.paddr[is_inferred][0])).add("tree-rebuilt", "warning", message)

@@ -8,7 +8,7 @@ there is none, the container's facts are made up from the disk's size. All of th
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -18,43 +18,43 @@ from layoutscope.filesystems.apfs.container.checkpoint import Checkpoint, Descri
 from layoutscope.filesystems.apfs.container.container import (
     MIN_BLOCK_BYTES,
     Container,
+    NoMap,
     find_superblock,
     read_object,
     ring_paddrs,
 )
-from layoutscope.filesystems.apfs.recovery.rebuild import NoMap, empty_map
+from layoutscope.filesystems.apfs.recovery.rebuild import empty_map
 from layoutscope.filesystems.apfs.recovery.sweep import KINDS, Swept, sweep
 from layoutscope.filesystems.apfs.store import omap as omaps
 from layoutscope.filesystems.apfs.store.blocks import Blocks
+from layoutscope.filesystems.apfs.store.source import Store
 from layoutscope.filesystems.apfs.store.walk import read_omap
-from layoutscope.findings import Finding
+from layoutscope.findings import FindingLog
 from layoutscope.image.source import Window
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import NX_SUPERBLOCK
 
 if TYPE_CHECKING:
+    from layoutscope.filesystems.apfs.container.container import Half
     from layoutscope.filesystems.apfs.store.nodes import TreeNodes
     from layoutscope.image.source import Source
     from layoutscope.ondisk.decoder import Decoder
+    from layoutscope.ondisk.grammar import ApfsContainer
 
 SUPERBLOCK: Final = NX_SUPERBLOCK
 
 
-def salvage_container(
-    source: Source, image_offset: int, decoder: Decoder, findings: list[Finding], error: FormatError
-) -> tuple[Container, Swept]:
+def salvage_container(half: Half, decoder: Decoder, log: FindingLog, error: FormatError) -> tuple[Container, Swept]:
     """Sweep a container and open what is left of it.
 
     Parameters
     ----------
-    source : Source
-        The image.
-    image_offset : int
-        Where the container starts in the image, in bytes.
+    half : (Source, int)
+        The image, and where the container starts there, in bytes.
     decoder : Decoder
         Bulk or grammar.
-    findings : list of Finding
-        Collects what is inferred.
+    log : FindingLog
+        Is told what is inferred.
     error : FormatError
         Why it cannot be opened otherwise.
 
@@ -63,34 +63,34 @@ def salvage_container(
     FormatError
         The same error, if no superblock of a volume is left.
     """
-    blocks = _blocks(source, image_offset)
-    swept = sweep(blocks, decoder)
+    store = Store.over(_blocks(*half), decoder, log)
+    swept = sweep(store.blocks, decoder)
     volumes = swept.take(swept.kind == int(KINDS.fs))
     if not len(volumes):
         raise error
-    findings.append(Finding("checkpoint-invalid", "error", error.structure, error.image_offset, error.reason))
-    left = _superblocks(blocks, swept)
-    paddr, superblock = left[0] if left else (0, _stand_in(blocks, volumes))
+    log.at_error(error).add("checkpoint-invalid", "error", error.reason)
+    left = _superblocks(store.blocks, swept)
+    paddr, superblock = left[0] if left else (0, _stand_in(store.blocks, volumes))
     newest = int(volumes.xid.max())
-    opened = _with_map(blocks, decoder, paddr, superblock) if int(superblock.hdr.xid) >= newest else None
+    opened = _with_map(store, paddr, superblock) if int(superblock.hdr.xid) >= newest else None
     if opened is not None:
-        _report(findings, blocks, paddr, f"the state of transaction {opened.xid} is read, whose object map is left")
+        _report(store.log, paddr, f"the state of transaction {opened.xid} is read, whose object map is left")
         return opened, swept
     xid = max(int(superblock.hdr.xid), newest)
-    _report(findings, blocks, paddr, "volumes are read from the youngest copies of their superblocks")
+    _report(store.log, paddr, "volumes are read from the youngest copies of their superblocks")
     state = Checkpoint(xid, paddr, superblock, (), {})
-    return _container(blocks, decoder, state, omaps.view_at(empty_map(), xid), NoMap()), swept
+    return _container(store, state, omaps.view_at(empty_map(), xid), NoMap()), swept
 
 
 def _blocks(source: Source, image_offset: int) -> Blocks:
     """Address blocks of the size that a superblock gives, or of the usual one, up to the end of the image."""
     size = MIN_BLOCK_BYTES
     with suppress(FormatError):
-        size = int(find_superblock(source, image_offset, []).block_size)
+        size = int(find_superblock(source, image_offset, FindingLog()).block_size)
     return Blocks((Window(source, image_offset, source.size_bytes - image_offset),), (image_offset,), size)
 
 
-def _superblocks(blocks: Blocks, swept: Swept) -> list[tuple[int, Any]]:
+def _superblocks(blocks: Blocks, swept: Swept) -> list[tuple[int, ApfsContainer.NxSuperblock]]:
     """Parse the container superblocks that are left, newest first; the copy in block 0 comes after the others."""
     found = swept.take(swept.kind == int(KINDS.nx_superblock))
     parsed = []
@@ -107,39 +107,39 @@ def _superblocks(blocks: Blocks, swept: Swept) -> list[tuple[int, Any]]:
     return parsed
 
 
-def _with_map(blocks: Blocks, decoder: Decoder, paddr: int, superblock: Any) -> Container | None:
+def _with_map(store: Store, paddr: int, superblock: ApfsContainer.NxSuperblock) -> Container | None:
     """Open the state of a superblock if its object map can be read and knows a volume."""
-    xid = int(superblock.hdr.xid)
+    xid, cls = int(superblock.hdr.xid), grammar.ApfsContainer.OmapPhys
     try:
-        header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "container object map")
-        omap = read_omap("container-omap", blocks, decoder, header.tree_oid, xid, [])
+        header = read_object(store.blocks, cls, superblock.omap_oid, "container object map")
+        omap = read_omap(store.apart(), "container-omap", header.tree_oid, xid)
     except FormatError:
         return None
     view = omaps.view_at(omap, xid)
     oids = np.array([oid for oid in superblock.fs_oid if oid], np.uint64)
     if not len(oids) or view.find(oids).is_missing.all():
         return None
-    return _container(blocks, decoder, Checkpoint(xid, paddr, superblock, (), {}), view, header)
+    return _container(store, Checkpoint(xid, paddr, superblock, (), {}), view, header)
 
 
-def _container(blocks: Blocks, decoder: Decoder, state: Checkpoint, view: omaps.OmapView, header: Any) -> Container:
-    area, trees = _area(blocks, decoder, state.superblock)
-    data = np.empty(0, np.uint64)
-    return Container(blocks, decoder, state.superblock, area, state, view.omap, view, header, data, trees)
+def _container(
+    store: Store, state: Checkpoint, view: omaps.OmapView, header: ApfsContainer.OmapPhys | NoMap
+) -> Container:
+    area, trees = _area(store, state.superblock)
+    return Container(store, area, state, view.omap, view, header, np.empty(0, np.uint64), trees)
 
 
-def _area(blocks: Blocks, decoder: Decoder, superblock: Any) -> tuple[DescriptorArea, list[TreeNodes]]:
+def _area(store: Store, superblock: ApfsContainer.NxSuperblock) -> tuple[DescriptorArea, list[TreeNodes]]:
     """Read the descriptor area as far as it is there."""
+    base, count = superblock.xp_desc_base, superblock.desc_num_blocks
     try:
-        paddrs, trees = ring_paddrs(
-            blocks, decoder, superblock.xp_desc_base, superblock.desc_num_blocks, superblock.desc_is_tree, []
-        )
+        paddrs, trees = ring_paddrs(store.apart(), base, count, is_tree=bool(superblock.desc_is_tree))
     except FormatError:
         paddrs, trees = np.empty(0, np.uint64), []
-    return checkpoints.read_descriptor_area(blocks, decoder, paddrs), trees
+    return checkpoints.read_descriptor_area(store.blocks, store.decoder, paddrs), trees
 
 
-def _stand_in(blocks: Blocks, volumes: Swept) -> Any:
+def _stand_in(blocks: Blocks, volumes: Swept) -> ApfsContainer.NxSuperblock:
     """Make up the superblock of a container that has lost all of its own: its size, and the volumes that were found."""
     source = blocks.sources[0]
     size = source.size_bytes if source is not None else 0
@@ -163,6 +163,6 @@ def _stand_in(blocks: Blocks, volumes: Swept) -> Any:
     )
 
 
-def _report(findings: list[Finding], blocks: Blocks, paddr: int, message: str) -> None:
+def _report(log: FindingLog, paddr: int, message: str) -> None:
     text = f"the container is inferred from what a sweep found: {message}"
-    findings.append(Finding("tree-rebuilt", "warning", "container superblock", blocks.at(paddr), text))
+    log.at("container superblock", paddr).add("tree-rebuilt", "warning", text)

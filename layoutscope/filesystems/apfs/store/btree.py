@@ -7,30 +7,30 @@ nodes of each level in key order, and where their records are. A level's blocks 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.store import toc
 from layoutscope.filesystems.apfs.store.hashes import hash_size
-from layoutscope.filesystems.apfs.store.places import Places, low_keys, object_of
+from layoutscope.filesystems.apfs.store.places import Places, locate, low_keys, object_of
 from layoutscope.filesystems.apfs.store.verify import Expected, NodeCheck, check_nodes
-from layoutscope.findings import Finding
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.records import (
-    BTREE_INFO,
-    CHILD_VAL,
-)
+from layoutscope.ondisk.records import BTREE_INFO, CHILD_VAL, J_KEY
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.store.source import TreeSource
+    from layoutscope.findings import FindingLog
     from layoutscope.image import Workspace
+    from layoutscope.recordtypes import Column, RecordType
 
 BATCH_NODES: Final = 1024
 MAX_LEVELS: Final = 16
+TORN: Final = "a record's table entry, key or value leaves the node; its records were left out"
 INFO_FIELDS: Final = (
     BTREE_INFO.fixed.node_size,
     BTREE_INFO.fixed.key_size,
@@ -49,6 +49,8 @@ class NodeBatch:
 
     Attributes
     ----------
+    tree : OpenTree
+        Of which they are.
     level : int
         0 at the leaf.
     first : int
@@ -65,14 +67,11 @@ class NodeBatch:
         Records of the sound ones; ``node`` counts within this batch.
     keys : (n_records,) uint64 array
         Order of each record's key as a number, see :func:`layoutscope.filesystems.apfs.store.places.low_keys`.
-    size_bytes : int
-        Size of each.
-    shape : TreeShape
-        What the root says of the tree.
     num_after : int
         How many nodes of its level come after this batch.
     """
 
+    tree: OpenTree
     level: int
     first: int
     places: Places
@@ -81,9 +80,12 @@ class NodeBatch:
     buffer: NDArray[np.uint8]
     slots: toc.Slots
     keys: NDArray[np.uint64]
-    size_bytes: int
-    shape: TreeShape
     num_after: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of each node."""
+        return self.tree.shape.node_size
 
     @property
     def to_come(self) -> float:
@@ -94,6 +96,38 @@ class NodeBatch:
     def node(self) -> NDArray[np.int64]:
         """Position among all nodes of the tree of each record's node."""
         return self.slots.node + self.first
+
+    def columns(
+        self, part: Literal["key", "val"], record_type: RecordType, fields: Sequence[Column]
+    ) -> dict[str, NDArray[Any]]:
+        """Decode fields of the keys or values of all records, which are of one type."""
+        starts = self.slots.key_start if part == "key" else self.slots.val_start
+        return self.tree.source.decoder.columns(record_type, self.buffer, starts, fields)
+
+    def column(self, part: Literal["key", "val"], record_type: RecordType, field: Column) -> NDArray[Any]:
+        """Decode one field of the keys or values of all records."""
+        return self.columns(part, record_type, (field,))[field]
+
+    def at(
+        self, node: int, position: int | None = None, *, name: str = "", log: FindingLog | None = None
+    ) -> FindingLog:
+        """Bind a log to a node, or to a byte of it.
+
+        Parameters
+        ----------
+        node : int
+            Position of the node in this batch.
+        position : int, optional
+            Where the byte stands in the buffer.
+        name : str
+            What stands there, if that says more than the node's number.
+        log : FindingLog, optional
+            Where the finding goes, if not where the tree's go.
+        """
+        source, node_id = self.tree.source, self.places.node_id[node]
+        plus = 0 if position is None else position - node * self.size_bytes
+        structure = f"{source.tree} tree, {name or f'node {node_id}'}"
+        return (log or source.store.log).at(structure, int(self.places.paddr[node]), plus=plus)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +143,35 @@ class TreeShape:
     num_nodes: int
     longest_key: int
     paddr: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTree:
+    """A tree whose root was read: how to read it, and what the root says of it."""
+
+    source: TreeSource
+    shape: TreeShape
+
+
+def read_root(source: TreeSource) -> tuple[OpenTree, Places] | None:
+    """Find and read the root of a tree; None, and a finding, if it cannot be used.
+
+    Returns
+    -------
+    OpenTree, Places
+        The tree, and where its root is.
+    """
+    root = locate(source, np.array([source.root_oid], np.uint64))
+    if not len(root):
+        return None
+    try:
+        shape = read_shape(source, root)
+    except FormatError as error:
+        source.store.log.survive(error, code="tree-unreadable")
+        return None
+    if shape.hash_type and source.root_hash:
+        root = replace(root, child_hash=np.frombuffer(source.root_hash, np.uint8)[None, :])
+    return OpenTree(source, shape), root
 
 
 def read_shape(source: TreeSource, root: Places) -> TreeShape:
@@ -131,7 +194,7 @@ def read_shape(source: TreeSource, root: Places) -> TreeShape:
     }
     head = toc.heads(source.decoder, data, np.zeros(1, np.int64))
     level, node_size = int(head["level"][0]), int(info["node_size"][0])
-    address, device = source.blocks.place(int(root.paddr[0]))
+    address = source.blocks.at(int(root.paddr[0]))
     problem = ""
     if not bool(head["is_root"][0]):
         problem = "node is no root"
@@ -140,9 +203,8 @@ def read_shape(source: TreeSource, root: Places) -> TreeShape:
     elif node_size != size:
         problem = f"node size {node_size} differs from the object's {size}"
     if problem:
-        error = FormatError(problem, structure=f"{source.tree} tree, root", image_offset=address)
-        error.device = device
-        raise error
+        with source.blocks.concerning(int(root.paddr[0])):
+            raise FormatError(problem, structure=f"{source.tree} tree, root", image_offset=address)
     hash_type = source.hash_type if bool(info["is_hashed"][0]) else 0
     child = CHILD_VAL.width + hash_size(hash_type)
     sizes = toc.FixedSizes(int(info["key_size"][0]), int(info["val_size"][0]), child)
@@ -159,13 +221,6 @@ def read_shape(source: TreeSource, root: Places) -> TreeShape:
     )
 
 
-def with_root_hash(source: TreeSource, root: Places, shape: TreeShape) -> Places:
-    """Give the root the hash that the volume's seal holds of it."""
-    if not shape.hash_type or not source.root_hash:
-        return root
-    return replace(root, child_hash=np.frombuffer(source.root_hash, np.uint8)[None, :])
-
-
 def _fetch(
     source: TreeSource, places: Places, size_bytes: int, workspace: Workspace | None = None
 ) -> NDArray[np.uint8]:
@@ -176,57 +231,49 @@ def _fetch(
     return data.reshape(-1)
 
 
-def read_batch(
-    source: TreeSource,
-    places: Places,
-    first: int,
-    level: int,
-    shape: TreeShape,
-    findings: list[Finding],
-    workspace: Workspace | None = None,
-) -> NodeBatch:
-    """Read, verify and take apart nodes of one level; `first` is the position of the first of them."""
-    size_bytes = shape.node_size
-    buffer = _fetch(source, places, size_bytes, workspace)
-    starts = np.arange(len(places), dtype=np.int64) * size_bytes
+def read_batch(tree: OpenTree, places: Places, level: int, first: int, workspace: Workspace | None = None) -> NodeBatch:
+    """Read, verify and take apart nodes of one level.
+
+    Parameters
+    ----------
+    tree : OpenTree
+        The tree.
+    places : Places
+        Where the nodes are.
+    level : int
+        Theirs, 0 at the leaf.
+    first : int
+        Position of the first of them among all nodes of the tree.
+    workspace : Workspace, optional
+        Memory for their bytes, which are then valid until the next batch.
+    """
+    source, shape = tree.source, tree.shape
+    buffer = _fetch(source, places, shape.node_size, workspace)
+    starts = np.arange(len(places), dtype=np.int64) * shape.node_size
     head = toc.heads(source.decoder, buffer, starts)
-    expected = Expected(
-        source.tree, level, source.subtype, source.max_xid, shape.hash_type, shape.is_noheader, _storage(source)
-    )
-    check = check_nodes(expected, source.blocks, places, head, buffer.reshape(-1, size_bytes), findings)
+    expected = Expected(level, shape.hash_type, shape.is_noheader)
+    check = check_nodes(source, expected, places, head, buffer.reshape(-1, shape.node_size))
     usable = {"num_keys": np.where(check.is_sound, head["num_keys"], 0)}
-    slots, torn = toc.slots(source.decoder, buffer, starts, head | usable, size_bytes, shape.sizes)
-    findings.extend(_torn_node(source, places, number) for number in np.flatnonzero(torn & check.is_sound).tolist())
+    slots, torn = toc.slots(source.decoder, buffer, starts, head | usable, shape.node_size, shape.sizes)
+    for number in np.flatnonzero(torn & check.is_sound).tolist():
+        log = source.at_node(int(places.node_id[number]), int(places.paddr[number]))
+        log.add("node-invalid", "error", TORN)
     check = replace(check, is_sound=check.is_sound & ~torn)
     keys = low_keys(source, buffer, slots.key_start)
-    return NodeBatch(level, first, places, head, check, buffer, slots, keys, size_bytes, shape)
-
-
-def _storage(source: TreeSource) -> int:
-    """Return how the nodes of a tree must be stored."""
-    kinds = grammar.ApfsObject.Storage
-    if source.view is not None:
-        return int(kinds.virtual)
-    return int(kinds.physical if source.ephemerals is None else kinds.ephemeral)
-
-
-def _torn_node(source: TreeSource, places: Places, number: int) -> Finding:
-    where, device = source.blocks.place(int(places.paddr[number]))
-    message = "a record's table entry, key or value leaves the node; its records were left out"
-    name = f"{source.tree} tree, node {places.node_id[number]}"
-    return Finding("node-invalid", "error", name, where, message, device=device)
+    return NodeBatch(tree, level, first, places, head, check, buffer, slots, keys)
 
 
 def children_of(
-    source: TreeSource, batch: NodeBatch
+    batch: NodeBatch,
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint8]]:
     """Decode the records of a batch of index nodes: the node's position in it, the child, its low key and its hash."""
-    sizes = batch.shape.sizes
+    source, shape = batch.tree.source, batch.tree.shape
+    sizes = shape.sizes
     rows = np.flatnonzero(batch.slots.val_len >= sizes.child)
     slots, low = batch.slots.take(rows), batch.keys[rows]
-    oids = source.decoder.column(CHILD_VAL, batch.buffer, slots.val_start, CHILD_VAL.oid)
+    oids = source.decoder.columns(CHILD_VAL, batch.buffer, slots.val_start, (CHILD_VAL.oid,))["oid"]
     hashes = _child_hashes(batch.buffer, slots.val_start, sizes.child - CHILD_VAL.width)
-    if batch.shape.hash_type:
+    if shape.hash_type:
         # Sealed volumes: children are counted from the root's identifier.
         oids = oids + np.uint64(source.root_oid)
     return slots.node, oids, low, hashes
@@ -240,11 +287,11 @@ def _child_hashes(buffer: NDArray[np.uint8], val_start: NDArray[np.int64], hash_
     return hashes
 
 
-def batch_columns(source: TreeSource, batch: NodeBatch) -> dict[str, NDArray[Any]]:
+def batch_columns(batch: NodeBatch) -> dict[str, NDArray[Any]]:
     """Turn one batch into columns; ``key_rank`` follows in :func:`join`."""
     places, head, count = batch.places, batch.head, len(batch.places)
     bounds = np.searchsorted(batch.slots.node, np.arange(count + 1))
-    first_key, last_key = _end_keys(source, batch, bounds)
+    first_key, last_key = _end_keys(batch, bounds)
     lengths = np.append(0, np.cumsum(batch.slots.key_len + batch.slots.val_len, dtype=np.int64))
     has_header = head["hdr.xid"] != 0
     return {
@@ -271,14 +318,12 @@ def _free_bytes(head: dict[str, NDArray[Any]]) -> NDArray[np.int64]:
     return np.asarray(total, np.int64)
 
 
-def _end_keys(
-    source: TreeSource, batch: NodeBatch, bounds: NDArray[np.int64]
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def _end_keys(batch: NodeBatch, bounds: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Leading number of the first and the last key of each node, 0 in empty ones; `bounds` are of its records."""
     first, stop = bounds[:-1], bounds[1:]
     filled = np.flatnonzero(stop > first)
     out = np.zeros((2, len(first)), np.uint64)
     out[0, filled], out[1, filled] = batch.keys[first[filled]], batch.keys[stop[filled] - 1]
-    if source.key_field == "obj_id":
+    if batch.tree.source.kind.key_type is J_KEY:
         out = object_of(out)
     return out[0], out[1]

@@ -17,15 +17,8 @@ from layoutscope.filesystems.apfs.store.names import GrowingNames, Names, gather
 from layoutscope.filesystems.apfs.store.places import object_of, type_of
 from layoutscope.filesystems.apfs.store.shapes import HASHED_DREC, SHAPES
 from layoutscope.filesystems.apfs.store.xfields import extended_fields
-from layoutscope.findings import Finding
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.records import (
-    DECMPFS_HEADER,
-    DSTREAM,
-    SIBLING_ID,
-    XATTR_DSTREAM,
-    XATTR_VAL,
-)
+from layoutscope.ondisk.records import DECMPFS_HEADER, DSTREAM, SIBLING_ID, XATTR_DSTREAM, XATTR_VAL
 from layoutscope.tables.growing import GrowingColumn
 
 if TYPE_CHECKING:
@@ -35,7 +28,6 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.apfs.store.btree import NodeBatch
     from layoutscope.filesystems.apfs.store.shapes import Shape
-    from layoutscope.filesystems.apfs.store.source import TreeSource
     from layoutscope.filesystems.apfs.store.toc import Slots
     from layoutscope.filesystems.apfs.store.xfields import ExtendedFields
     from layoutscope.ondisk.decoder import Decoder
@@ -116,19 +108,13 @@ class RecordTables:
         return len(self.get(name)["obj_id"])
 
 
-def decode_batch(
-    source: TreeSource, batch: NodeBatch, findings: list[Finding], *, hashed_names: bool
-) -> tuple[dict[str, Columns], int]:
-    """Decode the records of one batch of leaves.
+def decode_batch(batch: NodeBatch, *, hashed_names: bool) -> tuple[dict[str, Columns], int]:
+    """Decode the records of one batch of leaves; those that are not understood are findings.
 
     Parameters
     ----------
-    source : TreeSource
-        The tree.
     batch : NodeBatch
         Leaves.
-    findings : list of Finding
-        Collects records that are not understood.
     hashed_names : bool
         Whether directory keys carry a hash of the name.
 
@@ -148,14 +134,14 @@ def decode_batch(
             continue
         shape = SHAPES[name]
         form = HASHED_DREC if hashed_names and name == "dir_rec" else shape
-        rows, slots = _fitting(source, form, batch, np.flatnonzero(kinds == number))
-        table, damaged = _decode(source, batch, slots, name, form)
+        rows, slots = _fitting(form, batch, np.flatnonzero(kinds == number))
+        table, damaged = _decode(batch, slots, name, form)
         understood.append(np.delete(rows, damaged) if len(damaged) else rows)
         tables[name] = {"obj_id": obj_id[rows], "node": slots.node + batch.first, **_places(batch, slots), **table}
     num_decoded = sum(map(len, understood))
     if num_decoded < len(kinds):
         others = np.setdiff1d(np.arange(len(kinds)), np.concatenate([np.empty(0, np.int64), *understood]))
-        _report_unknown(source, batch, others, findings)
+        _report_unknown(batch, others)
     return tables, num_decoded
 
 
@@ -177,18 +163,16 @@ class _Tail(NamedTuple):
     length: NDArray[np.int32]
 
 
-def _fitting(
-    source: TreeSource, shape: Shape, batch: NodeBatch, rows: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], Slots]:
+def _fitting(shape: Shape, batch: NodeBatch, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], Slots]:
     """Keep the records that have the lengths that their shape asks for."""
-    slots = batch.slots.take(rows)
+    slots, decoder = batch.slots.take(rows), batch.tree.source.decoder
     ok = (slots.key_len >= shape.key_type.width) & (slots.val_len >= shape.val_type.width)
     if shape.key_tail:
         tail = _Tail(shape.key_type, shape.key_tail, slots.key_start, slots.key_len)
-        ok &= _tail_fits(source.decoder, batch.buffer, tail, ok)
+        ok &= _tail_fits(decoder, batch.buffer, tail, ok)
     if shape.val_tail:
         tail = _Tail(shape.val_type, shape.val_tail, slots.val_start, slots.val_len)
-        ok &= _tail_fits(source.decoder, batch.buffer, tail, ok)
+        ok &= _tail_fits(decoder, batch.buffer, tail, ok)
     return (rows, slots) if ok.all() else (rows[ok], slots.take(ok))
 
 
@@ -200,11 +184,9 @@ def _tail_fits(decoder: Decoder, buffer: NDArray[np.uint8], tail: _Tail, ok: NDA
     return result
 
 
-def _decode(
-    source: TreeSource, batch: NodeBatch, slots: Slots, name: str, shape: Shape
-) -> tuple[Columns, NDArray[np.int64]]:
+def _decode(batch: NodeBatch, slots: Slots, name: str, shape: Shape) -> tuple[Columns, NDArray[np.int64]]:
     """Decode records of one type; also tell which were not understood wholly."""
-    decoder, buffer = source.decoder, batch.buffer
+    decoder, buffer = batch.tree.source.decoder, batch.buffer
     table: Columns = decoder.columns(
         shape.val_type, buffer, slots.val_start, shape.fields, None if shape.has_xfields else slots.val_len
     )
@@ -221,24 +203,22 @@ def _decode(
     if shape.has_xfields:
         size = shape.val_type.width
         fields = extended_fields(decoder, buffer, slots.val_start + size, slots.val_len - size)
-        table |= _field_columns(source, buffer, len(slots), name, fields)
+        table |= _field_columns(batch, len(slots), name, fields)
         damaged = fields.damaged
     if name == "xattr":
-        table |= _attribute_columns(source, buffer, slots, table)
+        table |= _attribute_columns(batch, slots, table)
     return table, damaged
 
 
-def _field_columns(
-    source: TreeSource, buffer: NDArray[np.uint8], count: int, name: str, fields: ExtendedFields
-) -> Columns:
+def _field_columns(batch: NodeBatch, count: int, name: str, fields: ExtendedFields) -> Columns:
     """Pick the extended fields that the tables need; zero where a record has none."""
-    kinds = grammar.ApfsFsrecords
+    kinds, decoder, buffer = grammar.ApfsFsrecords, batch.tree.source.decoder, batch.buffer
     if name == "dir_rec":
         rows, start = fields.of_type(int(kinds.DrecField.sibling_id), SIBLING_ID.width)
-        siblings = source.decoder.column(SIBLING_ID, buffer, start, SIBLING_ID.sibling_id)
+        siblings = decoder.column(SIBLING_ID, buffer, start, SIBLING_ID.sibling_id)
         return {"sibling_id": _spread(siblings, rows, count)}
     rows, start = fields.of_type(int(kinds.InodeField.dstream), DSTREAM.width)
-    found = source.decoder.columns(DSTREAM, buffer, start, (DSTREAM.size_bytes, DSTREAM.alloced_size))
+    found = decoder.columns(DSTREAM, buffer, start, (DSTREAM.size_bytes, DSTREAM.alloced_size))
     return {
         "has_dstream": _spread(np.ones(len(rows), bool), rows, count),
         "data_size": _spread(found["size_bytes"], rows, count),
@@ -253,32 +233,32 @@ def _spread(values: NDArray[Any], rows: NDArray[np.int64], count: int) -> NDArra
     return column
 
 
-def _attribute_columns(source: TreeSource, buffer: NDArray[np.uint8], slots: Slots, table: Columns) -> Columns:
+def _attribute_columns(batch: NodeBatch, slots: Slots, table: Columns) -> Columns:
     """Data streams of extended attributes, and the size that a compressed file declares."""
+    decoder, buffer = batch.tree.source.decoder, batch.buffer
     start = slots.val_start + XATTR_VAL.width
     stream_id, stream_size = np.zeros(len(slots), np.uint64), np.zeros(len(slots), np.uint64)
     rows = np.flatnonzero(table["is_stream"] & (table["xdata_len"] >= XATTR_DSTREAM.width))
     names = (XATTR_DSTREAM.xattr_obj_id, XATTR_DSTREAM.dstream.size_bytes)
-    found = source.decoder.columns(XATTR_DSTREAM, buffer, start[rows], names)
+    found = decoder.columns(XATTR_DSTREAM, buffer, start[rows], names)
     stream_id[rows], stream_size[rows] = found["xattr_obj_id"], found["dstream.size_bytes"]
     # Files compressed by macOS say their true size in an attribute, as on HFS+.
     expanded = np.full(len(slots), -1, np.int64)
     is_header = ~table["is_stream"] & (table["xdata_len"] >= DECMPFS_HEADER.width)
     is_header &= table["name"].equal_to(b"com.apple.decmpfs")
     rows = np.flatnonzero(is_header)
-    size = source.decoder.column(DECMPFS_HEADER, buffer, start[rows], DECMPFS_HEADER.uncompressed_size)
+    size = decoder.column(DECMPFS_HEADER, buffer, start[rows], DECMPFS_HEADER.uncompressed_size)
     expanded[rows] = size.astype(np.int64)
     return {"stream_id": stream_id, "stream_size": stream_size, "expanded_size": expanded}
 
 
-def _report_unknown(source: TreeSource, batch: NodeBatch, rows: NDArray[np.int64], findings: list[Finding]) -> None:
+def _report_unknown(batch: NodeBatch, rows: NDArray[np.int64]) -> None:
     owner, obj_ids, kinds = batch.slots.node[rows], object_of(batch.keys[rows]), type_of(batch.keys[rows])
-    within = batch.slots.key_start[rows] - owner * batch.size_bytes
-    offsets = source.blocks.image_offset(batch.places.paddr[owner]) + within
-    for where, kind, obj in zip(offsets.tolist(), kinds.tolist(), obj_ids.tolist(), strict=True):
-        name = f"{source.tree} tree, record of object {obj}"
+    starts = batch.slots.key_start[rows].tolist()
+    for node, start, kind, obj in zip(owner.tolist(), starts, kinds.tolist(), obj_ids.tolist(), strict=True):
         message = "record of an unknown type" if kind not in _numbers() else "record contradicts its own lengths"
-        findings.append(Finding("record-invalid", "error", name, where, message, found=f"type {kind}"))
+        log = batch.at(node, start, name=f"record of object {obj}")
+        log.add("record-invalid", "error", message, found=f"type {kind}")
 
 
 @cache

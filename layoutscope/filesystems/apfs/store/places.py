@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.findings import Finding
 from layoutscope.ondisk.records import J_KEY
 
 if TYPE_CHECKING:
@@ -45,8 +44,9 @@ class Places:
 
 def low_keys(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Order of keys as numbers: object and record type in the file-system trees, the leading field elsewhere."""
-    if source.key_type is not J_KEY:
-        return source.decoder.column(source.key_type, buffer, key_start, source.key_field)
+    key_type, key_field, _ = source.kind
+    if key_type is not J_KEY:
+        return source.decoder.column(key_type, buffer, key_start, key_field)
     parts = source.decoder.columns(J_KEY, buffer, key_start, (J_KEY.obj_id, J_KEY.record_type))
     return order_key(parts["obj_id"], parts["record_type"])
 
@@ -69,8 +69,7 @@ def type_of(order_keys: NDArray[np.uint64]) -> NDArray[np.uint8]:
 def locate(
     source: TreeSource,
     oids: NDArray[np.uint64],
-    origin: tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint8]] | None,
-    findings: list[Finding],
+    origin: tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint8]] | None = None,
 ) -> Places:
     """Find the addresses of nodes; those that cannot be read are findings and left out."""
     parent, low, hashes = origin or (
@@ -92,7 +91,7 @@ def locate(
         )
         missing = found.is_missing
     outside = ~source.blocks.readable(places.paddr, int(places.size_bytes.max(initial=block)))
-    _report_unlocated(source, places, missing, outside, findings)
+    _report_unlocated(source, places, missing, outside)
     return places.take(~(missing | outside))
 
 
@@ -110,21 +109,18 @@ def _report_unlocated(
     places: Places,
     missing: NDArray[np.bool_],
     outside: NDArray[np.bool_],
-    findings: list[Finding],
 ) -> None:
-    for number in np.flatnonzero(missing).tolist():
-        name = f"{source.tree} tree, node {places.node_id[number]}"
-        findings.append(Finding("node-missing", "error", name, None, "no map knows this node"))
+    for node_id in places.node_id[missing].tolist():
+        source.at_node(node_id, None).add("node-missing", "error", "no map knows this node")
     present = source.blocks.present(places.paddr, int(places.size_bytes.max(initial=0)))
     for number in np.flatnonzero(outside & ~missing).tolist():
-        name = f"{source.tree} tree, node {places.node_id[number]}"
-        where, device = source.blocks.place(int(places.paddr[number]))
+        log = source.at_node(int(places.node_id[number]), int(places.paddr[number]))
         code, message = ("node-missing", "the node's address lies outside the image")
         if present[number]:
             code, message = ("unread-area", "the node lies in an area that was never read; its records are missing")
-        elif device >= len(source.blocks.sources):
+        elif log.device >= len(source.blocks.sources):
             message = "the node lies on the device whose image was not given"
-        findings.append(Finding(code, "error", name, where, message, device=device))
+        log.add(code, "error", message)
 
 
 def joined(parts: list[Places]) -> Places:
@@ -132,7 +128,7 @@ def joined(parts: list[Places]) -> Places:
     return Places(*(np.concatenate([getattr(part, name) for part in parts]) for name in Places.__slots__))
 
 
-def distinct(source: TreeSource, places: Places, findings: list[Finding]) -> Places:
+def distinct(source: TreeSource, places: Places) -> Places:
     """Leave out nodes that a level names twice: a tree that loops back or branches together is damaged."""
     ascending = np.sort(places.paddr)
     if (ascending[1:] != ascending[:-1]).all():
@@ -141,7 +137,6 @@ def distinct(source: TreeSource, places: Places, findings: list[Finding]) -> Pla
     keep = np.zeros(len(places), bool)
     keep[firsts] = True
     for number in np.flatnonzero(~keep).tolist():
-        where, device = source.blocks.place(int(places.paddr[number]))
-        name, message = f"{source.tree} tree, node {places.node_id[number]}", "two index entries lead to this node"
-        findings.append(Finding("node-invalid", "error", name, where, message, device=device))
+        log = source.at_node(int(places.node_id[number]), int(places.paddr[number]))
+        log.add("node-invalid", "error", "two index entries lead to this node")
     return places.take(keep)

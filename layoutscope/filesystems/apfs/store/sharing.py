@@ -13,27 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from layoutscope.arrays.ragged import owners, ranges
-from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.store.btree import (
-    BATCH_NODES,
-    batch_columns,
-    children_of,
-    read_batch,
-    read_shape,
-    with_root_hash,
-)
+from layoutscope.filesystems.apfs.store.btree import BATCH_NODES, batch_columns, children_of, read_batch, read_root
 from layoutscope.filesystems.apfs.store.nodes import TreeNodes, join
 from layoutscope.filesystems.apfs.store.places import distinct, locate
 from layoutscope.filesystems.apfs.store.tally import Tally
-from layoutscope.findings import from_error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.store.btree import NodeBatch, TreeShape
+    from layoutscope.filesystems.apfs.store.btree import NodeBatch
     from layoutscope.filesystems.apfs.store.places import Places
     from layoutscope.filesystems.apfs.store.source import TreeSource
-    from layoutscope.findings import Finding
 
 _CHILD_COLUMNS = ("node", "oid", "low_key", "hash")
 
@@ -88,14 +78,16 @@ def _stacked(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
     return {name: np.concatenate([part[name] for part in filled]) for name in filled[0]} if filled else {}
 
 
-def index_records(source: TreeSource, batch: NodeBatch, first_row: int) -> dict[str, NDArray[Any]]:
+def index_records(batch: NodeBatch, first_row: int) -> dict[str, NDArray[Any]]:
     """Give what a batch of index nodes names, for a pool in which its first node has a given row."""
-    owner, oid, low_key, child_hash = children_of(source, batch)
+    owner, oid, low_key, child_hash = children_of(batch)
     return dict(zip(_CHILD_COLUMNS, (owner + first_row, oid, low_key, child_hash), strict=True))
 
 
-def read_shared(source: TreeSource, pool: Pool, findings: list[Finding]) -> TreeNodes:
+def read_shared(source: TreeSource, pool: Pool) -> TreeNodes:
     """Read the nodes of one state's tree; only those that the pool does not have are fetched, and put into it.
+
+    What was found in another state already is not written down once more.
 
     Parameters
     ----------
@@ -103,69 +95,53 @@ def read_shared(source: TreeSource, pool: Pool, findings: list[Finding]) -> Tree
         The tree, with the object map as of this state.
     pool : Pool
         Nodes of other states of the volume.
-    findings : list of Finding
-        Collects what is wrong and was not found in another state.
     """
-    own: list[Finding] = []
-    nodes = _read(source, pool, own)
-    known = set(findings)
-    findings += [item for item in own if item not in known]
+    apart, log = source.apart(), source.store.log
+    nodes = _read(apart, pool)
+    known = set(log.findings)
+    log.extend([item for item in apart.store.log.findings if item not in known])
     return nodes
 
 
-def _read(source: TreeSource, pool: Pool, findings: list[Finding]) -> TreeNodes:
-    root = locate(source, np.array([source.root_oid], np.uint64), None, findings)
-    try:
-        shape = read_shape(source, root) if len(root) else None
-    except FormatError as error:
-        findings.append(from_error(error, code="tree-unreadable"))
-        shape = None
-    if shape is None:
+def _read(source: TreeSource, pool: Pool) -> TreeNodes:
+    opened = read_root(source)
+    if opened is None:
         return join(source.tree, [])
-    tally, parts, base = Tally(num_findings=len(findings)), list[dict[str, Any]](), 0
-    places = with_root_hash(source, root, shape)
-    for level in range(shape.level, -1, -1):
-        _fetch_new(source, pool, places, level, shape, tally, findings)
+    tree, places = opened
+    tally, parts, base = Tally(tree), list[dict[str, Any]](), 0
+    for level in range(tree.shape.level, -1, -1):
+        _fetch_new(tally, pool, places, level)
         rows = pool.find(places, level)
         here = {name: values[rows] for name, values in pool.columns.items()}
         here |= {"parent": places.parent, "omap_leaf": places.omap_leaf, "low_key": places.low_key}
         parts.append(here)
         if level:
-            places = _children(source, pool, rows, base, findings)
+            places = _children(source, pool, rows, base)
             base += len(rows)
     nodes = join(source.tree, parts)
     tally.num_keys = int(nodes.num_records[nodes.level == 0].sum())
     if nodes.valid.all():
-        tally.compare(source, shape, len(nodes), findings)
+        tally.compare(len(nodes))
     return nodes
 
 
-def _fetch_new(
-    source: TreeSource,
-    pool: Pool,
-    places: Places,
-    level: int,
-    shape: TreeShape,
-    tally: Tally,
-    findings: list[Finding],
-) -> None:
+def _fetch_new(tally: Tally, pool: Pool, places: Places, level: int) -> None:
     """Read the nodes of a level that the pool does not have."""
     new = places.take(pool.find(places, level) < 0)
     parts, children, row = [], [], len(pool)
     for start in range(0, len(new), BATCH_NODES):
-        batch = read_batch(source, new.take(slice(start, start + BATCH_NODES)), row, level, shape, findings)
-        tally.add(source, batch, findings)
-        parts.append(batch_columns(source, batch))
+        batch = read_batch(tally.tree, new.take(slice(start, start + BATCH_NODES)), level, row)
+        tally.add(batch)
+        parts.append(batch_columns(batch))
         if level:
-            children.append(index_records(source, batch, row))
+            children.append(index_records(batch, row))
         row += len(batch.places)
     if parts:
         pool.add(parts, children)
 
 
-def _children(source: TreeSource, pool: Pool, rows: NDArray[np.int64], base: int, findings: list[Finding]) -> Places:
+def _children(source: TreeSource, pool: Pool, rows: NDArray[np.int64], base: int) -> Places:
     """Locate, as of this state, the children of index nodes, in key order."""
     owner, record = pool.named_by(rows)
     columns = {name: values[record] for name, values in pool.children.items()}
-    origin = (owner + base, columns["low_key"], columns["hash"])
-    return distinct(source, locate(source, columns["oid"], origin, findings), findings)
+    return distinct(source, locate(source, columns["oid"], (owner + base, columns["low_key"], columns["hash"])))

@@ -6,32 +6,36 @@ counts keys and nodes and knows the longest key.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.findings import Finding
-
 if TYPE_CHECKING:
-    from layoutscope.filesystems.apfs.store.btree import NodeBatch, TreeShape
-    from layoutscope.filesystems.apfs.store.source import TreeSource
+    from layoutscope.filesystems.apfs.store.btree import NodeBatch, OpenTree
 
 
 @dataclass(slots=True)
 class Tally:
     """What was counted so far, and the last key of the level that is read.
 
-    `num_findings` is how many findings there were before the tree.
+    Attributes
+    ----------
+    tree : OpenTree
+        The tree, before its nodes are read.
     """
 
-    num_findings: int
+    tree: OpenTree
     num_keys: int = 0
     longest_key: int = 0
     level: int = -1
     last_key: int = 0
+    _num_findings: int = field(init=False)
 
-    def add(self, source: TreeSource, batch: NodeBatch, findings: list[Finding]) -> None:
+    def __post_init__(self) -> None:
+        self._num_findings = len(self.tree.source.store.log.findings)
+
+    def add(self, batch: NodeBatch) -> None:
         """Count a batch and check the order of its keys."""
         if batch.level != self.level:
             self.level, self.last_key = batch.level, 0
@@ -39,10 +43,10 @@ class Tally:
             return
         self.longest_key = max(self.longest_key, int(batch.slots.key_len.max()))
         self.num_keys += 0 if batch.level else len(batch.slots)
-        self._check_order(source, batch, findings)
+        self._check_order(batch)
         self.last_key = int(batch.keys[-1])
 
-    def _check_order(self, source: TreeSource, batch: NodeBatch, findings: list[Finding]) -> None:
+    def _check_order(self, batch: NodeBatch) -> None:
         keys, node = batch.keys, batch.slots.node
         descends = np.zeros(len(keys), bool)
         descends[0] = int(keys[0]) < self.last_key
@@ -50,23 +54,18 @@ class Tally:
         # Records may come before what their parent's entry promises.
         early = keys < batch.places.low_key[node]
         for number in sorted(set(node[descends | early].tolist())):
-            paddr = batch.places.paddr[number]
-            name = f"{source.tree} tree, node {batch.places.node_id[number]}"
-            where, device = source.blocks.place(int(paddr))
-            findings.append(Finding("keys-unordered", "warning", name, where, "keys do not ascend", device=device))
+            batch.at(number).add("keys-unordered", "warning", "keys do not ascend")
 
-    def compare(self, source: TreeSource, shape: TreeShape, num_nodes: int, findings: list[Finding]) -> None:
+    def compare(self, num_nodes: int) -> None:
         """Compare with the tree information; not where something of the tree is missing."""
-        if len(findings) > self.num_findings:
+        source, shape = self.tree.source, self.tree.shape
+        if len(source.store.log.findings) > self._num_findings:
             return
-        (where, device), name = source.blocks.place(shape.paddr), f"{source.tree} tree, root"
+        log = source.at_root(shape.paddr)
         for what, found, declared in (("keys", self.num_keys, shape.num_keys), ("nodes", num_nodes, shape.num_nodes)):
             if found != declared:
                 message = f"the tree information counts other {what} than the tree holds"
-                findings.append(
-                    Finding("count-differs", "warning", name, where, message, str(found), str(declared), device)
-                )
+                log.add("count-differs", "warning", message, expected=found, found=declared)
         if self.longest_key > shape.longest_key:
             message = "a key is longer than the tree information says"
-            sides = str(self.longest_key), str(shape.longest_key)
-            findings.append(Finding("count-differs", "warning", name, where, message, *sides, device))
+            log.add("count-differs", "warning", message, expected=self.longest_key, found=shape.longest_key)

@@ -16,7 +16,6 @@ from layoutscope.image import Workspace
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.store.sharing import Pool
     from layoutscope.filesystems.apfs.store.source import TreeSource
-    from layoutscope.findings import Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,29 +26,25 @@ class Tree:
     records: RecordTables = field(default_factory=RecordTables)
 
 
-def read_record_tree(
-    source: TreeSource, findings: list[Finding], *, hashed_names: bool = False, pool: Pool | None = None
-) -> Tree:
+def read_record_tree(source: TreeSource, *, hashed_names: bool = False, pool: Pool | None = None) -> Tree:
     """Read a tree of file-system records, batch by batch: nothing but columns is kept.
 
     Parameters
     ----------
     source : TreeSource
         The tree.
-    findings : list of Finding
-        Collects what is wrong.
     hashed_names : bool
         Whether directory keys carry a hash of the name.
     pool : Pool, optional
         Keeps what other states of the volume share with this one.
     """
     parts, children, records = [], [], RecordTables()
-    for batch in read_levels(source, findings, Workspace()):
-        parts.append(batch_columns(source, batch))
+    for batch in read_levels(source, Workspace()):
+        parts.append(batch_columns(batch))
         if batch.level:
-            children += [index_records(source, batch, batch.first)] if pool is not None else []
+            children += [index_records(batch, batch.first)] if pool is not None else []
             continue
-        found, num_decoded = fsrecords.decode_batch(source, batch, findings, hashed_names=hashed_names)
+        found, num_decoded = fsrecords.decode_batch(batch, hashed_names=hashed_names)
         records.add(found, len(batch.slots), num_decoded, batch.to_come)
     if pool is not None:
         pool.add(parts, children)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.filesystems.apfs.store.hashes import hash_objects
-from layoutscope.findings import Finding
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
 from layoutscope.ondisk.records import BTREE_NODE, OBJ_PHYS
@@ -19,9 +18,8 @@ from layoutscope.ondisk.records import BTREE_NODE, OBJ_PHYS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.store.blocks import Blocks
     from layoutscope.filesystems.apfs.store.places import Places
-    from layoutscope.ondisk.decoder import Decoder
+    from layoutscope.filesystems.apfs.store.source import Store, TreeSource
 
 VALID_NAMES: Final = ("no", "structure", "checksum", "child-hash")
 """Categories of ``nodes.valid``; arrays hold positions in this tuple."""
@@ -31,13 +29,9 @@ VALID_NAMES: Final = ("no", "structure", "checksum", "child-hash")
 class Expected:
     """What the nodes of one level must be."""
 
-    tree: str
     level: int
-    subtype: int
-    max_xid: int
     hash_type: int
     is_noheader: bool
-    storage: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,31 +43,28 @@ class NodeCheck:
 
 
 def check_nodes(
+    source: TreeSource,
     expected: Expected,
-    blocks: Blocks,
     places: Places,
     head: dict[str, NDArray[Any]],
     objects: NDArray[np.uint8],
-    findings: list[Finding],
 ) -> NodeCheck:
     """Verify a batch of nodes.
 
     Parameters
     ----------
+    source : TreeSource
+        Their tree.
     expected : Expected
-        Of this tree and level.
-    blocks : Blocks
-        For addresses.
+        Of this level.
     places : Places
         Where the nodes are and how they are named.
     head : dict of arrays
         Their heads.
     objects : (n, size_bytes) uint8 array
         Their bytes.
-    findings : list of Finding
-        Collects what fails.
     """
-    problems = _Problems(expected.tree, blocks, places, findings)
+    problems = _Problems(source, places)
     level = head["level"] != expected.level
     if expected.hash_type:
         wrong = _hash_differs(expected.hash_type, places, objects)
@@ -88,39 +79,47 @@ def check_nodes(
         wrong = computed != head["hdr.cksum"]
         problems.report(wrong, "checksum-mismatch", "checksum differs", computed, head["hdr.cksum"])
         valid = np.where(wrong, 0, 2)
-        identity = _identity(expected, places, head) & ~wrong
+        identity = _identity(source, places, head) & ~wrong
         problems.report(
             identity, "node-invalid", "object is not the node that was looked for", places.node_id, head["hdr.oid"]
         )
         wrong |= identity
-        _check_header(expected, places, head, problems, ~wrong & ~level)
+        _check_header(expected.level, head, problems, ~wrong & ~level)
     problems.report(level & ~wrong, "node-invalid", f"level differs from {expected.level}")
     return NodeCheck(np.where(level, 0, valid).astype(np.uint8), ~(wrong | level))
 
 
-def _identity(expected: Expected, places: Places, head: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
+def _identity(source: TreeSource, places: Places, head: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
     """Tell which nodes are another object, of another type, or from after the state that is read."""
     kinds = grammar.ApfsObject.ObjectType
     is_tree = (head["hdr.type"] == int(kinds.btree)) | (head["hdr.type"] == int(kinds.btree_node))
-    wrong = (head["hdr.oid"] != places.node_id) | ~is_tree | (head["hdr.xid"] > expected.max_xid)
-    result: NDArray[np.bool_] = wrong | ((head["hdr.subtype"] != expected.subtype) & (expected.subtype != 0))
+    wrong = (head["hdr.oid"] != places.node_id) | ~is_tree | (head["hdr.xid"] > source.max_xid)
+    subtype = source.kind.subtype
+    result: NDArray[np.bool_] = wrong | ((head["hdr.subtype"] != subtype) & (subtype != 0))
     return result
 
 
-def _check_header(
-    expected: Expected, places: Places, head: dict[str, NDArray[Any]], problems: _Problems, sound: NDArray[np.bool_]
-) -> None:
+def _check_header(level: int, head: dict[str, NDArray[Any]], problems: _Problems, sound: NDArray[np.bool_]) -> None:
     """Compare what a head says of itself with where the node stands; the records are used all the same."""
     kinds = grammar.ApfsObject.ObjectType
+    places = problems.places
     is_root = places.parent < 0
     kind = np.where(is_root, int(kinds.btree), int(kinds.btree_node))
-    wrong = (head["hdr.type"] != kind) | (head["is_root"] != is_root) | (head["is_leaf"] != (expected.level == 0))
-    wrong |= head["hdr.storage"] != expected.storage
+    wrong = (head["hdr.type"] != kind) | (head["is_root"] != is_root) | (head["is_leaf"] != (level == 0))
+    wrong |= head["hdr.storage"] != _storage(problems.source)
     area = head["table_space.start"].astype(np.int64) + head["table_space.len"] + head["free_space.start"]
     room = places.size_bytes - BTREE_NODE.width
     wrong |= area + head["free_space.len"] > room
     wrong &= sound
     problems.report(wrong, "node-header-differs", "type, storage or flags contradict the node's place in the tree")
+
+
+def _storage(source: TreeSource) -> int:
+    """Return how the nodes of a tree must be stored."""
+    kinds = grammar.ApfsObject.Storage
+    if source.view is not None:
+        return int(kinds.virtual)
+    return int(kinds.physical if source.ephemerals is None else kinds.ephemeral)
 
 
 def _hash_differs(hash_type: int, places: Places, objects: NDArray[np.uint8]) -> NDArray[np.bool_]:
@@ -133,10 +132,10 @@ def _hash_differs(hash_type: int, places: Places, objects: NDArray[np.uint8]) ->
 
 @dataclass(frozen=True, slots=True)
 class _Problems:
-    tree: str
-    blocks: Blocks
+    """Reports nodes of a batch that fail."""
+
+    source: TreeSource
     places: Places
-    findings: list[Finding]
 
     def report(
         self,
@@ -147,14 +146,10 @@ class _Problems:
         found: NDArray[Any] | None = None,
     ) -> None:
         """Add a finding for each node that fails."""
-        if not wrong.any():
-            return
-        offsets = self.blocks.image_offset(self.places.paddr[wrong]).tolist()
-        devices = self.blocks.split(self.places.paddr[wrong])[0].tolist()
-        for number, where, device in zip(np.flatnonzero(wrong).tolist(), offsets, devices, strict=True):
-            sides = ("", "") if expected is None or found is None else (str(expected[number]), str(found[number]))
-            name = f"{self.tree} tree, node {self.places.node_id[number]}"
-            self.findings.append(Finding(code, "error", name, where, message, *sides, device=device))
+        for number in np.flatnonzero(wrong).tolist():
+            log = self.source.at_node(int(self.places.node_id[number]), int(self.places.paddr[number]))
+            sides = ("", "") if expected is None or found is None else (expected[number], found[number])
+            log.add(code, "error", message, expected=sides[0], found=sides[1])
 
 
 def object_header(data: bytes, image_offset: int) -> grammar.ApfsObject.ObjPhys:
@@ -162,12 +157,12 @@ def object_header(data: bytes, image_offset: int) -> grammar.ApfsObject.ObjPhys:
     return grammar.parse(grammar.ApfsObject.ObjPhys, data, structure="object header", image_offset=image_offset)
 
 
-def damaged_objects(blocks: Blocks, decoder: Decoder, paddrs: NDArray[np.uint64], structure: str) -> list[Finding]:
-    """Verify objects of one block each; a finding for each that is damaged.
+def report_damaged(store: Store, paddrs: NDArray[np.uint64], structure: str) -> None:
+    """Verify objects of one block each; each that is damaged is a finding.
 
     Parameters
     ----------
-    blocks : Blocks
+    store : Store
         The container.
     decoder : Decoder
         How structures are decoded.
@@ -176,10 +171,9 @@ def damaged_objects(blocks: Blocks, decoder: Decoder, paddrs: NDArray[np.uint64]
     structure : str
         Their name, for findings.
     """
+    blocks = store.blocks
     data = blocks.read(paddrs, blocks.block_size)
     starts = np.arange(len(paddrs), dtype=np.int64) * blocks.block_size
-    stored = decoder.column(OBJ_PHYS, data.reshape(-1), starts, OBJ_PHYS.cksum)
-    return [
-        Finding("checksum-mismatch", "warning", structure, where, "checksum differs", device=device)
-        for where, device in map(blocks.place, paddrs[fletcher64(data) != stored].tolist())
-    ]
+    stored = store.decoder.column(OBJ_PHYS, data.reshape(-1), starts, OBJ_PHYS.cksum)
+    for paddr in paddrs[fletcher64(data) != stored].tolist():
+        store.log.at(structure, paddr).add("checksum-mismatch", "warning", "checksum differs")

@@ -9,7 +9,6 @@ import numpy as np
 
 from layoutscope.arrays import intervals
 from layoutscope.filesystems.apfs.container.regions import MAX_BLOCKS, as_runs, node_runs
-from layoutscope.findings import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.apfs.container.container import Container
     from layoutscope.filesystems.apfs.container.parts import ContainerParts
-    from layoutscope.filesystems.apfs.store.blocks import Blocks
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
+    from layoutscope.findings import FindingLog
 
 
 MAX_LISTED: Final = 100
@@ -63,11 +62,7 @@ class Account:
 
 
 def balance(
-    devices: NDArray[np.int64],
-    free: NDArray[np.int64],
-    claims: Sequence[NDArray[np.int64]],
-    blocks: Blocks,
-    findings: list[Finding],
+    devices: NDArray[np.int64], free: NDArray[np.int64], claims: Sequence[NDArray[np.int64]], log: FindingLog
 ) -> Account:
     """Compare claims with the bitmaps.
 
@@ -79,10 +74,8 @@ def balance(
         Free runs.
     claims : sequence of (n, 2) int64 arrays
         Sets of claimed blocks, which may overlap.
-    blocks : Blocks
-        For addresses.
-    findings : list of Finding
-        Collects claimed blocks that are free.
+    log : FindingLog
+        Is told of claimed blocks that are free.
     """
     free = intervals.intersect(free, devices)
     claimed = intervals.intersect(intervals.union(claims), devices)
@@ -90,11 +83,10 @@ def balance(
     disputed = intervals.intersect(claimed, free)
     for start, length in disputed[:MAX_LISTED].tolist():
         message = f"{length} blocks from block {start} are used, but free in the bitmaps"
-        where, device = blocks.place(start)
-        findings.append(Finding("block-claimed-free", "warning", "space manager", where, message, device=device))
+        log.at("space manager", start).add("block-claimed-free", "warning", message)
     if len(disputed) > MAX_LISTED:
         message = f"{len(disputed) - MAX_LISTED} further runs of blocks are used, but free in the bitmaps"
-        findings.append(Finding("block-claimed-free", "warning", "space manager", None, message))
+        log.at("space manager").add("block-claimed-free", "warning", message)
     return Account(intervals.total(devices), free, claimed, intervals.subtract(used, claimed), disputed)
 
 
@@ -115,7 +107,7 @@ def account(container: Container, parts: ContainerParts, volumes: list[VolumePar
     _report_data_in_metadata(container, parts, volumes)
     free = parts.space.free if parts.space else NO_RUNS
     whole = _all_devices(container, parts)
-    return balance(whole, free, claims, container.blocks, parts.findings)
+    return balance(whole, free, claims, container.log)
 
 
 def _report_data_in_metadata(container: Container, parts: ContainerParts, volumes: list[VolumeParts]) -> None:
@@ -129,9 +121,7 @@ def _report_data_in_metadata(container: Container, parts: ContainerParts, volume
         data += claims[2:]
     for start, length in intervals.intersect(intervals.union(metadata), intervals.union(data))[:MAX_LISTED].tolist():
         message = f"{length} blocks from block {start} are claimed by metadata and by data"
-        where, device = container.blocks.place(start)
-        finding = Finding("block-claimed-twice", "warning", "space manager", where, message, device=device)
-        parts.findings.append(finding)
+        container.log.at("space manager", start).add("block-claimed-twice", "warning", message)
 
 
 def _all_devices(container: Container, parts: ContainerParts) -> NDArray[np.int64]:

@@ -19,7 +19,6 @@ from layoutscope.filesystems.apfs.volume.locked import locked_nodes
 from layoutscope.filesystems.apfs.volume.rolling import Rolling, read_rolling
 from layoutscope.filesystems.apfs.volume.virtual import virtual_regions
 from layoutscope.filesystems.apfs.volume.volume import read_fs_nodes, read_fs_tree, read_physical_tree
-from layoutscope.findings import Finding, from_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.store.nodes import TreeNodes
     from layoutscope.filesystems.apfs.volume.snapshots import Snapshot, View
     from layoutscope.filesystems.apfs.volume.volume import Volume
+    from layoutscope.findings import FindingLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,6 @@ class VolumeParts:
         Metadata that is no tree node.
     is_locked : bool
         Whether the file-system tree could not be read for want of a key.
-    findings : list of Finding
-        What is wrong with this volume.
     cipher : Cipher or None
         Of an encrypted volume that was unlocked.
     rolling : Rolling
@@ -75,10 +73,14 @@ class VolumeParts:
     snapshot_extents: list[Tree]
     regions: list[Region]
     is_locked: bool
-    findings: list[Finding]
     cipher: Cipher | None = None
     rolling: Rolling = field(default_factory=Rolling)
     _known: dict[str, NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def log(self) -> FindingLog:
+        """What is wrong with this volume."""
+        return self.state.log
 
     def claimed(self, block_size: int) -> NDArray[np.int64]:
         """Blocks that the volume uses."""
@@ -142,12 +144,7 @@ def stretches(extents: Columns, block_size: int) -> tuple[NDArray[np.int64], NDA
 
 
 def read_parts(
-    container: Container,
-    volume: Volume,
-    findings: list[Finding],
-    *,
-    cipher: Cipher | None = None,
-    chosen: str = "live",
+    container: Container, volume: Volume, *, cipher: Cipher | None = None, chosen: str = "live"
 ) -> VolumeParts:
     """Read all trees of one state of a volume, and the nodes of its other states.
 
@@ -156,9 +153,7 @@ def read_parts(
     container : Container
         The container.
     volume : Volume
-        Its live state.
-    findings : list of Finding
-        What was already found about this volume; more is added.
+        Its live state; its log is told what is wrong.
     cipher : Cipher, optional
         Decrypts the file-system tree.
     chosen : str
@@ -169,17 +164,15 @@ def read_parts(
     KeyError
         If there is no such view.
     """
-    opened, physical = _read_physical(container, volume, findings)
+    opened, physical = _read_physical(container, volume)
     states = {"live": volume} | {snapshot.view: state for snapshot, state in opened}
-    fs, views = _read_states(container, states, chosen, findings, cipher)
-    blocks, decoder, shown = container.blocks, container.decoder, states[chosen]
-    references = [
-        snapshots.read_extent_references(blocks, decoder, snapshot, container.xid, findings) for snapshot, _ in opened
-    ]
-    fext = read_fext_tree(blocks, decoder, shown, findings)
-    rolling = read_rolling(container, volume, findings)
+    fs, views = _read_states(states, chosen, cipher)
+    shown, xid = states[chosen], container.xid
+    references = [snapshots.read_extent_references(volume.store, snapshot, xid) for snapshot, _ in opened]
+    fext = read_fext_tree(shown)
+    rolling = read_rolling(container, volume)
     claimed = [*(view.nodes for view in views), fext.nodes, *rolling.trees]
-    regions = volume_regions(container, volume, list(states.values()), claimed, rolling.regions, findings)
+    regions = volume_regions(container, list(states.values()), claimed, rolling.regions)
     return VolumeParts(
         state=shown,
         view=chosen,
@@ -192,7 +185,6 @@ def read_parts(
         snapshot_extents=references,
         regions=regions,
         is_locked=_is_locked(volume, cipher),
-        findings=findings,
         cipher=cipher,
         rolling=rolling,
     )
@@ -206,33 +198,27 @@ class _Physical(NamedTuple):
     snapshots: list[Snapshot]
 
 
-def _read_physical(
-    container: Container, volume: Volume, findings: list[Finding]
-) -> tuple[list[tuple[Snapshot, Volume]], _Physical]:
+def _read_physical(container: Container, volume: Volume) -> tuple[list[tuple[Snapshot, Volume]], _Physical]:
     """Read extent references and snapshot metadata, and open the snapshots."""
-    superblock, trees = volume.superblock, []
-    for tree, root in (("extentref", superblock.extentref_tree_oid), ("snapmeta", superblock.snap_meta_tree_oid)):
-        found = read_physical_tree(container.blocks, container.decoder, tree, root, container.xid, findings)
-        trees.append(found)
-    listed = snapshots.list_snapshots(trees[1].records)
-    opened = snapshots.open_all(container.blocks, volume, listed, findings)
-    return opened, _Physical(trees[0], trees[1], listed)
+    superblock, store, xid = volume.superblock, volume.store, container.xid
+    extentref = read_physical_tree(store, "extentref", superblock.extentref_tree_oid, xid)
+    snapmeta = read_physical_tree(store, "snapmeta", superblock.snap_meta_tree_oid, xid)
+    listed = snapshots.list_snapshots(snapmeta.records)
+    return snapshots.open_all(volume, listed), _Physical(extentref, snapmeta, listed)
 
 
-def _read_states(
-    container: Container, states: dict[str, Volume], chosen: str, findings: list[Finding], cipher: Cipher | None
-) -> tuple[Tree, list[View]]:
+def _read_states(states: dict[str, Volume], chosen: str, cipher: Cipher | None) -> tuple[Tree, list[View]]:
     """Read the file-system tree of the chosen state, and the nodes that only others have."""
     if _is_locked(states["live"], cipher):
         nodes = {name: locked_nodes(state) for name, state in states.items()}
         return Tree(nodes[chosen]), [snapshots.View(name, nodes[name]) for name in states]
     pool = Pool() if len(states) > 1 else None
-    fs = read_fs_tree(container, states[chosen], findings, cipher, pool)
+    fs = read_fs_tree(states[chosen], cipher, pool)
     views = []
     for name, state in states.items():
         own = fs.nodes
         if pool is not None and name != chosen:
-            own = read_fs_nodes(container, state, findings, cipher, pool)
+            own = read_fs_nodes(state, cipher, pool)
         views.append(snapshots.View(name, own))
     return fs, views
 
@@ -249,37 +235,46 @@ def is_encrypted(volume: Volume) -> bool:
 
 
 def volume_regions(
-    container: Container,
-    volume: Volume,
-    states: list[Volume],
-    claimed: list[TreeNodes],
-    others: list[Region],
-    findings: list[Finding],
+    container: Container, states: list[Volume], claimed: list[TreeNodes], others: list[Region]
 ) -> list[Region]:
-    """Metadata of a volume and its snapshots outside their trees, each block once; `others` are already known."""
+    """List metadata of a volume and its snapshots outside their trees, each block once.
+
+    Parameters
+    ----------
+    container : Container
+        The container.
+    states : list of Volume
+        The live state, then those of the snapshots.
+    claimed : list of TreeNodes
+        All virtual trees of all states.
+    others : list of Region
+        What is known already.
+    """
+    volume = states[0]
     regions = [*others, Region("object-map", "volume object map", volume.superblock.omap_oid)]
     for state in states:
         owner = "live" if state is volume else f"snapshot of xid {state.xid}"
         regions.append(Region("volume-superblock", owner, state.paddr))
-    regions += virtual_regions(container, volume, claimed, findings)
-    regions += keybag_regions(container, volume, findings) if is_encrypted(volume) else []
+    regions += virtual_regions(volume, claimed)
+    regions += keybag_regions(container, volume) if is_encrypted(volume) else []
     first = {region.paddr: region for region in reversed(regions)}
-    return inside(list(first.values()), container.blocks, findings)
+    return inside(list(first.values()), volume.store)
 
 
-def keybag_regions(container: Container, volume: Volume, findings: list[Finding]) -> list[Region]:
+def keybag_regions(container: Container, volume: Volume) -> list[Region]:
     """Where the key bag of an encrypted volume lies; the container's, which says so, needs no password."""
     try:
         run = volume_keybag_run(container_keybag(container), bytes(volume.superblock.vol_uuid))
     except FormatError as error:
         if not container.superblock.is_crypto_sw:
             message = f"the key bag was not located, whose own key the hardware may hold: {error.reason}"
-            findings.append(Finding("volume-hardware-locked", "info", "container key bag", error.image_offset, message))
+            log = volume.log.at_byte("container key bag", error.image_offset)
+            log.add("volume-hardware-locked", "info", message)
             return []
-        findings.append(from_error(error))
+        volume.log.survive(error)
         return []
     except UnsupportedError as error:
         message = f"the key bag was not located: {error}"
-        findings.append(Finding("volume-locked", "info", "volume key bag", None, message))
+        volume.log.at("volume key bag").add("volume-locked", "info", message)
         return []
     return [Region("volume-keybag", "container key bag", *run)] if run else []

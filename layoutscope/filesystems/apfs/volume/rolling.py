@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.container.objects import read_kind, try_kind
+from layoutscope.filesystems.apfs.container.objects import ObjectKind, Objects, objects_of
 from layoutscope.filesystems.apfs.container.regions import Region
-from layoutscope.filesystems.apfs.store.source import TreeSource, lead_type
+from layoutscope.filesystems.apfs.store.source import TreeSource
 from layoutscope.filesystems.apfs.store.walk import read_nodes
-from layoutscope.findings import Finding, from_error
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import ER_STATE_HEAD, GBITMAP_VAL
 
@@ -42,7 +41,7 @@ class Rolling:
     details: dict[str, str | int | float | bool] = field(default_factory=dict)
 
 
-def read_rolling(container: Container, volume: Volume, findings: list[Finding]) -> Rolling:
+def read_rolling(container: Container, volume: Volume) -> Rolling:
     """Read the state of an encryption under way; nothing where there is none.
 
     Parameters
@@ -50,29 +49,28 @@ def read_rolling(container: Container, volume: Volume, findings: list[Finding]) 
     container : Container
         The container.
     volume : Volume
-        A volume, in its live state.
-    findings : list of Finding
-        Collects what is damaged or not understood, with its address.
+        A volume, in its live state; its log is told what is damaged or not understood.
     """
     oid, rolling = volume.superblock.er_state_oid, Rolling()
     if not oid:
         return rolling
+    objects = Objects(container, volume.view, volume.log)
     try:
-        state, place = _read_state(container, volume, oid)
+        state, place = _read_state(objects, oid)
     except FormatError as error:
-        findings.append(from_error(error))
+        volume.log.survive(error)
         return rolling
     rolling.regions.extend(_region("er-state", place))
     rolling.details["encryption under way"] = ", ".join(_flags(state.flags))
     rolling.details["encryption progress"] = f"{state.progress:,} of {state.total_blocks_to_encrypt:,} blocks"
     if state.blockmap_oid:
-        _read_bitmap(container, volume, state.blockmap_oid, rolling, findings)
+        _read_bitmap(objects, volume, state.blockmap_oid, rolling)
     if getattr(state, "recovery_list_oid", 0):
-        rolling.regions.extend(_recovery_list(container, volume, state.recovery_list_oid, findings))
+        rolling.regions.extend(_recovery_list(objects, state.recovery_list_oid))
     return rolling
 
 
-def _read_state(container: Container, volume: Volume, oid: int) -> tuple[Any, Place]:
+def _read_state(objects: Objects, oid: int) -> tuple[Any, Place]:
     """Parse the state by its version.
 
     Raises
@@ -80,15 +78,16 @@ def _read_state(container: Container, volume: Volume, oid: int) -> tuple[Any, Pl
     FormatError
         If it cannot be used, or is of an unknown version.
     """
-    types, kind, name = grammar.ApfsEncryption, int(KINDS.er_state), "encryption rolling state"
-    head, place = read_kind(container, types.ErStateHead, oid, kind, name, volume.view)
+    types, name = grammar.ApfsEncryption, "encryption rolling state"
+    kind = ObjectKind(types.ErStateHead, int(KINDS.er_state), name)
+    head, place = objects.read(kind, oid)
     version = types.ErVersion
     by_version: dict[int, Any] = {int(version.first): types.ErStateV1, int(version.second): types.ErState}
     cls = by_version.get(head.version)
     if cls is None:
-        where = container.blocks.at(place.paddr) + ER_STATE_HEAD.version.offset
+        where = objects.container.blocks.at(place.paddr) + ER_STATE_HEAD.version.offset
         raise FormatError("of an unknown version", structure=name, image_offset=where, found=str(head.version))
-    return read_kind(container, cls, oid, kind, name, volume.view)
+    return objects.read(kind._replace(cls=cls), oid)
 
 
 def _flags(value: int) -> list[str]:
@@ -101,13 +100,13 @@ def _region(kind: str, place: Place) -> list[Region]:
     return [] if place.is_ephemeral else [Region(kind, OWNER, place.paddr)]
 
 
-def _recovery_list(container: Container, volume: Volume, oid: int, findings: list[Finding]) -> list[Region]:
+def _recovery_list(objects: Objects, oid: int) -> list[Region]:
     """Follow the list of recovery blocks."""
     regions, seen = list[Region](), set[int]()
-    cls, kind, name = grammar.ApfsEncryption.ErRecoveryBlock, int(KINDS.er_recovery_block), "recovery block"
+    kind = ObjectKind(grammar.ApfsEncryption.ErRecoveryBlock, int(KINDS.er_recovery_block), "recovery block")
     while oid and oid not in seen:
         seen.add(oid)
-        found = try_kind(container, cls, oid, kind, name, findings, volume.view)
+        found = objects.try_read(kind, oid)
         if found is None:
             break
         block, place = found
@@ -116,10 +115,10 @@ def _recovery_list(container: Container, volume: Volume, oid: int, findings: lis
     return regions
 
 
-def _read_bitmap(container: Container, volume: Volume, oid: int, rolling: Rolling, findings: list[Finding]) -> None:
+def _read_bitmap(objects: Objects, volume: Volume, oid: int, rolling: Rolling) -> None:
     """Read the head of the bitmap of handled blocks, its tree, and locate its blocks."""
-    cls, kind = grammar.ApfsEncryption.Gbitmap, int(KINDS.gbitmap)
-    found = try_kind(container, cls, oid, kind, "bitmap of encrypted blocks", findings, volume.view)
+    kind = ObjectKind(grammar.ApfsEncryption.Gbitmap, int(KINDS.gbitmap), "bitmap of encrypted blocks")
+    found = objects.try_read(kind, oid)
     if found is None:
         return
     head, place = found
@@ -127,35 +126,25 @@ def _read_bitmap(container: Container, volume: Volume, oid: int, rolling: Rollin
     if not head.tree_oid:
         return
     view = None if volume.view.find(np.array([head.tree_oid], np.uint64)).is_missing[0] else volume.view
-    source = TreeSource(
-        "gbitmap", container.blocks, container.decoder, head.tree_oid, view, *lead_type("gbitmap"), volume.xid
-    )
-    nodes, leaves = read_nodes(source, findings)
+    nodes, leaves = read_nodes(TreeSource(volume.store, "gbitmap", head.tree_oid, volume.xid, view=view))
     rolling.trees.append(nodes)
     for batch in leaves:
-        rolling.regions.extend(_bitmap_blocks(container, batch, findings))
+        rolling.regions.extend(_bitmap_blocks(objects.container, batch))
 
 
-def _bitmap_blocks(container: Container, batch: NodeBatch, findings: list[Finding]) -> list[Region]:
+def _bitmap_blocks(container: Container, batch: NodeBatch) -> list[Region]:
     """Locate the blocks that a batch of leaves leads to."""
     slots, regions = batch.slots, list[Region]()
-    kind, cls = int(KINDS.gbitmap_block), grammar.ApfsEncryption.GbitmapBlock
+    kind = ObjectKind(grammar.ApfsEncryption.GbitmapBlock, int(KINDS.gbitmap_block), "bitmap block")
     rows = np.flatnonzero(slots.val_len == VALUE.width)
     found = container.decoder.column(VALUE, batch.buffer, slots.val_start[rows], VALUE.paddr)
     by_row = dict(zip(rows.tolist(), found.tolist(), strict=True))
     for row in range(len(slots)):
         try:
-            _, place = read_kind(container, cls, by_row.get(row, 0), kind, "bitmap block")
+            _, place = objects_of(container).read(kind, by_row.get(row, 0))
         except FormatError:
-            findings.append(_not_understood(container, batch, row))
+            log = batch.at(int(slots.node[row]), int(slots.key_start[row]))
+            log.add("record-invalid", "info", "record of a kind that is not documented")
             continue
         regions += _region("gbitmap-block", place)
     return regions
-
-
-def _not_understood(container: Container, batch: NodeBatch, row: int) -> Finding:
-    node = int(batch.slots.node[row])
-    where, device = container.blocks.place(int(batch.places.paddr[node]))
-    where += int(batch.slots.key_start[row]) - node * batch.size_bytes
-    name = f"gbitmap tree, node {batch.places.node_id[node]}"
-    return Finding("record-invalid", "info", name, where, "record of a kind that is not documented", device=device)

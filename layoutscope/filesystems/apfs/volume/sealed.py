@@ -7,19 +7,19 @@ the hash of its child, the integrity metadata that of the root.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.container import read_object
 from layoutscope.filesystems.apfs.store.hashes import hash_size
-from layoutscope.findings import Finding, from_error
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.apfs.store.blocks import Blocks
     from layoutscope.filesystems.apfs.store.omap import OmapView
+    from layoutscope.filesystems.apfs.store.source import Store
+    from layoutscope.ondisk.grammar import ApfsVolume
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,30 +32,27 @@ class Seal:
     is_broken: bool
 
 
-def read_seal(blocks: Blocks, view: OmapView, superblock: Any, findings: list[Finding]) -> Seal | None:
+def read_seal(store: Store, view: OmapView, superblock: ApfsVolume.ApfsSuperblock) -> Seal | None:
     """Read a sealed volume's integrity metadata; None if it cannot be used."""
-    oid = superblock.integrity_meta_oid
+    oid, blocks, structure = superblock.integrity_meta_oid, store.blocks, "integrity metadata"
     found = view.find(np.array([oid], np.uint64))
     if found.is_missing[0]:
         message = "the object map does not know the integrity metadata; nodes are not verified"
-        findings.append(Finding("seal-broken", "warning", "integrity metadata", None, message))
+        store.log.at(structure).add("seal-broken", "warning", message)
         return None
     paddr = int(found.paddr[0])
     try:
-        meta = read_object(blocks, grammar.ApfsSealed.IntegrityMeta, paddr, "integrity metadata", oid=oid)
+        meta = read_object(blocks, grammar.ApfsSealed.IntegrityMeta, paddr, structure, oid=oid)
         size = hash_size(int(meta.hash_type))
-    except (FormatError, ValueError) as error:
-        findings.append(_unusable(blocks, paddr, error))
+    except FormatError as error:
+        store.log.survive(error)
+        return None
+    except ValueError:
+        store.log.at(structure, paddr).add("structure-invalid", "error", "unknown type of hash")
         return None
     if meta.is_broken or meta.broken_xid:
         message = f"the seal was broken in transaction {meta.broken_xid}"
-        findings.append(Finding("seal-broken", "warning", "integrity metadata", blocks.at(paddr), message))
+        store.log.at(structure, paddr).add("seal-broken", "warning", message)
     data = blocks.read_object(paddr)
     root_hash = data[meta.root_hash_start : meta.root_hash_start + size]
     return Seal(paddr, int(meta.hash_type), root_hash, bool(meta.is_broken or meta.broken_xid))
-
-
-def _unusable(blocks: Blocks, paddr: int, error: Exception) -> Finding:
-    if isinstance(error, FormatError):
-        return from_error(error)
-    return Finding("structure-invalid", "error", "integrity metadata", blocks.at(paddr), "unknown type of hash")

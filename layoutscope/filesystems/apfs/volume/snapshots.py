@@ -15,7 +15,6 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.container import read_object
 from layoutscope.filesystems.apfs.store import omap as omaps
 from layoutscope.filesystems.apfs.volume.volume import Volume, read_physical_tree
-from layoutscope.findings import from_error
 from layoutscope.ondisk import grammar
 from layoutscope.tables import NULL_ROW, build_table
 
@@ -23,12 +22,10 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.store.blocks import Blocks
     from layoutscope.filesystems.apfs.store.fsrecords import RecordTables
     from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.store.source import Store
     from layoutscope.filesystems.apfs.store.trees import Tree
-    from layoutscope.findings import Finding
-    from layoutscope.ondisk.decoder import Decoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +69,7 @@ def list_snapshots(records: RecordTables) -> list[Snapshot]:
     return [Snapshot(name, *row) for name, row in zip(names, rows, strict=True)]
 
 
-def open_snapshot(blocks: Blocks, volume: Volume, snapshot: Snapshot) -> Volume:
+def open_snapshot(volume: Volume, snapshot: Snapshot) -> Volume:
     """Open the state of a volume that a snapshot keeps.
 
     Raises
@@ -80,31 +77,27 @@ def open_snapshot(blocks: Blocks, volume: Volume, snapshot: Snapshot) -> Volume:
     FormatError
         If the snapshot's superblock cannot be used.
     """
-    superblock: Any = volume.superblock
-    paddr = snapshot.sblock_paddr
+    superblock, paddr = volume.superblock, snapshot.sblock_paddr
     if paddr:
-        superblock = read_object(blocks, grammar.ApfsVolume.ApfsSuperblock, paddr, f"superblock of {snapshot.view}")
+        name, cls = f"superblock of {snapshot.view}", grammar.ApfsVolume.ApfsSuperblock
+        superblock = read_object(volume.store.blocks, cls, paddr, name)
     view = omaps.view_at(volume.omap, snapshot.xid)
     return replace(volume, superblock=superblock, paddr=paddr, xid=snapshot.xid, view=view)
 
 
-def read_extent_references(
-    blocks: Blocks, decoder: Decoder, snapshot: Snapshot, max_xid: int, findings: list[Finding]
-) -> Tree:
+def read_extent_references(store: Store, snapshot: Snapshot, max_xid: int) -> Tree:
     """Read the extents that left the live volume with a snapshot."""
-    return read_physical_tree(blocks, decoder, "extentref", snapshot.extentref_paddr, max_xid, findings)
+    return read_physical_tree(store, "extentref", snapshot.extentref_paddr, max_xid)
 
 
-def open_all(
-    blocks: Blocks, volume: Volume, snapshots: list[Snapshot], findings: list[Finding]
-) -> list[tuple[Snapshot, Volume]]:
+def open_all(volume: Volume, snapshots: list[Snapshot]) -> list[tuple[Snapshot, Volume]]:
     """Open every snapshot that can be opened."""
     opened = []
     for snapshot in snapshots:
         try:
-            opened.append((snapshot, open_snapshot(blocks, volume, snapshot)))
+            opened.append((snapshot, open_snapshot(volume, snapshot)))
         except FormatError as error:
-            findings.append(from_error(error))
+            volume.log.survive(error)
     return opened
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
     from layoutscope.filesystems.apfs.volume.snapshots import Snapshot
     from layoutscope.filesystems.apfs.volume.volume import Volume
+    from layoutscope.ondisk.grammar import ApfsContainer, ApfsVolume
 
 
 LIVE: Final = "live"
@@ -53,14 +54,14 @@ def given_up(newest: Container | None, parts: VolumeParts) -> dict[str, str | in
     held = np.empty(0, np.uint64)
     # Of a volume that is gone, all nodes are.
     with suppress(FormatError):
-        held = open_volume(newest, parts.state.superblock.hdr.oid, parts.state.number, []).omap.paddr
+        held = open_volume(newest, newest.store.apart(), parts.state.superblock.hdr.oid, parts.state.number).omap.paddr
     return {"nodes given up since": int((~np.isin(parts.fs.nodes.paddr, held)).sum())}
 
 
 def read_snapshots(container: Container, volume: Volume) -> list[Snapshot]:
     """List the snapshots of a volume, oldest first."""
     root = volume.superblock.snap_meta_tree_oid
-    tree = read_physical_tree(container.blocks, container.decoder, "snapmeta", root, container.xid, [])
+    tree = read_physical_tree(container.store.apart(), "snapmeta", root, container.xid)
     return snapshots.list_snapshots(tree.records)
 
 
@@ -68,7 +69,7 @@ def states_of(container: Container) -> list[ReadableState]:
     """List checkpoints from the newest on, then snapshots."""
     rows = [
         _checkpoint_state(container, paddr, superblock)
-        for paddr, superblock in checkpoints.superblocks(container.area, container.blocks, [])
+        for paddr, superblock in checkpoints.superblocks(container.store.apart(), container.area)
     ]
     return rows + _snapshot_states(container)
 
@@ -77,7 +78,7 @@ def _snapshot_states(container: Container) -> list[ReadableState]:
     rows = []
     for number, (_, oid) in enumerate(list_volumes(container)):
         try:
-            volume = open_volume(container, oid, number, [])
+            volume = open_volume(container, container.store.apart(), oid, number)
         except FormatError:
             continue
         for item in read_snapshots(container, volume):
@@ -86,10 +87,10 @@ def _snapshot_states(container: Container) -> list[ReadableState]:
     return rows
 
 
-def _checkpoint_state(container: Container, paddr: int, superblock: Any) -> ReadableState:
-    xid, blocks = superblock.hdr.xid, container.blocks
+def _checkpoint_state(container: Container, paddr: int, superblock: ApfsContainer.NxSuperblock) -> ReadableState:
+    xid = superblock.hdr.xid
     try:
-        checkpoints.open_checkpoint(container.area, blocks, container.decoder, paddr, superblock)
+        checkpoints.open_checkpoint(container.store, container.area, paddr, superblock)
         is_complete = True
     except FormatError:
         is_complete = False
@@ -103,13 +104,13 @@ def _checkpoint_state(container: Container, paddr: int, superblock: Any) -> Read
     )
 
 
-def _volumes_of(container: Container, superblock: Any) -> list[Any]:
+def _volumes_of(container: Container, superblock: ApfsContainer.NxSuperblock) -> list[ApfsVolume.ApfsSuperblock]:
     """Parse the volume superblocks of an older state, as far as they are still there."""
     blocks, xid = container.blocks, superblock.hdr.xid
     oids = [oid for oid in superblock.fs_oid if oid]
     try:
         header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "container object map")
-        omap = read_omap("container-omap", blocks, container.decoder, header.tree_oid, xid, [])
+        omap = read_omap(container.store.apart(), "container-omap", header.tree_oid, xid)
     except FormatError:
         return []
     found = omaps.view_at(omap, xid).find(np.array(oids, np.uint64))
@@ -123,14 +124,14 @@ def _volumes_of(container: Container, superblock: Any) -> list[Any]:
     return parsed
 
 
-def _volume_nodes(container: Container, superblock: Any, xid: int) -> tuple[int, int]:
+def _volume_nodes(container: Container, superblock: ApfsVolume.ApfsSuperblock, xid: int) -> tuple[int, int]:
     """Count the mapped objects of a volume's state, and the sound ones."""
     blocks = container.blocks
     try:
         header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "volume object map")
     except FormatError:
         return 0, 0
-    omap = read_omap("omap", blocks, container.decoder, header.tree_oid, xid, [])
+    omap = read_omap(container.store.apart(), "omap", header.tree_oid, xid)
     return _mapped_nodes(container, omap, xid)
 
 

@@ -7,7 +7,7 @@ map; the other trees are physical.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -16,19 +16,19 @@ from layoutscope.filesystems.apfs.container.container import read_object
 from layoutscope.filesystems.apfs.store import omap as omaps
 from layoutscope.filesystems.apfs.store.nodes import TreeNodes, join
 from layoutscope.filesystems.apfs.store.sharing import Pool, read_shared
-from layoutscope.filesystems.apfs.store.source import TreeSource, lead_type
+from layoutscope.filesystems.apfs.store.source import Store, TreeSource
 from layoutscope.filesystems.apfs.store.trees import Tree, read_record_tree
 from layoutscope.filesystems.apfs.store.walk import read_nodes, read_omap
 from layoutscope.filesystems.apfs.volume.sealed import Seal, read_seal
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import APFS_SUPERBLOCK
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.apfs.container.container import Container
-    from layoutscope.filesystems.apfs.store.blocks import Blocks
+    from layoutscope.filesystems.apfs.container.container import Container, NoMap
     from layoutscope.filesystems.apfs.store.crypto import Cipher
     from layoutscope.filesystems.apfs.store.omap import ObjectMap, OmapView
-    from layoutscope.findings import Finding
-    from layoutscope.ondisk.decoder import Decoder
+    from layoutscope.findings import FindingLog
+    from layoutscope.ondisk.grammar import ApfsContainer, ApfsVolume
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,8 @@ class Volume:
 
     Attributes
     ----------
+    store : Store
+        Where it is read; findings about this volume go there.
     number : int
         Its number on the image.
     superblock : ApfsVolume.ApfsSuperblock
@@ -57,11 +59,12 @@ class Volume:
         Of a sealed volume.
     """
 
+    store: Store
     number: int
-    superblock: Any
+    superblock: ApfsVolume.ApfsSuperblock
     paddr: int
     xid: int
-    omap_header: Any
+    omap_header: ApfsContainer.OmapPhys | NoMap
     omap: ObjectMap
     view: OmapView
     omap_snapshots: TreeNodes
@@ -72,8 +75,18 @@ class Volume:
         """Name as stored in the superblock."""
         return volume_name(self.superblock)
 
+    @property
+    def log(self) -> FindingLog:
+        """Where findings about this volume go."""
+        return self.store.log
 
-def volume_name(superblock: Any) -> str:
+    def at_superblock(self, field: str = "") -> FindingLog:
+        """Bind the log to the superblock, or to a field of it."""
+        plus = APFS_SUPERBLOCK.offset_of(field) if field else 0
+        return self.log.at("volume superblock", self.paddr, plus=plus)
+
+
+def volume_name(superblock: ApfsVolume.ApfsSuperblock) -> str:
     """Return the name that a volume superblock stores."""
     return bytes(superblock.volname).split(b"\0", 1)[0].decode(errors="replace")
 
@@ -83,19 +96,19 @@ def list_volumes(container: Container) -> list[tuple[int, int]]:
     return [(slot, oid) for slot, oid in enumerate(container.superblock.fs_oid) if oid]
 
 
-def open_volume(container: Container, oid: int, number: int, findings: list[Finding]) -> Volume:
+def open_volume(container: Container, store: Store, oid: int, number: int) -> Volume:
     """Open a volume's live state.
 
     Parameters
     ----------
     container : Container
         The container.
+    store : Store
+        Where the volume is read, with findings of its own.
     oid : int
         Virtual object of its superblock.
     number : int
         Its number on the image.
-    findings : list of Finding
-        Collects what is wrong.
 
     Raises
     ------
@@ -107,68 +120,56 @@ def open_volume(container: Container, oid: int, number: int, findings: list[Find
         raise FormatError(
             "the object map does not know it", structure=f"volume superblock {oid}", image_offset=container.blocks.at(0)
         )
-    paddr = int(found.paddr[0])
-    superblock = read_object(container.blocks, grammar.ApfsVolume.ApfsSuperblock, paddr, "volume superblock", oid=oid)
-    return open_state(container.blocks, container.decoder, superblock, paddr, number, container.xid, findings)
-
-
-def open_state(
-    blocks: Blocks, decoder: Decoder, superblock: Any, paddr: int, number: int, xid: int, findings: list[Finding]
-) -> Volume:
-    """Open the state that a superblock describes: its object map and, if sealed, its seal."""
+    paddr, blocks, xid = int(found.paddr[0]), store.blocks, container.xid
+    superblock = read_object(blocks, grammar.ApfsVolume.ApfsSuperblock, paddr, "volume superblock", oid=oid)
     header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "volume object map")
-    omap = read_omap("omap", blocks, decoder, header.tree_oid, xid, findings)
+    omap = read_omap(store, "omap", header.tree_oid, xid)
     view = omaps.view_at(omap, xid)
-    seal = read_seal(blocks, view, superblock, findings) if superblock.is_sealed else None
-    snapshots = read_physical_nodes(blocks, decoder, "omap-snapshots", header.snapshot_tree_oid, xid, findings)
-    return Volume(number, superblock, paddr, xid, header, omap, view, snapshots, seal)
+    seal = read_seal(store, view, superblock) if superblock.is_sealed else None
+    listed = join("omap-snapshots", [])
+    if header.snapshot_tree_oid:
+        listed = read_nodes(TreeSource(store, "omap-snapshots", header.snapshot_tree_oid, xid))[0]
+    return Volume(store, number, superblock, paddr, xid, header, omap, view, listed, seal)
 
 
-def read_physical_nodes(
-    blocks: Blocks, decoder: Decoder, tree: str, root_oid: int, xid: int, findings: list[Finding]
-) -> TreeNodes:
-    """Read the nodes of a physical tree; none if the root's address is 0."""
-    if not root_oid:
-        return join(tree, [])
-    return read_nodes(TreeSource(tree, blocks, decoder, root_oid, None, *lead_type(tree), xid), findings)[0]
-
-
-def fs_source(blocks: Blocks, decoder: Decoder, volume: Volume, cipher: Cipher | None) -> TreeSource:
+def fs_source(store: Store, volume: Volume, cipher: Cipher | None) -> TreeSource:
     """Describe the file-system tree of a state of a volume."""
     seal = volume.seal
     return TreeSource(
+        store,
         "fs",
-        blocks,
-        decoder,
         volume.superblock.root_tree_oid,
-        volume.view,
-        *lead_type("fs"),
         volume.xid,
+        view=volume.view,
         cipher=cipher,
         hash_type=seal.hash_type if seal else 0,
         root_hash=seal.root_hash if seal else b"",
     )
 
 
-def read_fs_tree(
-    container: Container, volume: Volume, findings: list[Finding], cipher: Cipher | None, pool: Pool | None = None
-) -> Tree:
+def read_fs_tree(volume: Volume, cipher: Cipher | None, pool: Pool | None = None) -> Tree:
     """Read the file-system tree of a state of a volume, with its records; a pool keeps its nodes for other states."""
-    source = fs_source(container.blocks, container.decoder, volume, cipher)
     hashed = bool(volume.superblock.has_hashed_names)
-    return read_record_tree(source, findings, hashed_names=hashed, pool=pool)
+    return read_record_tree(fs_source(volume.store, volume, cipher), hashed_names=hashed, pool=pool)
 
 
-def read_fs_nodes(
-    container: Container, volume: Volume, findings: list[Finding], cipher: Cipher | None, pool: Pool
-) -> TreeNodes:
+def read_fs_nodes(volume: Volume, cipher: Cipher | None, pool: Pool) -> TreeNodes:
     """Read the nodes of the file-system tree of a state of a volume, but those that other states have shown."""
-    return read_shared(fs_source(container.blocks, container.decoder, volume, cipher), pool, findings)
+    return read_shared(fs_source(volume.store, volume, cipher), pool)
 
 
-def read_physical_tree(
-    blocks: Blocks, decoder: Decoder, tree: str, root_oid: int, xid: int, findings: list[Finding]
-) -> Tree:
-    """Read the extent-reference or the snapshot-metadata tree."""
-    source = TreeSource(tree, blocks, decoder, root_oid, None, *lead_type(tree), xid)
-    return read_record_tree(source, findings) if root_oid else Tree(join(tree, []))
+def read_physical_tree(store: Store, tree: Literal["extentref", "snapmeta"], root_oid: int, max_xid: int) -> Tree:
+    """Read an extent-reference or snapshot-metadata tree; none if the root's address is 0.
+
+    Parameters
+    ----------
+    store : Store
+        Where it is read.
+    tree : {'extentref', 'snapmeta'}
+        Which of them.
+    root_oid : int
+        Address of its root.
+    max_xid : int
+        No node of a sound tree is younger.
+    """
+    return read_record_tree(TreeSource(store, tree, root_oid, max_xid)) if root_oid else Tree(join(tree, []))

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from layoutscope.filesystems.apfs.store.verify import VALID_NAMES
-from layoutscope.filesystems.apfs.volume.locked import UNKNOWN_LEVEL
+from layoutscope.filesystems.apfs.volume.volume import UNKNOWN_LEVEL
 from layoutscope.tables import NULL_ROW, build_table
 
 if TYPE_CHECKING:

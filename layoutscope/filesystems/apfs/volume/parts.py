@@ -15,10 +15,9 @@ from layoutscope.filesystems.apfs.store.sharing import Pool
 from layoutscope.filesystems.apfs.store.trees import Tree
 from layoutscope.filesystems.apfs.volume import snapshots
 from layoutscope.filesystems.apfs.volume.fext import read_fext_tree
-from layoutscope.filesystems.apfs.volume.locked import locked_nodes
 from layoutscope.filesystems.apfs.volume.rolling import Rolling, read_rolling
 from layoutscope.filesystems.apfs.volume.virtual import virtual_regions
-from layoutscope.filesystems.apfs.volume.volume import read_fs_nodes, read_fs_tree, read_physical_tree
+from layoutscope.filesystems.apfs.volume.volume import locked_nodes, read_fs_nodes, read_fs_tree, read_physical_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ map; the other trees are physical.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
@@ -173,3 +173,39 @@ def read_physical_tree(store: Store, tree: Literal["extentref", "snapmeta"], roo
         No node of a sound tree is younger.
     """
     return read_record_tree(TreeSource(store, tree, root_oid, max_xid)) if root_oid else Tree(join(tree, []))
+
+
+UNKNOWN_LEVEL: Final = 255
+"""Level of nodes whose contents are not known; null in the tables."""
+
+
+def locked_nodes(state: Volume) -> TreeNodes:
+    """List the encrypted nodes of a state by identifier: addresses and sizes are known, nothing else.
+
+    Parameters
+    ----------
+    state : Volume
+        A state of a locked volume.
+    """
+    omap = state.omap
+    row = state.view.row[omap.is_encrypted[state.view.row]]
+    count = len(row)
+    numbers, small = np.zeros(count, np.uint64), np.zeros(count, np.uint32)
+    return TreeNodes(
+        tree="fs",
+        node_id=omap.oid[row],
+        xid=omap.xid[row],
+        paddr=omap.paddr[row],
+        size_bytes=omap.size_bytes[row],
+        level=np.full(count, UNKNOWN_LEVEL, np.uint8),
+        num_records=small,
+        used_bytes=small,
+        free_bytes=small,
+        parent=np.full(count, -1, np.int64),
+        omap_leaf=omap.leaf[row],
+        key_rank=small,
+        low_key=numbers,
+        first_key_id=numbers,
+        last_key_id=numbers,
+        valid=np.zeros(count, np.uint8),
+    )

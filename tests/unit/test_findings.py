@@ -30,15 +30,16 @@ def test_structure_without_a_place():
 def test_own_addresses():
     """Blocks of 512 bytes, of which those from 1000 on lie on the second device."""
     log = FindingLog(locate=lambda block: (block % 1000 * 512, block // 1000))
-    log.at("node", 1003, plus=8).add("node-invalid", "error", "torn")
+    log.at("node", 1003, plus=8).add("checksum-mismatch", "error", "torn")
     assert (log.findings[0].image_offset, log.findings[0].device) == (1544, 1)
 
 
 def test_survived_error_counts_from_the_base():
     """An error keeps its structure and both sides; its address is one of the part."""
     log = FindingLog(base=4096, device=1)
-    log.survive(FormatError("no root", structure="tree", image_offset=8, expected="a", found="b"), code="node-invalid")
-    assert log.findings == [Finding("node-invalid", "error", "tree", 4104, "no root", "a", "b", device=1)]
+    error = FormatError("no root", structure="tree", image_offset=8, expected="a", found="b")
+    log.survive(error, code="checksum-mismatch")
+    assert log.findings == [Finding("checksum-mismatch", "error", "tree", 4104, "no root", "a", "b", device=1)]
 
 
 def test_survived_error_knows_its_device():
@@ -61,7 +62,7 @@ def test_survived_error_knows_its_device():
 def test_cases_are_listed_up_to_a_number(most, expected):
     """Rows 1, 2 and 4 of five are wrong; what is not listed is counted with the last that is."""
     log, tens = FindingLog(), np.arange(5) * 10
-    what = Contradiction("record-differs", "odd", expected=tens, found=tens + 1)
+    what = Contradiction("structure-invalid", "odd", expected=tens, found=tens + 1)
     log.cases(np.array([False, True, True, False, True]), what, lambda row: log.at(f"row {row}"), most=most)
     assert [(item.structure, item.message, item.expected, item.found) for item in log.findings] == expected
 
@@ -69,7 +70,7 @@ def test_cases_are_listed_up_to_a_number(most, expected):
 def test_nothing_wrong_is_no_finding():
     """A check that nothing contradicts writes nothing."""
     log = FindingLog()
-    log.cases(np.zeros(3, bool), Contradiction("record-differs", "odd"), lambda _: log)
+    log.cases(np.zeros(3, bool), Contradiction("structure-invalid", "odd"), lambda _: log)
     assert log.findings == []
 
 

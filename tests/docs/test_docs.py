@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import re
 from importlib import import_module
@@ -13,6 +14,7 @@ import pytest
 from tests.docs.imports import ROOT, imports, read_modules, rooms
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 PAGES = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -91,3 +93,27 @@ def test_examples_hold(page, tmp_path, monkeypatch):
     outcome = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
     assert outcome.failed == 0
     assert outcome.attempted > 0
+
+
+def test_words_that_the_glossary_rejects_do_not_come_back():
+    """No function, class, parameter or variable of the package has one of them in its name."""
+    page = (ROOT / "docs" / "glossary.md").read_text()
+    rejected = set(re.findall(r"`(\w+)`", page.split("Never part of a name")[1]))
+    assert len(rejected) > 20
+    found = {
+        f"{module.name}: {name}"
+        for module in read_modules().values()
+        for name in _names(module.tree)
+        if rejected & {word.lower() for word in re.findall(r"[a-z]+|[A-Z][a-z]*", name)}
+    }
+    assert found == set()
+
+
+def _names(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id

@@ -15,10 +15,10 @@ import numpy as np
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.container import open_container
 from layoutscope.filesystems.apfs.container.keybag import unlock
-from layoutscope.filesystems.apfs.store import decoding
 from layoutscope.findings import FindingLog
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
+from layoutscope.ondisk.decoder import decoder_named
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.store.blocks import Blocks
@@ -89,7 +89,7 @@ def plaintext_of(
         None if nothing can be unlocked: the volume is not encrypted by software, or this is not its password.
     """
     try:
-        container = open_container((source, image_offset), decoding.choose("bulk"), FindingLog(), second=second)
+        container = open_container((source, image_offset), decoder_named("bulk"), FindingLog(), second=second)
         if not container.superblock.is_crypto_sw:
             return None
         cipher = unlock(container, UUID(volume_uuid).bytes, password)

@@ -1,0 +1,76 @@
+"""Trees of a few nodes, laid out by hand after the Apple File System Reference; 512 bytes a node.
+
+A node is its header (32 bytes of object, 24 of B-tree node), the table of contents, keys, free space, and values that
+end at the end of the node, or in a root before its 40 bytes of tree information.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from fixtures.apfs.checksum import with_checksum
+from layoutscope.filesystems.apfs.store.blocks import Blocks
+from layoutscope.filesystems.apfs.store.source import Store
+from layoutscope.findings import FindingLog
+from layoutscope.image.source import MemorySource
+from layoutscope.ondisk.decoder import decoder_named
+
+BLOCK = 512
+HEAD = 56
+INFO = 40
+BTREE, BTREE_NODE = 2, 3
+OMAP = 11
+PHYSICAL = 0x40000000
+ROOT, LEAF, FIXED = 1, 2, 4
+
+Records = list[tuple[bytes, bytes]]
+
+
+def node(oid: int, records: Records, *, level: int = 0, root: tuple[int, int] | None = None, xid: int = 7) -> bytes:
+    """Lay out a physical node of an object map with entries of fixed size.
+
+    Parameters
+    ----------
+    oid : int
+        Its number, which is its block.
+    records : list of (bytes, bytes)
+        Keys of 16 bytes, values of 16, or of 8 in an index node.
+    level : int
+        0 at the leaf.
+    root : (int, int), optional
+        Of a root: how many keys and nodes it counts.
+    xid : int
+        Its transaction.
+    """
+    flags = FIXED | (ROOT if root else 0) | (0 if level else LEAF)
+    table, keys, values = b"", b"", b""
+    for key, value in records:
+        values = value + values
+        table += struct.pack("<HH", len(keys), len(values))
+        keys += key
+    size = BLOCK - HEAD - (INFO if root else 0)
+    free = size - len(table) - len(keys) - len(values)
+    head = struct.pack("<QQII", oid, xid, (BTREE if root else BTREE_NODE) | PHYSICAL, OMAP)
+    head += struct.pack("<HHIHHHH", flags, level, len(records), 0, len(table), len(keys), free)
+    head += struct.pack("<HHHH", 0xFFFF, 0, 0xFFFF, 0)
+    info = struct.pack("<IIIIIIQQ", 0, BLOCK, 16, 16, 16, 16, *root) if root else b""
+    return with_checksum(bytes(8) + head + table + keys + bytes(free) + values + info)
+
+
+def mapping(oid: int, xid: int, paddr: int, *, flags: int = 0) -> tuple[bytes, bytes]:
+    """Return an entry of an object map, of an object of one block."""
+    return struct.pack("<QQ", oid, xid), struct.pack("<IIQ", flags, BLOCK, paddr)
+
+
+def child(oid: int, xid: int, node_oid: int) -> tuple[bytes, bytes]:
+    """Return the entry of an index node that leads to another node."""
+    return struct.pack("<QQ", oid, xid), struct.pack("<Q", node_oid)
+
+
+def store_of(blocks: dict[int, bytes], decoder: str = "bulk") -> Store:
+    """Return a container whose blocks are given by address, zeros elsewhere."""
+    image = bytearray((max(blocks) + 1) * BLOCK)
+    for paddr, block in blocks.items():
+        image[paddr * BLOCK : (paddr + 1) * BLOCK] = block
+    sources = (MemorySource(bytes(image)),)
+    return Store.over(Blocks(sources, (0,), BLOCK), decoder_named(decoder), FindingLog())

@@ -8,11 +8,21 @@ from pathlib import Path
 import pytest
 import yaml
 
-GRAMMARS = sorted((Path(__file__).resolve().parents[2] / "ksy").glob("*.ksy"))
+KSY = Path(__file__).resolve().parents[2] / "ksy"
+GRAMMARS = sorted(KSY.glob("*.ksy"))
+ENTRIES = sorted(KSY.glob("ide/*.ksy"))
+"""Entry points for the Web IDE, which follow pointers."""
 
 
 @pytest.fixture(params=GRAMMARS, ids=lambda path: path.stem)
 def grammar(request):
+    """Return one of the grammars that are compiled into the package."""
+    return request.param
+
+
+@pytest.fixture(params=[*GRAMMARS, *ENTRIES], ids=lambda path: path.stem)
+def text(request):
+    """Return one of all grammars."""
     return request.param
 
 
@@ -21,15 +31,15 @@ def types(spec: dict) -> dict:
     return own | spec.get("types", {})
 
 
-def test_every_type_has_its_source(grammar):
+def test_every_type_has_its_source(text):
     """Each type names the document and section that describe it."""
-    spec = yaml.safe_load(grammar.read_text())
+    spec = yaml.safe_load(text.read_text())
     assert [name for name, body in types(spec).items() if "doc-ref" not in body] == []
 
 
-def test_every_type_is_explained(grammar):
+def test_every_type_is_explained(text):
     """Each type says what it is for."""
-    spec = yaml.safe_load(grammar.read_text())
+    spec = yaml.safe_load(text.read_text())
     assert [name for name, body in types(spec).items() if "doc" not in body] == []
 
 
@@ -38,9 +48,9 @@ def test_no_pointer_is_followed(grammar):
     assert not re.search(r"_root\._io|(?<!\w)_parent\b", grammar.read_text())
 
 
-def test_numbers_are_plain(grammar):
+def test_numbers_are_plain(text):
     """No binary, octal or underscored number, which YAML parsers read differently."""
-    scalars = re.findall(r"^[ -]*(?:[\w-]+: )?(\w+)(?=:|$)", grammar.read_text(), re.MULTILINE)
+    scalars = re.findall(r"^[ -]*(?:[\w-]+: )?(\w+)(?=:|$)", text.read_text(), re.MULTILINE)
     odd = re.compile(r"0b[01]+|0[0-7]+|0x[0-9a-fA-F]*_[0-9a-fA-F_]*|[0-9]+_[0-9]+")
     assert [text for text in scalars if odd.fullmatch(text)] == []
 
@@ -111,9 +121,9 @@ def test_no_mask_is_written_twice(grammar):
     assert [case for case in found if case[0] and [other[0] for other in found].count(case[0]) > 1] == []
 
 
-def test_every_file_has_its_licence(grammar):
+def test_every_file_has_its_licence(text):
     """Each grammar names its licence, the compiler's version as text, and what it is about."""
-    meta = yaml.safe_load(grammar.read_text())["meta"]
+    meta = yaml.safe_load(text.read_text())["meta"]
     assert (meta["license"], meta["ks-version"]) == ("CC0-1.0", "0.11")
     assert meta["title"]
     assert meta["tags"]

@@ -1,0 +1,184 @@
+meta:
+  id: apfs_block
+  title: 'Apple File System, one block by the type that its header says'
+  tags:
+    - filesystem
+    - macos
+    - ios
+  license: CC0-1.0
+  ks-version: '0.11'
+  imports:
+    - apfs_btree
+    - apfs_container
+    - apfs_encryption
+    - apfs_fsrecords
+    - apfs_fusion
+    - apfs_object
+    - apfs_reaper
+    - apfs_sealed
+    - apfs_spaceman
+    - apfs_volume
+  endian: le
+doc: |
+  An entry point for the Web IDE: open a block that was cut out of a container, or come here from apfs_image. Nodes are
+  shown with their records; what has no header, such as bitmaps and the contents of files, is shown as bytes.
+doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Objects'
+-webide-representation: '{header}'
+seq:
+  - id: body
+    size-eos: true
+    type:
+      switch-on: header.type
+      cases:
+        'apfs_object::object_type::nx_superblock': apfs_container::nx_superblock
+        'apfs_object::object_type::btree': node
+        'apfs_object::object_type::btree_node': node
+        'apfs_object::object_type::spaceman': apfs_spaceman::spaceman_phys
+        'apfs_object::object_type::spaceman_cab': apfs_spaceman::cib_addr_block
+        'apfs_object::object_type::spaceman_cib': apfs_spaceman::chunk_info_block
+        'apfs_object::object_type::omap': apfs_container::omap_phys
+        'apfs_object::object_type::checkpoint_map': apfs_container::checkpoint_map
+        'apfs_object::object_type::fs': apfs_volume::apfs_superblock
+        'apfs_object::object_type::nx_reaper': apfs_reaper::reaper_phys
+        'apfs_object::object_type::nx_reap_list': apfs_reaper::reap_list_phys
+        'apfs_object::object_type::efi_jumpstart': apfs_container::efi_jumpstart
+        'apfs_object::object_type::nx_fusion_wbc': apfs_fusion::fusion_wbc
+        'apfs_object::object_type::nx_fusion_wbc_list': apfs_fusion::fusion_wbc_list_head
+        'apfs_object::object_type::er_state': apfs_encryption::er_state_head
+        'apfs_object::object_type::gbitmap': apfs_encryption::gbitmap
+        'apfs_object::object_type::integrity_meta': apfs_sealed::integrity_meta
+instances:
+  header:
+    pos: 0
+    type: apfs_object::obj_phys
+    doc: What the block says that it is.
+types:
+  node:
+    -orig-id: btree_node_phys_t
+    doc: |
+      A node with its records. Keys count from the end of the table of contents upwards, values from the end of the
+      node downwards; in a root, from the tree information there.
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), B-Trees, btree_node_phys_t'
+    seq:
+      - id: head
+        type: apfs_btree::btree_node
+      - id: unused
+        size: head.table_space.start
+        doc: The table follows the head at once in all nodes that were seen.
+      - id: entries
+        type: entry(ofs_keys, ofs_values, head.is_fixed, head.is_leaf, key_size, val_size, head.hdr.subtype)
+        repeat: expr
+        repeat-expr: head.num_keys
+    instances:
+      ofs_keys:
+        value: head._sizeof + head.table_space.start + head.table_space.len
+        doc: 'Where keys are counted from, in bytes from the start of the node.'
+      ofs_values:
+        value: '_io.size - (head.is_root ? sizeof<apfs_btree::btree_info> : 0)'
+        doc: 'Where values are counted from, in bytes from the start of the node.'
+      info:
+        pos: _io.size - sizeof<apfs_btree::btree_info>
+        type: apfs_btree::btree_info
+        if: head.is_root
+        doc: The tree's information.
+      key_size:
+        value: 'head.is_root ? info.fixed.key_size : 16'
+        doc: 'Of keys of one size; roots name it, other nodes are taken to be of an object map.'
+      val_size:
+        value: 'head.is_leaf ? (head.is_root ? info.fixed.val_size : 16) : 8'
+        doc: Likewise of values; children take eight bytes.
+  entry:
+    -orig-id: kvloc_t or kvoff_t
+    doc: Where one record lies, and the record.
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), B-Trees, kvloc_t'
+    -webide-representation: '{key}'
+    params:
+      - id: ofs_keys
+        type: u4
+      - id: ofs_values
+        type: u4
+      - id: is_fixed
+        type: bool
+      - id: is_leaf
+        type: bool
+      - id: key_size
+        type: u4
+      - id: val_size
+        type: u4
+      - id: subtype
+        type: u4
+    seq:
+      - id: fixed
+        type: apfs_btree::kvoff
+        if: is_fixed
+      - id: varying
+        type: apfs_btree::kvloc
+        if: not is_fixed
+    instances:
+      ofs_key:
+        value: 'ofs_keys + (is_fixed ? fixed.key_start : varying.key.start)'
+      len_key:
+        value: 'is_fixed ? key_size : varying.key.len'
+      val_start:
+        value: 'is_fixed ? fixed.val_start : varying.val.start'
+      len_val:
+        value: 'is_fixed ? val_size : varying.val.len'
+      is_ghost:
+        value: 'val_start == apfs_btree::location::invalid.to_i'
+        doc: A key without a value.
+      key:
+        pos: ofs_key
+        size: len_key
+        type:
+          switch-on: subtype
+          cases:
+            'apfs_object::object_type::omap.to_i': apfs_container::omap_key
+            'apfs_object::object_type::omap_snapshot.to_i': apfs_container::omap_snapshot_key
+            'apfs_object::object_type::spaceman_free_queue.to_i': apfs_spaceman::free_queue_key
+            'apfs_object::object_type::fstree.to_i': apfs_fsrecords::j_key
+            'apfs_object::object_type::blockreftree.to_i': apfs_fsrecords::j_key
+            'apfs_object::object_type::snapmetatree.to_i': apfs_fsrecords::j_key
+            'apfs_object::object_type::fext_tree.to_i': apfs_fsrecords::fext_key
+      value:
+        pos: ofs_values - val_start
+        size: len_val
+        if: is_leaf and not is_ghost
+        type:
+          switch-on: subtype
+          cases:
+            'apfs_object::object_type::omap.to_i': apfs_container::omap_val
+            'apfs_object::object_type::omap_snapshot.to_i': apfs_container::omap_snapshot
+            'apfs_object::object_type::fstree.to_i': fs_value(key.as<apfs_fsrecords::j_key>.record_type)
+            'apfs_object::object_type::blockreftree.to_i': apfs_fsrecords::phys_ext_val
+            'apfs_object::object_type::snapmetatree.to_i': fs_value(key.as<apfs_fsrecords::j_key>.record_type)
+            'apfs_object::object_type::fext_tree.to_i': apfs_fsrecords::fext_val
+      child:
+        pos: ofs_values - val_start
+        type: apfs_btree::child_val
+        if: not is_leaf and not is_ghost
+  fs_value:
+    -orig-id: j_inode_val_t and others
+    doc: Value of a file-system record, by the type in its key.
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects'
+    params:
+      - id: record_type
+        type: u1
+        enum: apfs_fsrecords::record_type
+    seq:
+      - id: value
+        size-eos: true
+        type:
+          switch-on: record_type
+          cases:
+            'apfs_fsrecords::record_type::inode': apfs_fsrecords::inode_val
+            'apfs_fsrecords::record_type::dir_rec': apfs_fsrecords::drec_val
+            'apfs_fsrecords::record_type::xattr': apfs_fsrecords::xattr_val
+            'apfs_fsrecords::record_type::file_extent': apfs_fsrecords::file_extent_val
+            'apfs_fsrecords::record_type::dstream_id': apfs_fsrecords::dstream_id_val
+            'apfs_fsrecords::record_type::sibling_link': apfs_fsrecords::sibling_val
+            'apfs_fsrecords::record_type::sibling_map': apfs_fsrecords::sibling_map_val
+            'apfs_fsrecords::record_type::crypto_state': apfs_fsrecords::crypto_val
+            'apfs_fsrecords::record_type::dir_stats': apfs_fsrecords::dir_stats_val
+            'apfs_fsrecords::record_type::snap_metadata': apfs_fsrecords::snap_metadata_val
+            'apfs_fsrecords::record_type::snap_name': apfs_fsrecords::snap_name_val
+            'apfs_fsrecords::record_type::file_info': apfs_fsrecords::file_info_val

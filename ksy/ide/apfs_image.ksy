@@ -1,0 +1,51 @@
+meta:
+  id: apfs_image
+  title: 'Apple File System, an image of a container'
+  tags:
+    - filesystem
+    - macos
+    - ios
+  license: CC0-1.0
+  ks-version: '0.11'
+  imports:
+    - apfs_block
+    - apfs_container
+  endian: le
+doc: |
+  An entry point for the Web IDE: an image that starts with block 0 of a container. It shows the superblock of block 0,
+  the ring of checkpoints, and every block by its address. Block 0 may be older than the newest checkpoint, whose
+  superblock is the one with the highest transaction in the ring.
+doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Container'
+seq:
+  - id: superblock
+    type: apfs_container::nx_superblock
+    doc: The copy in block 0.
+instances:
+  checkpoint_descriptors:
+    pos: superblock.xp_desc_base * superblock.block_size
+    size: superblock.block_size
+    type: apfs_block
+    repeat: expr
+    repeat-expr: superblock.desc_num_blocks
+    if: superblock.desc_is_tree == 0
+    doc: 'The ring: checkpoint maps and superblocks.'
+  checkpoint_data:
+    pos: superblock.xp_data_base * superblock.block_size
+    size: superblock.block_size
+    type: apfs_block
+    repeat: expr
+    repeat-expr: superblock.data_num_blocks
+    if: superblock.data_is_tree == 0
+    doc: Ephemeral objects, as checkpoints wrote them.
+  object_map:
+    pos: superblock.omap_oid * superblock.block_size
+    size: superblock.block_size
+    type: apfs_block
+    doc: The container's object map, which leads to the superblocks of volumes.
+  blocks:
+    pos: 0
+    size: superblock.block_size
+    type: apfs_block
+    repeat: expr
+    repeat-expr: _io.size / superblock.block_size
+    doc: 'Every block, by its address; large images take long.'

@@ -9,9 +9,10 @@ from layoutscope.ondisk.decoder import decoder_named
 from tests.unit.apfs.toys import BLOCK, FIXED, HEAD, INFO, LEAF, mapping, node
 
 SIZES = FixedSizes(16, 16, 8)
+VARYING = FixedSizes()
 
 
-def locate(decoder, *nodes: bytes, sizes: FixedSizes = FixedSizes()):
+def locate(decoder, *nodes: bytes, sizes: FixedSizes = VARYING):
     """Return the records of nodes that follow each other, and which nodes are torn."""
     buffer = np.frombuffer(b"".join(nodes), np.uint8)
     starts, by = np.arange(len(nodes)) * BLOCK, decoder_named(decoder)

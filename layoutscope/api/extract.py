@@ -11,6 +11,7 @@ import numpy as np
 from layoutscope.api.identity import metadata_ranges
 from layoutscope.api.outputs import check_output, output
 from layoutscope.api.reading import read_images, told
+from layoutscope.arrays.intervals import runs_of
 from layoutscope.errors import UnreadError, UsageError
 from layoutscope.image.imageset import ImageSet, open_images
 from layoutscope.image.recording import RecordingSource
@@ -103,15 +104,10 @@ def wanted_ranges(source: Source, request: ReadRequest) -> NDArray[np.int64]:
     recorder = RecordingSource(source)
     found = told(read_images(ImageSet(recorder), request), request)
     pieces = np.concatenate([recorder.recorded(), metadata_ranges(found.layouts, 0, source.size_bytes)])
-    pieces = np.stack([pieces[:, 0] // SECTOR_BYTES, -(-pieces[:, 1] // SECTOR_BYTES)], axis=1)
-    pieces = pieces[np.argsort(pieces[:, 0], kind="stable")]
-    ends = np.maximum.accumulate(pieces[:, 1])
-    is_head = np.ones(len(pieces), bool)
-    is_head[1:] = pieces[1:, 0] > ends[:-1]
-    heads = np.flatnonzero(is_head)
-    tails = np.append(heads[1:], len(pieces)) - 1
-    sectors: NDArray[np.int64] = np.stack([pieces[heads, 0], ends[tails]], axis=1)
-    return np.minimum(sectors * SECTOR_BYTES, source.size_bytes)
+    first, last = pieces[:, 0] // SECTOR_BYTES, -(-pieces[:, 1] // SECTOR_BYTES)
+    runs = runs_of(first, last - first) * SECTOR_BYTES
+    ends: NDArray[np.int64] = np.stack([runs[:, 0], runs.sum(axis=1)], axis=1)
+    return np.minimum(ends, source.size_bytes)
 
 
 def _chunks(source: Source, start: int, stop: int) -> Iterator[tuple[int, bytes]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from layoutscope.arrays.intervals import runs_of
 from layoutscope.errors import UnreadError
 
 if TYPE_CHECKING:
@@ -66,14 +67,9 @@ def metadata_ranges(layouts: Sequence[VolumeLayout], device: int, size_bytes: in
         Start and stop in bytes, in address order, neither overlapping nor touching.
     """
     pieces = np.concatenate([_pieces(layout, device) for layout in layouts]) if layouts else np.empty((0, 2), np.int64)
-    pieces = np.clip(pieces, 0, size_bytes)
-    pieces = pieces[np.argsort(pieces[:, 0], kind="stable")]
-    pieces = pieces[pieces[:, 1] > pieces[:, 0]]
-    ends = np.maximum.accumulate(pieces[:, 1])
-    is_head = np.ones(len(pieces), bool)
-    is_head[1:] = pieces[1:, 0] > ends[:-1]
-    heads = np.flatnonzero(is_head)
-    return np.stack([pieces[heads, 0], ends[np.append(heads[1:], len(pieces))[: len(heads)] - 1]], axis=1)
+    start, stop = np.clip(pieces, 0, size_bytes).T
+    runs = runs_of(start, stop - start)
+    return np.stack([runs[:, 0], runs.sum(axis=1)], axis=1)
 
 
 def _pieces(layout: VolumeLayout, device: int) -> NDArray[np.int64]:

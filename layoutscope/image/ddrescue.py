@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope import inputs
+from layoutscope.arrays.intervals import runs_of, subtract
 from layoutscope.errors import ImageError, UnreadError
 from layoutscope.image.source import Source, overlaps
 
@@ -46,8 +47,8 @@ def read_map(path: Path, size_bytes: int) -> NDArray[np.int64]:
     """
     blocks = _lines(path)[1:]  # the first one is the state of the rescue
     parsed = [_block(path, number, text) for number, text in blocks]
-    done = sorted((start, start + length) for start, length, status in parsed if status == _FINISHED)
-    return _complement(np.array(done, np.int64).reshape(-1, 2), size_bytes)
+    done = np.array([(start, length) for start, length, status in parsed if status == _FINISHED], np.int64)
+    return subtract(np.array([[0, size_bytes]]), runs_of(*done.reshape(-1, 2).T))
 
 
 def _lines(path: Path) -> list[tuple[int, str]]:
@@ -75,15 +76,6 @@ def _block(path: Path, number: int, text: str) -> tuple[int, int, str]:
     if status not in _STATUSES or start < 0 or length < 0 or start + length >= 2**63:
         raise ImageError(f"{path}: line {number} is no area of a ddrescue map file")
     return start, length, status
-
-
-def _complement(done: NDArray[np.int64], size_bytes: int) -> NDArray[np.int64]:
-    """Turn sorted ranges (start, stop) into the gaps between them, as (offset, length)."""
-    clipped = np.clip(done, 0, size_bytes)
-    starts = np.concatenate([[0], np.maximum.accumulate(clipped[:, 1])])
-    stops = np.concatenate([clipped[:, 0], [size_bytes]])
-    gaps: NDArray[np.int64] = np.stack([starts, stops - starts], axis=1)[stops > starts]
-    return gaps
 
 
 class RescuedSource(Source):

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.arrays.intervals import runs_of, subtract
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -57,8 +59,5 @@ def _seek(descriptor: int, position: int, whence: int, otherwise: int) -> int:
 
 def hole_ranges(descriptor: int, size_bytes: int) -> NDArray[np.int64]:
     """List the holes of a whole file, shape (n, 2): offset and length in bytes."""
-    stored = np.array(list(data_segments(descriptor, 0, size_bytes)), np.int64).reshape(-1, 2)
-    starts = np.concatenate([[0], stored[:, 1]])
-    stops = np.concatenate([stored[:, 0], [size_bytes]])
-    holes: NDArray[np.int64] = np.stack([starts, stops - starts], axis=1)[stops > starts]
-    return holes
+    start, stop = np.array(list(data_segments(descriptor, 0, size_bytes)), np.int64).reshape(-1, 2).T
+    return subtract(np.array([[0, size_bytes]]), runs_of(start, stop - start))

@@ -14,6 +14,7 @@ from xml.parsers.expat import ExpatError
 import numpy as np
 
 from layoutscope import inputs
+from layoutscope.arrays.intervals import runs_of, subtract
 from layoutscope.errors import ImageError
 from layoutscope.image.containers import encrypted
 from layoutscope.image.raw import RawFile
@@ -98,11 +99,9 @@ class SparseBundle(Source):
     @property
     def holes(self) -> NDArray[np.int64]:
         """Bands that are absent, shape (n, 2): offset and length in bytes."""
-        numbers = np.array(sorted(int(name, 16) for name in self._stored if _is_band(name)), np.int64)
-        starts = np.concatenate([[0], (numbers + 1) * self._band_bytes])
-        stops = np.append(numbers * self._band_bytes, self.size_bytes)
-        found: NDArray[np.int64] = np.stack([starts, stops - starts], axis=1)[stops > starts]
-        return found
+        numbers = np.array([int(name, 16) for name in self._stored if _is_band(name)], np.int64)
+        stored = runs_of(numbers * self._band_bytes, np.full(len(numbers), self._band_bytes))
+        return subtract(np.array([[0, self.size_bytes]]), stored)
 
     def close(self) -> None:
         """Close the bands that are open."""

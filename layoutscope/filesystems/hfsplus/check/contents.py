@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.arrays.lookup import distinct, find, is_ascending
-from layoutscope.arrays.ragged import heads, lengths_of
+from layoutscope.arrays.lookup import distinct, find
+from layoutscope.filesystems.hfsplus.check.rules import are_outside, counted_entries, overflow_blocks
 from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK, RESOURCE_FORK
 from layoutscope.filesystems.hfsplus.tree.keyorder import folded, misplaced
 from layoutscope.filesystems.hfsplus.tree.shape import header_log, node_log
@@ -114,12 +114,7 @@ def _check_threads(volume: Volume, tree: Tree, catalog: Catalog) -> None:
 
 def _check_valence(volume: Volume, tree: Tree, catalog: Catalog) -> None:
     entries = catalog.entries
-    parent = entries["parent_id"]
-    ordered = parent if is_ascending(parent) else np.sort(parent)
-    starts = heads(ordered)
-    counts = lengths_of(starts, len(ordered))
-    place = find(ordered[starts], entries["file_id"])
-    actual = np.where(place >= 0, np.append(counts, 0)[place], 0)
+    actual = counted_entries(entries["parent_id"], entries["file_id"])
     wrong = entries["is_folder"] & (actual != entries["valence"])
     _report_entries(
         volume, tree, catalog, "valence-differs", np.flatnonzero(wrong), "count other entries than they have"
@@ -139,7 +134,7 @@ def _check_names(volume: Volume, tree: Tree, catalog: Catalog) -> None:
 
 def _check_extents(volume: Volume, tree: Tree, contents: Contents) -> None:
     forks = contents.catalog.forks
-    outside = forks["start_block"] + forks["block_count"] > int(volume.header.total_blocks)
+    outside = are_outside(forks["start_block"], forks["block_count"], int(volume.header.total_blocks))
     rows = distinct(forks["entry"][outside])
     _report_entries(volume, tree, contents.catalog, "extent-outside", rows, "have extents that leave the volume")
 
@@ -153,19 +148,13 @@ def _check_fork_sizes(volume: Volume, tree: Tree, contents: Contents) -> None:
         mine = forks["fork_type"] == fork_type
         counted = np.bincount(forks["entry"][mine], forks["block_count"][mine], minlength=len(wrong))
         if overflow is not None and len(overflow.records["node"]):
-            counted += _overflow_blocks(overflow, entries["file_id"], fork_type)
+            records = overflow.records
+            mine = records["key.fork_type"] == fork_type
+            owners, blocks = records["key.file_id"][mine], records["data.extents.block_count"][mine]
+            counted += overflow_blocks(entries["file_id"], owners, blocks)
         wrong |= counted != entries[declared]
     message = "have forks that count other blocks than their extents hold"
     _report_entries(volume, tree, contents.catalog, "fork-size-differs", np.flatnonzero(wrong), message)
-
-
-def _overflow_blocks(overflow: Tree, file_id: I64, fork_type: int) -> I64:
-    """Blocks that the extents-overflow file adds to a fork of each file."""
-    records = overflow.records
-    mine = records["key.fork_type"] == fork_type
-    entry = find(file_id, records["key.file_id"][mine])
-    blocks = records["data.extents.block_count"][mine].sum(axis=1)
-    return np.bincount(entry[entry >= 0], blocks[entry >= 0], minlength=len(file_id)).astype(np.int64)
 
 
 def _report_entries(volume: Volume, tree: Tree, catalog: Catalog, code: str, rows: I64, message: str) -> None:

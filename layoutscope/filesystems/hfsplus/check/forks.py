@@ -12,13 +12,14 @@ import numpy as np
 from layoutscope.arrays.lookup import find
 from layoutscope.arrays.ragged import is_head, starts_of
 from layoutscope.filesystems.hfsplus.check.headers import SPECIAL_FILES
+from layoutscope.filesystems.hfsplus.check.rules import are_outside, overflow_blocks
 from layoutscope.filesystems.hfsplus.records.attributes import EXTENT_FIELDS, INLINE
 from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK, RESOURCE_FORK
 from layoutscope.filesystems.hfsplus.survey.attributes import TYPES
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
-    from layoutscope.arrays.columns import I64, Mask
+    from layoutscope.arrays.columns import I64
     from layoutscope.filesystems.hfsplus.survey.catalog import CatalogRecords
     from layoutscope.filesystems.hfsplus.survey.subject import Subject
 
@@ -73,15 +74,7 @@ def _overflow_blocks(subject: Subject, catalog: CatalogRecords, fork_type: int) 
     if records is None or not len(records.at):
         return np.zeros(len(ids), np.int64)
     mine = records.fork_type == fork_type
-    place = find(ids, records.file_id[mine])
-    blocks = records.counts[mine].sum(axis=1)
-    return np.bincount(place[place >= 0], blocks[place >= 0], minlength=len(ids)).astype(np.int64)
-
-
-def outside(starts: I64, counts: I64, total_blocks: int) -> Mask:
-    """Say which extents leave the volume."""
-    found: Mask = (counts > 0) & (starts + counts > total_blocks)
-    return found
+    return overflow_blocks(ids, records.file_id[mine], records.counts[mine])
 
 
 def check_extents(subject: Subject) -> None:
@@ -90,7 +83,7 @@ def check_extents(subject: Subject) -> None:
     catalog, overflow, attributes = subject.catalog, subject.overflow, subject.attributes
     for cnid, field in SPECIAL_FILES.items():
         fork = subject.contents.special[cnid]
-        wrong = np.flatnonzero(outside(fork.start_blocks, fork.block_counts, total) & (fork.record_nodes < 0))
+        wrong = np.flatnonzero(are_outside(fork.start_blocks, fork.block_counts, total) & (fork.record_nodes < 0))
         for slot in wrong.tolist():
             subject.volume.header_field(f"{field}.extents").add(
                 "extent-outside", "error", f"extent {slot} leaves the volume"
@@ -98,14 +91,14 @@ def check_extents(subject: Subject) -> None:
     for name in FORKS.values() if catalog is not None else ():
         _check_extents_of(subject, catalog, name, total)
     if overflow is not None:
-        rows, slots = np.nonzero(outside(overflow.starts, overflow.counts, total))
+        rows, slots = np.nonzero(are_outside(overflow.starts, overflow.counts, total))
         for case in subject.cases("extent-outside", np.arange(len(rows)), "extents-overflow records"):
             row, slot = int(rows[case]), int(slots[case])
             field = _wrong_field(int(overflow.starts[row, slot]), total)
             message = f"an extent of file {overflow.file_id[row]} leaves the volume"
             overflow.field(row, f"data.extents.{field}#{slot}").add("extent-outside", "error", message)
     if attributes is not None:
-        rows, slots = np.nonzero(outside(attributes.starts, attributes.counts, total))
+        rows, slots = np.nonzero(are_outside(attributes.starts, attributes.counts, total))
         for case in subject.cases("extent-outside", np.arange(len(rows)), "attribute records"):
             row, slot = int(rows[case]), int(slots[case])
             _, paths = EXTENT_FIELDS[int(attributes.kind[row])]
@@ -118,7 +111,7 @@ def _check_extents_of(subject: Subject, catalog: CatalogRecords | None, name: st
     if catalog is None:
         return
     starts, counts = fork_arrays(catalog, name)
-    rows, slots = np.nonzero(outside(starts, counts, total))
+    rows, slots = np.nonzero(are_outside(starts, counts, total))
     for case in subject.cases("extent-outside", np.arange(len(rows)), "catalog files"):
         row, slot = int(rows[case]), int(slots[case])
         catalog.field(

@@ -12,6 +12,7 @@ import numpy as np
 from layoutscope.arrays.lookup import find
 from layoutscope.arrays.ragged import owners, ranges
 from layoutscope.filesystems.hfsplus.check.links import is_directory_link
+from layoutscope.filesystems.hfsplus.check.rules import counted_entries
 from layoutscope.filesystems.hfsplus.records.catalog import KEY, THREAD
 from layoutscope.filesystems.hfsplus.survey.catalog import TYPES
 from layoutscope.ondisk import grammar
@@ -190,7 +191,7 @@ def check_valence(subject: Subject) -> None:
     if catalog is None:
         return
     rows, _, _ = catalog.entries()
-    counted = _counts(catalog, catalog.parent_id[rows])
+    counted = counted_entries(catalog.parent_id[rows], catalog.folders["folder_id"].astype(np.int64))
     declared = catalog.folders["valence"].astype(np.int64)
     for place in subject.cases("valence-differs", np.flatnonzero(counted != declared), "catalog folders"):
         catalog.field(int(catalog.folders["row"][place]), "valence").add(
@@ -209,7 +210,8 @@ def check_subfolders(subject: Subject) -> None:
         return
     links = catalog.files["row"][is_directory_link(catalog.files)]
     inside = catalog.parent_id[np.concatenate([catalog.folders["row"], links])]
-    counted, declared = _counts(catalog, inside), catalog.folders["folder_count"].astype(np.int64)
+    counted = counted_entries(inside, catalog.folders["folder_id"].astype(np.int64))
+    declared = catalog.folders["folder_count"].astype(np.int64)
     wrong = np.flatnonzero(catalog.folders["has_folder_count"] & (counted != declared))
     for place in subject.cases("folder-count-differs", wrong, "catalog folders"):
         catalog.field(int(catalog.folders["row"][place]), "folder_count").add(
@@ -219,11 +221,3 @@ def check_subfolders(subject: Subject) -> None:
             expected=int(counted[place]),
             found=int(declared[place]),
         )
-
-
-def _counts(catalog: CatalogRecords, parents: I64) -> I64:
-    """How many of the given parents are each folder."""
-    ordered = np.sort(parents)
-    ids = catalog.folders["folder_id"].astype(np.int64)
-    counts: I64 = np.searchsorted(ordered, ids, side="right") - np.searchsorted(ordered, ids, side="left")
-    return counts

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import numpy as np
+
+from layoutscope.filesystems.hfsplus.check.rules import are_outside, counted_entries, overflow_blocks
+
+
+def numbers(*values):
+    return np.array(values, np.int64)
+
+
+def test_entries_are_counted_in_any_order_of_their_parents():
+    """Folder 2 has three entries, 16 one, 17 none; those of 99 count for nobody."""
+    for parents in (numbers(2, 2, 2, 16, 99), numbers(16, 2, 99, 2, 2)):
+        assert counted_entries(parents, numbers(17, 2, 16)).tolist() == [0, 3, 1]
+    assert counted_entries(numbers(), numbers(2)).tolist() == [0]
+
+
+def test_overflow_blocks_are_the_sum_of_all_records_of_a_file():
+    """File 17 has records of 3 + 5 and of 2 blocks, which makes 10; a record of file 5 is nobody's."""
+    counts = np.zeros((3, 8), np.int64)
+    counts[0, :2], counts[1, 0], counts[2, 0] = (3, 5), 2, 100
+    assert overflow_blocks(numbers(16, 17), numbers(17, 17, 5), counts).tolist() == [0, 10]
+
+
+def test_extents_may_end_with_the_volume_but_not_behind_it():
+    """Of 100 blocks, 90 to 99 lie inside, 91 to 100 do not; an unused extent at 500 is no matter."""
+    assert are_outside(numbers(90, 91, 500), numbers(10, 10, 0), 100).tolist() == [False, True, False]

@@ -57,6 +57,32 @@ def node(oid: int, records: Records, *, level: int = 0, root: tuple[int, int] | 
     return with_checksum(bytes(8) + head + table + keys + bytes(free) + values + info)
 
 
+def record_root(oid: int, subtype: int, records: Records) -> bytes:
+    """Lay out a tree of one physical node, root and leaf, whose entries say their lengths.
+
+    Parameters
+    ----------
+    oid : int
+        Its number, which is its block.
+    subtype : int
+        Object type of the contents.
+    records : list of (bytes, bytes)
+        Keys and values of any lengths.
+    """
+    table, keys, values = b"", b"", b""
+    for key, value in records:
+        values = value + values
+        table += struct.pack("<HHHH", len(keys), len(key), len(values), len(value))
+        keys += key
+    free = BLOCK - HEAD - INFO - len(table) - len(keys) - len(values)
+    head = struct.pack("<QQII", oid, 7, BTREE | PHYSICAL, subtype)
+    head += struct.pack("<HHIHHHH", ROOT | LEAF, 0, len(records), 0, len(table), len(keys), free)
+    head += struct.pack("<HHHH", 0xFFFF, 0, 0xFFFF, 0)
+    longest = [max((len(side) for side in sides), default=0) for sides in zip(*records, strict=True)] or [0, 0]
+    info = struct.pack("<IIIIIIQQ", 0, BLOCK, 0, 0, *longest, len(records), 1)
+    return with_checksum(bytes(8) + head + table + keys + bytes(free) + values + info)
+
+
 def mapping(oid: int, xid: int, paddr: int, *, flags: int = 0) -> tuple[bytes, bytes]:
     """Return an entry of an object map, of an object of one block."""
     return struct.pack("<QQ", oid, xid), struct.pack("<IIQ", flags, BLOCK, paddr)

@@ -190,6 +190,7 @@ def open_checkpoint(
     first, count = superblock.xp_desc_index, superblock.xp_desc_len
     if not 1 <= count <= ring:
         raise FormatError("impossible length in the descriptor ring", structure="checkpoint", image_offset=where)
+    # The superblock is the last block of its checkpoint; the maps stand before it, and may go on at the ring's start.
     rows = (first + np.arange(count - 1)) % ring
     bad = (area.kind[rows] != int(grammar.ApfsObject.ObjectType.checkpoint_map)) | (area.xid[rows] != xid)
     if bad.any():

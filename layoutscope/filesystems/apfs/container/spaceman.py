@@ -195,6 +195,7 @@ def _read_chunks(store: Store, cibs: NDArray[np.uint64]) -> Chunks:
 def _free(store: Store, chunks: Chunks, owner: str) -> NDArray[np.int64]:
     """Free runs of all chunks; only those that are neither full nor empty need their bitmap."""
     blocks = store.blocks
+    # A chunk without bitmap is free throughout.
     whole = (chunks.bitmap_paddr == 0) | (chunks.free_count == chunks.num_blocks)
     parts = [intervals.runs_of(chunks.paddr[whole], chunks.num_blocks[whole])]
     mixed = np.flatnonzero(~whole & (chunks.free_count > 0))

@@ -49,6 +49,7 @@ class Blocks:
 
     def split(self, paddrs: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Return device and byte address on it, from the container's start, of block addresses."""
+        # A bit of the byte address tells the devices of a Fusion set apart; in block addresses it is shifted.
         mark = np.uint64(self.tier2_mark)
         addresses = np.asarray(paddrs).astype(np.uint64, copy=False)
         if not (addresses >= mark).any():

@@ -187,6 +187,7 @@ def read_shape(source: TreeSource, root: Places) -> TreeShape:
         where = source.blocks.at(int(root.paddr[0]))
         raise FormatError(f"impossible size of {size} bytes", structure=f"{source.tree} tree, root", image_offset=where)
     data = _fetch(source, root, size)
+    # The tree information stands at the very end of the root, behind the values.
     start = np.array([data.size - BTREE_INFO.width], np.int64)
     info = {
         name.removeprefix("fixed."): values
@@ -293,6 +294,7 @@ def batch_columns(batch: NodeBatch) -> dict[str, NDArray[Any]]:
     bounds = np.searchsorted(batch.slots.node, np.arange(count + 1))
     first_key, last_key = _end_keys(batch, bounds)
     lengths = np.append(0, np.cumsum(batch.slots.key_len + batch.slots.val_len, dtype=np.int64))
+    # Nodes of sealed volumes have no header; the object map alone knows their transaction.
     has_header = head["hdr.xid"] != 0
     return {
         "node_id": places.node_id,

@@ -117,6 +117,7 @@ def view_at(omap: ObjectMap, xid: int) -> OmapView:
     xid : int
         Transaction of the view.
     """
+    # Mappings are never changed: each transaction that moves an object adds one, and snapshots keep the older ones.
     row = np.flatnonzero(omap.xid <= np.uint64(xid))
     oid = omap.oid[row]
     is_last = np.ones(len(row), bool)

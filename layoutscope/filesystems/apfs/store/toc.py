@@ -124,6 +124,8 @@ def slots(
     (n,) bool array
         Which nodes are not: a table, key or value that leaves its node.
     """
+    # Keys are counted from the end of the table of contents upwards, values from the end of the node downwards: only so
+    # can a node grow from both sides. In a root, the tree information stands behind the values.
     table = starts + BTREE_NODE.width + head["table_space.start"]
     keys: NDArray[np.int64] = table + head["table_space.len"]
     info = BTREE_INFO.width
@@ -133,10 +135,12 @@ def slots(
     torn = (counts * entry > head["table_space.len"]) | (keys > values_end)
     counts = np.where(torn, 0, counts)
     node = np.repeat(np.arange(len(starts)), counts)
+    # Row i of a node has its entry i entries after the node's table; `before` counts the rows of the nodes before it.
     before = np.cumsum(counts) - counts
     spots = np.repeat(table - before * entry, counts) + np.arange(len(node)) * np.repeat(entry, counts)
     found = _entries(decoder, buffer, head, spots, node, sizes)
     room = np.repeat(np.minimum(values_end - keys, MAX_LENGTH).astype(np.int32), counts)
+    # A value starts as far before the end as its offset says, and may not be longer than that.
     outside = (found.key_start + found.key_len > room) | (found.val_start > room)
     outside |= (found.val_len > found.val_start) | (found.key_len < sizes.key)
     key_start: NDArray[np.int64] = np.repeat(keys, counts) + found.key_start

@@ -104,6 +104,7 @@ def _check_header(level: int, head: dict[str, NDArray[Any]], problems: _Problems
     kinds = grammar.ApfsObject.ObjectType
     places = problems.places
     is_root = places.parent < 0
+    # A root is an object of another type than all other nodes of its tree, and a tree of one node is root and leaf.
     kind = np.where(is_root, int(kinds.btree), int(kinds.btree_node))
     wrong = (head["hdr.type"] != kind) | (head["is_root"] != is_root) | (head["is_leaf"] != (level == 0))
     wrong |= head["hdr.storage"] != _storage(problems.source)

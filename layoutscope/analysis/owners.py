@@ -43,7 +43,19 @@ def _covering(frame: pl.DataFrame, size: str, at: int) -> pl.DataFrame:
 
 
 def row_owner(layout: VolumeLayout, table: str, row: Row, at: int | None) -> Owner:
-    """Say what a row is; `at` is the byte that was asked for."""
+    """Say what a row is.
+
+    Parameters
+    ----------
+    layout : VolumeLayout
+        Whose row it is.
+    table : str
+        ``nodes``, ``regions``, ``extents`` or ``free``.
+    row : dict
+        The row, by the names of its columns.
+    at : int or None
+        The byte of the image that was asked for.
+    """
     describe = {"nodes": _node_facts, "regions": _region_facts, "extents": _extent_facts, "free": _free_facts}[table]
     facts = describe(layout, row)
     if at is not None:

@@ -140,6 +140,15 @@ def _report(path: Path) -> Mapping[str, Any]:
 def write_drive_plot(drives: Sequence[DriveFacts], path: Path, *, force: bool = False) -> None:
     """Write the seek curves and latencies of drives as one page that needs no network.
 
+    Parameters
+    ----------
+    drives : sequence of DriveFacts
+        From :func:`drives`.
+    path : path
+        Where to.
+    force : bool
+        Whether an existing file is overwritten.
+
     Raises
     ------
     UsageError

@@ -75,6 +75,17 @@ def write_picture(
 ) -> None:
     """Write the overview as PNG or SVG, by the ending of the path, through Plotly's own export.
 
+    Parameters
+    ----------
+    result : ScanResult or sequence of ScanResult
+        What is shown, side by side.
+    path : path
+        Where to: ``.png`` or ``.svg``.
+    names : bool
+        Whether names from the images may appear.
+    force : bool
+        Whether an existing file is overwritten.
+
     Raises
     ------
     UnsupportedError

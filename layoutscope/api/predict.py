@@ -265,7 +265,17 @@ def predict_enumeration(
 
 
 def fits(profile: DriveProfile, reads: AccessTrace, start_offset_bytes: int = 0) -> bool:
-    """Say whether all reads lie on a drive, where the image starts at an address of it."""
+    """Say whether all reads lie on a drive.
+
+    Parameters
+    ----------
+    profile : DriveProfile
+        The drive.
+    reads : AccessTrace
+        Reads of an image.
+    start_offset_bytes : int
+        Where the image starts on the drive.
+    """
     end = int((reads.image_offset + reads.length_bytes).max(initial=0))
     return start_offset_bytes + end <= profile.capacity_bytes
 

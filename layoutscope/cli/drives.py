@@ -51,14 +51,14 @@ def drives(
         if len(names) != 2:
             raise UsageError("write: layoutscope drives fit NAME, with what it is fitted to")
         text = api.fit(names[1], base=base, figures=numbers(figure), fio=fio, random_ms=random_ms, rate_mb_s=rate_mb_s)
-        write(text, output, force=force)
+        _write(text, output, force=force)
         return
     found = api.drives(names or ())
     if plot is not None:
         from layoutscope.api.drives import write_drive_plot
 
         write_drive_plot(found, plot, force=force)
-    show(found, as_json=as_json)
+    _show(found, as_json=as_json)
 
 
 def numbers(figures: list[str] | None) -> dict[str, float]:
@@ -79,7 +79,7 @@ def numbers(figures: list[str] | None) -> dict[str, float]:
     return found
 
 
-def write(text: str, target: Path | None, *, force: bool) -> None:
+def _write(text: str, target: Path | None, *, force: bool) -> None:
     """Write a profile to a file or to standard output."""
     if target is None:
         sys.stdout.write(text)
@@ -90,7 +90,7 @@ def write(text: str, target: Path | None, *, force: bool) -> None:
         file.write(text.encode())
 
 
-def show(found: Sequence[DriveFacts], *, as_json: bool) -> None:
+def _show(found: Sequence[DriveFacts], *, as_json: bool) -> None:
     """Print profiles as JSON or as text."""
     from layoutscope.report.json.drives import drives_json
     from layoutscope.report.text.console import make_console

@@ -52,7 +52,17 @@ class Damage:
     lines: dict[str, str] = field(default_factory=dict)
 
     def note(self, name: str, coverage: float, errors: int) -> None:
-        """Remember an image that was not read whole."""
+        """Remember an image that was not read whole.
+
+        Parameters
+        ----------
+        name : str
+            The image.
+        coverage : float
+            Share of the known metadata that was read, 0 to 1.
+        errors : int
+            Findings that are errors.
+        """
         told = f"{100 * coverage:.3g} % of the known metadata was read, {errors:,} findings are errors"
         self.lines.setdefault(name, f"{name}: {told}; layoutscope check lists them")
 

@@ -47,11 +47,11 @@ def scan(
         from layoutscope.api.map import write_map
 
         write_map(result, map_to, names=options["names"], force=force)
-    show(result, as_json=as_json, explain=explain)
+    _show(result, as_json=as_json, explain=explain)
     return result.exit_code
 
 
-def show(result: ScanResult, *, as_json: bool, explain: bool) -> None:
+def _show(result: ScanResult, *, as_json: bool, explain: bool) -> None:
     """Print a result as JSON or as text."""
     if as_json:
         from layoutscope.report.json.scan import scan_json

@@ -33,7 +33,17 @@ class ExtentReader(Protocol):
     def read_pieces(
         self, image_offsets: Sequence[int], lengths_bytes: Sequence[int], places: Sequence[int], target: memoryview
     ) -> None:
-        """Read many pieces, each to its place in a buffer."""
+        """Read many pieces, each to its place in a buffer.
+
+        Parameters
+        ----------
+        image_offsets, lengths_bytes : sequences of int
+            Where the pieces lie, within bounds.
+        places : sequence of int
+            Where each begins in the buffer.
+        target : memoryview
+            The buffer.
+        """
 
 
 class Workspace:

@@ -67,7 +67,25 @@ class Device(RawFile):
 
 
 def aligned(image_offset: int, length_bytes: int, sector_size_bytes: int) -> tuple[int, int]:
-    """Widen a range to whole sectors: its start and stop in bytes."""
+    """Widen a range to whole sectors.
+
+    Parameters
+    ----------
+    image_offset, length_bytes : int
+        The range.
+    sector_size_bytes : int
+        Of the device.
+
+    Returns
+    -------
+    tuple of int
+        Start and stop in bytes.
+
+    Examples
+    --------
+    >>> aligned(700, 100, 512)
+    (512, 1024)
+    """
     stop = image_offset + length_bytes
     return image_offset - image_offset % sector_size_bytes, stop + -stop % sector_size_bytes
 

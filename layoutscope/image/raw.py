@@ -157,7 +157,22 @@ def _got(descriptor: int, image_offset: int, target: memoryview) -> int:
 
 
 def pread_into(descriptor: int, image_offset: int, target: memoryview) -> int:
-    """Read at an address into a buffer; how many bytes came."""
+    """Read at an address into a buffer.
+
+    Parameters
+    ----------
+    descriptor : int
+        An open file.
+    image_offset : int
+        Where from, in bytes.
+    target : memoryview
+        The buffer.
+
+    Returns
+    -------
+    int
+        How many bytes came; fewer than asked for at the end of the file, or where the system cuts a call.
+    """
     if hasattr(os, "preadv"):
         return os.preadv(descriptor, (target,), image_offset)
     data = os.pread(descriptor, len(target), image_offset)

@@ -37,7 +37,20 @@ def is_sparse(descriptor: int) -> bool:
 
 
 def data_segments(descriptor: int, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """List the stored stretches that meet a range, as pairs of start and stop in bytes; the last may go on past it."""
+    """List the stored stretches that meet a range.
+
+    Parameters
+    ----------
+    descriptor : int
+        An open file.
+    start, stop : int
+        The range, in bytes.
+
+    Yields
+    ------
+    tuple of int
+        Start and stop in bytes; the last stretch may go on past the range.
+    """
     position = start
     while position < stop:
         data = _seek(descriptor, position, os.SEEK_DATA, stop)

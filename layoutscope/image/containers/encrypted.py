@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.ondisk import grammar
@@ -11,12 +11,13 @@ from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
     from layoutscope.image.source import Source
+    from layoutscope.ondisk.grammar import EncryptedImage
 
 HEADER: Final = ENCRYPTED_IMAGE_HEADER
 ADVICE: Final = "decrypt it on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW"
 
 
-def header_of(data: bytes) -> Any | None:
+def header_of(data: bytes) -> EncryptedImage.Header | None:
     """Parse the header of an encrypted image; None where there is none."""
     try:
         return grammar.parse(
@@ -39,10 +40,20 @@ def refuse_encrypted(source: Source) -> None:
     except FormatError:
         return
     if header is not None:
-        raise refusal(f"{source.name}: is an encrypted disk image", header, int(header.data_size_bytes))
+        raise refusal(f"{source.name}: is an encrypted disk image", header, header.data_size_bytes)
 
 
-def refusal(what: str, header: Any, size_bytes: int) -> UnsupportedError:
-    """Say how large the disk inside is, how it is encrypted, and what to do."""
+def refusal(what: str, header: EncryptedImage.Header, size_bytes: int) -> UnsupportedError:
+    """Say how large the disk inside is, how it is encrypted, and what to do.
+
+    Parameters
+    ----------
+    what : str
+        The image, and what it is.
+    header : EncryptedImage.Header
+        Its header.
+    size_bytes : int
+        Length of the disk inside.
+    """
     message = f"{what} of {format_bytes(size_bytes)} (AES-{header.key_bits}), as FileVault 1 makes of homes"
     return UnsupportedError(message, code="encrypted-image", advice=ADVICE)

@@ -59,10 +59,10 @@ def open_foreign(source: Source, found: Signature) -> Source:
     except LayoutscopeError:
         raise
     except (OSError, ValueError, MemoryError, TypeError, OverflowError, RuntimeError) as error:
-        raise damaged(source, found.name, error) from error
+        raise _damaged(source, found.name, error) from error
 
 
-def damaged(source: Source, what: str, error: BaseException) -> ImageError:
+def _damaged(source: Source, what: str, error: BaseException) -> ImageError:
     """Tell in one line what the library has against a container."""
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
     return ImageError(f"{source.name}: {what} cannot be read: {reason}")
@@ -140,7 +140,7 @@ class ForeignSource(Source):
             try:
                 data = self._handle.read_buffer_at_offset(left, image_offset + length_bytes - left)
             except (OSError, MemoryError) as error:
-                raise damaged(self._source, self._kind, error) from error
+                raise _damaged(self._source, self._kind, error) from error
             if not data:
                 break
             self.counter.bytes += len(data)

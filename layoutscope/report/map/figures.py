@@ -50,7 +50,22 @@ def figures(disks: Sequence[MapDisk]) -> dict[str, go.Figure]:
 
 
 def shares(segments: Segments, image_offset: int, span: int, cells: int = COLUMNS * ROWS) -> NDArray[np.float64]:
-    """Share of each class in each of so many equal cells, shape (n_classes, cells)."""
+    """Work out how much of each cell is of each class.
+
+    Parameters
+    ----------
+    segments : Segments
+        Stretches of disk.
+    image_offset, span : int
+        The part of the disk that is drawn, in bytes.
+    cells : int
+        Equal cells into which it is cut.
+
+    Returns
+    -------
+    (n_classes, cells) float64 array
+        Shares, 0 to 1.
+    """
     edges = np.linspace(image_offset, image_offset + span, cells + 1)
     out = np.zeros((len(segments.classes), cells))
     for code in range(len(segments.classes)):

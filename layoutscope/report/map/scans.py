@@ -27,7 +27,22 @@ def disks(results: Sequence[ScanResult], *, names: bool = True) -> list[MapDisk]
 
 
 def made(results: Sequence[ScanResult], *, version: str, names: bool = True) -> str:
-    """Say how a page was made: version, identity of the images, and what was done."""
+    """Say how a page was made.
+
+    Parameters
+    ----------
+    results : sequence of ScanResult
+        What it shows.
+    version : str
+        Of this package.
+    names : bool
+        Whether names from the images may appear.
+
+    Returns
+    -------
+    str
+        Version, identity of the images, and what was done.
+    """
     parts = [f"Made by layoutscope {version}."]
     for result in results:
         name = f"{escape_text(PurePath(result.image.name).name)}: " if names else ""

@@ -50,9 +50,18 @@ def print_parts(parts: Iterator[RenderableType], console: Console) -> None:
 def plain_table(
     title: str, columns: Sequence[tuple[str, bool]], rows: Iterable[Sequence[str | Text]], *, gap: int = 2
 ) -> Group:
-    """Make a table without a frame under its title; columns are named and say whether they are numbers.
+    """Make a table without a frame under its title.
 
-    A row may have fewer cells than there are columns; `gap` is the distance of the columns.
+    Parameters
+    ----------
+    title : str
+        Above it.
+    columns : sequence of (str, bool)
+        Their names, and whether they are numbers.
+    rows : iterable of sequences
+        Their cells; a row may have fewer than there are columns.
+    gap : int
+        Distance of the columns, in characters.
     """
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap - 1, 0, 0))
     for name, is_number in columns:

@@ -55,7 +55,13 @@ def first_leaves(entries: EntryTable, descent: Descent) -> NDArray[np.int32]:
 
 
 def roots(facts: VolumeFacts, nodes: NodeTable, entries: EntryTable) -> Mounted:  # noqa: ARG001  (others need all)
-    """Read the root of every tree at the mount, and search nothing."""
+    """Read the root of every tree at the mount, and search nothing.
+
+    Parameters
+    ----------
+    facts, nodes, entries
+        The volume; for this its nodes are enough.
+    """
     return Mounted(np.empty(0, np.int32), np.flatnonzero((nodes.parent < 0) & (nodes.level >= 0)).astype(np.int32))
 
 

@@ -169,7 +169,17 @@ def _group_starts(parent_id: NDArray[np.uint64]) -> NDArray[np.int64]:
 
 
 def listed_bytes(table: EntryTable, entries: slice, fixed_bytes: int) -> NDArray[np.int64]:
-    """Bytes that each of some entries takes in a listing's buffer; Linux hands names out composed."""
+    """Bytes that each of some entries takes in a listing's buffer; Linux hands names out composed.
+
+    Parameters
+    ----------
+    table : EntryTable
+        The entries.
+    entries : slice
+        Which of them, in listing order.
+    fixed_bytes : int
+        What an entry takes besides its name.
+    """
     names = table.names(entries)
     if names.str.contains(r"[^\x00-\x7f]").any():
         names = names.str.normalize("NFC")

@@ -70,7 +70,19 @@ class Touches:
 def touches(
     node: NDArray[np.int32], cause: str | NDArray[np.uint8], directory_id: NDArray[np.uint64], host_us: float = 0.0
 ) -> Touches:
-    """Make touches of one cause and cost."""
+    """Make touches of one cause and cost.
+
+    Parameters
+    ----------
+    node : (n,) int32 array
+        Nodes that are needed; -1 for none.
+    cause : str or (n,) uint8 array
+        Of :data:`CAUSES`: one for all, or the code of each.
+    directory_id : (n,) uint64 array
+        Directories whose enumeration needs them.
+    host_us : float
+        Host time of each, in microseconds.
+    """
     causes = np.full(len(node), CODE[cause], np.uint8) if isinstance(cause, str) else cause
     return Touches(node, causes, directory_id, np.full(len(node), host_us, np.float32))
 

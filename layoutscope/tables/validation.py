@@ -113,6 +113,15 @@ def check_references(tables: Mapping[str, pl.DataFrame]) -> None:
 def check_values(what: str, values: Mapping[str, Any], types: Mapping[str, type | tuple[type, ...]]) -> None:
     """Check the members of a JSON object: those that are asked for and no others, each of its type.
 
+    Parameters
+    ----------
+    what : str
+        What the object describes.
+    values : mapping
+        The object.
+    types : mapping of str to type or tuple of types
+        Its members.
+
     Raises
     ------
     ValueError

@@ -55,7 +55,21 @@ def metadata_reads(
 def read_pages_once(
     made: Requests, needed: Touches, model: Model, size: int, known: NDArray[np.int32]
 ) -> tuple[Touches, NDArray[np.int64]]:
-    """Reduce touches as :func:`read_once` does; a page that several nodes share is read with the first of them."""
+    """Reduce touches as :func:`read_once` does; a page that several nodes share is read with the first of them.
+
+    Parameters
+    ----------
+    made : Requests
+        The requests of each node and piece.
+    needed : Touches
+        What is needed, in order.
+    model : Model
+        The volume and its host.
+    size : int
+        Nodes and pieces are numbered from 0 to ``size - 1``.
+    known : int32 array
+        Nodes that are cached at the start.
+    """
     reads, touch = read_once(needed, model, size, known)
     if not made.are_shared:
         return reads, touch

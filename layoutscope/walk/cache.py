@@ -64,6 +64,17 @@ def read_limited(
     """Reduce touches to what a cache of limited size reads, least recently used first out.
 
     Every search touches its whole way again, so that index nodes stay. Returns as :func:`read_once` does.
+
+    Parameters
+    ----------
+    touches : Touches
+        What is needed, in order; nodes alone.
+    model : Model
+        The volume and its driver.
+    known : int32 array
+        Nodes that are cached at the start.
+    cache_bytes : int
+        Size of the cache.
     """
     from layoutscope.walk.lru import misses
 
@@ -79,6 +90,15 @@ def read_limited(
 
 def with_ways(touches: Touches, model: Model, size: int) -> tuple[Touches, NDArray[np.int64]]:
     """Put before each node what must be read first; every node once.
+
+    Parameters
+    ----------
+    touches : Touches
+        Nodes, each once, and numbers from ``len(nodes)`` up that stand for themselves.
+    model : Model
+        The volume and its driver.
+    size : int
+        Numbers run from 0 to ``size - 1``.
 
     Returns
     -------

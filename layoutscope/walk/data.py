@@ -65,6 +65,17 @@ def read(
 ) -> AccessTrace:
     """Look one file up and read it: whole, or record by record.
 
+    Parameters
+    ----------
+    model : Model
+        The volume and its host.
+    file_id : int
+        The file.
+    records : int64 array, optional
+        Offsets of the records in the file, in bytes and in order; the whole file without it.
+    record_bytes : int, optional
+        Their length, a page without it.
+
     Raises
     ------
     ValueError

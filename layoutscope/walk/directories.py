@@ -60,20 +60,52 @@ def listed_entries(model: Model, descent: Descent) -> Descent:
 
 
 def fts(model: Model, start_id: int, *, stat: bool) -> Touches:
-    """List each directory, stat its entries buffer by buffer, then descend."""
+    """List each directory, stat its entries buffer by buffer, then descend.
+
+    Parameters
+    ----------
+    model : Model
+        The volume and its host.
+    start_id : int
+        Directory in which the walk starts.
+    stat : bool
+        Whether every entry is stat'ed, or only directories are.
+    """
     descent = listed_entries(model, descend(model.entries, start_id))
     return listed_and_looked_up(model, descent, stat=stat)
 
 
 def listed_and_looked_up(model: Model, descent: Descent, *, stat: bool) -> Touches:
-    """List each directory of a descent and look its entries up, buffer by buffer."""
+    """List each directory of a descent and look its entries up, buffer by buffer.
+
+    Parameters
+    ----------
+    model : Model
+        The volume and its host.
+    descent : Descent
+        The directories in the order of the walk.
+    stat : bool
+        Whether every entry is stat'ed, or only directories are.
+    """
     return grouped_walk(model, descent, buffers(model, descent), stat=stat)[0]
 
 
 def grouped_walk(
     model: Model, descent: Descent, cut: Buffers, *, stat: bool = True
 ) -> tuple[Touches, NDArray[np.int64]]:
-    """Walk buffer by buffer; returns the touches, and how many belong to each buffer."""
+    """Walk buffer by buffer; returns the touches, and how many belong to each buffer.
+
+    Parameters
+    ----------
+    model : Model
+        The volume and its host.
+    descent : Descent
+        The directories in the order of the walk.
+    cut : Buffers
+        Their listings, buffer by buffer.
+    stat : bool
+        Whether every entry is stat'ed, or only directories are.
+    """
     listed, per_buffer = listing_touches(model, descent, cut)
     found, per_found = _looked_up(model, cut, stat=stat)
     return merged([listed, found], interleave([per_buffer, per_found])), per_buffer + per_found
@@ -110,7 +142,17 @@ def names(model: Model, start_id: int) -> Touches:
 
 
 def bulk(model: Model, start_id: int, *, descend_by_stat: bool = False) -> Touches:
-    """Get attributes together with the names; with `descend_by_stat` each sub-directory is then looked up as well."""
+    """Get attributes together with the names; with `descend_by_stat` each sub-directory is then looked up as well.
+
+    Parameters
+    ----------
+    model : Model
+        The volume and its host.
+    start_id : int
+        Directory in which the walk starts.
+    descend_by_stat : bool
+        Whether each sub-directory is looked up before it is listed.
+    """
     descent = listed_entries(model, descend(model.entries, start_id))
     cut = buffers(model, descent)
     listed, per_buffer = _attributes(model, descent, cut)

@@ -152,7 +152,15 @@ def _looked_up(model: Model, frame: pl.DataFrame) -> NDArray[np.int32]:
 
 
 def pieces(files: FileMap, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Pieces:
-    """Cut windows, given by their positions, into what lies in one extent."""
+    """Cut windows, given by their positions, into what lies in one extent.
+
+    Parameters
+    ----------
+    files : FileMap
+        The files.
+    start, stop : (n_windows,) int64 arrays
+        Positions at which the windows begin and end.
+    """
     first = np.searchsorted(files.stop, start, side="right")
     count = np.maximum(np.searchsorted(files.start, stop, side="left") - first, 0)
     extent = ranges(first, count)

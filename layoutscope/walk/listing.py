@@ -106,6 +106,15 @@ def _fills(model: Model, first: int, count: int) -> NDArray[np.int64]:
 def listing_touches(model: Model, descent: Descent, cut: Buffers) -> tuple[Touches, NDArray[np.int64]]:
     """List: the leaf where the listing starts, then each leaf that the cursor enters.
 
+    Parameters
+    ----------
+    model : Model
+        The volume and its host.
+    descent : Descent
+        The directories in the order of the walk.
+    cut : Buffers
+        Their listings, buffer by buffer.
+
     Returns
     -------
     Touches, (n_buffers,) int64 array
@@ -158,7 +167,17 @@ def _behind_the_first(model: Model, descent: Descent, cut: Buffers) -> NDArray[n
 
 
 def buffer_start(model: Model, descent: Descent, cut: Buffers) -> NDArray[np.int32]:
-    """Leaf that the search for each buffer ends in: where the listing starts, or that of the entry that did not fit."""
+    """Leaf that the search for each buffer ends in: where the listing starts, or that of the entry that did not fit.
+
+    Parameters
+    ----------
+    model : Model
+        The volume and its host.
+    descent : Descent
+        The directories in the order of the walk.
+    cut : Buffers
+        Their listings, buffer by buffer.
+    """
     start = model.driver.listing_start(model.entries, descent)[cut.directory]
     if not model.driver.resumes_by_search or not len(model.entries):
         return start

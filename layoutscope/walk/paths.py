@@ -64,6 +64,15 @@ def _in_step(count: int, threads: int) -> tuple[NDArray[np.int64], NDArray[np.ui
 def resolve(model: Model, wanted: Sequence[str], start_id: int = ROOT_ID) -> NDArray[np.int64]:
     """Find the entry of every component.
 
+    Parameters
+    ----------
+    model : Model
+        The volume and its host.
+    wanted : sequence of str
+        Paths, with ``/`` between components.
+    start_id : int
+        Directory in which they begin.
+
     Returns
     -------
     (n_paths, depth) int64 array

@@ -59,7 +59,15 @@ class Requests:
     def followed_by(
         self, device: NDArray[np.uint8], image_offset: NDArray[np.int64], length_bytes: NDArray[np.int64]
     ) -> Requests:
-        """Number further requests on behind the nodes, each a unit of its own: pieces of files."""
+        """Number further requests on behind the nodes, each a unit of its own: pieces of files.
+
+        Parameters
+        ----------
+        device : (n,) uint8 array
+            Image of a set that each piece lies on.
+        image_offset, length_bytes : (n,) int64 arrays
+            The pieces, in bytes.
+        """
         own = np.arange(len(image_offset) + 1)
         return Requests(
             unit=np.concatenate([self.unit, len(self.start) - 1 + own[:-1]]),

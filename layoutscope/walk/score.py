@@ -39,8 +39,6 @@ class Score:
         Steps from block to block in the real trace, and those of them that are predicted.
     missed, extra : mapping of str to int
         Blocks that were not predicted, and that were predicted in vain, by the tree they belong to.
-    first_difference : int or None
-        Step of the real trace that is the first not to be predicted.
     """
 
     block_bytes: int
@@ -51,7 +49,6 @@ class Score:
     shared_pairs: int
     missed: Mapping[str, int] = field(default_factory=dict)
     extra: Mapping[str, int] = field(default_factory=dict)
-    first_difference: int | None = None
 
     @property
     def block_share(self) -> float:
@@ -83,7 +80,6 @@ def score(real: AccessTrace, predicted: AccessTrace, layout: VolumeLayout | None
     there, here = first_blocks(real, size), first_blocks(predicted, size)
     shared = np.isin(there, here)
     follows = _steps_predicted(there, here)
-    wrong = np.flatnonzero(~follows)
     missed, extra = there[~shared], here[~np.isin(here, there)]
     return Score(
         block_bytes=size,
@@ -94,7 +90,6 @@ def score(real: AccessTrace, predicted: AccessTrace, layout: VolumeLayout | None
         shared_pairs=int(follows.sum()),
         missed=owners(missed * size, layout) if layout else {},
         extra=owners(extra * size, layout) if layout else {},
-        first_difference=int(wrong[0]) if len(wrong) else None,
     )
 
 

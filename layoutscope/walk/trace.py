@@ -80,7 +80,15 @@ class AccessTrace:
     def from_reads(
         cls, image_offset: NDArray[np.int64], length_bytes: NDArray[np.int64], *, think_us: float = 0.0
     ) -> AccessTrace:
-        """Make a trace of plain reads, for someone else's list of offsets and lengths in bytes."""
+        """Make a trace of plain reads, for someone else's list of offsets and lengths in bytes.
+
+        Parameters
+        ----------
+        image_offset, length_bytes : (n_reads,) int64 arrays
+            The reads, in bytes from the start of the image.
+        think_us : float
+            Host time before each, in microseconds.
+        """
         n = len(image_offset)
         return cls(
             device=np.zeros(n, np.uint8),

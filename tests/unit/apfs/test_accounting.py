@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import numpy as np
+
+from layoutscope.filesystems.apfs.container.regions import Region, as_runs, inside, rest
+from layoutscope.filesystems.apfs.volume.accounting import balance
+from layoutscope.findings import FindingLog
+from tests.unit.apfs.toys import BLOCK, store_of
+
+WHOLE = np.array([[0, 100]])
+
+
+def test_blocks_are_free_claimed_unclaimed_or_disputed():
+    """Of 100 blocks 10 to 29 are free; 0 to 14 and 40 to 49 are claimed: 10 to 14 are disputed, 30 to 39 unclaimed."""
+    log = FindingLog(locate=lambda paddr: (paddr * BLOCK, 0))
+    claims = [np.array([[0, 15]]), np.array([[40, 10], [42, 2]]), np.array([[50, 50]])]
+    account = balance(WHOLE, np.array([[10, 20]]), claims, log)
+    assert account.disputed.tolist() == [[10, 5]]
+    assert account.unclaimed.tolist() == [[30, 10]]
+    assert account.details() == {
+        "blocks": 100,
+        "used blocks": 80,
+        "free blocks": 20,
+        "claimed blocks": 75,
+        "unclaimed blocks": 10,
+        "claimed but free blocks": 5,
+    }
+    assert [(item.code, item.image_offset) for item in log.findings] == [("block-claimed-free", 10 * BLOCK)]
+
+
+def test_what_lies_behind_the_last_block_is_not_counted():
+    """A claim from block 90 on has ten blocks in the container."""
+    account = balance(WHOLE, np.empty((0, 2), np.int64), [np.array([[90, 50]])], FindingLog())
+    assert account.claimed.tolist() == [[90, 10]]
+
+
+def test_rest_is_what_others_leave():
+    """Blocks 3 and 4 of ten are taken."""
+    taken = as_runs([Region("node", "tree", 4), Region("node", "tree", 3)])
+    regions = rest("pool", "space manager", np.array([[0, 10]]), taken)
+    assert [(item.paddr, item.num_blocks) for item in regions] == [(0, 3), (5, 5)]
+
+
+def test_regions_that_no_device_can_hold_are_findings():
+    """No block, or an address beyond every device."""
+    store = store_of({0: bytes(BLOCK)})
+    kept = inside([Region("whole", "", 5), Region("empty", "", 5, 0), Region("far", "", 2**45)], store)
+    assert [item.type for item in kept] == ["whole"]
+    assert [(item.code, item.structure) for item in store.log.findings] == [
+        ("structure-invalid", "empty"),
+        ("structure-invalid", "far"),
+    ]

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from layoutscope.filesystems.apfs.store.omap import view_at
+from layoutscope.filesystems.apfs.store.sharing import Pool, read_shared
+from layoutscope.filesystems.apfs.store.source import TreeSource
+from layoutscope.filesystems.apfs.store.walk import read_nodes, read_omap
+from tests.unit.apfs.toys import BLOCK, child, mapping, node, store_of
+
+ROOT = [child(10, 3, 2), child(20, 4, 3)]
+
+
+@pytest.fixture
+def store():
+    """Return a tree of a root and two leaves in blocks 1 to 3."""
+    leaves = {2: [mapping(10, 3, 90)], 3: [mapping(20, 4, 92)]}
+    blocks = {1: node(1, ROOT, level=1, root=(2, 3))} | {oid: node(oid, records) for oid, records in leaves.items()}
+    return store_of(blocks)
+
+
+def test_nodes_that_are_known_are_not_read_again(store):
+    """The first state reads three nodes and the root twice, the second the root alone; both see the same tree."""
+    source, pool, counter = TreeSource(store, "omap", 1, 7), Pool(), store.blocks.sources[0].counter
+    first = read_shared(source, pool)
+    assert counter.bytes == 4 * BLOCK
+    second = read_shared(source, pool)
+    assert counter.bytes == 5 * BLOCK
+    whole, _ = read_nodes(source)
+    for column in ("paddr", "level", "parent", "key_rank", "num_records", "first_key_id", "last_key_id"):
+        expected = getattr(whole, column).tolist()
+        assert getattr(first, column).tolist() == getattr(second, column).tolist() == expected
+
+
+def test_damage_is_told_once():
+    """A leaf with a wrong checksum gives one finding, though two states lead to it."""
+    torn = node(3, [mapping(20, 4, 92)])[:-1] + b"\1"
+    broken = store_of({1: node(1, ROOT, level=1, root=(2, 3)), 2: node(2, [mapping(10, 3, 90)]), 3: torn})
+    source, pool = TreeSource(broken, "omap", 1, 7), Pool()
+    read_shared(source, pool)
+    read_shared(source, pool)
+    assert [item.structure for item in broken.log.findings] == ["omap tree, node 3"]
+
+
+def test_rows_are_found_by_address_number_and_level(store):
+    """Index records come in their order, each with the node that holds it."""
+    pool = Pool()
+    read_shared(TreeSource(store, "omap", 1, 7), pool)
+    owner, record = pool.named_by(np.array([0]))
+    assert (owner.tolist(), pool.children["oid"][record].tolist()) == ([0, 0], [2, 3])
+
+
+def test_a_map_as_of_an_older_transaction(store):
+    """At transaction 3 the object of transaction 4 does not exist yet."""
+    omap = read_omap(store, "omap", 1, 7)
+    found = view_at(omap, 3).find(np.array([10, 20], np.uint64))
+    assert found.is_missing.tolist() == [False, True]
+    assert int(found.paddr[0]) == 90

@@ -8,7 +8,12 @@ meta:
   license: CC0-1.0
   ks-version: '0.11'
   endian: le
-doc: 'Keys and values of the file-system tree, the extent-reference tree and the snapshot-metadata tree.'
+doc: |
+  Keys and values of the file-system tree, the extent-reference tree and the snapshot-metadata tree.
+
+  Values whose end varies (inode_val, drec_val, xattr_val, sibling_val, snap_metadata_val, ...) begin with a type of
+  their own, named ..._fixed: Apple's structure without what follows it. It has the same size in every record, so that
+  millions of them can be read by the places of their fields alone; the whole value holds it as its field `fixed`.
 doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects'
 types:
   j_key:

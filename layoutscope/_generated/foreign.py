@@ -31,7 +31,8 @@ class Foreign(KaitaiStruct):
         pass
 
     class ApfsContainer(KaitaiStruct):
-        """Start of block 0 of an APFS container.
+        """Start of block 0 of an APFS container, as far as it tells that there is one. The whole superblock is in
+        apfs_container; this is what a partition is recognised by, so that damage further on hides no container.
         
         .. seealso::
            Apple File System Reference (2020-06-22), Container, nx_superblock_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf#page=27

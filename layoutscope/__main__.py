@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 
 
 def main() -> None:
     """Run the command line; the exit codes are those of the README."""
+    # numpy starts a thread for each processor, which wait for matrices that nothing here multiplies.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from layoutscope.cli import app
 

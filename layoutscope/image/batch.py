@@ -10,9 +10,9 @@ import numpy as np
 from layoutscope.errors import TruncatedError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
+
+    I64 = NDArray[np.int64]
 
 MAX_GAP_BYTES: Final = 64 * 1024
 """Gaps up to this are read over where the budget allows: reading on is cheaper than asking again."""
@@ -30,16 +30,14 @@ class ExtentReader(Protocol):
     def read_into(self, image_offset: int, target: memoryview) -> None:
         """Fill a buffer from an address on."""
 
-    def read_pieces(
-        self, image_offsets: Sequence[int], lengths_bytes: Sequence[int], places: Sequence[int], target: memoryview
-    ) -> None:
+    def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
         """Read many pieces, each to its place in a buffer.
 
         Parameters
         ----------
-        image_offsets, lengths_bytes : sequences of int
+        image_offsets, lengths_bytes : (n,) int64 arrays
             Where the pieces lie, within bounds.
-        places : sequence of int
+        places : (n,) int64 array
             Where each begins in the buffer.
         target : memoryview
             The buffer.
@@ -126,7 +124,7 @@ def read_extents(
 def _read_alone(source: ExtentReader, extents: _Extents, out: NDArray[np.uint8]) -> None:
     """Fetch extents that have a request each."""
     if len(extents.starts):
-        source.read_pieces(extents.starts.tolist(), extents.lengths.tolist(), extents.targets.tolist(), out.data)
+        source.read_pieces(extents.starts, extents.lengths, extents.targets, out.data)
 
 
 def _check(source: ExtentReader, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:

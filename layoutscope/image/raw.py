@@ -5,20 +5,25 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from layoutscope import inputs
 from layoutscope.errors import ImageError, UnreadError
 from layoutscope.image import sparse
 from layoutscope.image.source import ReadCounter, Source
+from layoutscope.native import Kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
-    import numpy as np
     from numpy.typing import NDArray
+
+    I64 = NDArray[np.int64]
 
 SMALL_BYTES: Final = 64 * 1024
 """Of many pieces, those up to this size are read without asking for holes, which would cost more than the read."""
+
+READ_PIECES: Final = Kernel("read_pieces", "nnlllB")
 
 _MAX_CALL_BYTES: Final = 1 << 30
 """Linux and macOS cut one read call a little below 2 GiB."""
@@ -95,18 +100,19 @@ class RawFile(Source):
         self._fill_hole(target[position - image_offset :])
         return len(target)
 
-    def _fetch_pieces(
-        self, image_offsets: Sequence[int], lengths_bytes: Sequence[int], places: Sequence[int], target: memoryview
-    ) -> None:
-        descriptor, done_bytes = self._descriptor, []
-        for start, length, place in zip(image_offsets, lengths_bytes, places, strict=True):
-            piece = target[place : place + length]
-            if length <= SMALL_BYTES and _got(descriptor, start, piece) == length:
-                done_bytes.append(length)
-            else:
-                self.read_into(start, piece)
-        self.counter.reads += len(done_bytes)
-        self.counter.bytes += sum(done_bytes)
+    def _fetch_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
+        done = 0
+        while done < len(image_offsets):
+            rest = image_offsets[done:], lengths_bytes[done:], places[done:]
+            count = READ_PIECES(self._descriptor, SMALL_BYTES, *rest, np.frombuffer(target, np.uint8))
+            count = plain_pieces(self._descriptor, *rest, target) if count is None else count
+            self.counter.reads += count
+            self.counter.bytes += int(lengths_bytes[done : done + count].sum())
+            done += count
+            for place in places[done : done + 1].tolist():
+                # Too long, in need of a second attempt, or past the end: this way tells which.
+                self.read_into(int(image_offsets[done]), target[place : place + int(lengths_bytes[done])])
+                done += 1
 
     def _fill_hole(self, target: memoryview) -> None:
         if len(target):
@@ -146,6 +152,30 @@ class RawFile(Source):
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def plain_pieces(descriptor: int, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> int:
+    """Read small pieces until one is too long or does not come whole; the twin of ``native/source/pieces.c``.
+
+    Parameters
+    ----------
+    descriptor : int
+        The file.
+    image_offsets, lengths_bytes, places : (n,) int64 arrays
+        Where each piece lies in the file, its length, and where it goes in the buffer.
+    target : memoryview
+        The buffer.
+
+    Returns
+    -------
+    int
+        How many pieces were read.
+    """
+    for k in range(len(places)):
+        place, length = int(places[k]), int(lengths_bytes[k])
+        if length > SMALL_BYTES or _got(descriptor, int(image_offsets[k]), target[place : place + length]) != length:
+            return k
+    return len(places)
 
 
 def _got(descriptor: int, image_offset: int, target: memoryview) -> int:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    I64 = NDArray[np.int64]
+
 
 class RecordingSource(Source):
     """An image whose reads are remembered, gaps between them not read over.
@@ -34,7 +36,7 @@ class RecordingSource(Source):
         self.sector_size_bytes = source.sector_size_bytes
         self.counter = source.counter
 
-    def _note(self, image_offsets: Sequence[int], lengths_bytes: Sequence[int]) -> None:
+    def _note(self, image_offsets: Sequence[int] | I64, lengths_bytes: Sequence[int] | I64) -> None:
         self._starts.append(np.array(image_offsets, np.int64))
         self._lengths.append(np.array(lengths_bytes, np.int64))
 
@@ -47,9 +49,7 @@ class RecordingSource(Source):
         self._source.read_into(image_offset, target)
         return len(target)
 
-    def _fetch_pieces(
-        self, image_offsets: Sequence[int], lengths_bytes: Sequence[int], places: Sequence[int], target: memoryview
-    ) -> None:
+    def _fetch_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
         self._note(image_offsets, lengths_bytes)
         self._source.read_pieces(image_offsets, lengths_bytes, places, target)
 

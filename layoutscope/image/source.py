@@ -16,10 +16,11 @@ from layoutscope.errors import TruncatedError
 from layoutscope.image.batch import Workspace, read_extents
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from types import TracebackType
 
     from numpy.typing import NDArray
+
+    I64 = NDArray[np.int64]
 
 
 @dataclass(slots=True)
@@ -96,16 +97,14 @@ class Source(ABC):
         if self._fetch_into(image_offset, target) != len(target):
             raise self._shrunk(image_offset)
 
-    def read_pieces(
-        self, image_offsets: Sequence[int], lengths_bytes: Sequence[int], places: Sequence[int], target: memoryview
-    ) -> None:
+    def read_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
         """Read many pieces, each to its place in a buffer; as :meth:`read_into` one by one.
 
         Parameters
         ----------
-        image_offsets, lengths_bytes : sequences of int
+        image_offsets, lengths_bytes : (n,) int64 arrays
             Where the pieces lie, within bounds.
-        places : sequence of int
+        places : (n,) int64 array
             Where each begins in the buffer.
         target : memoryview
             The buffer.
@@ -117,10 +116,9 @@ class Source(ABC):
         """
         self._fetch_pieces(image_offsets, lengths_bytes, places, target)
 
-    def _fetch_pieces(
-        self, image_offsets: Sequence[int], lengths_bytes: Sequence[int], places: Sequence[int], target: memoryview
-    ) -> None:
-        for start, length, place in zip(image_offsets, lengths_bytes, places, strict=True):
+    def _fetch_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
+        pieces = zip(image_offsets.tolist(), lengths_bytes.tolist(), places.tolist(), strict=True)
+        for start, length, place in pieces:
             self.read_into(start, target[place : place + length])
 
     def _shrunk(self, image_offset: int) -> TruncatedError:
@@ -235,14 +233,11 @@ class Window(Source):
         self.source.read_into(self.image_offset + image_offset, target)
         return len(target)
 
-    def _fetch_pieces(
-        self, image_offsets: Sequence[int], lengths_bytes: Sequence[int], places: Sequence[int], target: memoryview
-    ) -> None:
-        starts = np.asarray(image_offsets, np.int64)
-        outside = (starts < 0) | (starts + np.asarray(lengths_bytes, np.int64) > self.size_bytes)
+    def _fetch_pieces(self, image_offsets: I64, lengths_bytes: I64, places: I64, target: memoryview) -> None:
+        outside = (image_offsets < 0) | (image_offsets + lengths_bytes > self.size_bytes)
         for first in np.flatnonzero(outside)[:1].tolist():
-            self._check(image_offsets[first], lengths_bytes[first])
-        self.source.read_pieces((starts + self.image_offset).tolist(), lengths_bytes, places, target)
+            self._check(int(image_offsets[first]), int(lengths_bytes[first]))
+        self.source.read_pieces(image_offsets + self.image_offset, lengths_bytes, places, target)
 
     def unread_ranges(self) -> NDArray[np.int64]:
         """Areas never read, clipped to the window, in the window's addresses; shape (n, 2)."""

@@ -116,7 +116,7 @@ def test_pieces_come_to_their_places(tmp_path):
         file.truncate(1 << 20)
     with RawFile(path) as source:
         target = bytearray(b"x" * (4 + 100_000))
-        source.read_pieces([4094, 0], [4, 100_000], [100_000, 0], memoryview(target))
+        source.read_pieces(*np.array([[4094, 0], [4, 100_000], [100_000, 0]]), memoryview(target))
     assert bytes(target) == b"a" * 4096 + bytes(100_000 - 4096) + b"aa\0\0"
 
 
@@ -127,5 +127,5 @@ def test_pieces_past_a_cut_are_truncated(tmp_path):
     with RawFile(path) as source:
         os.truncate(path, 4096)
         with pytest.raises(TruncatedError) as caught:
-            source.read_pieces([0, 4096], [4096, 4096], [0, 4096], memoryview(bytearray(8192)))
+            source.read_pieces(*np.array([[0, 4096], [4096, 4096], [0, 4096]]), memoryview(bytearray(8192)))
     assert caught.value.image_offset == 4096

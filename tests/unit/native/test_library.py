@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from layoutscope.drive.loops import CLOSED_LOOP, QUEUED_LOOP
+from layoutscope.image.raw import READ_PIECES
 from layoutscope.native import Kernel
 from layoutscope.native.build import build, compiler
 from layoutscope.native.library import SOURCES
+from layoutscope.ondisk.checksum import FLETCHER64
 from layoutscope.walk.lru import LRU_MISSES
 from tests.cli.conftest import ROOT
 
@@ -53,7 +55,9 @@ def test_a_library_of_other_sources_is_not_taken(tmp_path, monkeypatch):
     assert told == "plain Python (the library was built from other sources)"
 
 
-@pytest.mark.parametrize("kernel", [CLOSED_LOOP, QUEUED_LOOP, LRU_MISSES], ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize(
+    "kernel", [CLOSED_LOOP, QUEUED_LOOP, LRU_MISSES, READ_PIECES, FLETCHER64], ids=lambda kernel: kernel.name
+)
 def test_a_kernel_takes_what_its_prototype_says(kernel):
     """Letters in Python are types in C, one by one."""
     text = "".join(path.read_text() for path in SOURCES.glob("*.c"))

@@ -72,21 +72,6 @@ def fts(model: Model, start_id: int, *, stat: bool) -> Touches:
         Whether every entry is stat'ed, or only directories are.
     """
     descent = listed_entries(model, descend(model.entries, start_id))
-    return listed_and_looked_up(model, descent, stat=stat)
-
-
-def listed_and_looked_up(model: Model, descent: Descent, *, stat: bool) -> Touches:
-    """List each directory of a descent and look its entries up, buffer by buffer.
-
-    Parameters
-    ----------
-    model : Model
-        The volume and its host.
-    descent : Descent
-        The directories in the order of the walk.
-    stat : bool
-        Whether every entry is stat'ed, or only directories are.
-    """
     return grouped_walk(model, descent, buffers(model, descent), stat=stat)[0]
 
 

@@ -1,0 +1,96 @@
+"""Descriptors and records of nodes of 64 bytes, written down byte by byte."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from layoutscope.filesystems.hfsplus.tree.records import INDEX, LEAF, decode_nodes, locate_records
+from layoutscope.ondisk.decoder import decoder_named
+
+NODE_BYTES = 64
+
+
+@pytest.fixture(params=["bulk", "grammar"])
+def decoder(request):
+    """Return either decoder."""
+    return decoder_named(request.param)
+
+
+def node(kind, body, offsets, *, count=None):
+    """Make a node: links 7 and 3, height 1 or 2, its body behind the descriptor, its offset table from the end."""
+    descriptor = (
+        bytes.fromhex("00000007 00000003")  # forward and backward link
+        + bytes([kind % 256, 1 if kind == LEAF else 2])
+        + (len(offsets) - 1 if count is None else count).to_bytes(2, "big")
+        + bytes(2)  # reserved
+    )
+    table = b"".join(offset.to_bytes(2, "big") for offset in reversed(offsets))
+    return (descriptor + body).ljust(NODE_BYTES - len(table), b"\0") + table
+
+
+def decoded(decoder, *nodes):
+    buffer = np.frombuffer(b"".join(nodes), np.uint8)
+    return decode_nodes(decoder, buffer, NODE_BYTES, np.arange(len(nodes)) + 40)
+
+
+LEAF_BODY = bytes.fromhex(
+    "0006 010203040506 AABBCCDD"  # at 14: a key of 6 bytes, 4 bytes of data
+    "0005 0102030405 00 EEFF"  # at 26: a key of 5 bytes and its padding, 2 bytes of data
+)
+WHOLE = node(LEAF, LEAF_BODY, [14, 26, 36])
+
+
+def test_descriptors_are_read(decoder):
+    """Links, kind, height and count of node 40 stand in its first bytes."""
+    nodes = decoded(decoder, WHOLE)
+    found = [getattr(nodes, name).item() for name in ("number", "f_link", "b_link", "kind", "height", "num_records")]
+    assert found == [40, 7, 3, LEAF, 1, 2]
+
+
+def test_data_start_at_an_even_place_behind_the_key(decoder):
+    """Keys at 14 and 26; data at 14 + 2 + 6 = 22 and, as 26 + 2 + 5 = 33 is odd, at 34; free space from 36."""
+    records = locate_records(decoder, decoded(decoder, WHOLE), None)
+    places = zip(records.key.tolist(), records.data.tolist(), records.stop.tolist(), strict=True)
+    assert list(places) == [(14, 22, 26), (26, 34, 36)]
+    assert (records.free_offset.tolist(), records.damaged.tolist()) == ([36], [False])
+
+
+def test_records_of_the_second_node_start_behind_the_first(decoder):
+    """Places count from the start of the buffer: 64 more in the second node."""
+    records = locate_records(decoder, decoded(decoder, WHOLE, WHOLE), None)
+    assert records.node.tolist() == [0, 0, 1, 1]
+    assert records.slot.tolist() == [0, 1, 0, 1]
+    assert records.key.tolist() == [14, 26, 78, 90]
+
+
+@pytest.mark.parametrize(
+    "offsets",
+    [[14, 27, 36], [14, 12, 36], [14, 60, 36]],
+    ids=["odd", "inside the descriptor", "inside the table"],
+)
+def test_offsets_that_cannot_be_take_their_records_with_them(decoder, offsets):
+    """Both records that an impossible offset bounds drop out, and the node is damaged."""
+    records = locate_records(decoder, decoded(decoder, node(LEAF, LEAF_BODY, offsets)), None)
+    assert 26 not in records.key.tolist()
+    assert records.damaged.tolist() == [True]
+
+
+def test_nodes_that_claim_more_records_than_they_have_room_for_are_damaged(decoder):
+    """64 bytes less 14 hold at most 24 records and the end of the last one; 500 cannot be."""
+    records = locate_records(decoder, decoded(decoder, node(LEAF, LEAF_BODY, [14, 26, 36], count=500)), None)
+    assert records.damaged.tolist() == [True]
+
+
+def test_keys_of_index_nodes_may_have_a_fixed_length(decoder):
+    """A key that says 2 bytes takes 6 all the same, so that the pointer stands at 14 + 2 + 6 = 22."""
+    body = bytes.fromhex("0002 0102 00000000 00000009")
+    nodes = decoded(decoder, node(INDEX, body, [14, 26]))
+    assert locate_records(decoder, nodes, 6).data.tolist() == [22]
+    assert locate_records(decoder, nodes, None).data.tolist() == [18]
+
+
+def test_other_nodes_have_no_keyed_records(decoder):
+    """A map node is passed over."""
+    records = locate_records(decoder, decoded(decoder, node(2, LEAF_BODY, [14, 26, 36])), None)
+    assert (records.key.tolist(), records.damaged.tolist()) == ([], [False])

@@ -11,6 +11,7 @@ import numpy as np
 
 from layoutscope.arrays import intervals
 from layoutscope.filesystems.apfs.check.chunks import chunk_table
+from layoutscope.filesystems.apfs.check.consistency_extents import touches
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES
 from layoutscope.filesystems.apfs.container.regions import as_runs, node_runs
 from layoutscope.filesystems.apfs.volume.accounting import account
@@ -56,22 +57,6 @@ def current_claims(subject: Subject) -> NDArray[np.int64]:
     return intervals.union([runs for _, runs in owners(subject)])
 
 
-def overlap(runs: NDArray[np.int64], start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tell which stretches touch a set of disjoint ascending runs.
-
-    Examples
-    --------
-    >>> overlap(np.array([[5, 2], [9, 1]]), np.array([3, 4, 7, 8]), np.array([2, 2, 2, 2])).tolist()
-    [False, True, False, True]
-    """
-    if not len(runs):
-        return np.zeros(len(start), bool)
-    spot = np.searchsorted(runs.sum(axis=1), start, side="right")
-    inside = spot < len(runs)
-    result: NDArray[np.bool_] = inside & (runs[np.minimum(spot, len(runs) - 1), 0] < start + length)
-    return result
-
-
 def check_double_claims(subject: Subject) -> None:
     """No block belongs to two structures."""
     named = [(name, runs) for name, runs in owners(subject) if len(runs)]
@@ -104,7 +89,7 @@ def check_file_claims(subject: Subject) -> None:
         length = -(-extents["length_bytes"].astype(np.int64) // block_size)
         field, what = "val.file_extent_val.paddr", "extent of data stream"
         sides = (None, extents["paddr"])
-        wrong = real & overlap(metadata, start, length)
+        wrong = real & touches(metadata, start, length)
         message, code = "it has blocks that metadata use", "block-claimed-twice"
         if "key_at" in extents:
             report.cases(wrong, extents, code, what, message, level="error", field=field, sides=sides)
@@ -124,7 +109,7 @@ def _unshared_twice(
     later = np.flatnonzero(start[rows][1:] < furthest[:-1]) + 1
     twice[rows[later]] = True
     twice[rows[later - 1]] = True
-    return twice & ~overlap(_shared_runs(parts), start, length)
+    return twice & ~touches(_shared_runs(parts), start, length)
 
 
 def _shared_runs(parts: VolumeParts) -> NDArray[np.int64]:

@@ -146,7 +146,20 @@ def _unbalanced(*weighted: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[n
 
 
 def touches(runs: NDArray[np.int64], start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tell which stretches touch a set of disjoint ascending runs."""
+    """Tell which stretches touch a set of runs.
+
+    Parameters
+    ----------
+    runs : (n, 2) int64 array
+        Start and length of each; disjoint and ascending.
+    start, length : (m,) int64 arrays
+        The stretches, in any order.
+
+    Examples
+    --------
+    >>> touches(np.array([[5, 2], [9, 1]]), np.array([3, 4, 7, 8]), np.array([2, 2, 2, 2])).tolist()
+    [False, True, False, True]
+    """
     if not len(runs):
         return np.zeros(len(start), bool)
     spot = np.searchsorted(runs.sum(axis=1), start, side="right")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.filesystems.apfs.check.chunks import CHUNK, CIB, ChunkTable, chunk_table
-from layoutscope.filesystems.apfs.check.claims import current_claims, overlap
+from layoutscope.filesystems.apfs.check.claims import current_claims
+from layoutscope.filesystems.apfs.check.consistency_extents import touches
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES, queue_sources
 from layoutscope.filesystems.apfs.container.regions import MAX_BLOCKS
 from layoutscope.filesystems.apfs.container.spaceman import QUEUE_NAMES, queued_lengths
@@ -210,7 +211,7 @@ def _check_queued(subject: Subject, batch: NodeBatch, claims: NDArray[np.int64],
     length = np.minimum(queued_lengths(batch), 2**40).astype(np.int64)
     outside = ~blocks.present(paddr, blocks.block_size)
     start = np.minimum(paddr, np.uint64(2**62)).astype(np.int64)
-    used = ~outside & overlap(claims, start, length)
+    used = ~outside & touches(claims, start, length)
     for wrong, message in ((outside, "lies outside"), (used, "is in use")):
         for row in np.flatnonzero(wrong)[:MOST_CASES].tolist():
             node = int(batch.slots.node[row])

@@ -261,6 +261,16 @@ def usable(store: Store, area: DescriptorArea, xid: int | None = None) -> Iterat
 
 
 def pass_over(log: FindingLog, xid: int, error: FormatError) -> None:
-    """Say why a checkpoint is not used."""
+    """Say why a checkpoint is not used.
+
+    Parameters
+    ----------
+    log : FindingLog
+        Is told.
+    xid : int
+        The checkpoint's transaction.
+    error : FormatError
+        What is wrong with it.
+    """
     message = f"checkpoint of transaction {xid} cannot be used: {error.reason}"
     log.at_error(error).add("checkpoint-invalid", "warning", message)

@@ -235,7 +235,17 @@ def _internal_pool(header: ApfsSpaceman.SpacemanPhys, own: list[Region]) -> list
 
 
 def queue_source(store: Store, checkpoint: Checkpoint, tree_oid: int) -> TreeSource | None:
-    """Describe the tree of a free queue; None if the queue has none."""
+    """Describe the tree of a free queue; None if the queue has none.
+
+    Parameters
+    ----------
+    store : Store
+        Where it is read.
+    checkpoint : Checkpoint
+        Knows where the ephemeral nodes are.
+    tree_oid : int
+        Identifier of the root; 0 if there is none.
+    """
     item = checkpoint.ephemerals.get(tree_oid) if tree_oid else None
     if item is None:
         return None

@@ -100,12 +100,30 @@ class NodeBatch:
     def columns(
         self, part: Literal["key", "val"], record_type: RecordType, fields: Sequence[Column]
     ) -> dict[str, NDArray[Any]]:
-        """Decode fields of the keys or values of all records, which are of one type."""
+        """Decode fields of the keys or values of all records, which are of one type.
+
+        Parameters
+        ----------
+        part : {'key', 'val'}
+            Which of them.
+        record_type : RecordType
+            What they are.
+        fields : sequence of Column
+            Fields of the fixed prefix, or instances.
+        """
         starts = self.slots.key_start if part == "key" else self.slots.val_start
         return self.tree.source.decoder.columns(record_type, self.buffer, starts, fields)
 
     def column(self, part: Literal["key", "val"], record_type: RecordType, field: Column) -> NDArray[Any]:
-        """Decode one field of the keys or values of all records."""
+        """Decode one field of the keys or values of all records.
+
+        Parameters
+        ----------
+        part, record_type
+            As for :meth:`columns`.
+        field : Column
+            The field.
+        """
         return self.columns(part, record_type, (field,))[field]
 
     def at(

@@ -71,7 +71,18 @@ def locate(
     oids: NDArray[np.uint64],
     origin: tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint8]] | None = None,
 ) -> Places:
-    """Find the addresses of nodes; those that cannot be read are findings and left out."""
+    """Find the addresses of nodes; those that cannot be read are findings and left out.
+
+    Parameters
+    ----------
+    source : TreeSource
+        The tree.
+    oids : (n,) uint64 array
+        Identifiers of the nodes, in key order.
+    origin : tuple of arrays, optional
+        Of each node its parent's position in the tree, the low key and the hash that the parent has of it; a root has
+        none.
+    """
     parent, low, hashes = origin or (
         np.full(len(oids), NO_ROW, np.int64),
         np.zeros(len(oids), np.uint64),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from typer.models import OptionInfo
 
 from layoutscope.cli import (
     check,
@@ -61,19 +62,38 @@ for name, command in COMMANDS.items():
     app.command(name)(Command(command))
 
 
-@app.callback(invoke_without_command=True)
+def ask(context: typer.Context, option: typer.CallbackParam, *, wanted: bool) -> None:
+    """Note whether an option before the commands was given; once both are known, show what was asked for and leave.
+
+    Options that are asked early are heard before anything else is loaded, in the order in which they were given.
+    """
+    asked = context.meta.setdefault("layoutscope.asked", {})
+    asked[option.name] = wanted
+    if {"version", "verbose"} <= set(asked):
+        if asked["version"]:
+            show_version(verbose=asked["verbose"])
+            raise typer.Exit
+        if asked["verbose"]:
+            context.fail("Missing command.")
+
+
+def early(flag: str, text: str) -> OptionInfo:
+    """Declare an option that is asked before the commands."""
+
+    def answer(context: typer.Context, option: typer.CallbackParam, value: bool) -> None:
+        ask(context, option, wanted=value)
+
+    declared: OptionInfo = typer.Option(flag, callback=answer, is_eager=True, help=text)
+    return declared
+
+
+@app.callback()
 def main(
-    context: typer.Context,
     *,
-    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="With --version: also what runs the loops.")] = False,
+    version: Annotated[bool, early("--version", "Show the version.")] = False,
+    verbose: Annotated[bool, early("--verbose", "With --version: also what runs the loops.")] = False,
 ) -> None:
     """Take the options that stand before a command."""
-    if version:
-        show_version(verbose=verbose)
-        raise typer.Exit
-    if verbose or context.invoked_subcommand is None:
-        context.fail("Missing command.")
 
 
 def show_version(*, verbose: bool) -> None:

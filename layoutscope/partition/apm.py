@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.recognition import MapRegion
 from layoutscope.filesystems.registry import promised_by
-from layoutscope.findings import Finding, from_error
+from layoutscope.findings import FindingLog
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import APM_PARTITION_ENTRY, DRIVER_DESCRIPTOR_MAP
 from layoutscope.partition.tables import Partition, PartitionTable
@@ -68,14 +68,14 @@ def read_apm(source: Source, block_size: int) -> PartitionTable:
     block_size : int
         In bytes, one of :func:`block_sizes`.
     """
-    findings: list[Finding] = []
+    log = FindingLog()
     num_entries = _entry(source, 1, block_size).num_map_entries
     if not 0 < num_entries <= MAX_ENTRIES:
         message = f"the map claims {num_entries:,} entries; at most {MAX_ENTRIES} are looked at"
-        findings.append(Finding("partition-limit", "error", "partition map entry", block_size, message))
+        log.at("partition map entry", block_size).add("partition-limit", "error", message)
     count = min(num_entries, MAX_ENTRIES)
-    partitions = tuple(_partitions(source, block_size, count, findings))
-    return PartitionTable("APM", partitions, _regions(source, block_size, max(1, count)), tuple(findings))
+    partitions = tuple(_partitions(source, block_size, count, log))
+    return PartitionTable("APM", partitions, _regions(source, block_size, max(1, count)), tuple(log.findings))
 
 
 def _regions(source: Source, block_size: int, count: int) -> tuple[MapRegion, ...]:
@@ -86,13 +86,13 @@ def _regions(source: Source, block_size: int, count: int) -> tuple[MapRegion, ..
     return regions
 
 
-def _partitions(source: Source, block_size: int, count: int, findings: list[Finding]) -> Iterator[Partition]:
+def _partitions(source: Source, block_size: int, count: int, log: FindingLog) -> Iterator[Partition]:
     for number in range(1, count + 1):
         try:
             entry = _entry(source, number, block_size)
         except FormatError as error:
             # The rest of a map whose entry is broken may still be there, but its count cannot be trusted.
-            findings.append(from_error(error, code="partition-chain"))
+            log.survive(error, code="partition-chain")
             return
         start = (entry.start_block + entry.data_start_block) * block_size
         size = (entry.num_blocks - min(entry.data_start_block, entry.num_blocks)) * block_size
@@ -100,7 +100,9 @@ def _partitions(source: Source, block_size: int, count: int, findings: list[Find
         if size and start < source.size_bytes:
             yield Partition("APM", number, start, size, _text(entry.partition_name), type_name, _declared(type_name))
         elif size:
-            findings.append(_outside(number, block_size, start, size))
+            found = f"{start:,} to {start + size:,}"
+            message = f"partition {number} does not lie in the image"
+            log.at("partition map entry", number * block_size).add("partition-outside", "error", message, found=found)
 
 
 def _declared(type_name: str) -> str:
@@ -109,12 +111,6 @@ def _declared(type_name: str) -> str:
     if promised is not None:
         return promised.name
     return "corestorage" if type_name == "Apple_CoreStorage" else ""
-
-
-def _outside(number: int, block_size: int, start: int, size: int) -> Finding:
-    message = f"partition {number} does not lie in the image"
-    found = f"{start:,} to {start + size:,}"
-    return Finding("partition-outside", "error", "partition map entry", number * block_size, message, found=found)
 
 
 def _text(raw: bytes) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from layoutscope.errors import ChecksumError, FormatError, UnreadError
 from layoutscope.filesystems.recognition import MapRegion
-from layoutscope.findings import Finding, from_error
+from layoutscope.findings import FindingLog
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import crc32
 from layoutscope.ondisk.decoder import BULK
@@ -164,55 +164,39 @@ def _compare(structure: str, image_offset: int, stored: int, computed: int) -> C
 
 def _with_backup(source: Source, primary: _Copy) -> PartitionTable:
     """Use a sound primary, and say what is odd about the backup."""
+    log = FindingLog()
     place = primary.header.alternate_lba * primary.sector_size
     if place + primary.sector_size > source.size_bytes:
-        return _table(source, primary, [_backup_missing(primary, place, source)])
+        field = log.at("GPT header", primary.image_offset + GPT_HEADER.alternate_lba.offset)
+        message, expected = "the backup lies past the end of the image", f"a place before byte {source.size_bytes:,}"
+        field.add("gpt-backup-missing", "warning", message, expected=expected, found=f"{place:,}")
+        return _table(source, primary, log)
     try:
         backup = _load(source, place, primary.sector_size, "backup")
     except FormatError as error:
-        return _table(source, primary, [_finding("gpt-backup-damaged", error)])
-    findings = _backup_findings(primary, backup)
-    return _table(source, primary, findings, backup.regions)
-
-
-def _backup_missing(primary: _Copy, place: int, source: Source) -> Finding:
-    return Finding(
-        "gpt-backup-missing",
-        "warning",
-        "GPT header",
-        primary.image_offset + GPT_HEADER.alternate_lba.offset,
-        "the backup lies past the end of the image",
-        f"a place before byte {source.size_bytes:,}",
-        f"{place:,}",
-    )
-
-
-def _backup_findings(primary: _Copy, backup: _Copy) -> list[Finding]:
+        log.survive(error, code="gpt-backup-damaged", level="warning")
+        return _table(source, primary, log)
     if backup.problem is not None:
-        return [_finding("gpt-backup-damaged", backup.problem)]
-    if backup.entries == primary.entries:
-        return []
-    message = "both copies of the table are sound, but their entries differ; the primary is used"
-    return [Finding("gpt-copies-differ", "warning", "GPT entries", backup.regions[1].image_offset, message)]
-
-
-def _finding(code: str, error: FormatError, message: str = "") -> Finding:
-    return Finding(
-        code, "warning", error.structure, error.image_offset, message or error.reason, error.expected, error.found
-    )
+        log.survive(backup.problem, code="gpt-backup-damaged", level="warning")
+    elif backup.entries != primary.entries:
+        message = "both copies of the table are sound, but their entries differ; the primary is used"
+        log.at("GPT entries", backup.regions[1].image_offset).add("gpt-copies-differ", "warning", message)
+    return _table(source, primary, log, backup.regions)
 
 
 def _from_backup(source: Source, sector_size: int, damage: FormatError, primary: _Copy | None) -> PartitionTable:
     """Use the backup; without a sound one the damaged primary, so far as it goes."""
+    log = FindingLog()
     backup = _find_backup(source, sector_size, primary)
     if backup is not None:
-        finding = _finding("gpt-primary-damaged", damage, f"{damage.reason}; the backup is used")
-        regions = primary.regions if primary is not None else ()
-        return _table(source, backup, [finding], regions)
+        message, sides = f"{damage.reason}; the backup is used", {"expected": damage.expected, "found": damage.found}
+        log.at(damage.structure, damage.image_offset).add("gpt-primary-damaged", "warning", message, **sides)
+        return _table(source, backup, log, primary.regions if primary is not None else ())
+    log.survive(damage, code="gpt-primary-damaged")
     if primary is None:
         regions = (MapRegion("gpt-header", sector_size, sector_size, "primary"),)
-        return PartitionTable("GPT", (), regions, (from_error(damage, code="gpt-primary-damaged"),))
-    return _table(source, primary, [from_error(damage, code="gpt-primary-damaged")])
+        return PartitionTable("GPT", (), regions, tuple(log.findings))
+    return _table(source, primary, log)
 
 
 def _find_backup(source: Source, sector_size: int, primary: _Copy | None) -> _Copy | None:
@@ -229,19 +213,17 @@ def _find_backup(source: Source, sector_size: int, primary: _Copy | None) -> _Co
     return None
 
 
-def _table(
-    source: Source, copy: _Copy, findings: list[Finding], other_regions: tuple[MapRegion, ...] = ()
-) -> PartitionTable:
-    partitions = tuple(_partitions(source, copy, findings))
-    return PartitionTable("GPT", partitions, copy.regions + other_regions, tuple(findings))
+def _table(source: Source, copy: _Copy, log: FindingLog, other_regions: tuple[MapRegion, ...] = ()) -> PartitionTable:
+    partitions = tuple(_partitions(source, copy, log))
+    return PartitionTable("GPT", partitions, copy.regions + other_regions, tuple(log.findings))
 
 
-def _partitions(source: Source, copy: _Copy, findings: list[Finding]) -> Iterator[Partition]:
+def _partitions(source: Source, copy: _Copy, log: FindingLog) -> Iterator[Partition]:
     size, base = copy.header.len_entry, copy.regions[1].image_offset
     used = _used_entries(copy)
     if len(used) > MAX_PARTITIONS:
         message = f"{len(used)} partitions; the first {MAX_PARTITIONS} are looked at"
-        findings.append(Finding("partition-limit", "error", "GPT entries", base, message))
+        log.at("GPT entries", base).add("partition-limit", "error", message)
     for number in used[:MAX_PARTITIONS]:
         data = copy.entries[number * size : (number + 1) * size]
         entry = grammar.parse(
@@ -249,7 +231,14 @@ def _partitions(source: Source, copy: _Copy, findings: list[Finding]) -> Iterato
         )
         start, stop = entry.starting_lba * copy.sector_size, (entry.ending_lba + 1) * copy.sector_size
         if not start < stop or start >= source.size_bytes:
-            findings.append(_outside(base + number * size, number + 1, start, stop, source))
+            message, found = f"partition {number + 1} does not lie in the image", f"{start:,} to {stop:,}"
+            log.at(f"GPT entry {number + 1}", base + number * size).add(
+                "partition-outside",
+                "error",
+                message,
+                expected=f"a range before byte {source.size_bytes:,}",
+                found=found,
+            )
             continue
         type_name, declared = name_of(entry.type_guid)
         stop = min(stop, MAX_ADDRESS)
@@ -265,18 +254,6 @@ def _used_entries(copy: _Copy) -> list[int]:
     types = np.ascontiguousarray(BULK.column(GPT_PARTITION_ENTRY, flat, positions, GPT_PARTITION_ENTRY.type_guid))
     is_used = types.view(np.uint8).reshape(len(positions), -1).any(axis=1)
     return [int(number) for number in np.flatnonzero(is_used)]
-
-
-def _outside(image_offset: int, number: int, start: int, stop: int, source: Source) -> Finding:
-    return Finding(
-        "partition-outside",
-        "error",
-        f"GPT entry {number}",
-        image_offset,
-        f"partition {number} does not lie in the image",
-        f"a range before byte {source.size_bytes:,}",
-        f"{start:,} to {stop:,}",
-    )
 
 
 def _name(raw: bytes) -> str:

@@ -135,24 +135,16 @@ def _mapped(source: Source, maps: list[_Probed]) -> VolumeSearch:
         for partition in found.table.partitions:
             if partition.type_name != "gpt_protective":
                 partitions.setdefault((partition.image_offset, partition.size_bytes), partition)
-        _add_candidates(found, candidates, regions, findings)
+        for partition, content in found.contents:
+            candidate = _in_partition(partition, content)
+            if candidates.setdefault(candidate.image_offset, candidate) is candidate:
+                regions += content.regions
+                findings += [*content.findings, *_broken_promise(partition, content)]
     schemes = tuple(dict.fromkeys(partition.scheme for partition in partitions.values()))
     regions.sort(key=lambda region: region.image_offset)
     return VolumeSearch(
         tuple(candidates.values()), tuple(partitions.values()), tuple(regions), tuple(findings), schemes
     )
-
-
-def _add_candidates(
-    found: _Probed, candidates: dict[int, VolumeCandidate], regions: list[MapRegion], findings: list[Finding]
-) -> None:
-    for partition, content in found.contents:
-        candidate = _in_partition(partition, content)
-        if candidate.image_offset in candidates:
-            continue
-        candidates[candidate.image_offset] = candidate
-        regions += content.regions
-        findings += [*content.findings, *_broken_promise(partition, content)]
 
 
 def _in_partition(partition: Partition, content: Content) -> VolumeCandidate:

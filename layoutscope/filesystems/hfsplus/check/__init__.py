@@ -15,7 +15,7 @@ from layoutscope.filesystems.hfsplus.survey.subject import Subject, survey_volum
 from layoutscope.ondisk.decoder import decoder_named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container
+    from collections.abc import Callable, Container, Sequence
 
     from layoutscope.findings import Finding
     from layoutscope.image import Source
@@ -127,7 +127,7 @@ def check_volume(
     return _refined(volume.log.findings[:seen], volume.log.findings[seen:])
 
 
-def _refined(coarse: list[Finding], fine: list[Finding]) -> list[Finding]:
+def _refined(coarse: Sequence[Finding], fine: Sequence[Finding]) -> list[Finding]:
     """Leave out what reading found where a check names the same place, or the very byte in a damaged node."""
     exact = {(item.code, item.structure) for item in fine if item.code in BY_NODE}
     places = {(item.code, item.image_offset) for item in fine}

@@ -103,7 +103,25 @@ class Finding:
 
 
 def from_error(error: FormatError, *, code: str = "structure-invalid", level: Level = "error") -> Finding:
-    """Turn an error that was survived into a finding at the same address."""
+    """Turn an error that was survived into a finding at the same address.
+
+    Parameters
+    ----------
+    error : FormatError
+        Its address counts from the start of the image; where it does not, :meth:`FindingLog.survive` adds the base.
+    code, level
+        As of :class:`Finding`.
+
+    Returns
+    -------
+    Finding
+        With the error's reason as its message.
+
+    Raises
+    ------
+    ValueError
+        If the code is unknown.
+    """
     sides = error.expected, error.found
     return Finding(code, level, error.structure, error.image_offset, error.reason, *sides, device=error.device)
 
@@ -232,7 +250,20 @@ class FindingLog:
             at(row).add(what.code, what.level, message, expected=expected, found=found)
 
     def survive(self, error: FormatError, *, code: str = "structure-invalid", level: Level = "error") -> None:
-        """Write down an error that was survived, at its own structure and address."""
+        """Write down an error that was survived, at its own structure and address.
+
+        Parameters
+        ----------
+        error : FormatError
+            Its address counts from the base of this log, in bytes.
+        code, level
+            As of :class:`Finding`.
+
+        Raises
+        ------
+        ValueError
+            If the code is unknown.
+        """
         self.at_error(error).add(code, level, error.reason, expected=error.expected, found=error.found)
 
     def branch(self) -> FindingLog:

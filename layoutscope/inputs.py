@@ -40,6 +40,18 @@ def is_input(path: str | os.PathLike[str]) -> bool:
 def read_text(path: Path, encoding: str = "utf-8", errors: str = "strict") -> str:
     """Read a text that is an input.
 
+    Parameters
+    ----------
+    path : Path
+        The file, which no output may replace from now on.
+    encoding, errors : str
+        As of :meth:`pathlib.Path.read_text`: how bytes become characters, and what becomes of those that do not.
+
+    Returns
+    -------
+    str
+        All of it; every line end is a newline.
+
     Raises
     ------
     OSError, UnicodeDecodeError

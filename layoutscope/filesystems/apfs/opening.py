@@ -98,12 +98,29 @@ class Contents:
 def open_contents(source: Source, image_offset: int, options: Options) -> Contents:
     """Read a container with all its volumes; nothing is compared yet.
 
+    Parameters
+    ----------
+    source : Source
+        The image.
+    image_offset : int
+        Where the container starts there, in bytes.
+    options : Options
+        Decoder, state, second image, password, and whether a sweep may rebuild what is broken.
+
+    Returns
+    -------
+    Contents
+        With the volumes that have the state that was asked for; locked ones are among them.
+
     Raises
     ------
     FormatError
-        If there is no usable superblock or checkpoint.
+        If there is no usable superblock or checkpoint, and no sweep finds what is left of a volume; or if two images
+        are not the halves of one Fusion set.
     UsageError
         If the state that was asked for does not exist.
+    UnsupportedError
+        If a password was given and the package that unlocks volumes is missing.
     """
     container, swept = _open_or_salvage((source, image_offset), options)
     parts = read_container_parts(container)

@@ -88,7 +88,24 @@ class Report:
         )
 
     def at(self, table: Columns, row: int, field: str, structure: str) -> FindingLog:
-        """Bind the log to a field of a record; to its leaf where the table does not say more."""
+        """Bind the log to a field of a record; to its leaf where the table does not say more.
+
+        Parameters
+        ----------
+        table : dict of arrays
+            Records of one type; without ``key_at`` and ``val_at``, no more than the leaf is known.
+        row : int
+            Of the record in it.
+        field : str
+            As of :meth:`cases`; empty for the leaf.
+        structure : str
+            What the record is, in the field's words.
+
+        Returns
+        -------
+        FindingLog
+            Bound to the field's first byte, or to the leaf's.
+        """
         plus = 0
         if field and "key_at" in table:
             part, type_name, path = field.split(".", 2)

@@ -46,7 +46,18 @@ def check_extents(parts: VolumeParts) -> None:
 
 
 def check_shape(blocks: Blocks, extents: Columns, report: Report) -> None:
-    """Extents are whole blocks, follow each other without gap, and lie inside the container."""
+    """Extents are whole blocks, follow each other without gap, and lie inside the container.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        The container.
+    extents : dict of arrays
+        Extents of files, one row each, in key order: ``obj_id`` is the data stream, ``logical_addr`` where the extent
+        starts in it and ``length_bytes`` its length, both in bytes, ``paddr`` its first block.
+    report : Report
+        Is told of those that are not so; its nodes are those of the tree that holds the extents.
+    """
     length = extents["length_bytes"].astype(np.int64)
     logical = extents["logical_addr"].astype(np.int64)
     code, what = "extent-invalid", "extent of data stream"
@@ -59,6 +70,7 @@ def check_shape(blocks: Blocks, extents: Columns, report: Report) -> None:
     expected[1:] = (logical[:-1] + length[:-1]) * same[1:]
     message, field = "it does not start where the one before it ends", "key.file_extent_key.logical_addr"
     report.cases((logical != expected) & ~odd, extents, code, what, message, field=field, sides=(expected, logical))
+    # An extent at block 0 is a hole: it has a length, but no blocks.
     device, position = blocks.split(extents["paddr"])
     outside = (extents["paddr"] != 0) & ~blocks.present(extents["paddr"], 0)
     outside |= (extents["paddr"] != 0) & (position + length > _device_sizes(blocks)[device])
@@ -80,7 +92,18 @@ def _device_sizes(blocks: Blocks) -> NDArray[np.int64]:
 
 
 def check_references(parts: VolumeParts, physical: Columns, report: Report) -> None:
-    """Each run of blocks is used by as many extents as its reference counts; without snapshots only."""
+    """Each run of blocks is used by as many extents as its reference counts; without snapshots only.
+
+    Parameters
+    ----------
+    parts : VolumeParts
+        A volume in its live state, all of whose file extents were read.
+    physical : dict of arrays
+        Its extent references, one row a run of blocks: ``obj_id`` is the first block, ``num_blocks`` their number,
+        ``refcnt`` how many extents refer to each of them, ``kind`` a number of ``PhysExtKind``.
+    report : Report
+        Is told of references that differ; its nodes are those of the extent-reference tree.
+    """
     kinds = [int(kind) for kind in grammar.ApfsFsrecords.PhysExtKind]
     code, what, field = "reference-differs", "extent at block", "val.phys_ext_val.len_and_kind"
     report.cases(~np.isin(physical["kind"], kinds), physical, code, what, "unknown kind", field=field)
@@ -106,8 +129,16 @@ def _match_once(parts: VolumeParts, count: NDArray[np.int64], length: NDArray[np
 def check_shared_references(parts: VolumeParts, log: FindingLog, most: int = 1) -> None:
     """Each block is used by as many extents of the live state as the references of all states add up to.
 
-    A snapshot keeps the references of its time; later ones change them by what came and went since. At most so many
-    cases of each state's references are listed one by one.
+    A snapshot keeps the references of its time; later ones change them by what came and went since.
+
+    Parameters
+    ----------
+    parts : VolumeParts
+        A volume in its live state, with the extent references of each of its snapshots.
+    log : FindingLog
+        Is told of references that cover blocks on which the sums differ.
+    most : int
+        How many of each state's references are listed one by one.
     """
     extents = parts.file_extents()
     trees = [parts.extentref, *parts.snapshot_extents]
@@ -169,7 +200,18 @@ def touches(runs: NDArray[np.int64], start: NDArray[np.int64], length: NDArray[n
 
 
 def check_owners(parts: VolumeParts, physical: Columns, report: Report) -> None:
-    """Each run of blocks names a data stream that exists, or says that it knows none."""
+    """Each run of blocks names a data stream that exists, or says that it knows none.
+
+    Parameters
+    ----------
+    parts : VolumeParts
+        A volume in its live state, whose inodes and attributes own the data streams.
+    physical : dict of arrays
+        Its extent references, one row a run of blocks: ``owning_obj_id`` is the data stream, unless ``has_owner`` is
+        false.
+    report : Report
+        Is told of owners that do not exist; its nodes are those of the extent-reference tree.
+    """
     known = streams(parts.fs.records).index.find(physical["owning_obj_id"])[1] | ~physical["has_owner"]
     # The owner of blocks that clones share may be gone; the others have them still.
     is_new = physical["kind"] == int(grammar.ApfsFsrecords.PhysExtKind.new)

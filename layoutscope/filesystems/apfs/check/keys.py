@@ -90,7 +90,17 @@ def check_keys(subject: Subject) -> None:
 
 
 def check_tree(subject: Subject, source: TreeSource, *, hashed_names: bool) -> None:
-    """Compare the keys of one tree, level by level."""
+    """Compare the keys of one tree, level by level.
+
+    Parameters
+    ----------
+    subject : Subject
+        The container under check; its log is told which keys are out of order and which nodes are empty.
+    source : TreeSource
+        The tree, which is read once more.
+    hashed_names : bool
+        Whether directory keys carry a hash of the name, which then sorts before the name.
+    """
     level = Level()
     for batch in read_levels(source):
         level.enter(batch.level)

@@ -37,7 +37,24 @@ BATCH_BITMAPS: Final = 2048
 
 
 def spaceman_field(subject: Subject, path: str, *, device: int = -1, queue: int = -1) -> FindingLog:
-    """Bind the log to a field of the space manager, of one of its devices, or of a free queue."""
+    """Bind the log to a field of the space manager, of one of its devices, or of a free queue.
+
+    Parameters
+    ----------
+    subject : Subject
+        A container whose space manager was read.
+    path : str
+        The field in the structure that is meant, with dots between nested ones.
+    device : int
+        0 for the main device, 1 for the second of a Fusion set; -1 if no device is meant.
+    queue : int
+        0 for the free queue of the internal pool, 1 and 2 for those of the devices; -1 if no queue is meant.
+
+    Returns
+    -------
+    FindingLog
+        Bound to the field's first byte.
+    """
     container = subject.container
     item = container.checkpoint.ephemerals[container.superblock.spaceman_oid]
     plus = SPACEMAN.offset_of(path) if device < 0 and queue < 0 else 0

@@ -129,7 +129,22 @@ def _at_superblock(subject: Subject, parts: VolumeParts, field: str) -> FindingL
 
 
 def snapshot_places(subject: Subject, parts: VolumeParts, field: str) -> Iterator[tuple[Snapshot, FindingLog]]:
-    """List snapshots of a volume, each with a log bound to a field of its metadata."""
+    """List snapshots of a volume, each with a log bound to a field of its metadata.
+
+    Parameters
+    ----------
+    subject : Subject
+        The container under check, whose log it is.
+    parts : VolumeParts
+        The volume.
+    field : str
+        Field of the fixed part of a snapshot's metadata record, such as ``sblock_oid``.
+
+    Yields
+    ------
+    Snapshot, FindingLog
+        Oldest first.
+    """
     report = Report(subject.log, parts.snapmeta.nodes)
     table = parts.snapmeta.records.get("snap_metadata")
     for row, snapshot in enumerate(parts.snapshots):

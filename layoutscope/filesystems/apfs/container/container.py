@@ -210,10 +210,24 @@ def _report_truncation(store: Store, main: Half, superblock: ApfsContainer.NxSup
 def find_superblock(source: Source, image_offset: int, log: FindingLog) -> ApfsContainer.NxSuperblock:
     """Parse the superblock in block 0 or, if that is damaged, the newest sound one near the start.
 
+    Parameters
+    ----------
+    source : Source
+        The image.
+    image_offset : int
+        Where the container starts there, in bytes.
+    log : FindingLog
+        Is told if the copy in block 0 cannot be used.
+
+    Returns
+    -------
+    ApfsContainer.NxSuperblock
+        Its checksum is right; that of block 0 may be older than the newest checkpoint.
+
     Raises
     ------
     FormatError
-        If there is none.
+        If there is none: what is wrong with block 0.
     """
     try:
         return _parse_superblock(source, image_offset)

@@ -28,7 +28,28 @@ def build_container_layout(
     stack: tuple[str, ...],
     view: str,
 ) -> VolumeLayout:
-    """Put what belongs to the container into tables; ``volume`` is null in them."""
+    """Put what belongs to the container into tables; ``volume`` is null in them.
+
+    Parameters
+    ----------
+    container : Container
+        The container; its findings are those of the layout.
+    parts : ContainerParts
+        What belongs to no volume.
+    volumes : list of VolumeParts
+        Every volume that could be opened, for the groups that they form.
+    balance_of : Account
+        Which blocks are free, and which are used and claimed by nothing.
+    stack : tuple of str
+        Layers around the container, outermost first.
+    view : str
+        What the state is called: ``live``, or ``xid N`` where the checkpoint is an older one.
+
+    Returns
+    -------
+    VolumeLayout
+        Facts, nodes, regions, free runs and findings; extents and entries belong to volumes.
+    """
     blocks = container.blocks
     placed = place([(nodes, -1) for nodes in parts.trees])
     unclaimed = from_runs("unclaimed", "space manager", balance_of.unclaimed) if parts.space else []

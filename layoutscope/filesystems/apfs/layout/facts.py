@@ -120,7 +120,30 @@ def volume_facts(
     details: Mapping[str, str | int | float | bool],
     coverage: tuple[int, int],
 ) -> VolumeFacts:
-    """Describe a volume."""
+    """Describe a volume.
+
+    Parameters
+    ----------
+    container : Container
+        The container, which gives place, size and block size.
+    volume : Volume
+        The state that is shown.
+    stack : tuple of str
+        Layers around the container, outermost first.
+    trees : sequence of TreeNodes
+        Trees of this state; empty ones are left out.
+    view : str
+        What the state is called: ``live``, ``xid N`` or ``snapshot NAME``.
+    details : mapping
+        Further facts, shown after those of the superblock.
+    coverage : (int, int)
+        Bytes of metadata that are known to exist, and those of them that could be read.
+
+    Returns
+    -------
+    VolumeFacts
+        Counts as the superblock has them; offset and size are the container's.
+    """
     superblock = volume.superblock
     own: Details = {
         "role": role_name(superblock.role),
@@ -170,7 +193,28 @@ def container_facts(
     coverage: tuple[int, int],
     view: str,
 ) -> VolumeFacts:
-    """Describe a container."""
+    """Describe a container.
+
+    Parameters
+    ----------
+    container : Container
+        The container.
+    stack : tuple of str
+        Layers around it, outermost first.
+    trees : sequence of TreeNodes
+        Trees that belong to no volume; empty ones are left out.
+    details : mapping
+        Further facts, shown after those of the superblock.
+    coverage : (int, int)
+        Bytes of metadata that are known to exist, and those of them that could be read.
+    view : str
+        What the state is called: ``live``, or ``xid N`` where the checkpoint is an older one.
+
+    Returns
+    -------
+    VolumeFacts
+        Without number, name and counts of files, which only volumes have.
+    """
     superblock = container.superblock
     own: Details = {
         "volumes": sum(bool(oid) for oid in superblock.fs_oid),

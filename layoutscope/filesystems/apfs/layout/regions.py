@@ -19,7 +19,22 @@ if TYPE_CHECKING:
 
 
 def regions_table(regions: Sequence[Region], blocks: Blocks, volume: int | None) -> pl.DataFrame:
-    """Make the table of regions, in address order."""
+    """Make the table of regions, in address order.
+
+    Parameters
+    ----------
+    regions : sequence of Region
+        In any order.
+    blocks : Blocks
+        The container, which turns block addresses into devices and bytes.
+    volume : int or None
+        Number of the volume on the image; None for the container's own.
+
+    Returns
+    -------
+    DataFrame
+        The public table ``regions``; the main device first.
+    """
     if not regions:
         return build_table("regions", {})
     ordered = sorted(regions, key=lambda item: item.paddr)
@@ -38,7 +53,22 @@ def regions_table(regions: Sequence[Region], blocks: Blocks, volume: int | None)
 
 
 def free_table(runs: NDArray[np.int64], blocks: Blocks, volume: int | None) -> pl.DataFrame:
-    """Make the table of free runs, in address order."""
+    """Make the table of free runs, in address order.
+
+    Parameters
+    ----------
+    runs : (n, 2) int64 array
+        First block and number of blocks of each; disjoint and ascending.
+    blocks : Blocks
+        The container, which turns block addresses into devices and bytes.
+    volume : int or None
+        Number of the volume on the image; None for the container's own.
+
+    Returns
+    -------
+    DataFrame
+        The public table ``free``.
+    """
     if not len(runs):
         return build_table("free", {})
     paddr = runs[:, 0].astype(np.uint64)

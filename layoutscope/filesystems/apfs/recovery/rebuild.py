@@ -46,10 +46,28 @@ if TYPE_CHECKING:
 def reopen_volume(container: Container, store: Store, oid: int, number: int, swept: Swept) -> Volume:
     """Open a volume whose superblock or object map is lost, from the youngest copies of its objects.
 
+    Parameters
+    ----------
+    container : Container
+        The container; copies younger than its checkpoint are left aside.
+    store : Store
+        Where the volume is read; its log is told what is inferred.
+    oid : int
+        Virtual object of the volume's superblock.
+    number : int
+        The volume's number on the image.
+    swept : Swept
+        All that a sweep of the container found.
+
+    Returns
+    -------
+    Volume
+        Its live state, with an object map in which every file-system node that was found has an address.
+
     Raises
     ------
     FormatError
-        If no copy of its superblock is left.
+        If no copy of its superblock is left, or the youngest cannot be used.
     """
     blocks = container.blocks
     copies = swept.take((swept.kind == int(KINDS.fs)) & (swept.oid == np.uint64(oid))).newest(container.xid)

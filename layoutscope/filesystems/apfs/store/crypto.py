@@ -142,11 +142,45 @@ def unwrap_key(wrapping_key: bytes, wrapped: bytes) -> bytes | None:
 
 
 def password_key(password: str, salt: bytes, iterations: int, length_bytes: int) -> bytes:
-    """Turn a password into a key: PBKDF2 with HMAC-SHA-256."""
+    """Turn a password into a key: PBKDF2 with HMAC-SHA-256.
+
+    Parameters
+    ----------
+    password : str
+        Password or recovery key, hashed as UTF-8.
+    salt : bytes
+        From the key record.
+    iterations : int
+        From the key record; 1 or more.
+    length_bytes : int
+        How long the key is.
+
+    Returns
+    -------
+    bytes
+        The key that unwraps the record's own.
+    """
     return hashlib.pbkdf2_hmac("sha256", password.encode(), salt, iterations, length_bytes)
 
 
 def is_authentic(prefix: bytes, salt: bytes, body: bytes, expected: bytes) -> bool:
-    """Check the HMAC of a key record, whose key is a hash of a fixed prefix and the record's salt."""
+    """Check the HMAC of a key record, whose key is a hash of a fixed prefix and the record's salt.
+
+    Parameters
+    ----------
+    prefix : bytes
+        The six bytes that are the same in every record.
+    salt : bytes
+        From the record; not that of PBKDF2.
+    body : bytes
+        What is authenticated: the inner record as a whole DER value, with its tag and length.
+    expected : bytes
+        The HMAC that is stored, of SHA-256.
+
+    Returns
+    -------
+    bool
+        Whether the computed one is the same.
+    """
     key = hashlib.sha256(prefix + salt).digest()
     return hmac.compare_digest(hmac.new(key, body, hashlib.sha256).digest(), expected)

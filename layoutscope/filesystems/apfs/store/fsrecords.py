@@ -68,7 +68,17 @@ class RecordTables:
     _known: dict[tuple[str, ...], Any] = field(default_factory=dict)
 
     def add(self, found: dict[str, Columns], num_records: int, num_decoded: int, to_come: float = 0.0) -> None:
-        """Add the records of a batch; `to_come` times as many are likely to follow. :meth:`finish` shows them."""
+        """Add the records of a batch of leaves; :meth:`finish` shows them.
+
+        Parameters
+        ----------
+        found : dict
+            Columns by record type, as of :func:`decode_batch`.
+        num_records, num_decoded : int
+            Records of the batch, and those of them that were understood.
+        to_come : float
+            How many times as many records are likely to follow; room for them is reserved.
+        """
         self.num_records += num_records
         self.num_decoded += num_decoded
         for name, table in found.items():
@@ -93,7 +103,22 @@ class RecordTables:
         return self.remembered(("index", name), lambda: index_of(self.get(name)["obj_id"]))
 
     def find(self, name: str, among: str, column: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Find the objects that a column of one table names in another: see :meth:`Index.find`; once, as well."""
+        """Find the objects that a column of one table names in another: see :meth:`Index.find`; once, as well.
+
+        Parameters
+        ----------
+        name : str
+            Record type whose column names objects, such as ``dir_rec``; n records.
+        among : str
+            Record type in which they are looked for by ``obj_id``, such as ``inode``.
+        column : str
+            The column of the first, such as ``file_id``.
+
+        Returns
+        -------
+        (n,) int64 array, (n,) bool array
+            Row in the second table, some row where there is none; and whether there is one.
+        """
         return self.remembered((name, among, column), lambda: self.index(among).find(self.get(name)[column]))
 
     def remembered(self, key: tuple[str, ...], make: Callable[[], T]) -> T:

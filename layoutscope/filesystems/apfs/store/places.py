@@ -43,10 +43,26 @@ class Places:
 
 
 def low_keys(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Order of keys as numbers: object and record type in the file-system trees, the leading field elsewhere."""
+    """Order of keys as numbers: object and record type in the file-system trees, the leading field elsewhere.
+
+    Parameters
+    ----------
+    source : TreeSource
+        The tree, which says what its keys are.
+    buffer : (n_bytes,) uint8 array
+        Whole nodes.
+    key_start : (n,) int64 array
+        Where each key starts in the buffer.
+
+    Returns
+    -------
+    (n,) uint64 array
+        As of :func:`order_key` where keys are of file-system records. Different keys can have the same number.
+    """
     key_type, key_field, _ = source.kind
     if key_type is not J_KEY:
         return source.decoder.column(key_type, buffer, key_start, key_field)
+    # The disk has the record type in the upper four bits of the object's number, yet the object leads the order.
     parts = source.decoder.columns(J_KEY, buffer, key_start, (J_KEY.obj_id, J_KEY.record_type))
     return order_key(parts["obj_id"], parts["record_type"])
 

@@ -48,7 +48,22 @@ class Store:
 
     @classmethod
     def over(cls, blocks: Blocks, decoder: Decoder, log: FindingLog) -> Store:
-        """Let a log count in blocks."""
+        """Let a log count in blocks.
+
+        Parameters
+        ----------
+        blocks : Blocks
+            Blocks of the container.
+        decoder : Decoder
+            Bulk or grammar.
+        log : FindingLog
+            Where findings go.
+
+        Returns
+        -------
+        Store
+            Its log writes into the same list, and takes block addresses of either device.
+        """
         return cls(blocks, decoder, replace(log, locate=blocks.place))
 
     def apart(self) -> Store:

@@ -88,7 +88,22 @@ class FixedSizes:
 
 
 def heads(decoder: Decoder, buffer: NDArray[np.uint8], starts: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-    """Decode the heads of many nodes; (n,) arrays by field name."""
+    """Decode the heads of many nodes.
+
+    Parameters
+    ----------
+    decoder : Decoder
+        Bulk or grammar.
+    buffer : (n_bytes,) uint8 array
+        Whole nodes, decrypted.
+    starts : (n,) int64 array
+        Where each node starts in the buffer.
+
+    Returns
+    -------
+    dict of (n,) arrays
+        By the names in :data:`HEAD_FIELDS`.
+    """
     return decoder.columns(BTREE_NODE, buffer, starts, HEAD_FIELDS)
 
 

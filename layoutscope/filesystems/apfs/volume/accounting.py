@@ -100,7 +100,22 @@ def devices(container: Container) -> NDArray[np.int64]:
 
 
 def account(container: Container, parts: ContainerParts, volumes: list[VolumeParts]) -> Account:
-    """Compare everything that is claimed with the bitmaps."""
+    """Compare everything that is claimed with the bitmaps.
+
+    Parameters
+    ----------
+    container : Container
+        The container; its log is told of blocks that are claimed but free, or claimed by metadata and data.
+    parts : ContainerParts
+        What belongs to no volume: nodes and regions, and what the bitmaps call free.
+    volumes : list of VolumeParts
+        Every volume that could be opened.
+
+    Returns
+    -------
+    Account
+        Of all devices. Without a space manager no block is free.
+    """
     block_size = container.blocks.block_size
     claims = [node_runs(parts.trees, block_size), as_runs(parts.regions)]
     claims += [volume.claimed(block_size) for volume in volumes]

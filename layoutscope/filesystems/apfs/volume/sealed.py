@@ -33,7 +33,22 @@ class Seal:
 
 
 def read_seal(store: Store, view: OmapView, superblock: ApfsVolume.ApfsSuperblock) -> Seal | None:
-    """Read a sealed volume's integrity metadata; None if it cannot be used."""
+    """Read a sealed volume's integrity metadata; None if it cannot be used.
+
+    Parameters
+    ----------
+    store : Store
+        Where it is read; its log is told of a broken seal, or why there is none to verify.
+    view : OmapView
+        The volume's object map, which finds the metadata: they are a virtual object.
+    superblock : ApfsVolume.ApfsSuperblock
+        Of the volume.
+
+    Returns
+    -------
+    Seal or None
+        A broken one too; the tree is verified against it all the same.
+    """
     oid, blocks, structure = superblock.integrity_meta_oid, store.blocks, "integrity metadata"
     found = view.find(np.array([oid], np.uint64))
     if found.is_missing[0]:

@@ -86,7 +86,22 @@ def open_snapshot(volume: Volume, snapshot: Snapshot) -> Volume:
 
 
 def read_extent_references(store: Store, snapshot: Snapshot, max_xid: int) -> Tree:
-    """Read the extents that left the live volume with a snapshot."""
+    """Read the extents that left the live volume with a snapshot.
+
+    Parameters
+    ----------
+    store : Store
+        Where they are read; findings go to its log.
+    snapshot : Snapshot
+        Names the root of its extent-reference tree.
+    max_xid : int
+        No node of a sound tree is younger.
+
+    Returns
+    -------
+    Tree
+        References to runs of blocks, in the table ``extent``; empty if the snapshot has no such tree.
+    """
     return read_physical_tree(store, "extentref", snapshot.extentref_paddr, max_xid)
 
 

@@ -93,6 +93,7 @@ def volume_name(superblock: ApfsVolume.ApfsSuperblock) -> str:
 
 def list_volumes(container: Container) -> list[tuple[int, int]]:
     """List slot and oid of every volume of a container."""
+    # A slot without a volume is 0; such slots may lie between others.
     return [(slot, oid) for slot, oid in enumerate(container.superblock.fs_oid) if oid]
 
 
@@ -133,7 +134,22 @@ def open_volume(container: Container, store: Store, oid: int, number: int) -> Vo
 
 
 def fs_source(store: Store, volume: Volume, cipher: Cipher | None) -> TreeSource:
-    """Describe the file-system tree of a state of a volume."""
+    """Describe the file-system tree of a state of a volume.
+
+    Parameters
+    ----------
+    store : Store
+        Where it is read; findings go to its log, which need not be the volume's.
+    volume : Volume
+        The state, whose view of the object map finds the nodes.
+    cipher : Cipher or None
+        Decrypts encrypted nodes; None where there are none.
+
+    Returns
+    -------
+    TreeSource
+        The tree, of which nothing is read yet; in a sealed volume with the hash of its root.
+    """
     seal = volume.seal
     return TreeSource(
         store,
@@ -148,13 +164,43 @@ def fs_source(store: Store, volume: Volume, cipher: Cipher | None) -> TreeSource
 
 
 def read_fs_tree(volume: Volume, cipher: Cipher | None, pool: Pool | None = None) -> Tree:
-    """Read the file-system tree of a state of a volume, with its records; a pool keeps its nodes for other states."""
+    """Read the file-system tree of a state of a volume, with its records.
+
+    Parameters
+    ----------
+    volume : Volume
+        The state; its log is told what is wrong.
+    cipher : Cipher or None
+        Decrypts encrypted nodes; None where there are none.
+    pool : Pool, optional
+        Keeps the nodes for other states of the volume, which share many of them.
+
+    Returns
+    -------
+    Tree
+        Nodes, and records as columns by type.
+    """
     hashed = bool(volume.superblock.has_hashed_names)
     return read_record_tree(fs_source(volume.store, volume, cipher), hashed_names=hashed, pool=pool)
 
 
 def read_fs_nodes(volume: Volume, cipher: Cipher | None, pool: Pool) -> TreeNodes:
-    """Read the nodes of the file-system tree of a state of a volume, but those that other states have shown."""
+    """Read the nodes of the file-system tree of a state of a volume, but those that other states have shown.
+
+    Parameters
+    ----------
+    volume : Volume
+        The state; its log is told what is wrong, but not again what another state showed.
+    cipher : Cipher or None
+        Decrypts encrypted nodes; None where there are none.
+    pool : Pool
+        Nodes of other states; those that are new are put into it.
+
+    Returns
+    -------
+    TreeNodes
+        All nodes of this state, those from the pool too.
+    """
     return read_shared(fs_source(volume.store, volume, cipher), pool)
 
 

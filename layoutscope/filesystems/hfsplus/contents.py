@@ -79,7 +79,34 @@ def open_contents(
     sweep: bool = False,
     space_bytes: int | None = None,
 ) -> tuple[Volume, Contents]:
-    """Open a volume, apply its journal in memory if wanted, and read all of its metadata."""
+    """Open a volume, apply its journal in memory if wanted, and read all of its metadata.
+
+    Parameters
+    ----------
+    source : Source
+        The image or a window on it.
+    image_offset : int
+        Where the volume starts in the source, in bytes.
+    decoder : Decoder
+        How structures are decoded.
+    replay_journal : bool
+        Whether transactions that the journal still holds are applied; else they are reported.
+    sweep : bool
+        Whether the whole volume is looked at for nodes, to rebuild broken trees and to count old copies.
+    space_bytes : int, optional
+        Size of the partition that the volume lies in, where it ends before the source.
+
+    Returns
+    -------
+    Volume, Contents
+        The volume as its journal leaves it, with all findings, and what was read of it.
+
+    Raises
+    ------
+    FormatError
+        If neither the volume header nor its copy can be read, and no sweep was wanted or it found no leaf of a catalog;
+        or if the header cannot be read after the journal was applied.
+    """
     found: Swept | None = None
     try:
         opened = open_volume(source, image_offset, decoder, space_bytes)
@@ -107,7 +134,22 @@ def _with_journal(volume: Volume, journal: Journal, *, replay_journal: bool) -> 
 
 
 def read_contents(volume: Volume, journal: Journal | None = None, found: Swept | None = None) -> Contents:
-    """Read all metadata of a volume, each block once; rebuild what is broken where nodes were looked for everywhere."""
+    """Read all metadata of a volume, each block once; rebuild what is broken where nodes were looked for everywhere.
+
+    Parameters
+    ----------
+    volume : Volume
+        As its journal leaves it; receives findings.
+    journal : Journal or None
+        Is passed on.
+    found : Swept or None
+        Nodes that a sweep found; without them nothing is rebuilt.
+
+    Returns
+    -------
+    Contents
+        Trees that are absent, or lost and not rebuilt, are not among its trees.
+    """
     special = special_forks(volume)
     overflow, _ = _read(volume, "extents-overflow", CNID.extents_file, special[CNID.extents_file], found)
     for file_id, fork in special.items() if not volume.is_inferred else ():

@@ -41,6 +41,20 @@ _REGIONS: Final = {
 def mounted(source: Source, image_offset: int, size_bytes: int) -> Source:
     """Return the bytes of a volume of a size as a mount would see them, addresses counted from the volume's start.
 
+    Parameters
+    ----------
+    source : Source
+        The image or a window on it.
+    image_offset : int
+        Where the volume starts in the source, in bytes.
+    size_bytes : int
+        Size of the volume; tells where the copy of its header lies if that one is damaged.
+
+    Returns
+    -------
+    Source
+        Goes on behind the volume where the image does.
+
     Raises
     ------
     FormatError

@@ -82,7 +82,24 @@ def read_layout(
 
 
 def build_layout(volume: Volume, contents: Contents, stack: tuple[str, ...], number: int | None) -> VolumeLayout:
-    """Build the public tables."""
+    """Build the public tables.
+
+    Parameters
+    ----------
+    volume : Volume
+        The volume; its findings become a table.
+    contents : Contents
+        All that was read of it.
+    stack : tuple of str
+        The layers around the volume, outermost first.
+    number : int or None
+        Its number on the image.
+
+    Returns
+    -------
+    VolumeLayout
+        Nodes tree by tree, those of each in node-number order.
+    """
     trees = list(contents.trees.values())
     rows = first_rows(trees)
     overflow = contents.trees.get("extents-overflow")

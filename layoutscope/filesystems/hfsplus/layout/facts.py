@@ -24,7 +24,24 @@ if TYPE_CHECKING:
 
 
 def volume_facts(volume: Volume, contents: Contents, stack: tuple[str, ...], number: int | None) -> VolumeFacts:
-    """Put together name, identifier, geometry, features, trees and coverage."""
+    """Put together name, identifier, geometry, features, trees and coverage.
+
+    Parameters
+    ----------
+    volume : Volume
+        Has the header.
+    contents : Contents
+        All that was read of it.
+    stack : tuple of str
+        The layers around the volume, outermost first; HFS+ or HFSX is added.
+    number : int or None
+        The volume's number on the image.
+
+    Returns
+    -------
+    VolumeFacts
+        Files and folders are counted by the header, trees by what was read.
+    """
     header, trees = volume.header, contents.trees
     variant = "HFSX" if volume.is_hfsx else "HFS+"
     known, read = _coverage(volume, contents)
@@ -53,6 +70,7 @@ def volume_facts(volume: Volume, contents: Contents, stack: tuple[str, ...], num
 def _details(volume: Volume, contents: Contents) -> dict[str, str | int | float | bool]:
     header = volume.header
     details: dict[str, str | int | float | bool] = {
+        # Of the dates of a volume this one alone is in local time; the others are in UTC.
         "created (local time)": _date(int(header.create_date)),
         "modified": _date(int(header.modify_date)),
         "checked": _date(int(header.checked_date)),

@@ -29,7 +29,22 @@ VALIDITY: Final = ("structure", "no")
 
 
 def nodes_tables(volume: Volume, number: int | None, trees: list[Tree]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Build the tables of nodes and of fragments of nodes that lie in several pieces."""
+    """Build the tables of nodes and of fragments of nodes that lie in several pieces.
+
+    Parameters
+    ----------
+    volume : Volume
+        Gives the block size and where it starts on the image.
+    number : int or None
+        Its number on the image.
+    trees : list of Tree
+        In the order that their nodes shall have in the table.
+
+    Returns
+    -------
+    DataFrame, DataFrame
+        One row a node, whether in use or not; one row a piece of those nodes that lie in several.
+    """
     rows = first_rows(trees)
     parts = [_nodes_of(volume, number, tree, rows[tree.file.tree]) for tree in trees]
     if not parts:

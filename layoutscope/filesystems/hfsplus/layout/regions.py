@@ -33,7 +33,24 @@ Region = tuple[str, str, int, int]
 def find_regions(
     volume: Volume, special: dict[int, Fork], journal: Journal | None, overflow: Tree | None
 ) -> list[Region]:
-    """List the regions of a volume."""
+    """List the regions of a volume.
+
+    Parameters
+    ----------
+    volume : Volume
+        Has the header, and knows where its copy was found.
+    special : dict of int to Fork
+        Special files by their CNID.
+    journal : Journal or None
+        The journal, where there is one.
+    overflow : Tree or None
+        The extents-overflow file, which has the bad blocks.
+
+    Returns
+    -------
+    list of (type, owner, volume_offset, length_bytes)
+        Not in address order.
+    """
     regions: list[Region] = [
         ("boot-blocks", "", 0, HEADER_OFFSET),
         ("volume-header", "", HEADER_OFFSET, HEADER_BYTES),
@@ -45,6 +62,7 @@ def find_regions(
     regions += fork_regions(volume, "allocation-file", special[CNID.allocation_file])
     regions += fork_regions(volume, "startup-file", special[CNID.startup_file])
     none = np.empty(0, np.int64)
+    # Neither the volume header nor the catalog knows this file: all of its extents stand in the overflow file.
     bad_blocks = extend_fork(Fork(0, none, none, none), overflow, CNID.bad_block_file, DATA_FORK)
     regions += fork_regions(volume, "bad-blocks", bad_blocks)
     return regions + (journal_regions(volume, journal) if journal is not None else [])
@@ -59,7 +77,22 @@ def journal_regions(volume: Volume, journal: Journal) -> list[Region]:
 
 
 def fork_regions(volume: Volume, kind: str, fork: Fork) -> list[Region]:
-    """Make a region of each extent of a special file."""
+    """Make a region of each extent of a special file.
+
+    Parameters
+    ----------
+    volume : Volume
+        Gives the block size.
+    kind : str
+        Type of the regions, and their owner.
+    fork : Fork
+        All extents of the file.
+
+    Returns
+    -------
+    list of (type, owner, volume_offset, length_bytes)
+        In the order of the fork.
+    """
     block = volume.block_size_bytes
     return [
         (kind, kind, start * block, count * block)
@@ -68,7 +101,22 @@ def fork_regions(volume: Volume, kind: str, fork: Fork) -> list[Region]:
 
 
 def free_table(volume: Volume, number: int | None, starts: I64, counts: I64) -> pl.DataFrame:
-    """Build the table of free space."""
+    """Build the table of free space.
+
+    Parameters
+    ----------
+    volume : Volume
+        Gives the block size and where it starts on the image.
+    number : int or None
+        Its number on the image.
+    starts, counts : (n,) int64 arrays
+        Runs of free blocks: first one and number, in allocation blocks.
+
+    Returns
+    -------
+    DataFrame
+        One row a run, in their order.
+    """
     block = volume.block_size_bytes
     return build_table(
         "free",

@@ -81,7 +81,22 @@ class AttributeLeaves:
     num_owners: int = 0
 
     def decode(self, volume: Volume, records: RecordBatch, leaf: Mask) -> Columns:
-        """Decode the leaf records of a batch: node, file and type; extents and compression headers are kept."""
+        """Decode the leaf records of a batch; extents and compression headers are kept.
+
+        Parameters
+        ----------
+        volume : Volume
+            Gives the decoder.
+        records : RecordBatch
+            Records of the attributes file.
+        leaf : (n_records,) bool array
+            Which of them stand in leaves.
+
+        Returns
+        -------
+        dict of str to (n,) int64 array
+            ``node, file_id, record_type`` of sound records; leaves with others are added to `bad`.
+        """
         node, key, data, stop = records.of(leaf)
         buffer = records.nodes.buffer
         kind, is_sound = record_types(volume.decoder, buffer, data, stop, TYPE, RECORD_SIZES)
@@ -118,6 +133,7 @@ class AttributeLeaves:
         self.num_owners += len(data)
 
     def _keep_compressed(self, volume: Volume, buffer: U8, data: I64, node: I64, file_id: I64) -> None:
+        # This header is little-endian on a volume that is big-endian.
         place = data + INLINE.width
         found = volume.decoder.columns(DECMPFS, buffer, place, (DECMPFS.compression_magic, DECMPFS.uncompressed_size))
         is_header = found["compression_magic"] == _MAGIC
@@ -167,7 +183,22 @@ class Attributes:
 
 
 def collect(tree: Tree | None, leaves: AttributeLeaves, first_row: int) -> Attributes:
-    """Put together what the leaves held."""
+    """Put together what the leaves held.
+
+    Parameters
+    ----------
+    tree : Tree or None
+        The attributes file; None where there is none.
+    leaves : AttributeLeaves
+        What decoded its leaves; extents and compression headers of leaves that were not reached are among what it kept.
+    first_row : int
+        Row of its node 0 in the nodes table.
+
+    Returns
+    -------
+    found : Attributes
+        Compression headers by CNID, records with extents in the order of decoding.
+    """
     none = np.empty(0, np.int64)
     records = tree.records if tree is not None else {"file_id": none, "node": none}
     compressed = concatenate(leaves.compressed, dict.fromkeys(_COMPRESSED_COLUMNS, none))

@@ -123,7 +123,23 @@ class CatalogLeaves:
     name_lengths: GrowingColumn = field(default_factory=lambda: GrowingColumn(np.int64))
 
     def decode(self, volume: Volume, records: RecordBatch, leaf: Mask) -> Columns:
-        """Decode the leaf records of a batch."""
+        """Decode the leaf records of a batch; entries, threads, names and extents are kept.
+
+        Parameters
+        ----------
+        volume : Volume
+            Gives the decoder.
+        records : RecordBatch
+            Records of the catalog file.
+        leaf : (n_records,) bool array
+            Which of them stand in leaves.
+
+        Returns
+        -------
+        dict of str to (n,) array
+            ``node, is_thread, index`` of sound records; `index` is a row of `threads` or of `entries`. Leaves with
+            others are added to `bad`.
+        """
         node, key, data, stop = records.of(leaf)
         buffer = records.nodes.buffer
         kind, is_sound = record_types(volume.decoder, buffer, data, stop, TYPE, RECORD_SIZES)
@@ -143,6 +159,7 @@ class CatalogLeaves:
         self.name_lengths.add(name_units[entry], to_come)
         found = self._entries(volume, buffer, data[entry], kind[entry] == _TYPES.folder, to_come)
         self.entries.add({**found, "parent_id": parent[entry]}, to_come)
+        # A thread's key has the file's or folder's own ID where that of an entry has its parent's.
         found = volume.decoder.columns(THREAD, buffer, data[thread], (THREAD.parent_id,))
         is_folder = kind[thread] == _TYPES.folder_thread
         self.threads.add({"file_id": parent[thread], **found, "is_folder": is_folder}, to_come)

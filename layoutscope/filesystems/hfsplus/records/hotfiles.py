@@ -42,17 +42,48 @@ class HotFileLeaves:
         self.bad: list[I64] = []
 
     def decode(self, volume: Volume, records: RecordBatch, leaf: Mask) -> Columns:
-        """Decode leaf records: node, file and temperature."""
+        """Decode leaf records.
+
+        Parameters
+        ----------
+        volume : Volume
+            Gives the decoder.
+        records : RecordBatch
+            Records of the hot-file B-tree.
+        leaf : (n_records,) bool array
+            Which of them stand in leaves.
+
+        Returns
+        -------
+        dict of str to (n,) int64 array
+            ``node, key.file_id, key.temperature`` of whole records; leaves with others are added to `bad`.
+        """
         whole = leaf & (records.stop - records.key >= LEAF_RECORD.width)
         self.bad.append(records.of(leaf & ~whole)[0])
         node, key, _, _ = records.of(whole)
+        # Each hot file has two records; that of its thread has a temperature of 0xFFFFFFFF.
         fields = (LEAF_RECORD.key.file_id, LEAF_RECORD.key.temperature)
         found = volume.decoder.columns(LEAF_RECORD, records.nodes.buffer, key, fields)
         return {"node": node, **{name: values.astype(np.int64) for name, values in found.items()}}
 
 
 def read_hot_files(volume: Volume, catalog: Catalog, overflow: Tree | None) -> Tree | None:
-    """Read the hot-file B-tree; None where there is none, or where a file has its name only."""
+    """Read the hot-file B-tree.
+
+    Parameters
+    ----------
+    volume : Volume
+        Receives findings, if the file is what its name says.
+    catalog : Catalog
+        Has the file, in the root folder.
+    overflow : Tree or None
+        The extents-overflow file, which may have further extents of it.
+
+    Returns
+    -------
+    Tree or None
+        None where there is none, where it cannot be opened, or where a file has its name only.
+    """
     row = _find_file(catalog)
     if row < 0:
         return None

@@ -64,7 +64,22 @@ class Links:
 
 
 def resolve(volume: Volume, catalog: Catalog, file: TreeFile | None) -> Links:
-    """Find every link's indirect node; one that leads nowhere is reported and stands for itself."""
+    """Find every link's indirect node; one that leads nowhere is reported and stands for itself.
+
+    Parameters
+    ----------
+    volume : Volume
+        Receives findings.
+    catalog : Catalog
+        Has the links, the private directories and the indirect nodes.
+    file : TreeFile or None
+        The catalog's file, for the addresses of findings; None where there is no catalog.
+
+    Returns
+    -------
+    Links
+        By rows of the catalog's entries.
+    """
     entries = catalog.entries
     is_file = ~entries["is_folder"]
     is_link = is_file & (entries["finder_type"] == _TYPE.hard_link) & (entries["finder_creator"] == _CREATOR.hfs_plus)

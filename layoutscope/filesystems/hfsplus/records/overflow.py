@@ -35,7 +35,24 @@ class OverflowLeaves:
         self.bad: list[I64] = []
 
     def decode(self, volume: Volume, records: RecordBatch, leaf: Mask) -> Columns:
-        """Decode leaf records: node, fork, file, place in the fork and the eight extents."""
+        """Decode leaf records.
+
+        Parameters
+        ----------
+        volume : Volume
+            Gives the decoder.
+        records : RecordBatch
+            Records of the extents-overflow file.
+        leaf : (n_records,) bool array
+            Which of them stand in leaves.
+
+        Returns
+        -------
+        dict of str to (n,) or (n, 8) int64 array
+            ``node, key.fork_type, key.file_id, key.start_block`` (place in the fork) and the eight extents,
+            ``data.extents.start_block, data.extents.block_count``, of whole records. Leaves with others are added to
+            `bad`.
+        """
         whole = leaf & (records.stop - records.key >= LEAF_RECORD.width)
         self.bad.append(records.of(leaf & ~whole)[0])
         node, key, _, _ = records.of(whole)
@@ -51,7 +68,24 @@ class OverflowLeaves:
 
 
 def extend_fork(fork: Fork, overflow: Tree | None, file_id: int, fork_type: int) -> Fork:
-    """Add a special file's overflow extents, in the order of the fork."""
+    """Add a file's overflow extents, in the order of the fork.
+
+    Parameters
+    ----------
+    fork : Fork
+        The extents that stand in the volume header or the catalog record.
+    overflow : Tree or None
+        The extents-overflow file.
+    file_id : int
+        CNID of the file.
+    fork_type : int
+        Number of the fork in the keys of the overflow file.
+
+    Returns
+    -------
+    Fork
+        The same where there are no others. Unused extents are left out, gaps between records are not looked for.
+    """
     if overflow is None:
         return fork
     records = overflow.records

@@ -65,6 +65,24 @@ def is_broken(tree: Tree | None, fork: Fork, name: str, found: Swept, *, anywher
     """Whether part of a tree cannot be reached, or all of it though nodes of it exist.
 
     Every volume has a catalog; the other trees may have come and gone, unless nothing tells that there are none.
+
+    Parameters
+    ----------
+    tree : Tree or None
+        What could be read of it; None where its header is damaged or it has no blocks.
+    fork : Fork
+        Extents of its file.
+    name : str
+        Its name as in the tables.
+    found : Swept
+        Nodes of the volume.
+    anywhere : bool
+        Whether nothing tells which trees there are, so that any node of it counts.
+
+    Returns
+    -------
+    bool
+        True also where the tree's file has blocks and its header is damaged.
     """
     if tree is None:
         exists = bool((found.tree == TREES.index(name)).any())
@@ -290,7 +308,22 @@ def _report(volume: Volume, file: TreeFile, name: str, order: I64, reached: Mask
 
 
 def report_stale(volume: Volume, trees: dict[str, Tree], found: Swept) -> dict[str, int]:
-    """Count nodes that belong to no tree: old copies, those in the journal, and those of volumes within files."""
+    """Count nodes that belong to no tree: old copies, those in the journal, and those of volumes within files.
+
+    Parameters
+    ----------
+    volume : Volume
+        Receives a finding.
+    trees : dict of str to Tree
+        The volume's trees by their names, rebuilt or not.
+    found : Swept
+        Nodes of the volume.
+
+    Returns
+    -------
+    dict of str to int
+        By tree, for each name in ``TREES``.
+    """
     live: list[I64] = []
     for tree in trees.values():
         numbers = np.flatnonzero(tree.shape.key_rank >= 0)

@@ -47,7 +47,22 @@ class Subject:
     hot_files: HotFileRecords | None = None
 
     def cases(self, code: str, rows: I64, noun: str) -> Iterator[int]:
-        """Yield the first cases of a kind, and report how many more there are."""
+        """Yield the first cases of a kind, and report how many more there are.
+
+        Parameters
+        ----------
+        code : str
+            Of the finding about the others.
+        rows : (n,) int64 array
+            All cases.
+        noun : str
+            What the others are named by in that finding.
+
+        Yields
+        ------
+        int
+            Up to ``MOST_CASES`` of the rows.
+        """
         yield from rows[:MOST_CASES].tolist()
         if len(rows) > MOST_CASES:
             message = f"{len(rows) - MOST_CASES:,} further cases of the same kind"

@@ -52,7 +52,22 @@ class LeafDecoder(Protocol):
     """Numbers of leaves with records that contradict the format."""
 
     def decode(self, volume: Volume, records: RecordBatch, leaf: Mask) -> Columns:
-        """Decode the leaf records of a batch; ``node`` (node numbers) is one of the columns."""
+        """Decode the leaf records of a batch.
+
+        Parameters
+        ----------
+        volume : Volume
+            Gives the decoder.
+        records : RecordBatch
+            Records of leaf and index nodes.
+        leaf : (n_records,) bool array
+            Which of them stand in leaves.
+
+        Returns
+        -------
+        dict of str to (n,) or (n, k) array
+            One row a sound record; ``node`` (node numbers) is one of the columns.
+        """
         ...
 
 
@@ -126,12 +141,46 @@ class Decoded:
 
 
 def node_pieces(volume: Volume, fork: Fork, node_size_bytes: int, numbers: I64) -> Pieces:
-    """Where nodes lie; a node may lie in several pieces."""
+    """Where nodes lie; a node may lie in several pieces.
+
+    Parameters
+    ----------
+    volume : Volume
+        Gives the block size.
+    fork : Fork
+        The tree's file.
+    node_size_bytes : int
+        Size of a node.
+    numbers : (n,) int64 array
+        Node numbers.
+
+    Returns
+    -------
+    Pieces
+        ``part`` is a place in `numbers`; a node that ends behind the last extent has none.
+    """
     return locate(volume, fork, numbers * node_size_bytes, np.full(len(numbers), node_size_bytes, np.int64))
 
 
 def open_tree(volume: Volume, tree: str, file_id: int, fork: Fork) -> TreeFile | None:
-    """Read the header node and the map of a tree; None where there is no tree or its header is damaged."""
+    """Read the header node and the map of a tree.
+
+    Parameters
+    ----------
+    volume : Volume
+        Receives findings.
+    tree : str
+        Name as in the tables.
+    file_id : int
+        CNID of the tree's file.
+    fork : Fork
+        Its extents as far as they are known.
+
+    Returns
+    -------
+    TreeFile or None
+        None where the fork has no blocks, or where the header is damaged, which is reported.
+    """
     if not fork.num_blocks:
         return None
     at = int(fork.start_blocks[0]) * volume.block_size_bytes

@@ -128,7 +128,24 @@ class Keys:
 
 
 def read_keys(decoder: Decoder, form: KeyForm, buffer: U8, key: I64) -> Keys:
-    """Read keys that lie in a buffer as a whole."""
+    """Read keys that lie in a buffer as a whole.
+
+    Parameters
+    ----------
+    decoder : Decoder
+        How structures are decoded.
+    form : KeyForm
+        What the tree's keys are made of.
+    buffer : (n_bytes,) uint8 array
+        An even number of bytes, such as whole nodes.
+    key : (n,) int64 array
+        Where each key starts, at its length field; even, in bytes from the start of the buffer.
+
+    Returns
+    -------
+    Keys
+        In the order given; names as they stand on the disk, with their cases.
+    """
     length = (form.key_type.column("name_length"),) if form.has_name else ()
     columns = decoder.columns(form.key_type, buffer, key, (form.ident, *form.tail, *length))
     found = {name: values.astype(np.int64) for name, values in columns.items()}

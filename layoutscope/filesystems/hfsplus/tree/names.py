@@ -132,7 +132,23 @@ def _further_bytes(units: Units, owner: I64, num_names: int) -> I64:
 
 
 def equals(buffer: U8, starts: I64, counts: I64, name: str) -> NDArray[np.bool_]:
-    """Say which names of a buffer are this one; it has no character beyond the first 65,536."""
+    """Say which names of a buffer are this one.
+
+    Parameters
+    ----------
+    buffer : (n_bytes,) uint8 array
+        An even number of bytes.
+    starts : (n,) int64 array
+        Where each name starts, in bytes; even, as keys are.
+    counts : (n,) int64 array
+        Lengths in 16-bit units.
+    name : str
+        Compared unit by unit, with its case; it has no character beyond the first 65,536.
+
+    Returns
+    -------
+    (n,) bool array
+    """
     wanted = np.array([ord(character) for character in name], np.uint16)
     found: NDArray[np.bool_] = counts == len(wanted)
     candidates = np.flatnonzero(found)

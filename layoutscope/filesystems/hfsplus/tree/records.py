@@ -139,7 +139,26 @@ class Bounds:
 
 
 def decode_nodes(decoder: Decoder, buffer: U8, node_size_bytes: int, numbers: I64, to_come: float = 0.0) -> NodeBatch:
-    """Decode the descriptors of whole nodes."""
+    """Decode the descriptors of whole nodes.
+
+    Parameters
+    ----------
+    decoder : Decoder
+        How structures are decoded.
+    buffer : (n * node_size_bytes,) uint8 array
+        The nodes, one after the other.
+    node_size_bytes : int
+        Size of a node.
+    numbers : (n,) int64 array
+        Their numbers in the tree.
+    to_come : float
+        How many times as many nodes of the tree are likely to follow.
+
+    Returns
+    -------
+    NodeBatch
+        In the order given, of any kind; fields are not checked.
+    """
     starts = np.arange(len(numbers), dtype=np.int64) * node_size_bytes
     names = (
         DESCRIPTOR.f_link,
@@ -256,6 +275,7 @@ def _keys(
     key = node_start + np.where(is_sound, first, DESCRIPTOR_BYTES)
     length = decoder.column(KEY_HEADER, nodes.buffer, key, KEY_HEADER.key_length)
     wide = length.astype(np.int64)
+    # In index nodes without variable keys each takes the room of the longest, whatever its length field says.
     if fixed_index_key_bytes is not None:
         wide = np.where((nodes.kind == INDEX)[node], fixed_index_key_bytes, wide)
     return key, key + LENGTH_BYTES + wide + wide % 2

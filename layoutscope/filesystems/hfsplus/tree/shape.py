@@ -95,6 +95,20 @@ def find_shape(file: TreeFile, table: NodeTable, decoded: Decoded) -> Shape:
 
     A child counts where its height is one less than its parent's and no other node pointed to it before; so the walk
     ends after as many levels as the root is high, whatever the pointers say.
+
+    Parameters
+    ----------
+    file : TreeFile
+        Its header names the root.
+    table : NodeTable
+        All nodes by number.
+    decoded : Decoded
+        Has the pointers of the index nodes, those of each node in its order.
+
+    Returns
+    -------
+    Shape
+        Without leaves where the root is none, or where no pointer leads down to one.
     """
     pointers = concatenate(decoded.pointers, {"node": np.empty(0, np.int64), "child": np.empty(0, np.int64)})
     order = np.argsort(pointers["node"], kind="stable")
@@ -145,7 +159,19 @@ def _root(file: TreeFile, table: NodeTable) -> I64:
 
 
 def check_shape(volume: Volume, file: TreeFile, table: NodeTable, shape: Shape) -> None:
-    """Report where pointers, heights, links and counts contradict each other."""
+    """Report where pointers, heights, links and counts contradict each other.
+
+    Parameters
+    ----------
+    volume : Volume
+        Receives findings.
+    file : TreeFile
+        Its header says whether there should be leaves.
+    table : NodeTable
+        Links of the nodes, and which of them have damaged records.
+    shape : Shape
+        As the index gives it, before leaves of the chain are added.
+    """
     root = int(file.header.root_node)
     if file.header.tree_depth and (not len(shape.leaves)) and file.header.leaf_records:
         start = node_offset(volume, file, root) if root > 0 else None
@@ -182,6 +208,20 @@ def follow_chain(file: TreeFile, table: NodeTable, shape: Shape) -> Shape:
     """Add leaves that only the leaf chain still reaches, behind the leaf that links to them.
 
     Loops over the leaves that were lost to the index, which is none in a sound tree.
+
+    Parameters
+    ----------
+    file : TreeFile
+        Its header names the first leaf.
+    table : NodeTable
+        Kinds and forward links of the nodes.
+    shape : Shape
+        As the index gives it.
+
+    Returns
+    -------
+    Shape
+        With all leaves ranked anew; the added ones have no parent.
     """
     links = np.append(shape.leaves[1:], 0)
     breaks = np.flatnonzero(table.f_link[shape.leaves] != links)
@@ -214,21 +254,68 @@ def _lost_leaves(file: TreeFile, table: NodeTable, number: int, seen: set[int]) 
 
 
 def node_log(volume: Volume, file: TreeFile, number: int, field: str = "") -> FindingLog:
-    """Bind the log to a node, or to a field of its descriptor."""
+    """Bind the log to a node, or to a field of its descriptor.
+
+    Parameters
+    ----------
+    volume : Volume
+        Receives findings.
+    file : TreeFile
+        The node's tree.
+    number : int
+        Of the node.
+    field : str
+        Of the node descriptor; empty for the node as a whole.
+
+    Returns
+    -------
+    FindingLog
+        Without an address where the file ends before the node.
+    """
     at = node_offset(volume, file, number)
     plus = DESCRIPTOR.offset_of(field) if field else 0
     return volume.log.at(f"{file.tree} node {number}", at, plus=plus)
 
 
 def header_log(volume: Volume, file: TreeFile, field: str) -> FindingLog:
-    """Bind the log to a field of a tree's header record."""
+    """Bind the log to a field of a tree's header record.
+
+    Parameters
+    ----------
+    volume : Volume
+        Receives findings.
+    file : TreeFile
+        The tree; its fork has an extent.
+    field : str
+        Of the header record.
+
+    Returns
+    -------
+    FindingLog
+        With the field's address in the first extent.
+    """
     at = int(file.fork.start_blocks[0]) * volume.block_size_bytes
     plus = HEADER_NODE.offset_of(f"header.{field}")
     return volume.log.at(f"{file.tree} B-tree header node", at, plus=plus)
 
 
 def node_offset(volume: Volume, file: TreeFile, number: int) -> int | None:
-    """Where a node starts on the volume; None where its file ends before it."""
+    """Where a node starts on the volume.
+
+    Parameters
+    ----------
+    volume : Volume
+        Gives the block size.
+    file : TreeFile
+        The node's tree.
+    number : int
+        Of the node.
+
+    Returns
+    -------
+    int or None
+        In bytes from the start of the volume; None where its file ends before it.
+    """
     if not 0 <= number < file.num_nodes:
         return None
     pieces = node_pieces(volume, file.fork, file.node_size_bytes, np.array([number]))

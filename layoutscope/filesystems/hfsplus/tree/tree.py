@@ -122,7 +122,26 @@ def _shape(file: TreeFile, decoded: Decoded) -> tuple[NodeTable, Shape]:
 
 
 def in_key_order(file: TreeFile, decoded: Decoded, shape: Shape, leaves: LeafDecoder, volume: Volume) -> Columns:
-    """Join leaf records and bring them into the order of the leaves; leaves that were not reached drop out."""
+    """Join leaf records and bring them into the order of the leaves; leaves that were not reached drop out.
+
+    Parameters
+    ----------
+    file : TreeFile
+        The tree.
+    decoded : Decoded
+        Gives up its leaf records.
+    shape : Shape
+        Has the leaves in key order.
+    leaves : LeafDecoder
+        Tells the columns of a tree without nodes.
+    volume : Volume
+        Gives the decoder.
+
+    Returns
+    -------
+    dict of str to (n,) or (n, k) array
+        As the leaf decoder made them; ``node`` is the leaf's number.
+    """
     decoded.leaves.add(leaves.decode(volume, _no_records(file), np.empty(0, np.bool_)))  # for a tree without nodes
     node = decoded.leaves.values["node"]
     # Records of one leaf stand together, in its order: whole leaves are moved.
@@ -175,7 +194,22 @@ def _report_short_map(volume: Volume, file: TreeFile, table: NodeTable) -> None:
 
 
 def map_offset(volume: Volume, file: TreeFile, number: int) -> int | None:
-    """Where the byte with a node's bit lies on the volume; None where the map ends before it."""
+    """Where the byte with a node's bit lies on the volume.
+
+    Parameters
+    ----------
+    volume : Volume
+        Gives the block size.
+    file : TreeFile
+        The tree; the parts of its map lie within its extents.
+    number : int
+        Of the node.
+
+    Returns
+    -------
+    int or None
+        In bytes from the start of the volume; None where the map ends before it.
+    """
     byte = number // 8
     for start, length in file.map_parts:
         if byte < length:

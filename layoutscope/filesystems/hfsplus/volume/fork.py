@@ -75,7 +75,22 @@ def inline_fork(fork_data: HfsplusVolume.ForkData) -> Fork:
 
 
 def extended(fork: Fork, start_blocks: I64, block_counts: I64, record_nodes: I64) -> Fork:
-    """Return the fork with its overflow extents at the end."""
+    """Return the fork with its overflow extents at the end.
+
+    Parameters
+    ----------
+    fork : Fork
+        The fork so far.
+    start_blocks, block_counts : (n,) int64 arrays
+        Further extents, in allocation blocks from the start of the volume.
+    record_nodes : (n,) int64 array
+        Node of the extents-overflow file with the record of each.
+
+    Returns
+    -------
+    Fork
+        Of the same logical size.
+    """
     return Fork(
         fork.logical_size_bytes,
         np.concatenate([fork.start_blocks, start_blocks]),
@@ -123,9 +138,26 @@ def merged(pieces: Pieces) -> tuple[I64, I64]:
 
 
 def read_parts(volume: Volume, pieces: Pieces, workspace: Workspace | None = None) -> U8:
-    """Read pieces, each once, in large requests; their bytes in the order given.
+    """Read pieces, each once, in large requests.
 
-    Those of a workspace are valid until the next read into it.
+    Parameters
+    ----------
+    volume : Volume
+        The volume.
+    pieces : Pieces
+        In any order; those that follow one another on the volume are read as one.
+    workspace : Workspace, optional
+        Memory to read into; the result is then valid until the next read into it.
+
+    Returns
+    -------
+    (sum of lengths,) uint8 array
+        Their bytes in the order given.
+
+    Raises
+    ------
+    FormatError
+        If a piece leaves the image or was never read into it; its address counts from the start of the volume.
     """
     try:
         return volume.source.read_extents(*merged(pieces), workspace)

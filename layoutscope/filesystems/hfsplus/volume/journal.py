@@ -288,6 +288,7 @@ def _read_writes(volume: Volume, journal: Journal) -> Writes:
     none = np.empty(0, np.int64)
     places = np.concatenate([none, *(part.bnum * sector for part in parts)])
     sizes, starts = (np.concatenate([none, *(getattr(part, name) for part in parts)]) for name in ("sizes", "starts"))
+    # A block that was freed after all stays in its list, under the number -1.
     keep = places >= 0
     return Writes(places[keep], sizes[keep], starts[keep], data, len(parts))
 
@@ -326,6 +327,7 @@ def _read_list(journal: Journal, volume: Volume, data: U8, start: int) -> BlockL
         return "blocks exceed their list"
     if head["has_block_checksums"][0] and not _contents_match(data, sizes, starts, infos["cksum"][1:]):
         return "wrong checksum of a block"
+    # The first entry stands for no block: in place of a checksum it has the number of the transaction.
     return BlockList(infos["bnum"][1:].astype(np.int64), sizes, starts, used, int(infos["cksum"][0]))
 
 

@@ -147,7 +147,28 @@ def reread(volume: Volume, source: Source) -> Volume:
 
 
 def read_header(source: Source, volume_offset: int, structure: str) -> HfsplusVolume.VolumeHeader:
-    """Read and check one volume header; addresses in errors are those of the source."""
+    """Read and check one volume header.
+
+    Parameters
+    ----------
+    source : Source
+        The volume alone.
+    volume_offset : int
+        Where the header or its copy starts, in bytes from the start of the source.
+    structure : str
+        Its name in errors.
+
+    Returns
+    -------
+    HfsplusVolume.VolumeHeader
+        Sound in itself; where its special files lie is not looked at.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read, contradicts its grammar, or has an impossible block size or no blocks; its address is one
+        of the source.
+    """
     data = read_at(source, volume_offset, HEADER_BYTES, structure)
     header = grammar.parse(grammar.HfsplusVolume.VolumeHeader, data, structure=structure, image_offset=volume_offset)
     smallest = int(grammar.HfsplusVolume.BlockSizeLimit.minimum)
@@ -184,7 +205,28 @@ def report_change(volume: Volume) -> None:
 
 
 def read_at(source: Source, volume_offset: int, length_bytes: int, structure: str) -> bytes:
-    """Read a structure; errors name it and carry its address in the source, as those of its grammar do."""
+    """Read a structure.
+
+    Parameters
+    ----------
+    source : Source
+        The volume alone.
+    volume_offset, length_bytes : int
+        Where it lies, in bytes from the start of the source.
+    structure : str
+        Its name in errors.
+
+    Returns
+    -------
+    bytes
+        As many as were asked for.
+
+    Raises
+    ------
+    FormatError
+        If it leaves the source or was never read; names the structure and carries its address in the source, as errors
+        of its grammar do.
+    """
     try:
         return source.read(volume_offset, length_bytes)
     except FormatError as error:
@@ -192,7 +234,22 @@ def read_at(source: Source, volume_offset: int, length_bytes: int, structure: st
 
 
 def shifted(error: FormatError, distance_bytes: int, structure: str = "") -> FormatError:
-    """Return the same error about another address; sources speak of the image, grammars of their buffer's address."""
+    """Return the same error about another address; sources speak of the image, grammars of their buffer's address.
+
+    Parameters
+    ----------
+    error : FormatError
+        Stays as it is.
+    distance_bytes : int
+        Added to its address.
+    structure : str
+        Takes the place of its structure; empty to keep that.
+
+    Returns
+    -------
+    FormatError
+        Of the same class.
+    """
     return type(error)(
         error.reason,
         structure=structure or error.structure,

@@ -8,11 +8,11 @@ import lzma
 from typing import TYPE_CHECKING
 
 import zstandard
-from tests.unit.containers.test_udif import ADC, BZIP2, IGNORED, LZMA, PLAIN, ZEROS, ZLIB, udif
 
 from fixtures.hfsplus.writer import render
 from tests.fuzz.base import Base, base_of
 from tests.fuzz.of_partitions import PLANS
+from tests.unit.image.containers.test_udif import ADC, BZIP2, IGNORED, LZMA, PLAIN, ZEROS, ZLIB, udif
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -54,7 +54,7 @@ def check_maps(container: Container) -> None:
             container.log.at("checkpoint map", int(paddrs[-1])).add("checkpoint-invalid", "warning", message)
     for item in container.checkpoint.ephemerals.values():
         head = object_header(blocks.read_object(item.paddr, blocks.block_size), blocks.at(item.paddr))
-        wanted, found = (item.type, item.subtype), (head.type, head.subtype)
+        wanted, found = (item.type, item.subtype), (int(head.type), int(head.subtype))
         if found != wanted:
             log = container.log.at(f"ephemeral object {item.oid}", item.paddr)
             message = "the checkpoint map says another type"

@@ -12,8 +12,6 @@ from layoutscope.api.outputs import check_output, output
 from layoutscope.api.scan import scan
 from layoutscope.errors import UnsupportedError, UsageError
 from layoutscope.options import ReadRequest
-from layoutscope.report.map import render
-from layoutscope.report.map.scans import disks, made
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
@@ -38,6 +36,9 @@ def map_page(results: Sequence[ScanResult], *, names: bool = True) -> str:
     names : bool
         Whether names from the images may appear.
     """
+    from layoutscope.report.map import render
+    from layoutscope.report.map.scans import disks, made
+
     return render(disks(results, names=names), made=made(results, version=__version__, names=names), names=names)
 
 
@@ -63,6 +64,7 @@ def layout_map(result: ScanResult | Sequence[ScanResult], *, names: bool = True)
         If there is nothing to draw.
     """
     from layoutscope.report.map.figures import figures
+    from layoutscope.report.map.scans import disks
 
     drawn = disks(_several(result), names=names)
     if not drawn:

@@ -231,14 +231,10 @@ def _partitions(source: Source, copy: _Copy, log: FindingLog) -> Iterator[Partit
         )
         start, stop = entry.starting_lba * copy.sector_size, (entry.ending_lba + 1) * copy.sector_size
         if not start < stop or start >= source.size_bytes:
-            message, found = f"partition {number + 1} does not lie in the image", f"{start:,} to {stop:,}"
-            log.at(f"GPT entry {number + 1}", base + number * size).add(
-                "partition-outside",
-                "error",
-                message,
-                expected=f"a range before byte {source.size_bytes:,}",
-                found=found,
-            )
+            message, place = f"partition {number + 1} does not lie in the image", base + number * size
+            expected, found = f"a range before byte {source.size_bytes:,}", f"{start:,} to {stop:,}"
+            outside = log.at(f"GPT entry {number + 1}", place)
+            outside.add("partition-outside", "error", message, expected=expected, found=found)
             continue
         type_name, declared = name_of(entry.type_guid)
         stop = min(stop, MAX_ADDRESS)

@@ -37,9 +37,7 @@ def check_output(path: Path, *, force: bool, reads: Iterable[str | os.PathLike[s
         If it is an input, a directory or no regular file, if the file exists and `force` is not given, or its folder
         does not exist.
     """
-    for each in reads:
-        inputs.note(each)
-    refuse_input(path)
+    refuse_input(path, reads)
     if path.is_dir():
         raise UsageError(f"{path}: is a directory")
     if path.exists() and not path.is_file():
@@ -50,14 +48,16 @@ def check_output(path: Path, *, force: bool, reads: Iterable[str | os.PathLike[s
         raise UsageError(f"{path}: its folder does not exist")
 
 
-def refuse_input(path: Path) -> None:
-    """Refuse to write over what is read.
+def refuse_input(path: Path, reads: Iterable[str | os.PathLike[str]] = ()) -> None:
+    """Refuse to write over what was read, or is named as what will be.
 
     Raises
     ------
     UsageError
         If the path leads to an input, under whatever name.
     """
+    for each in reads:
+        inputs.note(each)
     if inputs.is_input(path):
         raise UsageError(f"{path}: is read as input, and nothing is written over that, with --force neither")
 

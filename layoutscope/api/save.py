@@ -10,7 +10,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from layoutscope import inputs
 from layoutscope.api.naming import with_hashed_names
 from layoutscope.api.outputs import OutputError, refuse_input, umask
 from layoutscope.errors import UsageError
@@ -44,9 +43,7 @@ def check_capture(path: str | os.PathLike[str], *, force: bool, reads: Iterable[
         is not given, or its folder does not exist.
     """
     target = Path(path)
-    for each in reads:
-        inputs.note(each)
-    refuse_input(target)
+    refuse_input(target, reads)
     if target.exists():
         if not is_capture(target):
             raise UsageError(f"{target}: exists; it is no capture")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
+from layoutscope.arrays.growing import GrowingColumn
 from layoutscope.arrays.lookup import Index, index_of
 from layoutscope.filesystems.apfs.store.names import GrowingNames, Names, gather_names
 from layoutscope.filesystems.apfs.store.places import object_of, type_of
@@ -19,7 +20,6 @@ from layoutscope.filesystems.apfs.store.shapes import HASHED_DREC, SHAPES
 from layoutscope.filesystems.apfs.store.xfields import extended_fields
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import DECMPFS_HEADER, DSTREAM, SIBLING_ID, XATTR_DSTREAM, XATTR_VAL
-from layoutscope.tables.growing import GrowingColumn
 
 if TYPE_CHECKING:
     from collections.abc import Callable

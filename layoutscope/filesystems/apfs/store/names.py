@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from layoutscope.arrays.growing import GrowingColumn
 from layoutscope.tables import arrow
-from layoutscope.tables.growing import GrowingColumn
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -121,7 +121,7 @@ def _items(data: NDArray[np.uint8], size: int) -> NDArray[np.void]:
 
 
 class GrowingNames:
-    """Names that are added batch by batch; see :class:`~layoutscope.tables.growing.GrowingColumn`."""
+    """Names that are added batch by batch; see :class:`~layoutscope.arrays.growing.GrowingColumn`."""
 
     __slots__ = ("_data", "_length")
 

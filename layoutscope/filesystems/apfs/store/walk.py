@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from layoutscope.arrays.growing import GrowingColumn
 from layoutscope.filesystems.apfs.store.btree import (
     BATCH_NODES,
     NodeBatch,
@@ -25,7 +26,6 @@ from layoutscope.filesystems.apfs.store.source import Store, TreeSource
 from layoutscope.filesystems.apfs.store.tally import Tally
 from layoutscope.image import Workspace
 from layoutscope.ondisk.records import OMAP_KEY, OMAP_VAL
-from layoutscope.tables.growing import GrowingColumn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.arrays.columns import I64, U8, Columns, Mask, signed
+from layoutscope.arrays.growing import GrowingColumn, GrowingTable
 from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.hfsplus.records.overflow import flatten
 from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.filesystems.hfsplus.tree.records import record_types
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import CATALOG_FILE, CATALOG_FOLDER, CATALOG_KEY, CATALOG_RECORD_TYPE, CATALOG_THREAD
-from layoutscope.tables.growing import GrowingColumn, GrowingTable
 
 if TYPE_CHECKING:
     import polars as pl

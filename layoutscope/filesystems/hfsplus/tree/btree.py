@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 
 from layoutscope.arrays.columns import I64, U8, Columns, Mask, concatenate
+from layoutscope.arrays.growing import GrowingTable
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.tree.records import (
     DESCRIPTOR,
@@ -30,7 +31,6 @@ from layoutscope.filesystems.hfsplus.volume.fork import Fork, Pieces, locate, re
 from layoutscope.image import Workspace
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import HEADER_NODE, HEADER_RECORD, POINTER_RECORD, RECORD_OFFSET
-from layoutscope.tables.growing import GrowingTable
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.volume.volume import Volume

@@ -53,12 +53,22 @@ if TYPE_CHECKING:
     from layoutscope.api.trace import trace, write_trace
     from layoutscope.api.verify import verify
 else:
+    # A verb stands in the module of its name, and its companions beside it.
+    _HOMES = {
+        "fit": "drives",
+        "layout_map": "map",
+        "write_map": "map",
+        "read_layouts": "reading",
+        "write_trace": "trace",
+    }
 
     def __getattr__(name: str) -> object:
-        """Import the verbs when one is first used, so that ``import layoutscope`` stays cheap."""
+        """Import a verb when it is first used, with what it needs and no more."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from layoutscope import api
+        from importlib import import_module
 
-        globals().update({verb: getattr(api, verb) for verb in api.__all__})
+        module = import_module(f"layoutscope.api.{_HOMES.get(name, name)}")
+        # In its own module the name would hide the built-in function.
+        globals()[name] = getattr(module, "map_images" if name == "map" else name)
         return globals()[name]

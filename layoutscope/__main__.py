@@ -16,7 +16,9 @@ def main() -> None:
 
         app()
     except KeyboardInterrupt:
-        sys.exit(130)
+        from layoutscope.errors import EXIT_INTERRUPTED
+
+        sys.exit(EXIT_INTERRUPTED)
     finally:
         # The exit code is settled: Ctrl-C while threads are joined has nothing to interrupt but a traceback.
         signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""Every error that this package raises on purpose.
+"""Every error that this package raises on purpose, and the exit codes in which they end.
 
 Damage that can be read around is no error but a :class:`layoutscope.findings.Finding`.
 """
@@ -6,6 +6,15 @@ Damage that can be read around is no error but a :class:`layoutscope.findings.Fi
 from __future__ import annotations
 
 from typing import Final
+
+EXIT_COMPLETE: Final = 0
+EXIT_FAILED: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_DAMAGED: Final = 3
+"""The image was read, but with gaps, or something on it is wrong."""
+
+EXIT_INTERRUPTED: Final = 130
+"""As shells tell of what SIGINT ended: 128 and the signal's number."""
 
 
 class LayoutscopeError(Exception):

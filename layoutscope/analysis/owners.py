@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -10,9 +10,8 @@ from layoutscope.analysis.paths import paths_of
 from layoutscope.results.inspect import Owner
 
 if TYPE_CHECKING:
+    from layoutscope.filesystems.contract import Row
     from layoutscope.tables import VolumeLayout
-
-Row = dict[str, Any]
 
 _SIZES: Final = {"nodes": "size_bytes", "regions": "length_bytes", "extents": "length_bytes", "free": "length_bytes"}
 _WORDS: Final = {"nodes": "node", "regions": "region", "extents": "file data", "free": "free space"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 import polars as pl
@@ -191,7 +191,10 @@ def _directory_costs(
     )
 
 
-def _costs_by_directory(reads: AccessTrace, result: ServiceResult) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+_Costs = tuple["NDArray[np.uint64]", "NDArray[np.float64]", "NDArray[np.int64]"]
+
+
+def _costs_by_directory(reads: AccessTrace, result: ServiceResult) -> _Costs:
     """Sum up service and host time by directory: ids, seconds and reads, shape (n_directories,) each.
 
     The host time behind the last read is charged to that read's directory.

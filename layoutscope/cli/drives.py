@@ -45,18 +45,17 @@ def drives(
     force: Force = False,
 ) -> None:
     """List drive profiles, show one with its sources, compare several, or fit a new one to measurements."""
-    from layoutscope import api
+    from layoutscope.api.drives import drives as describe
+    from layoutscope.api.drives import fit, write_drive_plot
 
     if names and names[0] == "fit":
         if len(names) != 2:
             raise UsageError("write: layoutscope drives fit NAME, with what it is fitted to")
-        text = api.fit(names[1], base=base, figures=numbers(figure), fio=fio, random_ms=random_ms, rate_mb_s=rate_mb_s)
+        text = fit(names[1], base=base, figures=numbers(figure), fio=fio, random_ms=random_ms, rate_mb_s=rate_mb_s)
         _write(text, output, force=force)
         return
-    found = api.drives(names or ())
+    found = describe(names or ())
     if plot is not None:
-        from layoutscope.api.drives import write_drive_plot
-
         write_drive_plot(found, plot, force=force)
     _show(found, as_json=as_json)
 

@@ -16,17 +16,20 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import typer
 from typer.models import ParameterInfo
 
-from layoutscope.errors import LayoutscopeError, UsageError
+from layoutscope.errors import (
+    EXIT_COMPLETE,
+    EXIT_DAMAGED,
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_USAGE,
+    LayoutscopeError,
+    UsageError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 Mark = TypeVar("Mark")
-
-EXIT_FAILED: Final = 1
-EXIT_USAGE: Final = 2
-EXIT_DAMAGED: Final = 3
-EXIT_INTERRUPTED: Final = 130
 
 READING: Final = "options"
 """The argument by which every command takes how images are read."""
@@ -70,7 +73,7 @@ class Damage:
         """Tell of it, where a command's result shows no findings itself."""
         for line in self.lines.values():
             warn(line)
-        return EXIT_DAMAGED if self.lines else 0
+        return EXIT_DAMAGED if self.lines else EXIT_COMPLETE
 
 
 class Command:

@@ -9,10 +9,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_UNSAFE: Final = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
-)
-"""Control, format and bidirectional characters, line separators, lone surrogates."""
+UNSAFE: Final = "\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+"""Control, format and bidirectional characters and line separators, as within the brackets of a regular expression.
+
+Line ends are not among them, which text in quotes may have; nor lone surrogates, which no encoded text can have.
+"""
+
+_UNSAFE: Final = re.compile(f"[\n{UNSAFE}\ud800-\udfff]")
 
 
 def escape_text(text: str) -> str:

@@ -7,7 +7,7 @@ others are what is in it.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -58,8 +58,7 @@ def _children(layout: VolumeLayout) -> dict[int, list[tuple[int, str]]]:
     """List the subdirectories of each directory; one that is listed twice is followed once."""
     chosen = (pl.col("kind") == "directory") & (pl.col("file_id") != ROOT_ID)
     grouped = layout.entries.filter(chosen).unique("file_id").group_by("parent_id").agg("file_id", "name")
-    rows: Any = grouped.iter_rows()
     return {
         parent: [(file_id, name or "?") for file_id, name in zip(ids, names, strict=True)]
-        for parent, ids, names in rows
+        for parent, ids, names in grouped.iter_rows()
     }

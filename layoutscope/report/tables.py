@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 import polars as pl
 
-from layoutscope.report.escape import escape_text
+from layoutscope.report.escape import UNSAFE, escape_text
 from layoutscope.tables import TABLES
 
 if TYPE_CHECKING:
@@ -21,11 +21,6 @@ if TYPE_CHECKING:
 
 FORMULA: Final = r"^[=+\-@\t\r]"
 """First characters that spreadsheets take for a formula (OWASP, CSV injection)."""
-
-UNSAFE: Final = (
-    r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u{61c}\u{200b}-\u{200f}\u{2028}-\u{202e}\u{2060}-\u{206f}\u{feff}\u{fff9}-\u{fffb}]"
-)
-"""The characters of :func:`~layoutscope.report.escape.escape_text`, as polars writes them, but line ends."""
 
 SLICE_ROWS: Final = 65_536
 """Rows that are turned into text at once."""
@@ -84,7 +79,7 @@ def _is_text(dtype: pl.DataType) -> bool:
 def _visible(column: pl.Series) -> pl.Series:
     """Escape the few texts that have unsafe characters; line ends within quotes are CSV's own affair."""
     text = column.cast(pl.String)
-    rows = text.str.contains(UNSAFE).fill_null(value=False).arg_true()
+    rows = text.str.contains(f"[{UNSAFE}]").fill_null(value=False).arg_true()
     return (
         text.scatter(rows, ["\n".join(map(escape_text, item.split("\n"))) for item in text.gather(rows)])
         if len(rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from layoutscope.results.scan import EXIT_COMPLETE, EXIT_DAMAGED
+from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED
 from layoutscope.results.shown import Shown
 
 if TYPE_CHECKING:

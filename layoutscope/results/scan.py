@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED
 from layoutscope.results.shown import Shown
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout
     from layoutscope.walk.trace import AccessTrace
 
-EXIT_COMPLETE = 0
-EXIT_DAMAGED = 3
 CUT_OFF = "truncated"
 """Code of the finding that an image or a structure ends early."""
 

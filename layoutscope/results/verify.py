@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from layoutscope.results.scan import EXIT_COMPLETE, EXIT_DAMAGED
+from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED
 from layoutscope.results.shown import Shown
 
 

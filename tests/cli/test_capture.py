@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from layoutscope.api import read_layouts
+from layoutscope import read_layouts
 from layoutscope.tables import TABLES
 
 
 @pytest.fixture(scope="module")
 def capture(apfs_image, tmp_path_factory):
     """Return a capture of the committed APFS image."""
-    from layoutscope.api import save, scan
+    from layoutscope import save, scan
 
     target = tmp_path_factory.mktemp("capture") / apfs_image.name
     save(scan(apfs_image, drives=()), target)

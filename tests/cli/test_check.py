@@ -43,7 +43,7 @@ def test_damage_is_told_with_code_address_and_meaning(run, cut_off):
 
 def test_a_changed_count_is_found_at_its_place(run, image, tmp_path):
     """One more file in the volume header than in the catalog: a finding with both numbers, exit code 3."""
-    from layoutscope.api import read_layouts
+    from layoutscope import read_layouts
 
     facts = read_layouts(image)[0].facts
     data = bytearray(image.read_bytes())

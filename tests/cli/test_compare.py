@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from layoutscope.api import compare, scan
+from layoutscope import compare, scan
 
 
 def test_a_volume_equals_itself(run, image):

@@ -8,7 +8,7 @@ import pytest
 
 from fixtures.apfs.scenarios import SCENARIOS
 from fixtures.apfs.writer import write
-from layoutscope.api import extract, read_layouts, scan
+from layoutscope import extract, read_layouts, scan
 from layoutscope.image import open_image
 from layoutscope.report.json.scan import scan_document
 

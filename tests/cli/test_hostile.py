@@ -267,7 +267,7 @@ REFUSED = {
 @pytest.mark.parametrize("code", sorted(REFUSED))
 def test_what_is_refused_is_named_with_advice(run, tmp_path, code):
     """Each ends with 1 and one line; the library's error has the code and, but for none, advice."""
-    from layoutscope.api import scan
+    from layoutscope import scan
 
     path = tmp_path / "disk.img"
     path.write_bytes(REFUSED[code])
@@ -283,7 +283,7 @@ def test_what_is_refused_is_named_with_advice(run, tmp_path, code):
 
 def test_core_storage_is_named_with_its_group_and_size(tmp_path):
     """The group of logical volumes is told even where nothing else can be read; so is the size."""
-    from layoutscope.api import scan
+    from layoutscope import scan
 
     path = tmp_path / "disk.img"
     path.write_bytes(REFUSED["core-storage"])
@@ -307,7 +307,7 @@ def test_bombs_end_early(tmp_path):
     packed = b"".join(compressor.compress(chunk) for _ in range(80)) + compressor.flush()
     path = tmp_path / "bomb.img.zst"
     path.write_bytes(packed)
-    from layoutscope.api import scan
+    from layoutscope import scan
 
     assert len(packed) < 1 << 20
     with pytest.raises(ImageError):

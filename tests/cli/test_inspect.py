@@ -5,7 +5,7 @@ import json
 import polars as pl
 import pytest
 
-from layoutscope.api import read_layouts
+from layoutscope import read_layouts
 
 
 @pytest.fixture(scope="module")

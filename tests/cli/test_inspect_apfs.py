@@ -5,8 +5,8 @@ import json
 import polars as pl
 import pytest
 
+from layoutscope import read_layouts
 from layoutscope.analysis.paths import paths_of
-from layoutscope.api import read_layouts
 
 
 @pytest.fixture(scope="module")

@@ -132,7 +132,7 @@ def test_files_that_say_how_to_read_are_protected(run, disk, tmp_path):
 
 def test_a_result_keeps_its_image_safe_after_it_was_closed(disk):
     """A library that scans, then writes the map over the image, is refused too."""
-    from layoutscope.api import scan, write_map
+    from layoutscope import scan, write_map
     from layoutscope.errors import UsageError
 
     result = scan(disk, drives=())
@@ -202,7 +202,7 @@ def test_an_old_capture_survives_a_failure(disk, tmp_path, monkeypatch):
     """If the new one cannot be put in its place, the old one is there as it was."""
     from pathlib import Path
 
-    from layoutscope.api import save, scan
+    from layoutscope import save, scan
     from layoutscope.api.outputs import OutputError
 
     capture = tmp_path / "disk.lscope"

@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from layoutscope import read_layouts, trace
 from layoutscope.analysis.paths import paths_of
-from layoutscope.api import read_layouts, trace
 from layoutscope.drive import load_profile, service
 
 

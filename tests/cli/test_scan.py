@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from layoutscope.api import scan
+from layoutscope import scan
 from layoutscope.report.json.scan import FIELDS, SCHEMA, scan_document
 
 

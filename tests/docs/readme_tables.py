@@ -110,11 +110,11 @@ def drives() -> None:
 
 def verbs() -> None:
     """Print the functions of the library that do what the commands do."""
-    from layoutscope import api
+    import layoutscope
 
     rows = []
-    for name in sorted(api.__all__):
-        summary = (getattr(api, name).__doc__ or "").split("\n\n")[0].replace("\n", " ")
+    for name in sorted({*layoutscope.__all__} - {"__version__"}):
+        summary = (getattr(layoutscope, name).__doc__ or "").split("\n\n")[0].replace("\n", " ")
         rows.append((f"`layoutscope.{name}`", " ".join(summary.split())))
     table(("function", "what it does"), rows)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from layoutscope import api
+import layoutscope
 from tests.docs.imports import read_modules
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,7 +34,7 @@ def test_examples_of_the_docstrings_hold(name):
 
 def test_every_verb_has_numpydoc_sections():
     """Each function of the library says what it takes and what it raises."""
-    for name in api.__all__:
-        text = getattr(api, name).__doc__ or ""
+    for name in set(layoutscope.__all__) - {"__version__"}:
+        text = getattr(layoutscope, name).__doc__ or ""
         assert "Parameters\n" in text, name
         assert "Raises\n" in text, name

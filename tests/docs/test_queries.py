@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from layoutscope.api import read_layouts, save, scan
+from layoutscope import read_layouts, save, scan
 
 ROOT = Path(__file__).resolve().parents[2]
 QUERIES = re.findall(r"```sql\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)

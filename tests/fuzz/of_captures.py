@@ -17,7 +17,7 @@ from tests.fuzz.of_hfsplus import PLANS
 @cache
 def capture() -> Path:
     """Save a small scan."""
-    from layoutscope.api import scan
+    from layoutscope import scan
     from layoutscope.api.save import save
 
     folder = Path(tempfile.mkdtemp(prefix="fuzz-capture-"))
@@ -45,7 +45,7 @@ def _table(path: Path) -> Base:
 
 def run(path: Path, base: Base) -> int:
     """Scan a capture with one file changed."""
-    from layoutscope.api import scan
+    from layoutscope import scan
 
     folder = path.parent / "case.lscope"
     shutil.rmtree(folder, ignore_errors=True)

@@ -48,6 +48,6 @@ def _base(name: str, data: bytes) -> Base:
 
 def run(path: Path, base: Base) -> int:  # noqa: ARG001
     """Scan through the wrapping."""
-    from layoutscope.api import scan
+    from layoutscope import scan
 
     return scan(path, drives=()).exit_code

@@ -108,7 +108,7 @@ _HEADER_RECORD = (
 
 def run(path: Path, base: Base) -> int:  # noqa: ARG001
     """Check every image with a sweep, and scan every fourth one; the exit code is the worse of both."""
-    from layoutscope.api import scan
+    from layoutscope import scan
     from layoutscope.errors import ImageError
     from layoutscope.filesystems.hfsplus.check import check_volume
     from layoutscope.image import open_image

@@ -78,6 +78,6 @@ def _repaired(base: Base, changes: tuple[Change, ...]) -> list[Change]:
 
 def run(path: Path, base: Base) -> int:  # noqa: ARG001
     """Find and choose volumes, and scan what is found."""
-    from layoutscope.api import scan
+    from layoutscope import scan
 
     return scan(path, drives=()).exit_code

@@ -37,7 +37,7 @@ def bases() -> tuple[Base, ...]:
 
 def run(path: Path, base: Base) -> int:
     """Read and serve a trace."""
-    from layoutscope.api import replay
+    from layoutscope import replay
 
     replay(path, drives=("generic-7200", "sata-ssd"), form=base.name)
     return 0

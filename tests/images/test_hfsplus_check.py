@@ -315,7 +315,7 @@ def test_dirty_volume_of_macos_is_told_as_such(reference_image):
 
 def test_truncated_volume_is_bounded_and_the_rest_is_read(reference_image, tmp_path):
     """Cut in its catalog, a volume names what is missing; what is left is checked as far as it goes."""
-    from layoutscope.api import check, read_layouts
+    from layoutscope import check, read_layouts
 
     source = reference_image("driver/hfsplus-b512-n4096.img")
     whole = read_layouts(source)[0]

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from layoutscope.api import scan
+from layoutscope import scan
 
 TIB = 1024**4
 

@@ -55,7 +55,7 @@ def text(value: str) -> str:
     return _deflated(value.encode("utf-8", "replace"))
 
 
-def script_json(value: Any) -> str:
+def script_json(value: dict[str, Any]) -> str:
     """JSON that cannot end its script element, whatever names it holds."""
     raw = json.dumps(value, ensure_ascii=True, separators=(",", ":"), sort_keys=True, allow_nan=False)
     return raw.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

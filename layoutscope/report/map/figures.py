@@ -14,12 +14,13 @@ from layoutscope.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from numpy.typing import NDArray
 
     from layoutscope.report.map.model import MapDisk, MapWalk
     from layoutscope.report.map.segments import Segments
+
+    Traces = list[go.Scatter | go.Heatmap]
 
 COLUMNS: Final = 256
 ROWS: Final = 64
@@ -80,7 +81,7 @@ def shares(segments: Segments, image_offset: int, span: int, cells: int = COLUMN
     return out
 
 
-def _addresses(disks: Sequence[MapDisk]) -> list[list[Any]]:
+def _addresses(disks: Sequence[MapDisk]) -> list[Traces]:
     """Draw the part in use of each disk, on the scale of the largest."""
     held = [merge_touching(from_layouts(disk.layouts)) for disk in disks]
     used = [used_span(segments, disk.image_offset) for disk, segments in zip(disks, held, strict=True)]
@@ -88,7 +89,7 @@ def _addresses(disks: Sequence[MapDisk]) -> list[list[Any]]:
     return [_address(disk, segments, span) for disk, segments in zip(disks, held, strict=True)]
 
 
-def _address(disk: MapDisk, segments: Segments, span: int) -> list[Any]:
+def _address(disk: MapDisk, segments: Segments, span: int) -> Traces:
     held = shares(segments, disk.image_offset, span)
     metadata = np.array([item.group == classes.METADATA for item in segments.classes])
     # Metadata shows through whatever shares its cell.
@@ -114,11 +115,11 @@ def _legend(segments: Segments, code: int) -> go.Scatter:
     return go.Scatter(x=[None], y=[None], mode="markers", name=item.label, legendgroup=item.key, marker=marker)
 
 
-def _walk(disk: MapDisk) -> list[Any]:
+def _walk(disk: MapDisk) -> Traces:
     return _walk_points(disk.walks[0], disk.image_offset) if disk.walks else []
 
 
-def _walk_points(walk: MapWalk, image_offset: int) -> list[Any]:
+def _walk_points(walk: MapWalk, image_offset: int) -> Traces:
     begin = np.cumsum(walk.service_s + walk.trace.think_us * 1e-6) - walk.service_s
     step = max(1, -(-len(begin) // MOST_POINTS))
     place = (walk.trace.image_offset - image_offset) / MIB
@@ -132,7 +133,7 @@ def _walk_points(walk: MapWalk, image_offset: int) -> list[Any]:
     return points
 
 
-def _side_by_side(disks: Sequence[MapDisk], parts: list[list[Any]], title: str) -> go.Figure:
+def _side_by_side(disks: Sequence[MapDisk], parts: list[Traces], title: str) -> go.Figure:
     figure = make_subplots(1, len(disks), subplot_titles=[disk.title for disk in disks], shared_yaxes=True)
     for column, traces in enumerate(parts, 1):
         _add(figure, traces, 1, column)
@@ -144,7 +145,7 @@ def _side_by_side(disks: Sequence[MapDisk], parts: list[list[Any]], title: str) 
     return figure.update_layout(template="plotly_white", legend={"orientation": "h", "y": -0.15})
 
 
-def _add(figure: go.Figure, traces: list[Any], row: int, column: int) -> None:
+def _add(figure: go.Figure, traces: Traces, row: int, column: int) -> None:
     """Add traces; a class that another disk has shown already is not named again."""
     known = {trace.name for trace in figure.data}
     for trace in traces:

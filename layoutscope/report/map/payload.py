@@ -107,7 +107,7 @@ def _nodes(nodes: pl.DataFrame) -> dict[str, Any]:
     }
 
 
-def _kinds(kinds: pl.Series) -> NDArray[Any]:
+def _kinds(kinds: pl.Series) -> NDArray[np.uint8]:
     codes = {"leaf": 0, "index": 1, "header": 2, "map": 3, "free": 4}
     return kinds.cast(pl.String).replace_strict(codes, default=4, return_dtype=pl.UInt8).to_numpy()
 

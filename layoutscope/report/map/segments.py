@@ -56,7 +56,7 @@ class Segments:
     def __len__(self) -> int:
         return len(self.start)
 
-    def take(self, index: NDArray[Any]) -> Segments:
+    def take(self, index: NDArray[np.int64]) -> Segments:
         """Return chosen segments, in the order given."""
         return Segments(
             self.start[index],
@@ -76,7 +76,9 @@ class _Collector:
         self.codes = {item.key: number for number, item in enumerate(known)}
         self.columns: list[tuple[NDArray[Any], ...]] = []
 
-    def add(self, start: pl.Series, length: pl.Series, code: Any, owner: Any) -> None:
+    def add(
+        self, start: pl.Series, length: pl.Series, code: NDArray[np.uint8] | int, owner: NDArray[np.int64] | int
+    ) -> None:
         """Add stretches; those without an address or length are left out."""
         held = (start.is_not_null() & (length > 0)).to_numpy()
         columns = (start.fill_null(0).to_numpy(), length.to_numpy(), code, owner)
@@ -145,7 +147,7 @@ def _collect_nodes(layout: VolumeLayout, device: int, base: int, collector: _Col
     )
 
 
-def _node_codes(nodes: pl.DataFrame, collector: _Collector) -> NDArray[Any]:
+def _node_codes(nodes: pl.DataFrame, collector: _Collector) -> NDArray[np.uint8]:
     codes = _codes(nodes["tree"], collector.codes, 0)
     if classes.DAMAGED.key in collector.codes:
         bad = _codes(nodes["valid"], {"no": 1}, 0).astype(bool)
@@ -153,12 +155,12 @@ def _node_codes(nodes: pl.DataFrame, collector: _Collector) -> NDArray[Any]:
     return codes
 
 
-def _region_codes(regions: pl.DataFrame, collector: _Collector) -> NDArray[Any]:
+def _region_codes(regions: pl.DataFrame, collector: _Collector) -> NDArray[np.uint8]:
     fixed = {key: collector.codes[key] for key in classes.NOT_METADATA_REGIONS if key in collector.codes}
     return _codes(regions["type"], fixed, collector.codes[classes.REGION.key])
 
 
-def _codes(column: pl.Series, codes: dict[str, int], default: int) -> NDArray[Any]:
+def _codes(column: pl.Series, codes: dict[str, int], default: int) -> NDArray[np.uint8]:
     """Translate categories through their own small table, not value by value."""
     number, words = numbered(column)
     table = np.array([codes.get(word, default) for word in words], np.uint8)

@@ -13,6 +13,8 @@ from layoutscope.units import GIB, KIB, MIB, TIB
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from plotly.graph_objects import Figure
+
     from layoutscope.results.compare import Cost, MetricRow, TimeRow
     from layoutscope.results.series import Series
 
@@ -73,7 +75,7 @@ def _wrapped(titles: Sequence[str]) -> Iterator[list[str]]:
         yield [escape(escape_text(title)) for title in titles[start : start + COLUMNS]]
 
 
-def _draw(figure: Any, series: Series, panel: TimeRow | MetricRow, place: tuple[int, int]) -> None:
+def _draw(figure: Figure, series: Series, panel: TimeRow | MetricRow, place: tuple[int, int]) -> None:
     """Draw the curves of one panel, one a volume."""
     from layoutscope.results.compare import TimeRow
 
@@ -112,7 +114,7 @@ def _scale(unit: str, values: Sequence[float | None]) -> tuple[float, str]:
 class _Axes:
     """Where a panel stands in the figure, and by what its values are divided."""
 
-    figure: Any
+    figure: Figure
     place: tuple[int, int]
     factor: float
 
@@ -154,7 +156,7 @@ class _Axes:
         self.figure.add_trace(line, *self.place)
 
 
-def _dress(figure: Any, series: Series, rows: int) -> None:
+def _dress(figure: Figure, series: Series, rows: int) -> None:
     """Set what all panels share: the title with its legend, sizes, axes from zero, whole numbers as places."""
     height = PANEL_PIXELS * rows + 190
     figure.update_layout(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from layoutscope import api
+import layoutscope
 from layoutscope.report.text import PRINTERS, print_result
 from layoutscope.results.shown import Shown
 
@@ -16,13 +16,13 @@ IMAGE = Path(__file__).resolve().parents[3] / "fixtures" / "images" / "hfsplus-s
 DRIVES = ["sata-ssd"]
 
 RESULTS = {
-    "ScanResult": lambda: api.scan(IMAGE, drives=DRIVES),
-    "PredictResult": lambda: api.predict(IMAGE, drives=DRIVES),
-    "Comparison": lambda: api.compare([IMAGE, IMAGE], drives=DRIVES),
-    "Series": lambda: api.series([IMAGE, IMAGE], drives=DRIVES),
-    "CheckResult": lambda: api.check(IMAGE),
-    "Inspection": lambda: api.inspect(IMAGE, at=1024),
-    "Verification": lambda: api.verify(IMAGE),
+    "ScanResult": lambda: layoutscope.scan(IMAGE, drives=DRIVES),
+    "PredictResult": lambda: layoutscope.predict(IMAGE, drives=DRIVES),
+    "Comparison": lambda: layoutscope.compare([IMAGE, IMAGE], drives=DRIVES),
+    "Series": lambda: layoutscope.series([IMAGE, IMAGE], drives=DRIVES),
+    "CheckResult": lambda: layoutscope.check(IMAGE),
+    "Inspection": lambda: layoutscope.inspect(IMAGE, at=1024),
+    "Verification": lambda: layoutscope.verify(IMAGE),
 }
 
 
@@ -51,7 +51,7 @@ def test_names_cannot_act_on_a_notebook():
     """What stands for markup in HTML is escaped."""
     from dataclasses import replace
 
-    result = api.scan(IMAGE, drives=())
+    result = layoutscope.scan(IMAGE, drives=())
     page = replace(result, image=replace(result.image, name="<script>"))._repr_html_()
     assert "<script>" not in page
     assert "&lt;script&gt;" in page

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from layoutscope.api import read_layouts, save, scan
+from layoutscope import read_layouts, save, scan
 from layoutscope.api.naming import with_hashed_names, without_names
 from layoutscope.errors import ImageError
 from layoutscope.tables.capture import digests

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import zstandard
 
-from layoutscope.api import read_layouts
+from layoutscope import read_layouts
 from layoutscope.errors import ImageError, UnsupportedError
 from layoutscope.image import open_image
 from layoutscope.tables import TABLES

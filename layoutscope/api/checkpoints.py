@@ -11,7 +11,7 @@ from layoutscope.filesystems.registry import filesystem, filesystems
 from layoutscope.image.imageset import open_images
 from layoutscope.options import ReadRequest
 from layoutscope.partition import choose, find_volumes
-from layoutscope.results.checkpoints import StateLine
+from layoutscope.results.inspect import StateLine
 
 if TYPE_CHECKING:
     import os

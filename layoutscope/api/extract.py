@@ -16,7 +16,7 @@ from layoutscope.errors import UnreadError, UsageError
 from layoutscope.image.imageset import ImageSet, open_images
 from layoutscope.image.recording import RecordingSource
 from layoutscope.options import ReadRequest
-from layoutscope.results.extract import Extract
+from layoutscope.results.inspect import Extract
 from layoutscope.tables.capture import is_capture
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from layoutscope.api.workloads import checked, walk
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.replay import read_trace
 from layoutscope.options import ReadRequest
-from layoutscope.results.replay import ReplayResult
+from layoutscope.results.predict import ReplayResult
 from layoutscope.walk.score import score
 
 if TYPE_CHECKING:

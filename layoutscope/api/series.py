@@ -9,8 +9,8 @@ from layoutscope.analysis.comparison import compare_scans, walked_volume
 from layoutscope.api.outputs import output
 from layoutscope.api.scan import scan
 from layoutscope.errors import UsageError
-from layoutscope.report.plots.series import series_page
-from layoutscope.results.series import Series
+from layoutscope.report.plots import series_page
+from layoutscope.results.compare import Series
 
 if TYPE_CHECKING:
     import os

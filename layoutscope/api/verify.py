@@ -10,7 +10,7 @@ import polars as pl
 from layoutscope.analysis.owners import volume_name
 from layoutscope.api.reading import opened
 from layoutscope.options import ReadRequest
-from layoutscope.results.verify import TableVerdict, Verification
+from layoutscope.results.check import TableVerdict, Verification
 from layoutscope.tables import TABLES
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from layoutscope.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from layoutscope.results.drives import DriveFacts
+    from layoutscope.results.predict import DriveFacts
 
 Names = Annotated[
     list[str] | None,
@@ -91,9 +91,9 @@ def _write(text: str, target: Path | None, *, force: bool) -> None:
 
 def _show(found: Sequence[DriveFacts], *, as_json: bool) -> None:
     """Print profiles as JSON or as text."""
-    from layoutscope.report.json.drives import drives_json
+    from layoutscope.report.json.predict import drives_json
     from layoutscope.report.text.console import make_console
-    from layoutscope.report.text.drives import print_drives
+    from layoutscope.report.text.predict import print_drives
 
     if as_json:
         sys.stdout.write(drives_json(found) + "\n")

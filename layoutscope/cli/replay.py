@@ -36,9 +36,9 @@ def replay(
 ) -> None:
     """Compute what drives make of a real trace, and score a prediction against it."""
     from layoutscope.api.replay import replay as run
-    from layoutscope.report.json.replay import replay_json
+    from layoutscope.report.json.predict import replay_json
     from layoutscope.report.text.console import make_console
-    from layoutscope.report.text.replay import print_replay
+    from layoutscope.report.text.predict import print_replay
 
     result = run(
         trace,

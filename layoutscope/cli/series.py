@@ -29,9 +29,9 @@ def series(
     """Follow a volume over several images or captures: the aging curve of every metric and predicted time."""
     from layoutscope.api.series import series as run
     from layoutscope.api.series import write_series_plot
-    from layoutscope.report.json.series import series_json
+    from layoutscope.report.json.compare import series_json
+    from layoutscope.report.text.compare import print_series
     from layoutscope.report.text.console import make_console
-    from layoutscope.report.text.series import print_series
 
     found = run(images, by=by, drives=drive, host=host, **options)
     if plot is not None:

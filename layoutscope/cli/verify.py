@@ -10,9 +10,9 @@ from layoutscope.cli.options import AsJson, Image, Reading
 def verify(image: Image, *, options: Reading, as_json: AsJson = False) -> int:
     """Read an image with both decoders, in bulk and through the grammars, and list what differs."""
     from layoutscope.api.verify import verify as run
-    from layoutscope.report.json.verify import verification_json
+    from layoutscope.report.json.check import verification_json
+    from layoutscope.report.text.check import print_verification
     from layoutscope.report.text.console import make_console
-    from layoutscope.report.text.verify import print_verification
 
     found = run(image, **options)
     if as_json:

@@ -1,1 +1,4 @@
-"""What the library returns: plain data, one module a verb; reports render them, the analysis adds to them."""
+"""What the library returns: plain data; reports render them, the analysis adds to them.
+
+One module a family of verbs, named after the first of them.
+"""

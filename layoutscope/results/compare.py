@@ -1,4 +1,4 @@
-"""What ``compare`` returns: metrics and predictions side by side, what moved, and what explains the difference."""
+"""What ``compare`` and ``series`` return: metrics and predictions side by side, what moved, and what explains that."""
 
 from __future__ import annotations
 
@@ -178,3 +178,32 @@ def ratio(values: Sequence[float | None]) -> float | None:
 def ratios(values: Sequence[float | None]) -> list[float | None]:
     """Return every value but the first over the first."""
     return [ratio((values[0], value)) for value in values[1:]]
+
+
+@dataclass(frozen=True, slots=True)
+class Series(Shown):
+    """Layouts in order, volume by volume.
+
+    Attributes
+    ----------
+    by : str
+        What they are ordered by: ``order``, ``xid`` or ``time``.
+    places : tuple of str
+        Place of each in that order, as text.
+    volumes : tuple of str
+        The volume of each: its curve, by a name that tells it from the others.
+    found : Comparison
+        Metrics and times, one side a layout.
+    """
+
+    by: str
+    places: tuple[str, ...]
+    volumes: tuple[str, ...]
+    found: Comparison
+
+    @property
+    def curves(self) -> dict[str, list[int]]:
+        """Numbers of the layouts of each volume, in order."""
+        return {
+            name: [n for n, other in enumerate(self.volumes) if other == name] for name in dict.fromkeys(self.volumes)
+        }

@@ -1,4 +1,4 @@
-"""What ``inspect`` returns: who owns a place of the image, and the structures there."""
+"""What ``inspect``, ``checkpoints`` and ``extract`` return: structures and owners, states, what was kept."""
 
 from __future__ import annotations
 
@@ -70,3 +70,37 @@ class Inspection(Shown):
     subject: str
     owners: tuple[Owner, ...]
     structures: tuple[StructureLines, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StateLine:
+    """One state of a container that can be read; fields as in the reader's list of states."""
+
+    container: str
+    kind: str
+    label: str
+    xid: int
+    volume: str
+    time_ns: int
+    is_complete: bool
+    num_nodes: int
+    num_sound_nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """What was written.
+
+    Attributes
+    ----------
+    size_bytes : int
+        Length of the image.
+    metadata_bytes : int
+        How much of it was kept.
+    written_bytes : int
+        Length of the file, or what a sparse one stores.
+    """
+
+    size_bytes: int
+    metadata_bytes: int
+    written_bytes: int

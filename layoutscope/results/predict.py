@@ -1,4 +1,4 @@
-"""What ``predict`` returns: times of a workload on drives, what they are spent on, and what would change them."""
+"""What ``predict``, ``replay`` and ``drives`` return: times on drives, and what they are spent on."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING
 from layoutscope.results.shown import Shown
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from layoutscope.drive import DriveProfile
     from layoutscope.results.scan import ImageFacts, Prediction, WalkFacts
     from layoutscope.walk.hosttime import HostTime
+    from layoutscope.walk.score import Score
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +109,51 @@ class PredictResult(Shown):
 
     image: ImageFacts
     volumes: tuple[VolumeCase, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayResult(Shown):
+    """A real trace on drives, beside the prediction for the image it was taken from.
+
+    Attributes
+    ----------
+    trace : str
+        Its file.
+    reads, read_bytes : int
+        What it reads.
+    times : tuple of Prediction
+        Service time of the trace on each drive.
+    expected : tuple of Prediction
+        The prediction for the image, on the same drives; empty without an image.
+    agreement : Score or None
+        How well the predicted reads meet the real ones.
+    """
+
+    trace: str
+    reads: int
+    read_bytes: int
+    times: tuple[Prediction, ...]
+    expected: tuple[Prediction, ...] = ()
+    agreement: Score | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DriveFacts:
+    """A profile and what its simulation makes of simple reads.
+
+    Attributes
+    ----------
+    profile : DriveProfile
+        The numbers and their sources.
+    random_ms : tuple of float
+        Median, 90th and 99th percentile of random reads of 4 KiB over the whole drive, one at a time.
+    sequential_mb_s : float
+        Rate of large sequential reads at the start of the drive, 10^6 bytes a second.
+    latencies_ms : (n,) float64 array
+        The random reads themselves.
+    """
+
+    profile: DriveProfile
+    random_ms: tuple[float, ...]
+    sequential_mb_s: float
+    latencies_ms: NDArray[np.float64]

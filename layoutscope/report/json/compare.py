@@ -1,23 +1,21 @@
-"""A comparison as JSON."""
+"""Comparisons and series as JSON."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from layoutscope.analysis.explanation import all_reads, ends, explained_row, growth_by_cause, growth_by_reads
 from layoutscope.results.compare import ratio, ratios
 
 if TYPE_CHECKING:
-    from layoutscope.results.compare import Changes, Comparison, Cost, TimeRow
-
-SCHEMA: Final = "layoutscope.compare/1"
+    from layoutscope.results.compare import Changes, Comparison, Cost, Series, TimeRow
 
 
 def comparison_document(found: Comparison) -> dict[str, Any]:
     """Build the document of a comparison."""
     return {
-        "schema": SCHEMA,
+        "schema": "layoutscope.compare/1",
         "names": list(found.names),
         "coverage": list(found.coverages),
         "verdict": found.verdict,
@@ -76,3 +74,19 @@ def _change_document(change: Changes) -> dict[str, Any]:
 def comparison_json(found: Comparison) -> str:
     """Write the document of a comparison as JSON text."""
     return json.dumps(comparison_document(found), indent=2, allow_nan=False)
+
+
+def series_document(series: Series) -> dict[str, Any]:
+    """Build the document of a series: that of a comparison, with the places and the volumes."""
+    return {
+        **comparison_document(series.found),
+        "schema": "layoutscope.series/1",
+        "by": series.by,
+        "places": list(series.places),
+        "volumes": list(series.volumes),
+    }
+
+
+def series_json(series: Series) -> str:
+    """Write the document of a series as JSON text."""
+    return json.dumps(series_document(series), indent=2, allow_nan=False)

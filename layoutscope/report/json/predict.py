@@ -1,22 +1,23 @@
-"""A prediction as JSON."""
+"""Times on drives as JSON: predictions, replays, and the drives themselves."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from layoutscope.report.json.scan import prediction_document, walk_document
+from layoutscope.units import NOTHING
 
 if TYPE_CHECKING:
-    from layoutscope.results.predict import DriveCase, PredictResult
+    from collections.abc import Sequence
 
-SCHEMA: Final = "layoutscope.predict/1"
+    from layoutscope.results.predict import DriveCase, DriveFacts, PredictResult, ReplayResult
 
 
 def predict_document(result: PredictResult) -> dict[str, Any]:
     """Build the document of a prediction; parts that a scan has too look alike."""
     return {
-        "schema": SCHEMA,
+        "schema": "layoutscope.predict/1",
         "image": result.image.name,
         "volumes": [
             {
@@ -26,14 +27,14 @@ def predict_document(result: PredictResult) -> dict[str, Any]:
                 "walk": walk_document(volume.walk),
                 "host_cpu_s": volume.host_time.cpu_s,
                 "host_wall_s": volume.host_time.wall_s,
-                "drives": [_drive_document(case) for case in volume.drives],
+                "drives": [_case(case) for case in volume.drives],
             }
             for volume in result.volumes
         ],
     }
 
 
-def _drive_document(case: DriveCase) -> dict[str, Any]:
+def _case(case: DriveCase) -> dict[str, Any]:
     changes = [case.bound, *case.what_ifs] if case.bound is not None else case.what_ifs
     return {
         **prediction_document(case.prediction),
@@ -54,3 +55,57 @@ def _drive_document(case: DriveCase) -> dict[str, Any]:
 def predict_json(result: PredictResult) -> str:
     """Write the document of a prediction as JSON text; ASCII."""
     return json.dumps(predict_document(result), indent=2, allow_nan=False)
+
+
+def replay_document(result: ReplayResult) -> dict[str, Any]:
+    """Build the document of a replay."""
+    found = result.agreement
+    return {
+        "schema": "layoutscope.replay/1",
+        "trace": result.trace,
+        "reads": result.reads,
+        "read_bytes": result.read_bytes,
+        "times": [prediction_document(item) | dict(item.summary) for item in result.times],
+        "expected": [prediction_document(item) | dict(item.summary) for item in result.expected],
+        "agreement": None
+        if found is None
+        else {
+            "block_bytes": found.block_bytes,
+            "real_blocks": found.real_blocks,
+            "predicted_blocks": found.predicted_blocks,
+            "block_share": found.block_share,
+            "extra_share": found.extra_share,
+            "pair_share": found.pair_share,
+            "missed": dict(found.missed),
+            "extra": dict(found.extra),
+        },
+    }
+
+
+def replay_json(result: ReplayResult) -> str:
+    """Write the document of a replay as JSON text."""
+    return json.dumps(replay_document(result), indent=2, allow_nan=False)
+
+
+def drives_json(drives: Sequence[DriveFacts]) -> str:
+    """Write profiles as JSON text."""
+    return json.dumps({"schema": "layoutscope.drives/1", "drives": [_drive_facts(item) for item in drives]}, indent=2)
+
+
+def _drive_facts(item: DriveFacts) -> dict[str, Any]:
+    profile = item.profile
+    return {
+        "name": profile.name,
+        "title": profile.title,
+        "kind": profile.kind,
+        "geometry": profile.geometry,
+        "capacity_bytes": profile.capacity_bytes,
+        "random_4k_ms": dict(zip(("p50", "p90", "p99"), item.random_ms, strict=True)),
+        "sequential_mb_s": item.sequential_mb_s,
+        "figures": {
+            name: {"value": each.value, "kind": each.kind, "source": each.source}
+            for name, each in profile.figures.items()
+        },
+        "members": [member.name for member in profile.members],
+        "note": profile.note or NOTHING,
+    }

@@ -8,8 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from layoutscope.report.map import classes
-from layoutscope.report.map.segments import from_layouts, merge_touching, used_span
+from layoutscope.report.map.segments import METADATA, from_layouts, merge_touching, tree_class, used_span
 from layoutscope.units import MIB
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ def _addresses(disks: Sequence[MapDisk]) -> list[Traces]:
 
 def _address(disk: MapDisk, segments: Segments, span: int) -> Traces:
     held = shares(segments, disk.image_offset, span)
-    metadata = np.array([item.group == classes.METADATA for item in segments.classes])
+    metadata = np.array([item.group == METADATA for item in segments.classes])
     # Metadata shows through whatever shares its cell.
     weight = np.where(metadata[:, None], held * 1e6, held)
     best = np.where(weight.max(axis=0) > 0, weight.argmax(axis=0), -1).reshape(ROWS, COLUMNS)
@@ -127,7 +126,7 @@ def _walk_points(walk: MapWalk, image_offset: int) -> Traces:
     for code, tree in enumerate(walk.trace.trees):
         own = np.flatnonzero(walk.trace.tree == code)[::step]
         if len(own):
-            colour = classes.tree_class(tree).light
+            colour = tree_class(tree).light
             marker = {"size": 3, "color": colour}
             points.append(go.Scatter(x=begin[own], y=place[own], mode="markers", name=tree, marker=marker))
     return points

@@ -9,17 +9,18 @@ import numpy as np
 import polars as pl
 
 from layoutscope.report.map import encode
-from layoutscope.report.map.distances import distances
-from layoutscope.report.map.history import history
+from layoutscope.report.map.panels import distances, history
 from layoutscope.report.map.segments import Segments, coalesce, from_layouts, merge_touching, used_span
-from layoutscope.report.map.tiles import tiles
 from layoutscope.report.map.walks import costs, directories, walk
 from layoutscope.tables.categories import numbered
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from layoutscope.report.map.model import MapDisk
+    from layoutscope.report.map.segments import Segments
 
 OVERVIEW_BUDGET: Final = 120_000
 """Segments of the overview; the whole of a smaller disk."""
@@ -32,6 +33,8 @@ NODE_BUDGET: Final = 250_000
 
 NAME_BUDGET: Final = 100_000
 """Directory entries up to which the page can name the file that an extent belongs to."""
+
+TILE_SEGMENTS: Final = 16_384
 
 
 def disk(item: MapDisk, *, names: bool) -> dict[str, Any]:
@@ -116,3 +119,29 @@ def _texts(ids: pl.Series) -> dict[str, Any]:
     """Identifiers of 64 bits in two halves, which doubles cannot hold whole."""
     values = ids.fill_null(0).cast(pl.UInt64).to_numpy()
     return {"low": encode.array(values & np.uint64(0xFFFFFFFF)), "high": encode.array(values >> np.uint64(32))}
+
+
+def tiles(segments: Segments, budget: int, pack: Callable[[Segments], dict[str, Any]]) -> list[dict[str, Any]]:
+    """Cut segments in address order into tiles of equal count.
+
+    Parameters
+    ----------
+    segments : Segments
+        In address order.
+    budget : int
+        Most segments that are kept; past it every n-th tile is kept, and the page says where it has only shares.
+    pack : callable
+        Turns segments into JSON-ready arrays.
+    """
+    count = -(-len(segments) // TILE_SEGMENTS)
+    step = max(1, -(-len(segments) // budget))
+    return [_tile(segments, number, pack) for number in range(0, count, step)]
+
+
+def _tile(segments: Segments, number: int, pack: Callable[[Segments], dict[str, Any]]) -> dict[str, Any]:
+    following = min((number + 1) * TILE_SEGMENTS, len(segments))
+    part = segments.take(np.arange(number * TILE_SEGMENTS, following))
+    stop = int((part.start + part.length).max())
+    # What lies between two tiles belongs to the first; the last one of a run ends where its segments end.
+    end = int(segments.start[following]) if following < len(segments) else stop
+    return {"from": int(part.start[0]), "to": end, **pack(part)}

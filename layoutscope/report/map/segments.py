@@ -1,7 +1,10 @@
-"""From tables to segments: sorted stretches of disk, each of one class.
+"""From tables to segments: sorted stretches of disk, each of one class, with its colour.
 
 Nodes come first, then regions, file extents and free space; what nobody names is left out here and drawn as "used,
 owner unknown" by the page, never as empty.
+
+Colours are those of Okabe and Ito (2008), which people with colour-vision deficiencies can tell apart; data and free
+space are greys, so that the metadata stands out.
 """
 
 from __future__ import annotations
@@ -12,20 +15,52 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from layoutscope.report.map import classes
+from layoutscope.filesystems.registry import tree_traits
+from layoutscope.filesystems.traits import TreeTraits
 from layoutscope.tables.categories import numbered
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.report.map.classes import MapClass
     from layoutscope.tables import VolumeLayout
+
+METADATA: Final = "metadata"
+DATA: Final = "data"
+FREE: Final = "free"
+UNKNOWN: Final = "unknown"
 
 USED_SHARE: Final = 0.998
 """Share of the used bytes that the first view shows; copies of headers at the far end of a disk are left out."""
 
 LONG_STRETCH: Final = 16
 """A stretch so many times as long as the gap in question is not merged."""
+
+
+@dataclass(frozen=True, slots=True)
+class MapClass:
+    """One class: its key in the tables, what people call it, its group, and its colours on light and dark."""
+
+    key: str
+    label: str
+    group: str
+    light: str
+    dark: str
+
+
+REGION: Final = MapClass("region", "other metadata", METADATA, "#C9A100", "#F0E442")
+FILE_DATA: Final = MapClass("data", "file data", DATA, "#B9BDC4", "#555B66")
+PENDING: Final = MapClass("pending-free", "freed, not yet reusable", DATA, "#DDD3BE", "#443F33")
+UNCLAIMED: Final = MapClass("unclaimed", "used, owner unknown", UNKNOWN, "#7A5C3E", "#A98462")
+FREE_SPACE: Final = MapClass("free", "free space", FREE, "#F4F4F2", "#1E2126")
+UNREAD: Final = MapClass("unread", "not read", UNKNOWN, "#3B3B3B", "#8E8E8E")
+DAMAGED: Final = MapClass("damaged", "damaged metadata", METADATA, "#E4002B", "#FF4D6A")
+NOT_METADATA_REGIONS: Final = frozenset({"free", "pending-free", "unclaimed", "unread"})
+
+
+def tree_class(tree: str) -> MapClass:
+    """Return the class of a B-tree."""
+    traits = tree_traits(tree) or TreeTraits(tree, f"{tree} B-tree")
+    return MapClass(tree, traits.label, METADATA, traits.light, traits.dark)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +146,15 @@ def _known_classes(layouts: list[VolumeLayout]) -> tuple[MapClass, ...]:
     trees = {tree for layout in layouts for tree in layout.nodes["tree"].unique().cast(pl.String).to_list()}
     kinds = {kind for layout in layouts for kind in layout.regions["type"].unique().cast(pl.String).to_list()}
     damaged = any((layout.nodes["valid"].cast(pl.String) == "no").any() for layout in layouts)
-    optional = [item for item in (classes.PENDING, classes.UNREAD) if item.key in kinds]
+    optional = [item for item in (PENDING, UNREAD) if item.key in kinds]
     return (
-        *(classes.tree_class(tree) for tree in sorted(trees)),
-        classes.REGION,
-        *([classes.DAMAGED] if damaged else []),
-        classes.FILE_DATA,
+        *(tree_class(tree) for tree in sorted(trees)),
+        REGION,
+        *([DAMAGED] if damaged else []),
+        FILE_DATA,
         *optional,
-        classes.UNCLAIMED,
-        classes.FREE_SPACE,
+        UNCLAIMED,
+        FREE_SPACE,
     )
 
 
@@ -130,9 +165,9 @@ def _collect(layout: VolumeLayout, device: int, base: int, collector: _Collector
     collector.add(regions["image_offset"], regions["length_bytes"], _region_codes(regions, collector), 0)
     extents = layout.extents.filter(here)
     owner = -(extents["file_id"].fill_null(0).to_numpy() & np.uint64(2**62 - 1)).astype(np.int64)
-    collector.add(extents["image_offset"], extents["length_bytes"], collector.codes[classes.FILE_DATA.key], owner)
+    collector.add(extents["image_offset"], extents["length_bytes"], collector.codes[FILE_DATA.key], owner)
     free = layout.free.filter(here)
-    collector.add(free["image_offset"], free["length_bytes"], collector.codes[classes.FREE_SPACE.key], 0)
+    collector.add(free["image_offset"], free["length_bytes"], collector.codes[FREE_SPACE.key], 0)
 
 
 def _collect_nodes(layout: VolumeLayout, device: int, base: int, collector: _Collector) -> None:
@@ -149,15 +184,15 @@ def _collect_nodes(layout: VolumeLayout, device: int, base: int, collector: _Col
 
 def _node_codes(nodes: pl.DataFrame, collector: _Collector) -> NDArray[np.uint8]:
     codes = _codes(nodes["tree"], collector.codes, 0)
-    if classes.DAMAGED.key in collector.codes:
+    if DAMAGED.key in collector.codes:
         bad = _codes(nodes["valid"], {"no": 1}, 0).astype(bool)
-        codes = np.where(bad, collector.codes[classes.DAMAGED.key], codes)
+        codes = np.where(bad, collector.codes[DAMAGED.key], codes)
     return codes
 
 
 def _region_codes(regions: pl.DataFrame, collector: _Collector) -> NDArray[np.uint8]:
-    fixed = {key: collector.codes[key] for key in classes.NOT_METADATA_REGIONS if key in collector.codes}
-    return _codes(regions["type"], fixed, collector.codes[classes.REGION.key])
+    fixed = {key: collector.codes[key] for key in NOT_METADATA_REGIONS if key in collector.codes}
+    return _codes(regions["type"], fixed, collector.codes[REGION.key])
 
 
 def _codes(column: pl.Series, codes: dict[str, int], default: int) -> NDArray[np.uint8]:
@@ -212,7 +247,7 @@ def _merge(segments: Segments, is_first: NDArray[np.bool_]) -> Segments:
 
 def used_span(segments: Segments, image_offset: int) -> int:
     """Return how many bytes from the start of the range hold nearly all that is in use."""
-    free = [number for number, item in enumerate(segments.classes) if item.group == classes.FREE]
+    free = [number for number, item in enumerate(segments.classes) if item.group == FREE]
     used = ~np.isin(segments.class_id, free)
     if not used.any():
         return 0

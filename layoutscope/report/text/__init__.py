@@ -1,4 +1,4 @@
-"""Results as text for a terminal or a pipe: one module a result, readable from 80 columns on.
+"""Results as text for a terminal or a pipe: one module a family of verbs, readable from 80 columns on.
 
 Each is imported when a result of its kind is first printed.
 """
@@ -8,30 +8,26 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.results.check import CheckResult
-from layoutscope.results.compare import Comparison
+from layoutscope.results.check import CheckResult, Verification
+from layoutscope.results.compare import Comparison, Series
 from layoutscope.results.inspect import Inspection
-from layoutscope.results.predict import PredictResult
-from layoutscope.results.replay import ReplayResult
+from layoutscope.results.predict import PredictResult, ReplayResult
 from layoutscope.results.scan import ScanResult
-from layoutscope.results.series import Series
-from layoutscope.results.verify import Verification
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from layoutscope.results.shown import Shown
 
-
 PRINTERS: Final[dict[type[Shown], tuple[str, str]]] = {
     ScanResult: ("scan", "print_scan"),
     PredictResult: ("predict", "print_prediction"),
     Comparison: ("compare", "print_comparison"),
-    Series: ("series", "print_series"),
+    Series: ("compare", "print_series"),
     CheckResult: ("check", "print_check"),
-    ReplayResult: ("replay", "print_replay"),
+    ReplayResult: ("predict", "print_replay"),
     Inspection: ("inspect", "print_inspection"),
-    Verification: ("verify", "print_verification"),
+    Verification: ("check", "print_verification"),
 }
 """By the kind of a result: the module beside this one, and its function."""
 

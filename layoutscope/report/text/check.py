@@ -1,4 +1,4 @@
-"""A check as text: every finding with its code, its address, and what was expected."""
+"""A check and a verification as text: every finding with its address, and where the decoders differ."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from layoutscope.findings import Finding
-    from layoutscope.results.check import CheckResult
+    from layoutscope.results.check import CheckResult, Verification
 
 
 def print_check(result: CheckResult, console: Console) -> None:
@@ -47,3 +47,21 @@ def _row(item: Finding) -> tuple[Text, str, str, str]:
     sides = f" (expected {item.expected}, found {item.found})" if item.expected or item.found else ""
     what = escape_text(f"{item.structure}: {item.message}{sides}")
     return Text(item.level, STYLES[item.level]), item.code, address, what
+
+
+def print_verification(found: Verification, console: Console) -> None:
+    """Print each table with its rows and the differences."""
+    print_parts(_verified(found), console)
+
+
+def _verified(found: Verification) -> Iterator[RenderableType]:
+    columns = [("Volume", False), ("Table", False), ("Rows", True), ("Both decoders", False)]
+    rows = [
+        (escape_text(item.volume), item.table, f"{item.rows:,}", "; ".join(item.differences) or "agree")
+        for item in found.tables
+    ]
+    yield plain_table(
+        f"{escape_text(found.image)}: read twice, through bulk dtypes and through the grammars", columns, rows
+    )
+    differing = sum(bool(item.differences) for item in found.tables)
+    yield Text(f"{differing} tables differ" if differing else "Both decoders agree on every row.", style="bold")

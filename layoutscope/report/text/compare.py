@@ -1,4 +1,4 @@
-"""A comparison as text: times, where they go, metrics and what moved."""
+"""Comparisons as text: two or more sides with what explains the difference, and a series of them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from layoutscope.results.compare import Changes, Comparison, Cost, MetricRow, TimeRow
-
+    from layoutscope.results.compare import Changes, Comparison, Cost, MetricRow, Series, TimeRow
 
 MOST_RATIOS: Final = 3
 """Up to so many sides each has its ratio to the first; with more of them the last one has."""
@@ -27,13 +26,19 @@ MOST_RATIOS: Final = 3
 MOST_SIDES: Final = 4
 """So many sides stand in one table of 80 columns."""
 
+TITLE_COLUMNS: Final = 30
+"""Width of the column of metrics' titles."""
+
+VALUE_COLUMNS: Final = 9
+"""Width of a column of values, with the gap."""
+
 
 def print_comparison(found: Comparison, console: Console) -> None:
     """Print the sides, the verdict, the times, where they go, the metrics and what moved."""
-    print_parts(_parts(found), console)
+    print_parts(_comparison(found), console)
 
 
-def _parts(found: Comparison) -> Iterator[RenderableType]:
+def _comparison(found: Comparison) -> Iterator[RenderableType]:
     letters = side_letters(len(found.names))
     for letter, name in zip(letters, found.names, strict=True):
         yield Text(f"{letter}: {escape_text(name)}")
@@ -152,3 +157,47 @@ def _changes(change: Changes | None, earlier: str, later: str) -> RenderableType
         for row in change.rows
     ]
     return plain_table(f"What changed from {earlier} to {later}, by node number, oid or file number", columns, rows)
+
+
+def print_series(series: Series, console: Console) -> None:
+    """Print the layouts with their predicted times, and every metric over them."""
+    print_parts(_series(series, console.width), console)
+
+
+def _series(series: Series, width: int) -> Iterator[RenderableType]:
+    letters = side_letters(len(series.places))
+    for letter, name in zip(letters, series.found.names, strict=True):
+        yield Text(f"{letter}: {escape_text(name)}")
+    for title, numbers in series.curves.items():
+        shown = f"Predicted enumeration, {escape_text(title)}" if len(series.curves) > 1 else "Predicted enumeration"
+        yield _curve(series, letters, numbers, shown)
+    step = max((width - TITLE_COLUMNS) // VALUE_COLUMNS, 2)
+    for start in range(0, len(letters), step):
+        yield _metrics_over(series, letters, range(start, min(start + step, len(letters))))
+
+
+def _curve(series: Series, letters: Sequence[str], numbers: Sequence[int], title: str) -> RenderableType:
+    """Show a row a layout: the time on each drive, and how many times the first one that is."""
+    columns = [("", False), (series.by.capitalize(), True)]
+    for row in series.found.times:
+        columns += [(row.drive, True), ("x", True)]
+    rows = [(letters[number], series.places[number], *_grown(series, number, numbers[0])) for number in numbers]
+    return plain_table(title, columns, rows, gap=2 if len(series.found.times) < 3 else 1)
+
+
+def _grown(series: Series, number: int, first: int) -> Iterator[str]:
+    for row in series.found.times:
+        now, then = row.seconds[number], row.seconds[first]
+        yield NOTHING if now is None else format_seconds(now)
+        yield format_ratio(now / then if then and now is not None else None)
+
+
+def _metrics_over(series: Series, letters: Sequence[str], numbers: Sequence[int]) -> RenderableType:
+    rows: list[tuple[str | Text, ...]] = []
+    for subject, group in groupby(series.found.metrics, key=lambda row: row.subject):
+        rows.append((Text(subject, style="italic"),))
+        rows += [
+            (f"  {metric_title(row)}", *(format_plain(row.values[number], row.unit) for number in numbers))
+            for row in group
+        ]
+    return plain_table("Metrics", [("Metric", False), *((letters[number], True) for number in numbers)], rows, gap=1)

@@ -14,12 +14,14 @@ from rich.table import Table
 from rich.text import Text
 
 from layoutscope.report.escape import escape_text
+from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from rich.console import ConsoleOptions, RenderableType
 
+    from layoutscope.results.scan import ImageFacts
 
 STYLES: Final = {"error": "bold red", "warning": "yellow", "info": "dim"}
 
@@ -77,3 +79,10 @@ def bullets(lines: Iterable[str]) -> Table:
     for line in lines:
         grid.add_row(Text("*"), Text(line, style="bold"))
     return grid
+
+
+def image_line(image: ImageFacts) -> Text:
+    """Show the image and what was read of it."""
+    read = f"{format_bytes(image.read_bytes)} of it read in {image.reads:,} requests"
+    holes = f", {format_bytes(image.hole_bytes)} more in holes" if image.hole_bytes else ""
+    return Text.assemble((escape_text(image.name), "bold"), f"\n{format_bytes(image.size_bytes)}, {read}{holes}")

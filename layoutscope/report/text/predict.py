@@ -1,4 +1,4 @@
-"""A prediction as text: times, causes, bound, what-ifs and the dearest directories."""
+"""Times on drives as text: predictions with their causes, replays of traces, and the drives themselves."""
 
 from __future__ import annotations
 
@@ -7,25 +7,61 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from layoutscope.report.escape import escape_text
-from layoutscope.report.text.console import plain_table, print_parts
-from layoutscope.report.text.predictions import prediction_notes, prediction_table
-from layoutscope.report.text.scan import image_line
-from layoutscope.units import format_bytes, format_seconds, format_share
+from layoutscope.report.text.console import image_line, plain_table, print_parts
+from layoutscope.units import NOTHING, format_bytes, format_seconds, format_share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rich.console import Console, RenderableType
 
-    from layoutscope.results.predict import DriveCase, PredictResult, VolumeCase
+    from layoutscope.results.predict import DriveCase, DriveFacts, PredictResult, ReplayResult, VolumeCase
+    from layoutscope.results.scan import Prediction
+    from layoutscope.walk.score import Score
+
+MINUTES_FROM, HOURS_FROM = 120, 7200
+"""Seconds from which intervals are told in minutes."""
+
+
+def prediction_table(
+    predictions: Sequence[Prediction], title: str = "Predicted enumeration, and the share of each cause"
+) -> RenderableType:
+    """Show predicted times with the shares of their causes; no seeks where there is no arm."""
+    names = [name for name, _ in predictions[0].causes_s]
+    columns = [("Drive", False), ("Time", True), ("Interval", True), *((name.capitalize(), True) for name in names)]
+    rows = [(item.drive, format_seconds(item.seconds), _interval(item), *_causes(item)) for item in predictions]
+    return plain_table(title, columns, rows, gap=1)
+
+
+def _interval(item: Prediction) -> str:
+    if item.seconds_high >= HOURS_FROM:
+        return f"{item.seconds_low / 3600:.1f}-{item.seconds_high / 3600:.1f} h"
+    if item.seconds_high >= MINUTES_FROM:
+        return f"{item.seconds_low / 60:.1f}-{item.seconds_high / 60:.1f} min"
+    low, high = format_seconds(item.seconds_low), format_seconds(item.seconds_high)
+    unit = high.rpartition(" ")[2]
+    return NOTHING if low == high else f"{low.removesuffix(f' {unit}')}-{high}"
+
+
+def _causes(item: Prediction) -> Iterator[str]:
+    for name, seconds in item.causes_s:
+        has_none = name in ("seek", "rotation") and not item.rotates
+        yield NOTHING if has_none or not item.seconds else f"{seconds / item.seconds:.0%}"
+
+
+def prediction_notes(predictions: Sequence[Prediction]) -> Iterator[Text]:
+    """Yield what limits the predictions."""
+    for item in predictions:
+        if item.note:
+            yield Text(f"{item.drive}: {item.note}", style="dim")
 
 
 def print_prediction(result: PredictResult, console: Console) -> None:
     """Print times, causes, bound, what-ifs and the dearest directories."""
-    print_parts(_parts(result), console)
+    print_parts(_prediction(result), console)
 
 
-def _parts(result: PredictResult) -> Iterator[RenderableType]:
+def _prediction(result: PredictResult) -> Iterator[RenderableType]:
     yield image_line(result.image)
     for volume in result.volumes:
         yield Text()
@@ -82,3 +118,85 @@ def _directories(case: DriveCase) -> RenderableType:
         for cost in case.directories
     ]
     return plain_table(f"Dearest directories on {case.prediction.drive}", columns, rows)
+
+
+def print_replay(result: ReplayResult, console: Console) -> None:
+    """Print the times of a trace, and how a prediction meets it."""
+    print_parts(_replay(result), console)
+
+
+def _replay(result: ReplayResult) -> Iterator[RenderableType]:
+    yield Text(f"{escape_text(result.trace)}: {result.reads:,} reads, {format_bytes(result.read_bytes)}", style="bold")
+    if result.times:
+        yield prediction_table(result.times, "The trace on drives, and the share of each cause")
+    if result.agreement is None:
+        return
+    yield from _agreement(result.agreement)
+    yield _side_by_side(result)
+
+
+def _agreement(found: Score) -> Iterator[RenderableType]:
+    predicted = f"{format_share(found.block_share)} of {found.real_blocks:,} real blocks were predicted"
+    yield Text(f"{predicted}, {format_share(found.extra_share)} more in vain (blocks of {found.block_bytes:,} bytes)")
+    yield Text(
+        f"{format_share(found.pair_share)} of {found.real_pairs:,} real steps from block to block were predicted"
+    )
+    for title, blocks in (("not predicted", found.missed), ("predicted in vain", found.extra)):
+        if blocks:
+            yield Text(f"  {title}: " + ", ".join(f"{count:,} {name}" for name, count in blocks.items()))
+
+
+def _side_by_side(result: ReplayResult) -> RenderableType:
+    columns = [("Drive", False), ("Real trace", True), ("Predicted", True), ("Predicted / real", True)]
+    rows = [
+        (real.drive, format_seconds(served(real)), format_seconds(served(made)), f"{served(made) / served(real):.3f}")
+        for real, made in zip(result.times, result.expected, strict=True)
+        if served(real)
+    ]
+    return plain_table("Service time of both on the same drives, without the host's", columns, rows)
+
+
+def served(item: Prediction) -> float:
+    """Return the seconds of the drive alone; a trace may not tell those of its host."""
+    return sum(seconds for name, seconds in item.causes_s if name != "host")
+
+
+def print_drives(drives: Sequence[DriveFacts], console: Console) -> None:
+    """Print a list of several drives; of one all numbers with their sources."""
+    print_parts(_one(drives[0]) if len(drives) == 1 else _many(drives), console)
+
+
+def _many(drives: Sequence[DriveFacts]) -> Iterator[RenderableType]:
+    columns = [("Drive", False), ("Random 4K", True), ("p99", True), ("MB/s", True), ("What it is", False)]
+    rows = [
+        (
+            item.profile.name,
+            format_seconds(item.random_ms[0] / 1000),
+            format_seconds(item.random_ms[2] / 1000),
+            f"{item.sequential_mb_s:,.0f}",
+            escape_text(item.profile.title),
+        )
+        for item in drives
+    ]
+    yield plain_table("Drive profiles", columns, rows)
+
+
+def _one(item: DriveFacts) -> Iterator[RenderableType]:
+    profile = item.profile
+    yield Text(f"{profile.name}: {escape_text(profile.title)}", style="bold")
+    yield Text(f"{profile.kind}, {format_bytes(profile.capacity_bytes)}, geometry: {profile.geometry}")
+    if profile.note:
+        yield Text(escape_text(profile.note))
+    median, p90, p99 = (format_seconds(value / 1000) for value in item.random_ms)
+    yield Text(f"random reads of 4 KiB, one at a time: median {median}, p90 {p90}, p99 {p99}")
+    yield Text(f"sequential reads at its start: {item.sequential_mb_s:,.0f} MB/s")
+    columns = [("Figure", False), ("Value", False), ("Kind", False), ("Source", False)]
+    rows = [(name, _short(each.value), each.kind, escape_text(each.source)) for name, each in profile.figures.items()]
+    yield plain_table("Figures", columns, rows)
+    for member in profile.members:
+        yield Text(f"member: {member.name}")
+
+
+def _short(value: object) -> str:
+    text = escape_text(f"{value:,}" if isinstance(value, int) else str(value))
+    return text if len(text) <= 32 else f"{text[:29]}..."

@@ -10,11 +10,9 @@ from rich.text import Text
 from layoutscope.analysis.story import story
 from layoutscope.filesystems.registry import filesystem, filesystem_of
 from layoutscope.report.escape import escape_text
-from layoutscope.report.text.blocks import ROWS as BLOCK_ROWS
-from layoutscope.report.text.blocks import block_table
-from layoutscope.report.text.console import STYLES, bullets, plain_table, print_parts
+from layoutscope.report.text.console import STYLES, bullets, image_line, plain_table, print_parts
 from layoutscope.report.text.metrics import explained_metrics, main_metrics
-from layoutscope.report.text.predictions import prediction_notes, prediction_table
+from layoutscope.report.text.predict import prediction_notes, prediction_table
 from layoutscope.units import NOTHING, format_bytes, format_share
 
 if TYPE_CHECKING:
@@ -24,11 +22,22 @@ if TYPE_CHECKING:
 
     from layoutscope.findings import Finding
     from layoutscope.metrics import TreeSummary
-    from layoutscope.results.scan import ImageFacts, ScanResult, VolumeScan, WalkFacts
+    from layoutscope.results.scan import ScanResult, VolumeScan, WalkFacts
     from layoutscope.tables import VolumeFacts
 
 MOST_FINDINGS: Final = 20
 """So many findings are shown; the rest is counted."""
+
+BLOCK_ROWS: Final = {
+    "blocks": "all",
+    "free blocks": "free in the bitmaps",
+    "used blocks": "used in the bitmaps",
+    "claimed blocks": "claimed by metadata or files",
+    "pending-free blocks": "  of them waiting to become free",
+    "unclaimed blocks": "used, but claimed by nothing",
+    "claimed but free blocks": "claimed, but free in the bitmaps",
+}
+"""Rows of the balance: name of the fact, and how it is called in the table."""
 
 
 def print_scan(result: ScanResult, console: Console, *, explain: bool = False) -> None:
@@ -71,13 +80,6 @@ def volumes_first(volumes: Sequence[VolumeScan]) -> Iterator[VolumeScan]:
             yield volume
     if container is not None:
         yield container
-
-
-def image_line(image: ImageFacts) -> Text:
-    """Show the image and what was read of it."""
-    read = f"{format_bytes(image.read_bytes)} of it read in {image.reads:,} requests"
-    holes = f", {format_bytes(image.hole_bytes)} more in holes" if image.hole_bytes else ""
-    return Text.assemble((escape_text(image.name), "bold"), f"\n{format_bytes(image.size_bytes)}, {read}{holes}")
 
 
 def volume_parts(volume: VolumeScan, *, explain: bool) -> Iterator[RenderableType]:
@@ -209,3 +211,24 @@ def coverage_line(facts: VolumeFacts) -> Text:
     known = format_bytes(facts.metadata_known_bytes)
     style = "" if facts.coverage >= 1 else "bold red"
     return Text(f"Coverage: {format_share(facts.coverage)} of {known} of known metadata read", style=style)
+
+
+def block_table(facts: VolumeFacts) -> Iterator[RenderableType]:
+    """Show the balance of a container; nothing for a volume, which has none of its own."""
+    counts = {name: facts.details[name] for name in BLOCK_ROWS if isinstance(facts.details.get(name), int)}
+    total = int(counts.get("blocks", 0))
+    if "claimed blocks" not in counts or not total:
+        return
+    columns = [("Blocks", False), ("Number", True), ("Size", True), ("Share", True)]
+    rows = [
+        (
+            BLOCK_ROWS[name],
+            f"{count:,}",
+            format_bytes(int(count) * facts.block_size_bytes),
+            format_share(int(count) / total),
+        )
+        for name, count in counts.items()
+    ]
+    wrong = int(counts.get("unclaimed blocks", 0)) + int(counts.get("claimed but free blocks", 0))
+    verdict = "every used block belongs to something" if not wrong else f"{wrong:,} blocks do not agree"
+    yield plain_table(f"Balance of the blocks: {verdict}", columns, rows)

@@ -12,9 +12,8 @@ import layoutscope
 from layoutscope.api.map import BROWSERS, write_picture
 from layoutscope.api.scan import scan
 from layoutscope.errors import UnsupportedError, UsageError
-from layoutscope.report.map.classes import FILE_DATA, FREE_SPACE, tree_class
 from layoutscope.report.map.figures import shares
-from layoutscope.report.map.segments import Segments
+from layoutscope.report.map.segments import FILE_DATA, FREE_SPACE, Segments, tree_class
 
 IMAGE = Path(__file__).resolve().parents[4] / "fixtures" / "images" / "hfsplus-scattered.img.zst"
 

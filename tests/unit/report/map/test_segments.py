@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from layoutscope.report.map.classes import FILE_DATA, FREE_SPACE, tree_class
-from layoutscope.report.map.segments import Segments, coalesce, merge_touching, used_span
-from layoutscope.report.map.tiles import TILE_SEGMENTS, tiles
+from layoutscope.report.map.payload import TILE_SEGMENTS, tiles
+from layoutscope.report.map.segments import (
+    FILE_DATA,
+    FREE_SPACE,
+    Segments,
+    coalesce,
+    merge_touching,
+    tree_class,
+    used_span,
+)
 
 CLASSES = (tree_class("fs"), FILE_DATA, FREE_SPACE)
 

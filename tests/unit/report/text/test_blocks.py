@@ -3,8 +3,8 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
-from layoutscope.report.text.blocks import ROWS, block_table
 from layoutscope.report.text.console import make_console, print_parts
+from layoutscope.report.text.scan import BLOCK_ROWS, block_table
 from tests.layouts import layout
 
 
@@ -27,7 +27,7 @@ def test_every_count_stands_with_its_size_and_share():
     text = shown(**balance())
     line = next(line for line in text.splitlines() if line.startswith("used in the bitmaps"))
     assert line.split()[4:] == ["30", "120", "KiB", "30.0", "%"]
-    assert all(name in text for name in ROWS.values())
+    assert all(name in text for name in BLOCK_ROWS.values())
     assert "every used block belongs to something" in text
 
 

@@ -1,4 +1,8 @@
-"""Distances between what belongs together: along the walk, along the keys, and from metadata to data."""
+"""What the panels beside the address map show, as counts on grids of fixed size.
+
+Distances between what belongs together: along the walk, along the keys, and from metadata to data; and when nodes were
+written, for file systems that number their transactions.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from layoutscope.report.map.pictures import density
+from layoutscope.report.map import encode
 from layoutscope.units import MIB
 
 if TYPE_CHECKING:
@@ -15,8 +19,35 @@ if TYPE_CHECKING:
 
     from layoutscope.report.map.model import MapDisk
 
+COLUMNS: Final = 240
+ROWS: Final = 120
+
 TREES: Final = 3
 """So many trees are drawn in key order."""
+
+
+def density(x: NDArray[Any], y: NDArray[Any]) -> dict[str, Any]:
+    """Count points on a grid.
+
+    Returns
+    -------
+    dict
+        ``x`` and ``y`` (lowest and highest value), ``columns``, ``rows``, and ``counts`` row by row from the lowest y.
+    """
+    x_range, y_range = _range(x), _range(y)
+    counts = np.histogram2d(y, x, bins=(ROWS, COLUMNS), range=(y_range, x_range))[0]
+    return {
+        "x": x_range,
+        "y": y_range,
+        "columns": COLUMNS,
+        "rows": ROWS,
+        "counts": encode.array(counts.ravel().astype(np.int64)),
+    }
+
+
+def _range(values: NDArray[Any]) -> tuple[float, float]:
+    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
+    return low, high if high > low else low + 1.0
 
 
 def distances(item: MapDisk) -> dict[str, Any]:
@@ -79,3 +110,18 @@ def _to_data(item: MapDisk) -> NDArray[np.int64]:
         )
         found.append((joined["data"] - joined["node"]).abs().drop_nulls().to_numpy())
     return np.concatenate(found) if found else np.empty(0, np.int64)
+
+
+def history(item: MapDisk) -> dict[str, Any] | None:
+    """Return the transactions of all nodes as a picture, and the states that can be read; None without transactions."""
+    nodes = pl.concat([layout.nodes for layout in item.layouts], how="vertical_relaxed")
+    dated = nodes.filter(pl.col("xid").is_not_null() & (pl.col("xid") > 0) & pl.col("image_offset").is_not_null())
+    if dated["xid"].n_unique() < 2:
+        return None
+    place = (dated["image_offset"].to_numpy() - item.image_offset) / MIB
+    return {
+        "low": int(dated["xid"].min()),  # type: ignore[arg-type]
+        "high": int(dated["xid"].max()),  # type: ignore[arg-type]
+        "picture": density(place, dated["xid"].to_numpy().astype(float)),
+        "states": [{"label": label, "xid": xid} for label, xid in item.states],
+    }

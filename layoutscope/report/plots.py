@@ -1,4 +1,4 @@
-"""The aging curves of a series as one offline page: a panel a drive, and one a metric."""
+"""Pages of plots that need no network: the curves of a series, and drives beside each other."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
+from layoutscope.drive.seek import seek_curve
 from layoutscope.report.escape import escape_text
 from layoutscope.units import GIB, KIB, MIB, TIB
 
@@ -15,8 +18,9 @@ if TYPE_CHECKING:
 
     from plotly.graph_objects import Figure
 
-    from layoutscope.results.compare import Cost, MetricRow, TimeRow
-    from layoutscope.results.series import Series
+    from layoutscope.drive import DriveProfile
+    from layoutscope.results.compare import Cost, MetricRow, Series, TimeRow
+    from layoutscope.results.predict import DriveFacts
 
 COLUMNS: Final = 3
 """Panels beside each other."""
@@ -36,6 +40,9 @@ AXES: Final = {
     "time": "last change of any file",
 }
 """What the horizontal axes say."""
+
+SEEK_POINTS = 400
+"""Points of a seek curve that are drawn."""
 
 
 def series_page(series: Series) -> str:
@@ -172,3 +179,35 @@ def _dress(figure: Figure, series: Series, rows: int) -> None:
     if series.by == "order":
         figure.update_xaxes(dtick=max(1, max(map(len, series.curves.values())) // 6), tickformat="d")
     figure.update_xaxes(title_text=AXES[series.by], title_font_size=11, row=1)
+
+
+def drive_page(drives: Sequence[DriveFacts]) -> str:
+    """Draw the seek curves of the drives that have an arm, and the latencies of all."""
+    import plotly.graph_objects as go
+    from plotly.subplots import make_subplots
+
+    figure = make_subplots(1, 2, subplot_titles=("Seek time by distance", "Random 4 KiB reads"))
+    for item in drives:
+        curve = seek_points(item.profile)
+        if curve is not None:
+            figure.add_trace(go.Scatter(x=curve[0], y=curve[1], name=item.profile.name), 1, 1)
+        ordered = np.sort(item.latencies_ms)
+        share = np.linspace(0, 100, len(ordered))
+        figure.add_trace(go.Scatter(x=ordered, y=share, name=item.profile.name), 1, 2)
+    figure.update_xaxes(title_text="distance, share of a full stroke", row=1, col=1)
+    figure.update_yaxes(title_text="ms", row=1, col=1)
+    figure.update_xaxes(title_text="ms", type="log", row=1, col=2)
+    figure.update_yaxes(title_text="% of reads that are no slower", row=1, col=2)
+    return str(figure.to_html(include_plotlyjs=True, full_html=True))
+
+
+def seek_points(profile: DriveProfile) -> tuple[list[float], list[float]] | None:
+    """Return distances in shares of a stroke and times in ms; None for a drive without an arm of its own."""
+    if profile.kind != "hdd":
+        return None
+    from layoutscope.drive.geometry import total_cylinders
+
+    cylinders = int(total_cylinders(profile))
+    curve = seek_curve(profile, cylinders)
+    at = np.unique(np.geomspace(1, cylinders - 1, SEEK_POINTS).astype(np.int64))
+    return (at / cylinders).tolist(), curve[at].tolist()

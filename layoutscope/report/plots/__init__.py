@@ -1,1 +1,0 @@
-"""Results as pages of plots that need no network."""

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.hfsplus.tree.keyorder import case_table, folded, misplaced
+from layoutscope.filesystems.hfsplus.tree.folding import case_table
+from layoutscope.filesystems.hfsplus.tree.keyorder import folded, misplaced
 
 
 def keys(*items):
@@ -68,3 +71,17 @@ def test_letters_that_decompose_keep_their_case():
         "\u2160": "\u2170",
     }
     assert {chr(code): chr(table[code]) for code in map(ord, pairs)} == pairs
+
+
+def test_every_unit_folds_as_the_table_of_the_format_says():
+    """The hash is that of the 65,536 units that Apple's published driver compares (hfs-715.100.10)."""
+    digest = hashlib.sha256(case_table().astype("<u2").tobytes()).hexdigest()
+    assert digest == "8822b421f70ca541cf22d916cee5c409ce582610e1f1184622fdd6aa7a7a2253"
+
+
+@pytest.mark.parametrize("letter", ["\u04d8", "\u04e8", "\u0370", "\u03f9", "\u0500", "\u10c7", "\u2132", "\u01f6"])
+def test_letters_younger_than_the_table_keep_their_case(letter):
+    """Everyday Kazakh, Tatar and Mongolian letters came after Unicode 2: a sound folder with them is in order."""
+    parent, *units = keys((5, letter + "b"), (5, letter.lower() + "a"))
+    assert case_table()[ord(letter)] == ord(letter)
+    assert misplaced(parent, *folded(*units)).tolist() == [False, ord(letter) > ord(letter.lower())]

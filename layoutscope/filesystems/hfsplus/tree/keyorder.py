@@ -6,12 +6,11 @@ and on HFSX volumes that say so, after folding letters to lower case and leaving
 
 from __future__ import annotations
 
-import unicodedata
-from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.filesystems.hfsplus.tree.folding import case_table
 from layoutscope.filesystems.hfsplus.tree.names import in_disk_order
 
 if TYPE_CHECKING:
@@ -19,40 +18,12 @@ if TYPE_CHECKING:
 
     from layoutscope.arrays.columns import I64, Mask
 
-_FOLDED_BLOCKS: Final = (0x00, 0x01, 0x03, 0x04, 0x05, 0x10, 0x21, 0xFF)
-"""High bytes of the characters that the table folds."""
-
-_IGNORABLE: Final = (*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF)
-_GEORGIAN_CAPITALS: Final = range(0x10A0, 0x10C6)
-_GEORGIAN_SHIFT: Final = 0x30
 _WORD_UNITS: Final = 4
 _MASKS: Final = np.array([0, *(~0 << shift & (1 << 64) - 1 for shift in (48, 32, 16, 0))], np.uint64)
 """Of a word, the part that so many units fill."""
 
 _ASCII_LAST: Final = 0x7F
 _LAST_UNIT: Final = 0xFFFF
-
-
-@cache
-def case_table() -> NDArray[np.uint16]:
-    """Lower case of every 16-bit unit, as in the comparison; 0 for ignorable characters, shape (65536,).
-
-    The table is that of Unicode 2: single letters that do not decompose. NUL is folded to the largest number,
-    so that it is not ignorable.
-    """
-    table = np.arange(1 << 16, dtype=np.uint16)
-    for block in _FOLDED_BLOCKS:
-        for number in range(block << 8, (block + 1) << 8):
-            lower = chr(number).lower()
-            if len(lower) == 1 and not unicodedata.decomposition(chr(number)).strip("<>").startswith(
-                tuple("0123456789")
-            ):
-                table[number] = ord(lower)
-    for number in _GEORGIAN_CAPITALS:
-        table[number] = number + _GEORGIAN_SHIFT
-    table[list(_IGNORABLE)] = 0
-    table[0] = _LAST_UNIT
-    return table
 
 
 def _lower(units: NDArray[np.uint16]) -> NDArray[np.uint16]:

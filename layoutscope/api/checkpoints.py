@@ -9,6 +9,7 @@ from layoutscope.errors import UsageError
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystems
 from layoutscope.image.imageset import open_images
+from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.options import ReadRequest
 from layoutscope.partition import choose, find_volumes
 from layoutscope.results.inspect import StateLine
@@ -40,8 +41,9 @@ def checkpoints(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) ->
     request = ReadRequest(**options)
     with open_images(path, request) as images:
         source = images.main
-        search = find_volumes(source)
-        wanted = choose(source, search, partition=request.partition, volume_at=request.volume_at)
+        decoder = decoder_named(request.decoder)
+        search = find_volumes(source, decoder)
+        wanted = choose(source, search, partition=request.partition, volume_at=request.volume_at, decoder=decoder)
         found = [(candidate, filesystem(candidate.kind)) for candidate in wanted]
         containers = [(candidate, chosen) for candidate, chosen in found if chosen.traits.keeps_states]
         if not containers:

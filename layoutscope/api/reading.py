@@ -15,6 +15,7 @@ from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystem_of, filesystems, names
 from layoutscope.findings import Finding, from_error
 from layoutscope.image.imageset import open_images
+from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.options import ReadRequest
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
 from layoutscope.results.scan import CUT_OFF, ImageFacts
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.contract import FileSystem
     from layoutscope.image import Source
     from layoutscope.image.imageset import ImageSet
+    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.options import ReadOptions
     from layoutscope.partition import VolumeSearch
     from layoutscope.tables.layout import VolumeLayout
@@ -58,6 +60,8 @@ class Opened:
         The image, or both of a set, open as long as the context; None of a capture.
     spaces : mapping of int to int
         Bytes that each volume or container has at most, by where it starts in the image.
+    search : VolumeSearch or None
+        What lies where on the image, whether it was asked for or not; None of a capture.
     """
 
     about: ImageFacts
@@ -65,6 +69,7 @@ class Opened:
     findings: tuple[Finding, ...]
     images: ImageSet | None = None
     spaces: Mapping[int, int] = field(default_factory=dict)
+    search: VolumeSearch | None = None
 
     def bytes(self) -> ImageSet:
         """Return what holds the bytes.
@@ -132,7 +137,7 @@ def read_images(images: ImageSet, request: ReadRequest) -> Opened:
         If nothing on it can be read.
     """
     source = images.main
-    search = find_volumes(source)
+    search = find_volumes(source, decoder_named(request.decoder))
     wanted, lost = _wanted(source, search, request)
     try:
         layouts, damage = _read_all(images, wanted, request)
@@ -140,7 +145,7 @@ def read_images(images: ImageSet, request: ReadRequest) -> Opened:
         raise lost or error from error
     _check_states(source, layouts, request)
     spaces = {candidate.image_offset: candidate.size_bytes for candidate in wanted}
-    return Opened(image_facts(source, search), tuple(layouts), (*search.findings, *damage), images, spaces)
+    return Opened(image_facts(source, search), tuple(layouts), (*search.findings, *damage), images, spaces, search)
 
 
 def _check_states(source: Source, layouts: list[VolumeLayout], request: ReadRequest) -> None:
@@ -160,7 +165,9 @@ def _wanted(
     """
     partition, volume_at = request.partition, request.volume_at
     try:
-        return choose(source, search, partition=partition, volume_at=volume_at), None
+        return choose(
+            source, search, partition=partition, volume_at=volume_at, decoder=decoder_named(request.decoder)
+        ), None
     except (ImageError, UsageError) as error:
         places = [found for found in search.candidates if partition in (None, found.partition)]
         if volume_at is not None:
@@ -287,20 +294,32 @@ def with_options(place: VolumeRequest, images: ImageSet, chosen: FileSystem, req
     request : ReadRequest
         How images are read.
     """
+    takes_second, decoder = "second" in chosen.traits.options, decoder_named(request.decoder)
     return replace(
         place,
         decoder=request.decoder,
         sweep=request.sweep,
-        second=second_part(images, chosen) if "second" in chosen.traits.options else None,
+        second=second_part(images, chosen, decoder) if takes_second else None,
         options={name: getattr(request, name) for name in chosen.traits.options},
     )
 
 
-def second_part(images: ImageSet, chosen: FileSystem) -> tuple[Source, int] | None:
-    """Find the part of a container on the other image of a set."""
+def second_part(images: ImageSet, chosen: FileSystem, decoder: Decoder) -> tuple[Source, int] | None:
+    """Find the part of a container on the other image of a set.
+
+    Parameters
+    ----------
+    images : ImageSet
+        Both.
+    chosen : FileSystem
+        Whose container it is.
+    decoder : Decoder
+        As for :func:`layoutscope.partition.find_volumes`.
+    """
     if images.second is None:
         return None
-    parts = [candidate for candidate in find_volumes(images.second).readable if candidate.kind == chosen.name]
+    found = find_volumes(images.second, decoder)
+    parts = [candidate for candidate in found.readable if candidate.kind == chosen.name]
     return images.second, parts[0].image_offset if parts else 0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -10,6 +10,7 @@ import polars as pl
 from layoutscope.analysis.owners import volume_name
 from layoutscope.api.reading import opened
 from layoutscope.options import ReadRequest
+from layoutscope.partition import VolumeSearch
 from layoutscope.results.check import TableVerdict, Verification
 from layoutscope.tables import TABLES
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Unpack
 
+    from layoutscope.api.reading import Opened
     from layoutscope.options import ReadOptions
     from layoutscope.tables import VolumeLayout
 
@@ -42,14 +44,25 @@ def verify(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Veri
     """
     request = ReadRequest(**options)
     with opened(path, replace(request, decoder="bulk")) as image:
-        name, bulk = image.bytes().main.name, image.layouts
+        image.bytes()
+        bulk = image
     with opened(path, replace(request, decoder="grammar")) as image:
-        grammar = image.layouts
-    verdicts = [verdict for pair in zip(bulk, grammar, strict=False) for verdict in compare_layouts(*pair)]
-    if len(bulk) != len(grammar):
-        found = f"{len(bulk)} volumes in bulk, {len(grammar)} through the grammars"
-        verdicts.append(TableVerdict("image", "volumes", len(bulk), (found,)))
-    return Verification(name, tuple(verdicts))
+        grammar = image
+    pairs = zip(bulk.layouts, grammar.layouts, strict=False)
+    verdicts = [compare_searches(bulk, grammar), *(verdict for pair in pairs for verdict in compare_layouts(*pair))]
+    return Verification(bulk.about.name, tuple(verdicts))
+
+
+def compare_searches(bulk: Opened, grammar: Opened) -> TableVerdict:
+    """Compare what was found on the image: partition maps, what each partition holds, the volumes read of them."""
+    found = [
+        f"{item.name} differ"
+        for item in fields(VolumeSearch)
+        if getattr(bulk.search, item.name) != getattr(grammar.search, item.name)
+    ]
+    if len(bulk.layouts) != len(grammar.layouts):
+        found.append(f"{len(bulk.layouts)} volumes in bulk, {len(grammar.layouts)} through the grammars")
+    return TableVerdict("image", "volumes", len(bulk.layouts), tuple(found))
 
 
 def compare_layouts(bulk: VolumeLayout, grammar: VolumeLayout) -> Iterator[TableVerdict]:

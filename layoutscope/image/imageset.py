@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from layoutscope.image.opening import open_image
+from layoutscope.ondisk.decoder import decoder_named
 
 if TYPE_CHECKING:
     import os
@@ -42,10 +44,9 @@ def open_images(path: str | os.PathLike[str], request: ReadRequest) -> Iterator[
     ImageError, UnsupportedError, FormatError
         If one of them cannot be opened.
     """
-    kept, progress = request.cache_dir, request.progress
+    wanted = partial(
+        open_image, cache_dir=request.cache_dir, progress=request.progress, decoder=decoder_named(request.decoder)
+    )
     with ExitStack() as stack:
-        main = stack.enter_context(open_image(path, map_file=request.map_file, cache_dir=kept, progress=progress))
-        if request.second is None:
-            yield ImageSet(main)
-        else:
-            yield ImageSet(main, stack.enter_context(open_image(request.second, cache_dir=kept, progress=progress)))
+        main = stack.enter_context(wanted(path, map_file=request.map_file))
+        yield ImageSet(main, None if request.second is None else stack.enter_context(wanted(request.second)))

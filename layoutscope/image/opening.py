@@ -13,12 +13,14 @@ from layoutscope.image.containers.encrypted import refuse_encrypted
 from layoutscope.image.raw import RawFile
 from layoutscope.image.signatures import HEAD_BYTES, has_udif_trailer, head_of, identify, refuse_containers, trailer_of
 from layoutscope.image.split import SplitFile, find_parts
+from layoutscope.ondisk.decoder import BULK
 
 if TYPE_CHECKING:
     import os
 
     from layoutscope.image.source import Source
     from layoutscope.image.unpack import Progress
+    from layoutscope.ondisk.decoder import Decoder
 
 MAX_DEPTH: Final = 4
 """Containers within containers; more is no disk that anyone made."""
@@ -30,6 +32,7 @@ def open_image(
     map_file: str | os.PathLike[str] | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
+    decoder: Decoder = BULK,
 ) -> Source:
     """Open an image, whatever holds it.
 
@@ -43,6 +46,8 @@ def open_image(
         Where decompressed images are kept; without it they go into a temporary file until they are closed.
     progress : callable, optional
         Called while an image is decompressed, with compressed bytes done and in all.
+    decoder : Decoder
+        What decodes the tables of disk images.
 
     Returns
     -------
@@ -64,7 +69,7 @@ def open_image(
         if map_file is not None:
             source = _with_map(source, Path(map_file))
         refuse_encrypted(source)
-        inside = unwrap(source)
+        inside = unwrap(source, decoder)
         refuse_containers(inside)
     except LayoutscopeError:
         source.close()
@@ -78,7 +83,7 @@ def _with_map(source: Source, map_file: Path) -> Source:
     return RescuedSource(source, read_map(map_file, source.size_bytes))
 
 
-def unwrap(source: Source) -> Source:
+def unwrap(source: Source, decoder: Decoder = BULK) -> Source:
     """Return the innermost disk of nested containers; the source itself where there is none.
 
     Raises
@@ -88,7 +93,7 @@ def unwrap(source: Source) -> Source:
     """
     for _ in range(MAX_DEPTH):
         if has_udif_trailer(source):
-            source = udif.open_udif(source)
+            source = udif.open_udif(source, decoder)
             continue
         found = identify(head_of(source), trailer_of(source))
         if found is None or not found.reader:

@@ -2,6 +2,9 @@
 
 Bulk gathers them through the record types, grammar parses them one by one through the compiled grammars. The second is
 slow, and therefore only for proof: what both agree on was described once and read twice.
+
+A structure of which there is one, such as a header, is parsed through its grammar whichever decoder is chosen, as the
+grammar checks its magic; that its record type tells the same is proven on random bytes (``tests/differential``).
 """
 
 from __future__ import annotations
@@ -164,7 +167,6 @@ def _value(item: Any, path: list[str]) -> Any:
 
 
 BULK: Final = Bulk()
-"""For what is read before a decoder is chosen: partition maps and the tables of image formats."""
 GRAMMAR: Final = Grammar()
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import ImageError, UnsupportedError, UsageError
 from layoutscope.filesystems.registry import labels, variants
+from layoutscope.ondisk.decoder import BULK
 from layoutscope.partition.probe import probe
 from layoutscope.partition.tables import VolumeCandidate
 from layoutscope.units import format_bytes
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from layoutscope.image.source import Source
+    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.partition.tables import VolumeSearch
 
 _CORE_STORAGE_ADVICE: Final = "attach it to a Mac of macOS 10.15 or older, then read the logical volume's own device"
@@ -26,7 +28,12 @@ _CLASSIC_ADVICE: Final = "mount it on Mac OS up to 10.14, or copy its files with
 
 
 def choose(
-    source: Source, search: VolumeSearch, *, partition: int | None = None, volume_at: int | None = None
+    source: Source,
+    search: VolumeSearch,
+    *,
+    partition: int | None = None,
+    volume_at: int | None = None,
+    decoder: Decoder = BULK,
 ) -> tuple[VolumeCandidate, ...]:
     """Return the volumes that were asked for, all readable ones by default.
 
@@ -40,6 +47,8 @@ def choose(
         Number of a partition.
     volume_at : int, optional
         Where a volume starts, in bytes from the start of the image, whether a map names it or not.
+    decoder : Decoder
+        As for :func:`layoutscope.partition.find_volumes`.
 
     Raises
     ------
@@ -51,7 +60,7 @@ def choose(
         If nothing on the image is recognised.
     """
     if volume_at is not None:
-        return (_at(source, search, volume_at),)
+        return (_at(source, search, volume_at, decoder),)
     found = search.candidates
     if partition is not None:
         found = tuple(candidate for candidate in found if candidate.partition == partition)
@@ -68,13 +77,13 @@ def _available(search: VolumeSearch) -> str:
     return f"there are partitions {', '.join(numbers)}" if numbers else "the image has no partition map"
 
 
-def _at(source: Source, search: VolumeSearch, volume_at: int) -> VolumeCandidate:
+def _at(source: Source, search: VolumeSearch, volume_at: int, decoder: Decoder) -> VolumeCandidate:
     known = [candidate for candidate in search.readable if candidate.image_offset == volume_at]
     if known:
         return known[0]
     if not 0 <= volume_at < source.size_bytes:
         raise UsageError(f"{source.name}: byte {volume_at:,} lies outside the image of {source.size_bytes:,} bytes")
-    content = probe(source, volume_at, source.size_bytes - volume_at)
+    content = probe(source, volume_at, source.size_bytes - volume_at, decoder)
     layers = (f"byte {volume_at}", *content.layers)
     start = volume_at + content.volume_offset
     stack = (*layers, content.label)

@@ -10,13 +10,12 @@ import re
 import uuid
 from dataclasses import dataclass
 from html import unescape
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from layoutscope.errors import FormatError
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.decoder import BULK
 from layoutscope.ondisk.records import DISK_LABEL, METADATA_BLOCK_HEAD, VOLUME_GROUPS_DESCRIPTOR
 from layoutscope.units import format_bytes
 
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.image.source import Window
+    from layoutscope.ondisk.decoder import Decoder
+    from layoutscope.ondisk.grammar import CoreStorage
 
 UNIT_BYTES: Final = 8192
 """Size of metadata blocks, and of what is encrypted together."""
@@ -80,7 +81,7 @@ class PhysicalVolume:
         return "; ".join([*group, *(volumes or [self.reason])])
 
 
-def read_physical_volume(stretch: Window, header: grammar.CoreStorage.PhysicalVolumeHeader) -> PhysicalVolume:
+def read_physical_volume(stretch: Window, header: CoreStorage.PhysicalVolumeHeader, decoder: Decoder) -> PhysicalVolume:
     """Read what is known of the logical volumes.
 
     Parameters
@@ -89,6 +90,8 @@ def read_physical_volume(stretch: Window, header: grammar.CoreStorage.PhysicalVo
         The physical volume.
     header : CoreStorage.PhysicalVolumeHeader
         Its header.
+    decoder : Decoder
+        What decodes the heads of its metadata blocks.
     """
     group = uuid.UUID(bytes=bytes(header.logical_volume_group_id))
     found = PhysicalVolume(str(group).upper() if group.int else "", reason=UNREADABLE)
@@ -103,10 +106,10 @@ def read_physical_volume(stretch: Window, header: grammar.CoreStorage.PhysicalVo
         return found
     except ImportError:
         return PhysicalVolume(found.group, found.group_name, reason=NO_LIBRARY)
-    return _described(found, units)
+    return _described(found, units, decoder)
 
 
-def _disk_label(stretch: Window, header: Any) -> tuple[int, Any]:
+def _disk_label(stretch: Window, header: CoreStorage.PhysicalVolumeHeader) -> tuple[int, CoreStorage.DiskLabel]:
     """Find a copy of the disk label: where it starts, and its first block.
 
     Raises
@@ -136,7 +139,7 @@ def _read(stretch: Window, offset: int, length: int) -> bytes:
     return stretch.read(offset, length)
 
 
-def _decrypted(stretch: Window, header: Any, descriptor_at: int) -> NDArray[np.uint8]:
+def _decrypted(stretch: Window, header: CoreStorage.PhysicalVolumeHeader, descriptor_at: int) -> NDArray[np.uint8]:
     """Read the encrypted metadata, of the copy that can be read, unit by unit.
 
     Raises
@@ -167,14 +170,12 @@ def _decrypted(stretch: Window, header: Any, descriptor_at: int) -> NDArray[np.u
     raise FormatError("no copy can be read", structure="encrypted metadata", image_offset=stretch.origin)
 
 
-def _described(found: PhysicalVolume, units: NDArray[np.uint8]) -> PhysicalVolume:
+def _described(found: PhysicalVolume, units: NDArray[np.uint8], decoder: Decoder) -> PhysicalVolume:
     """Take from the metadata what they say, the newest block of each volume first."""
     kinds = grammar.CoreStorage.BlockType
-    starts, fields = (
-        np.arange(len(units)) * UNIT_BYTES,
-        (HEAD.version, HEAD.block_size, HEAD.block_type, HEAD.transaction_id),
-    )
-    head = BULK.columns(HEAD, units.reshape(-1), starts, fields)
+    starts = np.arange(len(units)) * UNIT_BYTES
+    fields = (HEAD.version, HEAD.block_size, HEAD.block_type, HEAD.transaction_id)
+    head = decoder.columns(HEAD, units.reshape(-1), starts, fields)
     is_block = (head["version"] == 1) & (head["block_size"] == UNIT_BYTES)
     kind, order = np.where(is_block, head["block_type"], 0), np.argsort(head["transaction_id"], kind="stable")[::-1]
     volumes: dict[str, tuple[str, int]] = {}

@@ -7,7 +7,7 @@ backup serves where the primary is damaged. Nothing names the sector size: the h
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -16,16 +16,20 @@ from layoutscope.filesystems.recognition import MapRegion
 from layoutscope.findings import FindingLog
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import crc32
-from layoutscope.ondisk.decoder import BULK
-from layoutscope.ondisk.records import GPT_HEADER, GPT_PARTITION_ENTRY
+from layoutscope.ondisk.records import GPT_HEADER
+from layoutscope.ondisk.records import GPT_PARTITION_ENTRY as ENTRY
 from layoutscope.partition.guids import name_of
 from layoutscope.partition.tables import Partition, PartitionTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from layoutscope.image.source import Source
+    from numpy.typing import NDArray
 
+    from layoutscope.image.source import Source
+    from layoutscope.ondisk.decoder import Decoder
+
+FIELDS: Final = (ENTRY.type_guid, ENTRY.starting_lba, ENTRY.ending_lba, ENTRY.partition_name)
 SECTOR_SIZES: Final = (512, 4096)
 MAX_ENTRIES_BYTES: Final = 4 * 1024**2
 MAX_PARTITIONS: Final = 1024
@@ -53,38 +57,47 @@ class _Copy:
         )
 
 
+class _Disk(NamedTuple):
+    """What is read, and what decodes the entries."""
+
+    source: Source
+    decoder: Decoder
+
+
 class _AbsentError(FormatError):
     """There is no header at that place, not even a damaged one."""
 
 
-def read_gpt(source: Source) -> PartitionTable | None:
+def read_gpt(source: Source, decoder: Decoder) -> PartitionTable | None:
     """Read the table whose primary header stands in LBA 1; None if there is none.
 
     Damage of the primary leads to the backup, with a finding ``gpt-primary-damaged``.
     """
+    disk = _Disk(source, decoder)
     for sector_size in _sector_sizes(source):
         try:
-            primary = _load(source, sector_size, sector_size, "primary")
+            primary = _load(disk, sector_size, sector_size, "primary")
         except _AbsentError:
             continue
         except UnreadError as error:
-            table = _from_backup(source, sector_size, error, None)
+            table = _from_backup(disk, sector_size, error, None)
             if table.partitions:
                 return table
             continue
         except FormatError as error:
-            return _from_backup(source, sector_size, error, None)
+            return _from_backup(disk, sector_size, error, None)
         if primary.problem is not None:
-            return _from_backup(source, sector_size, primary.problem, primary)
-        return _with_backup(source, primary)
+            return _from_backup(disk, sector_size, primary.problem, primary)
+        return _with_backup(disk, primary)
     return None
 
 
-def read_backup_gpt(source: Source) -> PartitionTable | None:
+def read_backup_gpt(source: Source, decoder: Decoder) -> PartitionTable | None:
     """Read the backup in the last sector, for disks whose start is lost; None if there is none that is whole."""
+    disk = _Disk(source, decoder)
     for sector_size in _sector_sizes(source):
         error = FormatError("is absent", structure="GPT header", image_offset=sector_size)
-        table = _from_backup(source, sector_size, error, None)
+        table = _from_backup(disk, sector_size, error, None)
         if table.partitions:
             return table
     return None
@@ -96,7 +109,7 @@ def _sector_sizes(source: Source) -> list[int]:
     return sorted(fitting, key=lambda size: (size != source.sector_size_bytes, size))
 
 
-def _load(source: Source, image_offset: int, sector_size: int, owner: str) -> _Copy:
+def _load(disk: _Disk, image_offset: int, sector_size: int, owner: str) -> _Copy:
     """Read one copy.
 
     Raises
@@ -106,7 +119,7 @@ def _load(source: Source, image_offset: int, sector_size: int, owner: str) -> _C
     FormatError
         If the header cannot be used at all, or its entries lie outside the image.
     """
-    data = source.read(image_offset, sector_size)
+    data = disk.source.read(image_offset, sector_size)
     try:
         header = grammar.parse(grammar.Gpt.Header, data, structure="GPT header", image_offset=image_offset)
     except FormatError as error:
@@ -118,7 +131,7 @@ def _load(source: Source, image_offset: int, sector_size: int, owner: str) -> _C
             expected=error.expected,
             found=error.found,
         ) from error
-    entries = _entries(source, header, image_offset, sector_size)
+    entries = _entries(disk.source, header, image_offset, sector_size)
     problem = _header_problem(header, data, image_offset) or _entries_problem(header, entries, sector_size)
     return _Copy(header, entries, image_offset, sector_size, owner, problem)
 
@@ -162,50 +175,53 @@ def _compare(structure: str, image_offset: int, stored: int, computed: int) -> C
     )
 
 
-def _with_backup(source: Source, primary: _Copy) -> PartitionTable:
+def _with_backup(disk: _Disk, primary: _Copy) -> PartitionTable:
     """Use a sound primary, and say what is odd about the backup."""
     log = FindingLog()
-    place = primary.header.alternate_lba * primary.sector_size
-    if place + primary.sector_size > source.size_bytes:
+    place, end = primary.header.alternate_lba * primary.sector_size, disk.source.size_bytes
+    if place + primary.sector_size > end:
         field = log.at("GPT header", primary.image_offset + GPT_HEADER.alternate_lba.offset)
-        message, expected = "the backup lies past the end of the image", f"a place before byte {source.size_bytes:,}"
+        message, expected = (
+            "the backup lies past the end of the image",
+            f"a place before byte {end:,}",
+        )
         field.add("gpt-backup-missing", "warning", message, expected=expected, found=f"{place:,}")
-        return _table(source, primary, log)
+        return _table(disk, primary, log)
     try:
-        backup = _load(source, place, primary.sector_size, "backup")
+        backup = _load(disk, place, primary.sector_size, "backup")
     except FormatError as error:
         log.survive(error, code="gpt-backup-damaged", level="warning")
-        return _table(source, primary, log)
+        return _table(disk, primary, log)
     if backup.problem is not None:
         log.survive(backup.problem, code="gpt-backup-damaged", level="warning")
     elif backup.entries != primary.entries:
         message = "both copies of the table are sound, but their entries differ; the primary is used"
         log.at("GPT entries", backup.regions[1].image_offset).add("gpt-copies-differ", "warning", message)
-    return _table(source, primary, log, backup.regions)
+    return _table(disk, primary, log, backup.regions)
 
 
-def _from_backup(source: Source, sector_size: int, damage: FormatError, primary: _Copy | None) -> PartitionTable:
+def _from_backup(disk: _Disk, sector_size: int, damage: FormatError, primary: _Copy | None) -> PartitionTable:
     """Use the backup; without a sound one the damaged primary, so far as it goes."""
     log = FindingLog()
-    backup = _find_backup(source, sector_size, primary)
+    backup = _find_backup(disk, sector_size, primary)
     if backup is not None:
         message, sides = f"{damage.reason}; the backup is used", {"expected": damage.expected, "found": damage.found}
         log.at(damage.structure, damage.image_offset).add("gpt-primary-damaged", "warning", message, **sides)
-        return _table(source, backup, log, primary.regions if primary is not None else ())
+        return _table(disk, backup, log, primary.regions if primary is not None else ())
     log.survive(damage, code="gpt-primary-damaged")
     if primary is None:
         regions = (MapRegion("gpt-header", sector_size, sector_size, "primary"),)
         return PartitionTable("GPT", (), regions, tuple(log.findings))
-    return _table(source, primary, log)
+    return _table(disk, primary, log)
 
 
-def _find_backup(source: Source, sector_size: int, primary: _Copy | None) -> _Copy | None:
-    places = [source.size_bytes // sector_size - 1]
+def _find_backup(disk: _Disk, sector_size: int, primary: _Copy | None) -> _Copy | None:
+    places = [disk.source.size_bytes // sector_size - 1]
     if primary is not None:
         places.append(primary.header.alternate_lba)
     for lba in places:
         try:
-            backup = _load(source, lba * sector_size, sector_size, "backup")
+            backup = _load(disk, lba * sector_size, sector_size, "backup")
         except FormatError:
             continue
         if backup.problem is None:
@@ -213,43 +229,40 @@ def _find_backup(source: Source, sector_size: int, primary: _Copy | None) -> _Co
     return None
 
 
-def _table(source: Source, copy: _Copy, log: FindingLog, other_regions: tuple[MapRegion, ...] = ()) -> PartitionTable:
-    partitions = tuple(_partitions(source, copy, log))
+def _table(disk: _Disk, copy: _Copy, log: FindingLog, other_regions: tuple[MapRegion, ...] = ()) -> PartitionTable:
+    partitions = tuple(_partitions(disk, copy, log))
     return PartitionTable("GPT", partitions, copy.regions + other_regions, tuple(log.findings))
 
 
-def _partitions(source: Source, copy: _Copy, log: FindingLog) -> Iterator[Partition]:
-    size, base = copy.header.len_entry, copy.regions[1].image_offset
-    used = _used_entries(copy)
-    if len(used) > MAX_PARTITIONS:
-        message = f"{len(used)} partitions; the first {MAX_PARTITIONS} are looked at"
+def _partitions(disk: _Disk, copy: _Copy, log: FindingLog) -> Iterator[Partition]:
+    base, end = copy.regions[1].image_offset, disk.source.size_bytes
+    positions = _used_entries(disk.decoder, copy)
+    if len(positions) > MAX_PARTITIONS:
+        message = f"{len(positions)} partitions; the first {MAX_PARTITIONS} are looked at"
         log.at("GPT entries", base).add("partition-limit", "error", message)
-    for number in used[:MAX_PARTITIONS]:
-        data = copy.entries[number * size : (number + 1) * size]
-        entry = grammar.parse(
-            grammar.Gpt.PartitionEntry, data, structure="GPT entry", image_offset=base + number * size
-        )
-        start, stop = entry.starting_lba * copy.sector_size, (entry.ending_lba + 1) * copy.sector_size
-        if not start < stop or start >= source.size_bytes:
-            message, place = f"partition {number + 1} does not lie in the image", base + number * size
-            expected, found = f"a range before byte {source.size_bytes:,}", f"{start:,} to {stop:,}"
-            outside = log.at(f"GPT entry {number + 1}", place)
-            outside.add("partition-outside", "error", message, expected=expected, found=found)
+    positions = positions[:MAX_PARTITIONS]
+    found = disk.decoder.columns(ENTRY, np.frombuffer(copy.entries, np.uint8), positions, FIELDS)
+    for position, guid, first, last, name in zip(positions.tolist(), *(found[field] for field in FIELDS), strict=True):
+        number, place = position // copy.header.len_entry + 1, base + position
+        # The last sector belongs to the partition: an entry of one sector names it twice.
+        start, stop = int(first) * copy.sector_size, (int(last) + 1) * copy.sector_size
+        if not start < stop or start >= end:
+            message = f"partition {number} does not lie in the image"
+            expected, outside = f"a range before byte {end:,}", f"{start:,} to {stop:,}"
+            log.at(f"GPT entry {number}", place).add(
+                "partition-outside", "error", message, expected=expected, found=outside
+            )
             continue
-        type_name, declared = name_of(entry.type_guid)
+        type_name, declared = name_of(guid.tobytes())
         stop = min(stop, MAX_ADDRESS)
-        yield Partition("GPT", number + 1, start, stop - start, _name(entry.partition_name), type_name, declared)
+        yield Partition("GPT", number, start, stop - start, _name(name.tobytes()), type_name, declared)
 
 
-def _used_entries(copy: _Copy) -> list[int]:
-    """Return the numbers, from 0, of the entries whose type is not all zeros."""
-    if not copy.header.num_entries:
-        return []
-    flat = np.frombuffer(copy.entries, np.uint8)
+def _used_entries(decoder: Decoder, copy: _Copy) -> NDArray[np.int64]:
+    """Return where the entries start, in bytes, whose type is not all zeros."""
     positions = np.arange(copy.header.num_entries, dtype=np.int64) * copy.header.len_entry
-    types = np.ascontiguousarray(BULK.column(GPT_PARTITION_ENTRY, flat, positions, GPT_PARTITION_ENTRY.type_guid))
-    is_used = types.view(np.uint8).reshape(len(positions), -1).any(axis=1)
-    return [int(number) for number in np.flatnonzero(is_used)]
+    types = decoder.column(ENTRY, np.frombuffer(copy.entries, np.uint8), positions, ENTRY.type_guid)
+    return positions[[any(guid.tobytes()) for guid in types]]
 
 
 def _name(raw: bytes) -> str:

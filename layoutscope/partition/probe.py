@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from layoutscope.findings import Finding
     from layoutscope.image.source import Source
+    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.recordtypes import RecordType
 
 START_BYTES: Final = 2048
@@ -31,7 +32,7 @@ class _Foreign(NamedTuple):
     name: Callable[[Any], tuple[str, str] | None]
 
 
-def probe(source: Source, image_offset: int, size_bytes: int) -> Content:
+def probe(source: Source, image_offset: int, size_bytes: int, decoder: Decoder) -> Content:
     """Tell by its content what lies at a place.
 
     Parameters
@@ -40,6 +41,8 @@ def probe(source: Source, image_offset: int, size_bytes: int) -> Content:
         The image.
     image_offset, size_bytes : int
         The stretch: a partition, or the whole image.
+    decoder : Decoder
+        What decodes that of which there are many.
 
     Returns
     -------
@@ -47,7 +50,7 @@ def probe(source: Source, image_offset: int, size_bytes: int) -> Content:
         Of kind ``unknown`` if nothing is recognised.
     """
     stretch = Window(source, image_offset, size_bytes)
-    content = _readable(stretch) or _core_storage(stretch) or _foreign(stretch) or _unknown(stretch)
+    content = _readable(stretch) or _core_storage(stretch, decoder) or _foreign(stretch) or _unknown(stretch)
     return content._replace(findings=_unread_start(stretch) + content.findings)
 
 
@@ -69,11 +72,11 @@ def _readable(stretch: Window) -> Content | None:
     return next(filter(None, (item.probe(stretch) for item in filesystems())), None)
 
 
-def _core_storage(stretch: Window) -> Content | None:
+def _core_storage(stretch: Window, decoder: Decoder) -> Content | None:
     header = parse_at(stretch, records.PHYSICAL_VOLUME_HEADER, 0)
     if header is None:
         return None
-    found = read_physical_volume(stretch, header)
+    found = read_physical_volume(stretch, header, decoder)
     kind = "filevault" if found.is_encrypted else "corestorage"
     return Content(kind, found.label, 0, stretch.size_bytes, about=found.about)
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Final
 
 from layoutscope.filesystems.registry import filesystem, names
 from layoutscope.findings import Finding
+from layoutscope.ondisk.decoder import BULK
 from layoutscope.partition import apm, gpt, mbr
 from layoutscope.partition.probe import probe
 from layoutscope.partition.tables import Partition, PartitionTable, VolumeCandidate, VolumeSearch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from layoutscope.filesystems.recognition import Content, MapRegion
     from layoutscope.image.source import Source
+    from layoutscope.ondisk.decoder import Decoder
 
 _MBR_SECTOR_SIZES: Final = (512, 4096)
 
@@ -40,52 +40,51 @@ class _Probed:
         return any(content.kind in names() for _, content in self.contents)
 
 
-def find_volumes(source: Source) -> VolumeSearch:
+def find_volumes(source: Source, decoder: Decoder = BULK) -> VolumeSearch:
     """Find all volumes of an image.
 
     Parameters
     ----------
     source : Source
         A disk, a partition or a volume.
+    decoder : Decoder
+        What decodes the entries of partition maps, and what else is there in numbers.
 
     Returns
     -------
     VolumeSearch
         Volumes, partitions, the maps' own structures, and findings. Never fails on the content.
     """
-    maps = _maps(source)
-    bare = probe(source, 0, source.size_bytes)
+    maps = _maps(source, decoder)
+    bare = probe(source, 0, source.size_bytes, decoder)
     is_bare = bare.kind in names() and not any(found.has_readable for found in maps)
     if is_bare:
         return _bare(bare, maps)
     if not any(found.contents for found in maps) and bare.kind == "unknown":
         # Only a protective record may be left of a disk whose first sectors were overwritten.
-        lost = gpt.read_backup_gpt(source)
-        maps += [_probed(source, lost)] if lost is not None else []
+        lost = gpt.read_backup_gpt(source, decoder)
+        maps += [_probed(source, lost, decoder)] if lost is not None else []
     if not maps:
         return _bare(bare, maps)
     return _mapped(source, maps)
 
 
-def _maps(source: Source) -> list[_Probed]:
+def _maps(source: Source, decoder: Decoder) -> list[_Probed]:
     """Read every map that is there."""
-    tables = [table for table in (gpt.read_gpt(source),) if table is not None]
-    found = [_probed(source, table) for table in tables]
-    found += _best(source, apm.block_sizes(source), lambda size: apm.read_apm(source, size))
     sizes = sorted(_MBR_SECTOR_SIZES, key=lambda size: size != source.sector_size_bytes)
-    return found + _best(source, sizes, lambda size: mbr.read_mbr(source, size))
+    schemes = (
+        [gpt.read_gpt(source, decoder)],
+        [apm.read_apm(source, size) for size in apm.block_sizes(source)],
+        [mbr.read_mbr(source, size) for size in sizes],
+    )
+    found = ([_probed(source, table, decoder) for table in tables if table is not None] for tables in schemes)
+    # Nothing tells the unit of an APM or MBR for certain: the right one makes sense of most partitions.
+    return [max(tables, key=lambda item: item.num_recognised) for tables in found if tables]
 
 
-def _best(source: Source, sizes: Iterable[int], read: Callable[[int], PartitionTable | None]) -> list[_Probed]:
-    """Read a map whose unit is unknown with the unit under which most of its partitions make sense."""
-    tables = [table for table in map(read, sizes) if table is not None]
-    probed = [_probed(source, table) for table in tables]
-    return [max(probed, key=lambda found: found.num_recognised)] if probed else []
-
-
-def _probed(source: Source, table: PartitionTable) -> _Probed:
+def _probed(source: Source, table: PartitionTable, decoder: Decoder) -> _Probed:
     wanted = [partition for partition in table.partitions if _may_hold_volume(partition)]
-    return _Probed(table, tuple((item, probe(source, item.image_offset, item.size_bytes)) for item in wanted))
+    return _Probed(table, tuple((item, probe(source, item.image_offset, item.size_bytes, decoder)) for item in wanted))
 
 
 def _may_hold_volume(partition: Partition) -> bool:

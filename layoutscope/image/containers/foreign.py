@@ -10,7 +10,7 @@ import io
 import re
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from layoutscope import inputs
 from layoutscope.errors import ImageError, LayoutscopeError, UnsupportedError
@@ -25,6 +25,19 @@ if TYPE_CHECKING:
 INSTALL: Final = "pip install 'layoutscope[containers]'"
 EWF_SEGMENT: Final = re.compile(r"\.([ELS])x?01$", re.IGNORECASE)
 MAX_EXTENTS: Final = 4096
+
+
+class Handle(Protocol):
+    """What is asked of an open container; the libraries come without types of their own."""
+
+    def get_media_size(self) -> int:
+        """Return the length of the disk inside, in bytes."""
+
+    def read_buffer_at_offset(self, size: int, offset: int, /) -> bytes:
+        """Read at most so many bytes of the disk inside, from a place on."""
+
+    def close(self) -> None:
+        """Close it."""
 
 
 def open_foreign(source: Source, found: Signature) -> Source:
@@ -118,18 +131,18 @@ class ForeignSource(Source):
     ----------
     source : Source
         The container's file; closed with this.
-    handle : object
+    handle : Handle
         The library's.
     kind : str
         What the container is, for messages.
     """
 
-    def __init__(self, source: Source, handle: Any, kind: str) -> None:
+    def __init__(self, source: Source, handle: Handle, kind: str) -> None:
         self._source = source
         self._handle = handle
         self._kind = kind
         self.name = source.name
-        self.size_bytes = int(handle.get_media_size())
+        self.size_bytes = handle.get_media_size()
         self.counter = ReadCounter()
 
     def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
@@ -154,7 +167,7 @@ class ForeignSource(Source):
         self._source.close()
 
 
-def _open_one(create: str) -> Callable[[Any, Source], Any]:
+def _open_one(create: str) -> Callable[[Any, Source], Handle]:
     """Open a container that is one file."""
 
     def opener(library: Any, source: Source) -> Any:
@@ -198,7 +211,7 @@ def _extent(folder: Path, name: str | None, source: Source) -> SourceFile:
     return SourceFile(source if is_own else RawFile(beside))
 
 
-OPENERS: Final[dict[str, Callable[[Any, Source], Any]]] = {
+OPENERS: Final[dict[str, Callable[[Any, Source], Handle]]] = {
     "pyewf": _open_segments,
     "pymodi": _open_one("handle"),
     "pyqcow": _open_one("file"),

@@ -12,7 +12,7 @@ import plistlib
 import zlib
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from xml.parsers.expat import ExpatError
 
 import numpy as np
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
+
+    from layoutscope.ondisk.decoder import Decoder
+    from layoutscope.ondisk.grammar import Udif
 
 SECTOR_BYTES: Final = 512
 MAX_PLIST_BYTES: Final = 256 * 1024**2
@@ -58,8 +61,8 @@ class Pieces:
     stored_length: NDArray[np.int64]
 
 
-def open_udif(source: Source) -> Source:
-    """Open the disk inside of a disk image.
+def open_udif(source: Source, decoder: Decoder = BULK) -> Source:
+    """Open the disk inside of a disk image, whose pieces a decoder lists.
 
     Raises
     ------
@@ -77,12 +80,12 @@ def open_udif(source: Source) -> Source:
             f"{source.name}: is a disk image in {trailer.num_segments} segments", code="dmg-segments",
             advice="join them on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW",
         )  # fmt: skip
-    return UdifSource(source, _pieces(source, trailer, at), trailer.size_bytes)
+    return UdifSource(source, _pieces(source, trailer, at, decoder), trailer.size_bytes)
 
 
-def _pieces(source: Source, trailer: Any, trailer_offset: int) -> Pieces:
+def _pieces(source: Source, trailer: Udif.Trailer, trailer_offset: int, decoder: Decoder) -> Pieces:
     maps = _block_maps(source, trailer, trailer_offset)
-    parts = [_map_pieces(data, trailer, trailer_offset) for data in maps]
+    parts = [_map_pieces(data, trailer, trailer_offset, decoder) for data in maps]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [np.empty(0, np.int64)] * 5
     order = np.argsort(columns[0], kind="stable")
     start, stop, storage, offset, length = (column[order] for column in columns)
@@ -96,7 +99,7 @@ def _pieces(source: Source, trailer: Any, trailer_offset: int) -> Pieces:
     return Pieces(start, stop, storage.astype(np.uint32), offset, length)
 
 
-def _block_maps(source: Source, trailer: Any, trailer_offset: int) -> list[bytes]:
+def _block_maps(source: Source, trailer: Udif.Trailer, trailer_offset: int) -> list[bytes]:
     """Read the property list's block maps."""
     if not trailer.plist_length:
         raise UnsupportedError(f"{source.name}: its block maps lie in a resource fork", code="dmg-resource-fork")
@@ -122,7 +125,9 @@ def _block_maps(source: Source, trailer: Any, trailer_offset: int) -> list[bytes
         ) from error
 
 
-def _map_pieces(data: bytes, trailer: Any, trailer_offset: int) -> tuple[NDArray[np.int64], ...]:
+def _map_pieces(
+    data: bytes, trailer: Udif.Trailer, trailer_offset: int, decoder: Decoder
+) -> tuple[NDArray[np.int64], ...]:
     """Decode one block map into columns of pieces that hold sectors."""
     where = trailer.plist_offset
     head = grammar.parse(grammar.Udif.BlockMap, data, structure="disk image block map", image_offset=where)
@@ -131,7 +136,7 @@ def _map_pieces(data: bytes, trailer: Any, trailer_offset: int) -> tuple[NDArray
         raise FormatError("has more entries than room", structure="disk image block map", image_offset=where)
     buffer = np.frombuffer(data, np.uint8)
     fields = (PIECE.storage, PIECE.start_sector, PIECE.num_sectors, PIECE.stored_offset, PIECE.stored_length)
-    rows = BULK.columns(PIECE, buffer, first + width * np.arange(head.num_entries), fields)
+    rows = decoder.columns(PIECE, buffer, first + width * np.arange(head.num_entries), fields)
     storage = rows["storage"].astype(np.int64)
     sector, count = rows["start_sector"], rows["num_sectors"]
     kinds = grammar.Udif.Storage
@@ -202,7 +207,7 @@ class UdifSource(Source):
         if limit > MAX_PIECE_BYTES or stored > 2 * MAX_PIECE_BYTES:
             raise FormatError("a compressed piece is too large", structure="disk image piece", image_offset=where)
         try:
-            data = _decoder(int(self._pieces.storage[number]))(self._source.read(where, stored), limit)
+            data = _decompressor(int(self._pieces.storage[number]))(self._source.read(where, stored), limit)
         except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError, ImageError) as error:
             raise FormatError(
                 f"cannot be decompressed: {error}", structure="disk image piece", image_offset=where
@@ -220,18 +225,18 @@ class UdifSource(Source):
         self._source.close()
 
 
-def _decoder(storage: int) -> Callable[[bytes, int], bytes]:
+def _decompressor(storage: int) -> Callable[[bytes, int], bytes]:
     kinds = grammar.Udif.Storage
-    decoders: dict[int, Callable[[bytes, int], bytes]] = {
+    known: dict[int, Callable[[bytes, int], bytes]] = {
         kinds.zlib: lambda data, limit: zlib.decompressobj().decompress(data, limit),
         kinds.bzip2: lambda data, limit: bz2.BZ2Decompressor().decompress(data, limit),
         kinds.lzma: lambda data, limit: lzma.LZMADecompressor(memlimit=2**28).decompress(data, limit),
         kinds.adc: adc.decompress,
         kinds.lzfse: _lzfse,
     }
-    if storage not in decoders:
+    if storage not in known:
         raise ValueError(f"unknown way of storage {storage:#x}")
-    return decoders[storage]
+    return known[storage]
 
 
 def _lzfse(data: bytes, limit: int) -> bytes:

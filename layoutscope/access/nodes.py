@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from layoutscope.tables.categories import numbered
+from layoutscope.tables.series import numbered
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,7 +8,7 @@ from layoutscope.api.reading import with_options
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystems
-from layoutscope.image.imageset import open_images
+from layoutscope.image.opening import open_images
 from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.options import ReadRequest
 from layoutscope.partition import choose, find_volumes

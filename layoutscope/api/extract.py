@@ -13,8 +13,8 @@ from layoutscope.api.outputs import check_output, output
 from layoutscope.api.reading import read_images, told
 from layoutscope.arrays.intervals import runs_of
 from layoutscope.errors import UnreadError, UsageError
-from layoutscope.image.imageset import ImageSet, open_images
-from layoutscope.image.recording import RecordingSource
+from layoutscope.image.opening import ImageSet, open_images
+from layoutscope.image.source import RecordingSource
 from layoutscope.options import ReadRequest
 from layoutscope.results.inspect import Extract
 from layoutscope.tables.capture import is_capture

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.image import Source
-    from layoutscope.image.imageset import ImageSet
+    from layoutscope.image.opening import ImageSet
     from layoutscope.tables import VolumeLayout
 
 CHUNK_BYTES: Final = 8 * 1024**2

@@ -14,7 +14,7 @@ from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UsageE
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystem_of, filesystems, names
 from layoutscope.findings import Finding, from_error
-from layoutscope.image.imageset import open_images
+from layoutscope.image.opening import open_images
 from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.options import ReadRequest
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.contract import FileSystem
     from layoutscope.image import Source
-    from layoutscope.image.imageset import ImageSet
+    from layoutscope.image.opening import ImageSet
     from layoutscope.ondisk.decoder import Decoder
     from layoutscope.options import ReadOptions
     from layoutscope.partition import VolumeSearch

@@ -7,10 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from layoutscope.drive.geometry import edge_rates, listed_zones, turn_ms
+from layoutscope.drive.geometry import turn_ms
 from layoutscope.drive.profile import DriveProfile, Figure
-from layoutscope.drive.seek import mean_seek_ms, seek_curve
-from layoutscope.drive.surface import SECTOR_BYTES
 from layoutscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,37 +52,6 @@ def assumed_figures() -> dict[str, Figure]:
         "join": "window",
     }
     return {key: Figure(value, "assumed", "no datasheet says this") for key, value in values.items()}
-
-
-def know_less(profile: DriveProfile, geometry: str) -> DriveProfile:
-    """Return a well-known disk as one of which less is known, to see what the rest is worth.
-
-    Parameters
-    ----------
-    profile : DriveProfile
-        A disk with a sector map.
-    geometry : str
-        ``zones``: without the map; ``datasheet``: rotation, three seek times, two rates, buffer size.
-    """
-    if geometry == "zones":
-        return profile.with_figures(map_file=None)
-    if geometry != "datasheet":
-        raise UsageError(f"unknown level of geometry {geometry!r}; there are zones, datasheet")
-    curve = seek_curve(profile, int(profile.number("cylinders")))
-    outer, inner = edge_rates(listed_zones(profile), turn_ms(profile))
-    sheet = from_datasheet(
-        profile.name,
-        source="derived from the full profile",
-        capacity_bytes=profile.capacity_bytes,
-        rpm=profile.number("rpm"),
-        track_to_track_ms=float(curve[1]),
-        average_seek_ms=mean_seek_ms(curve),
-        full_stroke_ms=float(curve[-1]),
-        buffer_bytes=profile.number("segments") * profile.number("segment_sectors") * SECTOR_BYTES,
-        outer_mb_s=outer,
-        inner_mb_s=inner,
-    )
-    return replace(sheet, title=profile.title)
 
 
 def from_fio(report: Mapping[str, Any], base: DriveProfile, *, name: str = "fitted") -> DriveProfile:

@@ -171,19 +171,6 @@ def listed_zones(profile: DriveProfile) -> Zones:
     )
 
 
-def edge_rates(zones: Zones, turn: float) -> tuple[float, float]:
-    """Return the sustained rates of the outermost and the innermost zone, 10^6 bytes a second.
-
-    A track takes a turn and the skew to the next one.
-    """
-    switches = zones.heads if zones.band_cylinders == 0 else zones.band_cylinders
-    other = zones.cylinder_skew if zones.band_cylinders == 0 else zones.head_skew
-    usual = zones.head_skew if zones.band_cylinders == 0 else zones.cylinder_skew
-    turns = 1 + usual + (other - usual) / switches
-    rates = zones.sectors * SECTOR_BYTES / (turns * turn * 1000)
-    return float(rates[0]), float(rates[-1])
-
-
 def datasheet_zones(profile: DriveProfile) -> Zones:
     """Guess the zones from the sequential rates at the edges.
 

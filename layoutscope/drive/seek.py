@@ -108,8 +108,3 @@ def pair_weights(cylinders: int) -> NDArray[np.float64]:
     weights = np.arange(cylinders, 0, -1, dtype=np.float64)
     weights[0] = 0
     return np.asarray(weights / max(weights.sum(), 1.0))
-
-
-def mean_seek_ms(curve: NDArray[np.float64]) -> float:
-    """Return the mean of a curve over all ordered pairs of different cylinders."""
-    return float(pair_weights(len(curve)) @ curve)

@@ -1,26 +1,42 @@
-"""From a path to a source, whatever kind of thing lies there, and whatever the disk is wrapped into."""
+"""From a path to a source, whatever kind of thing lies there, and whatever the disk is wrapped into.
+
+Two images are read together where a Fusion drive is one volume on two devices. Its tables number them (column
+``device``): 0 is the image that was named, 1 the other one.
+"""
 
 from __future__ import annotations
 
 import stat
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import ImageError, LayoutscopeError, UnsupportedError
 from layoutscope.image import compressed
 from layoutscope.image.containers import bundle, foreign, udif
-from layoutscope.image.containers.encrypted import refuse_encrypted
 from layoutscope.image.raw import RawFile
-from layoutscope.image.signatures import HEAD_BYTES, has_udif_trailer, head_of, identify, refuse_containers, trailer_of
+from layoutscope.image.signatures import (
+    HEAD_BYTES,
+    has_udif_trailer,
+    head_of,
+    identify,
+    refuse_containers,
+    refuse_encrypted,
+    trailer_of,
+)
 from layoutscope.image.split import SplitFile, find_parts
-from layoutscope.ondisk.decoder import BULK
+from layoutscope.ondisk.decoder import BULK, decoder_named
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterator
 
     from layoutscope.image.source import Source
     from layoutscope.image.unpack import Progress
     from layoutscope.ondisk.decoder import Decoder
+    from layoutscope.options import ReadRequest
 
 MAX_DEPTH: Final = 4
 """Containers within containers; more is no disk that anyone made."""
@@ -156,3 +172,33 @@ def _decompressed(source: Source, cache_dir: Path | None, progress: Progress | N
         image.close()
         raise ImageError(f"{source.name}: is compressed twice; decompress it once first")
     return image
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSet:
+    """Open images: the one that was named, and the other one of a set."""
+
+    main: Source
+    second: Source | None = None
+
+    @property
+    def devices(self) -> tuple[Source, ...]:
+        """The images by the number of their device."""
+        return (self.main,) if self.second is None else (self.main, self.second)
+
+
+@contextmanager
+def open_images(path: str | os.PathLike[str], request: ReadRequest) -> Iterator[ImageSet]:
+    """Open an image, and the other one of a Fusion set, until the context ends.
+
+    Raises
+    ------
+    ImageError, UnsupportedError, FormatError
+        If one of them cannot be opened.
+    """
+    wanted = partial(
+        open_image, cache_dir=request.cache_dir, progress=request.progress, decoder=decoder_named(request.decoder)
+    )
+    with ExitStack() as stack:
+        main = stack.enter_context(wanted(path, map_file=request.map_file))
+        yield ImageSet(main, None if request.second is None else stack.enter_context(wanted(request.second)))

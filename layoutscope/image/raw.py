@@ -1,19 +1,25 @@
-"""A raw image in a regular file, sparse or not."""
+"""A raw image in a regular file, sparse or not.
+
+Holes, areas that the host's file system does not store, read as zeros. Asking the system for the next data
+(``SEEK_DATA``) instead of reading them makes an image of many terabytes with little in it quick to scan.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from layoutscope import inputs
+from layoutscope.arrays.intervals import runs_of, subtract
 from layoutscope.errors import ImageError, UnreadError
-from layoutscope.image import sparse
 from layoutscope.image.source import ReadCounter, Source
 from layoutscope.native import Kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -27,6 +33,9 @@ READ_PIECES: Final = Kernel("read_pieces", "nnlllB")
 
 _MAX_CALL_BYTES: Final = 1 << 30
 """Linux and macOS cut one read call a little below 2 GiB."""
+
+_STAT_BLOCK_BYTES: Final = 512
+"""The unit of ``st_blocks`` on every system, whatever the file system's own."""
 
 
 def open_read_only(path: Path) -> int:
@@ -76,7 +85,7 @@ class RawFile(Source):
         self.name = str(path)
         self.size_bytes = os.lseek(self._descriptor, 0, os.SEEK_END)
         self.counter = ReadCounter()
-        self._is_sparse = sparse.is_sparse(self._descriptor)
+        self._is_sparse = is_sparse(self._descriptor)
         self._stored = 0, 0  # the stretch that the last read met, which the next one often meets too
 
     def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
@@ -89,7 +98,7 @@ class RawFile(Source):
         if not self._is_sparse or self._stored[0] <= image_offset <= end <= self._stored[1]:
             return self._pread(image_offset, target)
         position = image_offset
-        for first, last in sparse.data_segments(self._descriptor, image_offset, end):
+        for first, last in data_segments(self._descriptor, image_offset, end):
             self._stored = first, last
             start, stop = first, min(last, end)
             self._fill_hole(target[position - image_offset : start - image_offset])
@@ -145,7 +154,7 @@ class RawFile(Source):
     @property
     def holes(self) -> NDArray[np.int64]:
         """Areas that the file does not store, shape (n, 2): offset and length in bytes."""
-        return sparse.hole_ranges(self._descriptor, self.size_bytes) if self._is_sparse else super().holes
+        return hole_ranges(self._descriptor, self.size_bytes) if self._is_sparse else super().holes
 
     def close(self) -> None:
         """Close the file."""
@@ -208,3 +217,56 @@ def pread_into(descriptor: int, image_offset: int, target: memoryview) -> int:
     data = os.pread(descriptor, len(target), image_offset)
     target[: len(data)] = data
     return len(data)
+
+
+def is_sparse(descriptor: int) -> bool:
+    """Tell whether a file stores less than its length, and the system can say where."""
+    facts = os.fstat(descriptor)
+    stored_bytes = getattr(facts, "st_blocks", facts.st_size) * _STAT_BLOCK_BYTES
+    if not hasattr(os, "SEEK_DATA") or stored_bytes >= facts.st_size:
+        return False
+    try:
+        os.lseek(descriptor, 0, os.SEEK_DATA)
+    except OSError as error:
+        return error.errno == errno.ENXIO  # nothing but a hole
+    return True
+
+
+def data_segments(descriptor: int, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """List the stored stretches that meet a range.
+
+    Parameters
+    ----------
+    descriptor : int
+        An open file.
+    start, stop : int
+        The range, in bytes.
+
+    Yields
+    ------
+    tuple of int
+        Start and stop in bytes; the last stretch may go on past the range.
+    """
+    position = start
+    while position < stop:
+        data = _seek(descriptor, position, os.SEEK_DATA, stop)
+        if data >= stop:
+            return
+        # Past the end of the file the rest is left to the read, which will be short.
+        position = max(data + 1, _seek(descriptor, data, os.SEEK_HOLE, stop))
+        yield data, position
+
+
+def _seek(descriptor: int, position: int, whence: int, otherwise: int) -> int:
+    try:
+        return os.lseek(descriptor, position, whence)
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            raise
+        return otherwise
+
+
+def hole_ranges(descriptor: int, size_bytes: int) -> NDArray[np.int64]:
+    """List the holes of a whole file, shape (n, 2): offset and length in bytes."""
+    start, stop = np.array(list(data_segments(descriptor, 0, size_bytes)), np.int64).reshape(-1, 2).T
+    return subtract(np.array([[0, size_bytes]]), runs_of(start, stop - start))

@@ -1,4 +1,4 @@
-"""What a file is that is no raw image: containers, archives, texts.
+"""What a file is that is no raw image: containers, archives, texts, and encrypted images, which are refused.
 
 By content, not by name, so that a renamed file still gets the right advice.
 """
@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.errors import ImageError, UnsupportedError
+from layoutscope.errors import FormatError, ImageError, UnsupportedError
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import ENCRYPTED_IMAGE_HEADER as HEADER
+from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
     from layoutscope.image.source import Source
+    from layoutscope.ondisk.grammar import EncryptedImage
 
 HEAD_BYTES: Final = 4096
 """How much of the start of a file is looked at."""
@@ -36,6 +40,7 @@ class Signature(NamedTuple):
     code: str = "container"
 
 
+_DECRYPT: Final = "decrypt it on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW"
 _HDIUTIL: Final = "convert it on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW"
 _QEMU: Final = "convert it with: qemu-img convert -O raw IMAGE RAW"
 _EWF: Final = "convert it with: ewfexport -t RAW -f raw IMAGE"
@@ -45,7 +50,7 @@ SIGNATURES: Final = (
     Signature(
         "encrypted Apple disk image",
         b"encrcdsa",
-        advice="decrypt it on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW",
+        advice=_DECRYPT,
         code="encrypted-image",
     ),
     Signature(
@@ -53,7 +58,7 @@ SIGNATURES: Final = (
         b"cdsaencr",
         None,
         504,
-        advice="decrypt it on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW",
+        advice=_DECRYPT,
         code="encrypted-image",
     ),
     Signature("Apple sparse image (.sparseimage)", b"sprs", advice=_HDIUTIL, reader="pymodi"),
@@ -153,3 +158,45 @@ def has_udif_trailer(source: Source) -> bool:
     at = source.size_bytes - TRAILER_BYTES
     ends = np.array([at], np.int64), np.array([TRAILER_BYTES], np.int64)
     return at >= 0 and not source.touches_unread(*ends).any() and source.read(at, 4) == b"koly"
+
+
+def header_of(data: bytes) -> EncryptedImage.Header | None:
+    """Parse the header of an encrypted image; None where there is none."""
+    try:
+        return grammar.parse(
+            grammar.EncryptedImage.Header, data[: HEADER.width], structure="encrypted image", image_offset=0
+        )
+    except FormatError:
+        return None
+
+
+def refuse_encrypted(source: Source) -> None:
+    """Refuse an encrypted image.
+
+    Raises
+    ------
+    UnsupportedError
+        If the source is one; its size is named.
+    """
+    try:
+        header = header_of(source.read(0, min(HEADER.width, source.size_bytes)))
+    except FormatError:
+        return
+    if header is not None:
+        raise refusal(f"{source.name}: is an encrypted disk image", header, header.data_size_bytes)
+
+
+def refusal(what: str, header: EncryptedImage.Header, size_bytes: int) -> UnsupportedError:
+    """Say how large the disk inside is, how it is encrypted, and what to do.
+
+    Parameters
+    ----------
+    what : str
+        The image, and what it is.
+    header : EncryptedImage.Header
+        Its header.
+    size_bytes : int
+        Length of the disk inside.
+    """
+    message = f"{what} of {format_bytes(size_bytes)} (AES-{header.key_bits}), as FileVault 1 makes of homes"
+    return UnsupportedError(message, code="encrypted-image", advice=_DECRYPT)

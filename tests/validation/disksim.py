@@ -16,8 +16,8 @@ import numpy as np
 import zstandard
 
 from layoutscope.drive import load_profile, service
-from layoutscope.drive.fit import know_less
 from layoutscope.walk.trace import AccessTrace
+from tests.unit.drive.lesser import LESS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,7 +78,7 @@ class Witness:
 
     def rows(self, drive: str, setting: str, *, geometry: str = "map", think_us: int = THINK_US) -> list[Row]:
         """Run every workload of a drive in a setting; a datasheet's buffer is whatever it assumes."""
-        profile = load_profile(drive) if geometry == "map" else know_less(load_profile(drive), geometry)
+        profile = LESS[geometry](load_profile(drive))
         cache = OUR_CACHE.get((drive, setting), "own")
         if setting == "bus":
             profile = profile.with_figures(interface_mb_s=512 / BUS_MS[drive] / 1000)

@@ -16,7 +16,7 @@ import numpy as np
 from layoutscope import inputs
 from layoutscope.arrays.intervals import runs_of, subtract
 from layoutscope.errors import ImageError
-from layoutscope.image.containers import encrypted
+from layoutscope.image import signatures
 from layoutscope.image.raw import RawFile
 from layoutscope.image.source import ReadCounter, Source
 
@@ -114,11 +114,11 @@ def _refuse_encrypted(path: Path, size_bytes: int) -> None:
     """Refuse a bundle whose token tells that its bands are encrypted."""
     try:
         with (path / "token").open("rb") as file:
-            header = encrypted.header_of(file.read(MAX_PLIST_BYTES))
+            header = signatures.header_of(file.read(MAX_PLIST_BYTES))
     except OSError:
         return
     if header is not None:
-        raise encrypted.refusal(f"{path}: is an encrypted sparse bundle", header, size_bytes)
+        raise signatures.refusal(f"{path}: is an encrypted sparse bundle", header, size_bytes)
 
 
 def _is_band(name: str) -> bool:

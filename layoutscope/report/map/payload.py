@@ -12,7 +12,7 @@ from layoutscope.report.map import encode
 from layoutscope.report.map.panels import distances, history
 from layoutscope.report.map.segments import Segments, coalesce, from_layouts, merge_touching, used_span
 from layoutscope.report.map.walks import costs, directories, walk
-from layoutscope.tables.categories import numbered
+from layoutscope.tables.series import numbered
 
 if TYPE_CHECKING:
     from collections.abc import Callable

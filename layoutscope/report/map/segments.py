@@ -17,7 +17,7 @@ import polars as pl
 
 from layoutscope.filesystems.registry import tree_traits
 from layoutscope.filesystems.traits import TreeTraits
-from layoutscope.tables.categories import numbered
+from layoutscope.tables.series import numbered
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from layoutscope.drive import load_profile, service
-from layoutscope.drive.fit import fit_latency, fit_rate, from_datasheet, from_fio, know_less, profile_text
+from layoutscope.drive.fit import fit_latency, fit_rate, from_datasheet, from_fio, profile_text
 from layoutscope.drive.flash import flash_ms
 from layoutscope.drive.profile import parse_profile
 from layoutscope.errors import UsageError
 from layoutscope.walk.trace import AccessTrace
+from tests.unit.drive.lesser import as_datasheet, without_map
 from tests.unit.drive.toys import flash
 
 SHEET = {
@@ -117,8 +118,8 @@ def test_flash_that_was_fitted_can_be_loaded_again():
 def test_knowing_less():
     """Without the map zones remain; a datasheet keeps rotation, three seeks, two rates and the buffer's size."""
     full = load_profile("cheetah9lp")
-    assert know_less(full, "zones").geometry == "zones"
-    sheet = know_less(full, "datasheet")
+    assert without_map(full).geometry == "zones"
+    sheet = as_datasheet(full)
     assert sheet.geometry == "datasheet"
     # Published with the parameters: reading on, 15.62 MB/s in the first GiB, 9.78 in the last, which is more than the
     # last of eleven zones; 5.402 ms mean seek.
@@ -126,5 +127,3 @@ def test_knowing_less():
     assert sheet.number("inner_mb_s") == pytest.approx(9.78, rel=0.05)
     assert sheet.number("average_seek_ms") == pytest.approx(5.402, rel=0.015)
     assert sheet.number("buffer_bytes") == 3 * 561 * 512
-    with pytest.raises(UsageError, match="level of geometry"):
-        know_less(full, "guess")

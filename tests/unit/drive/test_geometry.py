@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from layoutscope.drive import load_profile
-from layoutscope.drive.geometry import build_surface, datasheet_zones, edge_rates, listed_zones, place_tracks, turn_ms
+from layoutscope.drive.geometry import build_surface, datasheet_zones, listed_zones, place_tracks, turn_ms
 from layoutscope.drive.surface import (
     ANGLE,
     CYLINDER,
@@ -18,6 +18,7 @@ from layoutscope.drive.surface import (
     TURN,
     run_at,
 )
+from tests.unit.drive.lesser import edge_rates
 from tests.unit.drive.toys import disk
 
 

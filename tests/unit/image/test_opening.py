@@ -6,7 +6,7 @@ import pytest
 
 from layoutscope.errors import ImageError, UnsupportedError
 from layoutscope.image import open_image
-from layoutscope.image.imageset import open_images
+from layoutscope.image.opening import open_images
 from layoutscope.image.signatures import SIGNATURES, is_text
 from layoutscope.options import ReadRequest
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from layoutscope.arrays.growing import GrowingColumn
-from layoutscope.tables import arrow
+from layoutscope.tables import series
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,7 +52,7 @@ class Names:
         All at once where every name is valid; a damaged one is shown with replacement characters.
         """
         if self._is_text():
-            text = arrow.cut("name", self.data, self.length.astype(np.int64), "text")
+            text = series.cut("name", self.data, self.length.astype(np.int64), "text")
             return text, text.cast(pl.Binary)
         raw = self.raw()
         return pl.Series([name.decode(errors="replace") for name in raw], dtype=pl.String), pl.Series(

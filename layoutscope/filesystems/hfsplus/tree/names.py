@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutscope.arrays.ragged import ranges
-from layoutscope.tables import arrow
+from layoutscope.tables import series
 
 if TYPE_CHECKING:
     import polars as pl
@@ -76,7 +76,7 @@ def raw_series(name: str, units: Units, counts: I64, chosen: I64) -> pl.Series:
     chosen : (m,) int64 array
         Which names the column shall have, in its order.
     """
-    return arrow.cut(name, in_disk_order(units).view(np.uint8), counts * UNIT_BYTES, "binary").gather(chosen)
+    return series.cut(name, in_disk_order(units).view(np.uint8), counts * UNIT_BYTES, "binary").gather(chosen)
 
 
 def text_series(name: str, units: Units, counts: I64, chosen: I64) -> pl.Series:
@@ -94,7 +94,7 @@ def text_series(name: str, units: Units, counts: I64, chosen: I64) -> pl.Series:
     """
     utf8, lengths = _utf8(units, counts)
     utf8[utf8 == _SLASH] = _COLON
-    return arrow.cut(name, utf8, lengths, "text").gather(chosen)
+    return series.cut(name, utf8, lengths, "text").gather(chosen)
 
 
 def _utf8(units: Units, counts: I64) -> tuple[U8, I64]:

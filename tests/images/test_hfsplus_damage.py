@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 
+from fixtures.hfsplus.journal import ORDERS, checksum
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
 from layoutscope.errors import FormatError
@@ -32,6 +33,26 @@ def test_lost_volume_header_is_replaced_by_its_copy(decoder):
     assert layout.nodes.equals(whole.nodes)
     assert layout.entries.equals(whole.entries)
     assert ("volume-header-invalid", 1024) in layout.findings["code", "image_offset"].rows()
+
+
+def without_first_transaction(data):
+    """Let the journal start with its second transaction; the first one alone writes the volume header."""
+    order, at = ORDERS["little"], data.index(b"xLNJ")
+    header = order.header.parse(data[at:])
+    header.start += order.block_list.parse(data[at + header.start :]).bytes_used
+    header.checksum = 0
+    header.checksum = checksum(order.checksummed_header.build(header))
+    built = order.header.build(header)
+    return data[:at] + built + data[at + len(built) :]
+
+
+@pytest.mark.parametrize("sweep", [False, True])
+def test_copy_serves_where_the_journal_does_not_write_the_header(sweep):
+    """Transactions of other blocks are applied all the same, and the lost header is told of."""
+    data = zeroed(without_first_transaction(sound("journal-pending-transactions")), 1024, 512)
+    layout = read_layout(MemorySource(data), sweep=sweep)
+    assert {"volume-header-invalid", "journal-replayed"} <= set(layout.findings["code"])
+    assert len(layout.entries) > 0
 
 
 @pytest.mark.parametrize("start", [0, 512, 70_000])

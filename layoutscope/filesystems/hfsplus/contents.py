@@ -104,8 +104,7 @@ def open_contents(
     Raises
     ------
     FormatError
-        If neither the volume header nor its copy can be read, and no sweep was wanted or it found no leaf of a catalog;
-        or if the header cannot be read after the journal was applied.
+        If neither the volume header nor its copy can be read, and no sweep was wanted or it found no leaf of a catalog.
     """
     found: Swept | None = None
     try:

@@ -142,7 +142,11 @@ def open_volume(source: Source, image_offset: int, decoder: Decoder, space_bytes
 
 def reread(volume: Volume, source: Source) -> Volume:
     """Return the volume over other bytes, such as after the journal was replayed."""
-    header = read_header(source, HEADER_OFFSET, "volume header")
+    try:
+        header = read_header(source, HEADER_OFFSET, "volume header")
+    except FormatError:
+        # A damaged header stays damaged where no transaction writes it: its copy serves on.
+        header = volume.header
     return Volume(source, volume.image_offset, header, volume.end_offset, volume.decoder, volume.log)
 
 

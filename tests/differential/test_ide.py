@@ -22,7 +22,7 @@ from fixtures.hfsplus.scenarios import SCENARIOS as HFSPLUS
 from fixtures.hfsplus.writer import render
 from fixtures.partitions import HFS_PLUS_TYPE, gpt
 from layoutscope.filesystems.apfs.reader import read_layouts
-from layoutscope.filesystems.hfsplus.reader import read_layout
+from layoutscope.filesystems.hfsplus.layout import read_layout
 from layoutscope.image import MemorySource, open_image
 
 KSY = Path(__file__).resolve().parents[2] / "ksy"

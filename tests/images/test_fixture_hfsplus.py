@@ -11,7 +11,7 @@ from fixtures.hfsplus.layout import without_transactions
 from fixtures.hfsplus.readme import scattered_plan
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
-from layoutscope.filesystems.hfsplus.reader import read_layout
+from layoutscope.filesystems.hfsplus.layout import read_layout
 from layoutscope.image import MemorySource, open_image
 
 FORKS = {"data": "data", "rsrc": "resource"}

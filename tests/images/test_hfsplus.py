@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from layoutscope.filesystems.hfsplus.reader import read_layout
+from layoutscope.filesystems.hfsplus.layout import read_layout
 from layoutscope.image import RawFile, Window
 from layoutscope.partition.search import find_volumes
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_DIRECTORY_LINK, FLAG_HARD_LINK, FLAG_PRIVATE, TABLES

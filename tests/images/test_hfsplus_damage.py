@@ -10,7 +10,7 @@ from fixtures.hfsplus.journal import ORDERS, checksum
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.hfsplus.reader import read_layout
+from layoutscope.filesystems.hfsplus.layout import read_layout
 from layoutscope.image import MemorySource, Window
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from layoutscope.filesystems.apfs.reader import read_layouts
-from layoutscope.filesystems.hfsplus.reader import read_layout
+from layoutscope.filesystems.hfsplus.layout import read_layout
 from layoutscope.image import RawFile
 from layoutscope.walk import AccessTrace, Work, host_profile, random_records, score, trace
 

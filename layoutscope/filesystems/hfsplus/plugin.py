@@ -101,7 +101,7 @@ class Hfsplus:
 
     def read(self, request: VolumeRequest) -> list[VolumeLayout]:
         """Read a volume."""
-        from layoutscope.filesystems.hfsplus.reader import read_layout
+        from layoutscope.filesystems.hfsplus.layout import read_layout
 
         layout = read_layout(
             request.source,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.check.rules import are_outside, counted_entries, overflow_blocks
+from layoutscope.filesystems.hfsplus.contents.rules import are_outside, counted_entries, overflow_blocks
 
 
 def numbers(*values):

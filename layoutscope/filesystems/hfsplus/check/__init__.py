@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.filesystems.hfsplus.check import chains, forks, headers, hotfiles, links, nodes, records, space
+from layoutscope.filesystems.hfsplus.check.subject import Subject, survey_volume
 from layoutscope.filesystems.hfsplus.contents import open_contents
-from layoutscope.filesystems.hfsplus.survey.subject import Subject, survey_volume
 from layoutscope.ondisk.decoder import decoder_named
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from layoutscope.filesystems.hfsplus.records.attributes import INLINE
 
 if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64
-    from layoutscope.filesystems.hfsplus.survey.catalog import CatalogRecords
-    from layoutscope.filesystems.hfsplus.survey.subject import Subject
+    from layoutscope.filesystems.hfsplus.check.catalog import CatalogRecords
+    from layoutscope.filesystems.hfsplus.check.subject import Subject
 
 CODE = "link-chain-broken"
 FORWARD, BACKWARD = "permissions.group_id", "permissions.owner_id"

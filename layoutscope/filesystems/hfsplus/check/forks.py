@@ -11,17 +11,17 @@ import numpy as np
 
 from layoutscope.arrays.lookup import find
 from layoutscope.arrays.ragged import is_head, starts_of
+from layoutscope.filesystems.hfsplus.check.attributes import TYPES
 from layoutscope.filesystems.hfsplus.check.headers import SPECIAL_FILES
-from layoutscope.filesystems.hfsplus.check.rules import are_outside, overflow_blocks
+from layoutscope.filesystems.hfsplus.contents.rules import are_outside, overflow_blocks
 from layoutscope.filesystems.hfsplus.records.attributes import EXTENT_FIELDS, INLINE
 from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK, RESOURCE_FORK
-from layoutscope.filesystems.hfsplus.survey.attributes import TYPES
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64
-    from layoutscope.filesystems.hfsplus.survey.catalog import CatalogRecords
-    from layoutscope.filesystems.hfsplus.survey.subject import Subject
+    from layoutscope.filesystems.hfsplus.check.catalog import CatalogRecords
+    from layoutscope.filesystems.hfsplus.check.subject import Subject
 
 CNID = grammar.HfsplusVolume.Cnid
 FORKS: Final = {DATA_FORK: "data_fork", RESOURCE_FORK: "resource_fork"}

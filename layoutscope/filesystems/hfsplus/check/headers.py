@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.filesystems.hfsplus.check.contents import check_counts, check_leaf_count, check_tree_header
+from layoutscope.filesystems.hfsplus.contents.contradictions import check_counts, check_leaf_count, check_tree_header
 from layoutscope.filesystems.hfsplus.tree.keys import FORMS
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import HEADER_NODE
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.survey.subject import Subject
+    from layoutscope.filesystems.hfsplus.check.subject import Subject
     from layoutscope.findings import FindingLog
 
 CNID = grammar.HfsplusVolume.Cnid

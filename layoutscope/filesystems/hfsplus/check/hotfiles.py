@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.arrays.lookup import find
-from layoutscope.filesystems.hfsplus.survey.hotfiles import CODE
+from layoutscope.filesystems.hfsplus.check.hotfilerecords import CODE
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.hfsplus.survey.hotfiles import HotFileRecords
-    from layoutscope.filesystems.hfsplus.survey.subject import Subject
+    from layoutscope.filesystems.hfsplus.check.hotfilerecords import HotFileRecords
+    from layoutscope.filesystems.hfsplus.check.subject import Subject
 
 
 def check_hot_files(subject: Subject) -> None:

@@ -16,8 +16,8 @@ from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64, Columns, Mask
-    from layoutscope.filesystems.hfsplus.survey.catalog import CatalogRecords
-    from layoutscope.filesystems.hfsplus.survey.subject import Subject
+    from layoutscope.filesystems.hfsplus.check.catalog import CatalogRecords
+    from layoutscope.filesystems.hfsplus.check.subject import Subject
 
 _TYPE = grammar.HfsplusCatalog.FinderType
 _CREATOR = grammar.HfsplusCatalog.FinderCreator

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.arrays.ragged import heads
-from layoutscope.filesystems.hfsplus.survey.survey import COUNT_FLAW, KEY_FLAW, NAME_FLAW, OFFSET_FLAW
+from layoutscope.filesystems.hfsplus.check.located import COUNT_FLAW, KEY_FLAW, NAME_FLAW, OFFSET_FLAW
 from layoutscope.filesystems.hfsplus.tree.keys import FORMS
 from layoutscope.filesystems.hfsplus.tree.records import DESCRIPTOR, HEADER, INDEX, LEAF, MAP
 from layoutscope.filesystems.hfsplus.tree.shape import UNKNOWN_KIND
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from layoutscope.arrays.columns import I64
-    from layoutscope.filesystems.hfsplus.survey.subject import Subject
-    from layoutscope.filesystems.hfsplus.survey.survey import Survey
+    from layoutscope.filesystems.hfsplus.check.located import Survey
+    from layoutscope.filesystems.hfsplus.check.subject import Subject
     from layoutscope.findings import Level
 
 _FLAWS: Final = {

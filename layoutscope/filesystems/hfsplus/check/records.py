@@ -11,16 +11,16 @@ import numpy as np
 
 from layoutscope.arrays.lookup import find
 from layoutscope.arrays.ragged import owners, ranges
+from layoutscope.filesystems.hfsplus.check.catalog import TYPES
 from layoutscope.filesystems.hfsplus.check.links import is_directory_link
-from layoutscope.filesystems.hfsplus.check.rules import counted_entries
+from layoutscope.filesystems.hfsplus.contents.rules import counted_entries
 from layoutscope.filesystems.hfsplus.records.catalog import KEY, THREAD
-from layoutscope.filesystems.hfsplus.survey.catalog import TYPES
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64, Mask
-    from layoutscope.filesystems.hfsplus.survey.catalog import CatalogRecords
-    from layoutscope.filesystems.hfsplus.survey.subject import Subject
+    from layoutscope.filesystems.hfsplus.check.catalog import CatalogRecords
+    from layoutscope.filesystems.hfsplus.check.subject import Subject
 
 CNID = grammar.HfsplusVolume.Cnid
 

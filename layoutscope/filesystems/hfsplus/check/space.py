@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from layoutscope.arrays.columns import I64
-    from layoutscope.filesystems.hfsplus.survey.subject import Subject
+    from layoutscope.filesystems.hfsplus.check.subject import Subject
     from layoutscope.findings import FindingLog
 
     Tell = Callable[[int, int, str], None]

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import FormatError
+from layoutscope.filesystems.hfsplus.contents.lost import report_losses
+from layoutscope.filesystems.hfsplus.contents.rebuild import is_broken, rebuild, report_stale
+from layoutscope.filesystems.hfsplus.contents.salvage import salvage_volume
+from layoutscope.filesystems.hfsplus.contents.sweep import sweep as find_nodes
 from layoutscope.filesystems.hfsplus.records import attributes as attributes_file
 from layoutscope.filesystems.hfsplus.records import catalog as catalog_file
 from layoutscope.filesystems.hfsplus.records.hotfiles import read_hot_files
 from layoutscope.filesystems.hfsplus.records.overflow import OverflowLeaves, extend_fork
-from layoutscope.filesystems.hfsplus.recovery.lost import report_losses
-from layoutscope.filesystems.hfsplus.recovery.rebuild import is_broken, rebuild, report_stale
-from layoutscope.filesystems.hfsplus.recovery.salvage import salvage_volume
-from layoutscope.filesystems.hfsplus.recovery.sweep import sweep as find_nodes
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, first_rows, read_tree
 from layoutscope.filesystems.hfsplus.volume.allocation import read_free_runs
 from layoutscope.filesystems.hfsplus.volume.fork import Fork, inline_fork
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from layoutscope.arrays.columns import I64
+    from layoutscope.filesystems.hfsplus.contents.sweep import Swept
     from layoutscope.filesystems.hfsplus.records.attributes import Attributes
     from layoutscope.filesystems.hfsplus.records.catalog import Catalog
-    from layoutscope.filesystems.hfsplus.recovery.sweep import Swept
     from layoutscope.filesystems.hfsplus.tree.btree import LeafDecoder
     from layoutscope.filesystems.hfsplus.volume.journal import Journal
     from layoutscope.image import Source

@@ -12,8 +12,8 @@ import numpy as np
 
 from layoutscope.arrays.columns import I64, Columns, Mask, concatenate
 from layoutscope.arrays.ragged import starts_of
+from layoutscope.filesystems.hfsplus.check.located import Batch, Survey, survey_tree
 from layoutscope.filesystems.hfsplus.records.catalog import FILE, FOLDER, KEY, RECORD_SIZES, THREAD
-from layoutscope.filesystems.hfsplus.survey.survey import Batch, Survey, survey_tree
 from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import CATALOG_RECORD_TYPE, HFSPLUS_VOLUME_EXTENT_DESCRIPTOR

@@ -12,6 +12,7 @@ import numpy as np
 
 from layoutscope.arrays.columns import I64, U8, Columns, concatenate
 from layoutscope.arrays.ragged import starts_of
+from layoutscope.filesystems.hfsplus.check.located import Batch, Survey, survey_tree
 from layoutscope.filesystems.hfsplus.records.attributes import (
     EXTENT_FIELDS,
     EXTENTS,
@@ -21,7 +22,6 @@ from layoutscope.filesystems.hfsplus.records.attributes import (
     RECORD_SIZES,
     TYPE,
 )
-from layoutscope.filesystems.hfsplus.survey.survey import Batch, Survey, survey_tree
 from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import HFSPLUS_VOLUME_EXTENT_DESCRIPTOR

@@ -16,7 +16,7 @@ import numpy as np
 
 from layoutscope.arrays.intervals import runs_of
 from layoutscope.arrays.ragged import heads, lengths_of
-from layoutscope.filesystems.hfsplus.recovery.sweep import CHUNK_BYTES, TREES, Swept, nodes_in
+from layoutscope.filesystems.hfsplus.contents.sweep import CHUNK_BYTES, TREES, Swept, nodes_in
 from layoutscope.filesystems.hfsplus.tree.btree import (
     BATCH_BYTES,
     Decoded,

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.filesystems.hfsplus.survey.attributes import AttributeRecords, read_attributes
-from layoutscope.filesystems.hfsplus.survey.catalog import CatalogRecords, read_catalog
-from layoutscope.filesystems.hfsplus.survey.hotfiles import HotFileRecords, read_hot_file_records
-from layoutscope.filesystems.hfsplus.survey.overflow import OverflowRecords, read_overflow
+from layoutscope.filesystems.hfsplus.check.attributes import AttributeRecords, read_attributes
+from layoutscope.filesystems.hfsplus.check.catalog import CatalogRecords, read_catalog
+from layoutscope.filesystems.hfsplus.check.hotfilerecords import HotFileRecords, read_hot_file_records
+from layoutscope.filesystems.hfsplus.check.overflow import OverflowRecords, read_overflow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from layoutscope.arrays.columns import I64
+    from layoutscope.filesystems.hfsplus.check.located import Survey
     from layoutscope.filesystems.hfsplus.contents import Contents
-    from layoutscope.filesystems.hfsplus.survey.survey import Survey
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 MOST_CASES: Final = 100

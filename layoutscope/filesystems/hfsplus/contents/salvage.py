@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.errors import FormatError
+from layoutscope.filesystems.hfsplus.contents.rebuild import rebuild
+from layoutscope.filesystems.hfsplus.contents.sweep import STEP_BYTES, TREES, Swept, chunks, sweep
 from layoutscope.filesystems.hfsplus.records import catalog as catalog_file
-from layoutscope.filesystems.hfsplus.recovery.rebuild import rebuild
-from layoutscope.filesystems.hfsplus.recovery.sweep import STEP_BYTES, TREES, Swept, chunks, sweep
 from layoutscope.filesystems.hfsplus.tree.keyorder import folded, misplaced
 from layoutscope.filesystems.hfsplus.volume.fork import inline_fork
 from layoutscope.filesystems.hfsplus.volume.volume import HEADER_BYTES, HEADER_OFFSET, Volume, read_header

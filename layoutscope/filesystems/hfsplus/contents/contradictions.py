@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.arrays.lookup import distinct, find
-from layoutscope.filesystems.hfsplus.check.rules import are_outside, counted_entries, overflow_blocks
+from layoutscope.filesystems.hfsplus.contents.rules import are_outside, counted_entries, overflow_blocks
 from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK, RESOURCE_FORK
 from layoutscope.filesystems.hfsplus.tree.keyorder import folded, misplaced
 from layoutscope.filesystems.hfsplus.tree.shape import header_log, node_log

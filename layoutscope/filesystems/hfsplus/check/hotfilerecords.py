@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.arrays.columns import Columns, Mask, concatenate
+from layoutscope.filesystems.hfsplus.check.located import Batch, Survey, survey_tree
 from layoutscope.filesystems.hfsplus.records.hotfiles import LEAF_RECORD
-from layoutscope.filesystems.hfsplus.survey.survey import Batch, Survey, survey_tree
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.tree.tree import Tree

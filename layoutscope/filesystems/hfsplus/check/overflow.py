@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.arrays.columns import I64, Columns, Mask, concatenate
+from layoutscope.filesystems.hfsplus.check.located import Batch, Survey, survey_tree
 from layoutscope.filesystems.hfsplus.records.overflow import LEAF_RECORD
-from layoutscope.filesystems.hfsplus.survey.survey import Batch, Survey, survey_tree
 from layoutscope.ondisk.records import HFSPLUS_VOLUME_EXTENT_DESCRIPTOR
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus import layout as reading
 from layoutscope.filesystems.hfsplus.check import CHECKS, check_volume
 from layoutscope.filesystems.hfsplus.tree import btree, shape, tree
-from layoutscope.filesystems.hfsplus.volume import allocation, journal, volume
+from layoutscope.filesystems.hfsplus.volume import fork, journal, volume
 from layoutscope.image import MemorySource, open_image
 from layoutscope.partition import find_volumes
 
 READING = {
     "alternate header": (volume, "_compare"),
-    "free count": (allocation, "check_free_count"),
+    "free count": (fork, "check_free_count"),
     "header node": (btree, "_read_header_node"),
     "tree size": (btree, "_with_map"),
     "map nodes": (btree, "_read_map"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from layoutscope.filesystems.hfsplus.tree.folding import case_table
-from layoutscope.filesystems.hfsplus.tree.keyorder import folded, misplaced
+from layoutscope.filesystems.hfsplus.tree.keys import folded, misplaced
 
 
 def keys(*items):

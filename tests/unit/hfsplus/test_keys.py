@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.tree.keyorder import not_after
-from layoutscope.filesystems.hfsplus.tree.keys import FORMS, _with_tail
+from layoutscope.filesystems.hfsplus.tree.keys import FORMS, _with_tail, not_after
 
 
 def numbers(*values):

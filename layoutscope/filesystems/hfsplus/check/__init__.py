@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.filesystems.hfsplus.check import chains, forks, headers, hotfiles, links, nodes, records, space
-from layoutscope.filesystems.hfsplus.check.subject import Subject, survey_volume
+from layoutscope.filesystems.hfsplus.check import forks, headers, links, nodes, records, space
+from layoutscope.filesystems.hfsplus.check.subject import Subject, read_subject
 from layoutscope.filesystems.hfsplus.contents import open_contents
 from layoutscope.ondisk.decoder import decoder_named
 
@@ -44,8 +44,8 @@ CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
     "subfolders": records.check_subfolders,
     "link-targets": links.check_link_targets,
     "link-counts": links.check_link_counts,
-    "link-chains": chains.check_link_chains,
-    "first-links": chains.check_first_links,
+    "link-chains": links.check_link_chains,
+    "first-links": links.check_first_links,
     "fork-sizes": forks.check_fork_sizes,
     "extents": forks.check_extents,
     "overflow-records": forks.check_overflow_records,
@@ -53,7 +53,7 @@ CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
     "attribute-values": forks.check_attribute_values,
     "attribute-owners": forks.check_attribute_owners,
     "attribute-flags": forks.check_attribute_flags,
-    "hot-files": hotfiles.check_hot_files,
+    "hot-files": records.check_hot_files,
     "double-claims": space.check_double_claims,
     "allocation": space.check_allocation,
 }
@@ -120,7 +120,7 @@ def check_volume(
         space_bytes=space_bytes,
     )
     seen = len(volume.log.findings)
-    subject = survey_volume(volume, contents)
+    subject = read_subject(volume, contents)
     for name, check in CHECKS.items():
         if name not in without and not (volume.is_inferred and name in OF_HEADER):
             check(subject)

@@ -12,7 +12,7 @@ import numpy as np
 
 from layoutscope.arrays.columns import I64, U8, Columns, concatenate
 from layoutscope.arrays.ragged import starts_of
-from layoutscope.filesystems.hfsplus.check.located import Batch, Survey, survey_tree
+from layoutscope.filesystems.hfsplus.check.located import Batch, TreeRecords, read_records
 from layoutscope.filesystems.hfsplus.records.attributes import (
     EXTENT_FIELDS,
     EXTENTS,
@@ -52,7 +52,7 @@ class AttributeRecords:
 
     Attributes
     ----------
-    survey : Survey
+    located : TreeRecords
         Of the whole tree.
     key, data, stop : (n,) int64 arrays
         Places of every leaf record, in the tree's file.
@@ -70,7 +70,7 @@ class AttributeRecords:
         Extents; zeros in inline records.
     """
 
-    survey: Survey
+    located: TreeRecords
     key: I64
     data: I64
     stop: I64
@@ -95,7 +95,7 @@ class AttributeRecords:
             record_type = RECORD_TYPES.get(int(self.kind[row]), TYPE)
             step = HFSPLUS_VOLUME_EXTENT_DESCRIPTOR.width * int(number or 0)
             at = int(self.data[row]) + record_type.offset_of(name) + step
-        return self.survey.at(at)
+        return self.located.at(at)
 
 
 @dataclass(slots=True)
@@ -176,10 +176,10 @@ def _numbers(buffer: U8, start: I64, size: I64, stop: I64) -> I64:
 def read_attributes(volume: Volume, tree: Tree) -> AttributeRecords:
     """Read all attribute records."""
     collector = _Collector(volume)
-    survey = survey_tree(volume, tree, collector.read)
+    located = read_records(volume, tree, collector.read)
     none, eight = np.empty(0, np.int64), np.empty((0, 8), np.int64)
     plain = ("key", "data", "stop", "kind", "count", "file_id", "start_block", "size", "blocks", "first_link")
     rows = concatenate(collector.parts, {**dict.fromkeys(plain, none), "starts": eight, "counts": eight})
     units = np.concatenate([np.empty(0, np.uint16), *collector.names])
     start = starts_of(rows["count"])
-    return AttributeRecords(survey, units=units, start=start, **rows)
+    return AttributeRecords(located, units=units, start=start, **rows)

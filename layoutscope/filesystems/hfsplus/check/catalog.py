@@ -12,7 +12,7 @@ import numpy as np
 
 from layoutscope.arrays.columns import I64, Columns, Mask, concatenate
 from layoutscope.arrays.ragged import starts_of
-from layoutscope.filesystems.hfsplus.check.located import Batch, Survey, survey_tree
+from layoutscope.filesystems.hfsplus.check.located import Batch, TreeRecords, read_records
 from layoutscope.filesystems.hfsplus.records.catalog import FILE, FOLDER, KEY, RECORD_SIZES, THREAD
 from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.ondisk import grammar
@@ -68,7 +68,7 @@ class CatalogRecords:
 
     Attributes
     ----------
-    survey : Survey
+    located : TreeRecords
         Of the whole tree.
     kind : (n,) int64 array
         Type of every leaf record; 0 where it is none that exists, or too short.
@@ -84,7 +84,7 @@ class CatalogRecords:
         Names in threads; their lengths are ``threads["name_length"]``, -1 where a name leaves its record.
     """
 
-    survey: Survey
+    located: TreeRecords
     kind: I64
     excess: Mask
     parent_id: I64
@@ -101,7 +101,7 @@ class CatalogRecords:
         """Bind the log to a field of a record's data; ``#`` and a number behind the name choose an item of an array."""
         kind = int(self.kind[row])
         record_type = {int(TYPES.folder): FOLDER, int(TYPES.file): FILE}.get(kind, THREAD)
-        return self.survey.at(int(self.survey.rows["data"][row]) + field_offset(record_type, name))
+        return self.located.at(int(self.located.rows["data"][row]) + field_offset(record_type, name))
 
     def entries(self) -> tuple[I64, I64, Mask]:
         """Rows, own IDs and whether it is a folder, of files and folders in key order."""
@@ -185,7 +185,7 @@ class _Collector:
 def read_catalog(volume: Volume, tree: Tree) -> CatalogRecords:
     """Read all catalog records again, with all fields that a check compares."""
     collector = _Collector(volume)
-    survey = survey_tree(volume, tree, collector.read)
+    located = read_records(volume, tree, collector.read)
     none = np.empty(0, np.int64)
     rows = concatenate(
         collector.rows, {"kind": none, "excess": none.astype(np.bool_), "parent_id": none, "count": none}
@@ -203,7 +203,7 @@ def read_catalog(volume: Volume, tree: Tree) -> CatalogRecords:
     counts = np.maximum(threads["name_length"], 0)
     no_units = np.empty(0, np.uint16)
     return CatalogRecords(
-        survey,
+        located,
         rows["kind"],
         rows["excess"],
         rows["parent_id"],

@@ -224,7 +224,7 @@ def _check_attribute_groups(subject: Subject) -> None:
     records = subject.attributes
     if records is None or not len(records.kind):
         return
-    keys = records.survey.keys
+    keys = records.located.keys
     is_fork, is_extents = records.kind == TYPES.fork_data, records.kind == TYPES.extents
     head = np.maximum.accumulate(np.where(is_extents, -1, np.arange(len(is_fork))))
     rows = np.flatnonzero(is_extents & (head >= 0))

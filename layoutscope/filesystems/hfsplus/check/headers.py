@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.filesystems.hfsplus.contents.contradictions import check_counts, check_leaf_count, check_tree_header
+from layoutscope.filesystems.hfsplus.contents.rules import check_counts, check_leaf_count, check_tree_header
 from layoutscope.filesystems.hfsplus.tree.keys import FORMS
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import HEADER_NODE
@@ -92,7 +92,7 @@ def check_key_compare(subject: Subject) -> None:
     """On HFSX volumes the catalog says how names compare; on others the field has no meaning."""
     if subject.catalog is None or not subject.volume.is_hfsx:
         return
-    found = int(subject.catalog.survey.tree.file.header.key_compare_type)
+    found = int(subject.catalog.located.tree.file.header.key_compare_type)
     if found not in {int(kind) for kind in COMPARE}:
         _tree_header(subject, "catalog", "key_compare_type").add(
             "tree-header-differs",
@@ -105,8 +105,8 @@ def check_key_compare(subject: Subject) -> None:
 
 def check_key_lengths(subject: Subject) -> None:
     """The longest key that a tree's header allows is that of the format."""
-    for name, survey in subject.surveys.items():
-        expected, found = FORMS[name].max_length, int(survey.tree.file.header.max_key_length)
+    for name, located in subject.trees.items():
+        expected, found = FORMS[name].max_length, int(located.tree.file.header.max_key_length)
         if expected is not None and found != expected:
             message = "the header allows other keys than the format"
             _tree_header(subject, name, "max_key_length").add(
@@ -115,4 +115,4 @@ def check_key_lengths(subject: Subject) -> None:
 
 
 def _tree_header(subject: Subject, tree: str, field: str) -> FindingLog:
-    return subject.surveys[tree].at(HEADER_NODE.offset_of(f"header.{field}"))
+    return subject.trees[tree].at(HEADER_NODE.offset_of(f"header.{field}"))

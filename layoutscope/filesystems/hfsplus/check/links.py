@@ -1,16 +1,19 @@
-"""Checks of hard links: every link has an inode that counts it.
+"""Checks of hard links: every link has an inode that counts it, and stands in the chain of that inode's links.
 
-TN1150, "Hard Links".
+TN1150, "Hard Links". Chains follow the system's hfs_catalog.h and hfs_link.c: each link names the one before it and the
+one behind it, in fields that hold the owner and the group of other files. The inode of a file names its first link in
+a field, that of a folder in an attribute, as digits.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from layoutscope.arrays.lookup import find
+from layoutscope.filesystems.hfsplus.records.attributes import INLINE
 from layoutscope.filesystems.hfsplus.records.links import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY, ROOT_FOLDER
 from layoutscope.ondisk import grammar
 
@@ -19,8 +22,13 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.check.catalog import CatalogRecords
     from layoutscope.filesystems.hfsplus.check.subject import Subject
 
+
 _TYPE = grammar.HfsplusCatalog.FinderType
 _CREATOR = grammar.HfsplusCatalog.FinderCreator
+
+CODE: Final = "link-chain-broken"
+FORWARD, BACKWARD = "permissions.group_id", "permissions.owner_id"
+"""Fields of a link's record that name the next link and the one before it."""
 
 
 def is_file_link(files: Columns) -> Mask:
@@ -133,3 +141,143 @@ def check_link_counts(subject: Subject) -> None:
                 expected=int(counted[place]),
                 found=int(family.declared[place]),
             )
+
+
+@dataclass(frozen=True, slots=True)
+class _Chains:
+    """Links that are members of a chain; arrays of one length.
+
+    Attributes
+    ----------
+    links : I64
+        Their places among the files.
+    ids, target : I64
+        Their CNIDs, and the places of their inodes.
+    own : dict of str to I64
+        What they name, by field.
+    place : dict of str to I64
+        Where among them that is: a link of the same inode; else -1.
+    """
+
+    links: I64
+    ids: I64
+    target: I64
+    own: dict[str, I64]
+    place: dict[str, I64]
+
+
+def _chains(catalog: CatalogRecords, family: Family) -> _Chains:
+    files = catalog.files
+    chosen = (family.target >= 0) & files["has_link_chain"][family.links]
+    links, target = family.links[chosen], family.target[chosen]
+    ids = files["file_id"][links].astype(np.int64)
+    own = {name: files[name][links].astype(np.int64) for name in (FORWARD, BACKWARD)}
+    place = {}
+    for name, values in own.items():
+        found = find(ids, values)
+        place[name] = np.where((found >= 0) & (np.append(target, -2)[found] == target), found, -1)
+    return _Chains(links, ids, target, own, place)
+
+
+def check_link_chains(subject: Subject) -> None:
+    """Neighbours in a chain are links of one inode and name each other."""
+    catalog = subject.catalog
+    for family in families(catalog) if catalog is not None else ():
+        assert catalog is not None  # noqa: S101  (for the type checker)
+        chains = _chains(catalog, family)
+        for field in (FORWARD, BACKWARD):
+            lost = (chains.own[field] != 0) & (chains.place[field] < 0)
+            message = "a link's neighbour in the chain is no link of the same inode"
+            _report(subject, catalog, chains, field, np.flatnonzero(lost), message)
+            wrong = np.setdiff1d(_one_sided(chains, field), np.flatnonzero(lost))
+            message = "a link's neighbours in the chain do not name it as theirs"
+            _report(subject, catalog, chains, field, wrong, message)
+
+
+def _one_sided(chains: _Chains, field: str) -> I64:
+    """Links to blame for neighbours that disagree, by this field.
+
+    Where one names the other but is not named by it, the field is wrong whose other end agrees with a third link.
+    """
+    blamed = []
+    for name, back in ((FORWARD, BACKWARD), (BACKWARD, FORWARD)):
+        start = np.flatnonzero(chains.place[name] >= 0)
+        end = chains.place[name][start]
+        named = chains.place[back][end]
+        disagrees = named != start
+        has_third = (named >= 0) & (np.append(chains.place[name], -2)[named] == end)
+        blamed.append(start[disagrees & has_third] if name == field else end[disagrees & ~has_third])
+    return np.unique(np.concatenate(blamed))
+
+
+def _report(subject: Subject, catalog: CatalogRecords, chains: _Chains, field: str, rows: I64, message: str) -> None:
+    for row in subject.cases(CODE, rows, "links"):
+        catalog.field(int(catalog.files["row"][chains.links[row]]), field).add(
+            CODE, "error", message, expected="a link of the same inode", found=int(chains.own[field][row])
+        )
+
+
+def check_first_links(subject: Subject) -> None:
+    """Each chained inode names one of its links as the first, and only that one has none before it."""
+    catalog = subject.catalog
+    if catalog is None:
+        return
+    for family in families(catalog):
+        chains = _chains(catalog, family)
+        first = _first_of_files(catalog, family) if family.noun == "file" else _first_of_folders(subject, family)
+        at = find(chains.ids, first)
+        mine = (at >= 0) & (np.append(chains.target, -2)[at] == np.arange(len(first)))
+        _check_missing(subject, catalog, family, chains, first)
+        second = mine & (np.append(chains.place[BACKWARD], -1)[at] >= 0)
+        message = "the first link of an inode is none of its links"
+        _check_wrong(subject, catalog, family, first, np.flatnonzero((first >= 0) & ~mine), message)
+        message = "the first link of an inode has one before it"
+        _check_wrong(subject, catalog, family, first, np.flatnonzero(second), message)
+        named = np.append(np.where(mine & ~second, first, -1), -1)[chains.target]
+        is_head = (chains.own[BACKWARD] == 0) & ~np.isin(np.arange(len(chains.ids)), chains.place[FORWARD])
+        wrong = np.flatnonzero(is_head & (named >= 0) & (chains.ids != named))
+        _report(subject, catalog, chains, BACKWARD, wrong, "no link leads to this one, which is not the first")
+
+
+def _first_of_files(catalog: CatalogRecords, family: Family) -> I64:
+    """First link that each inode names; -1 where it names none, as before 10.5."""
+    files, place = catalog.files, find(catalog.files["row"], family.inode_rows)
+    first = files["reserved1"][place].astype(np.int64)
+    return np.where(files["has_link_chain"][place] & (first != 0), first, -1)
+
+
+def _first_of_folders(subject: Subject, family: Family) -> I64:
+    """First link that each inode's attribute names; 0 where that is no number, -1 where there is none."""
+    attributes = subject.attributes
+    if attributes is None:
+        return np.full(len(family.inode_ids), -1, np.int64)
+    rows = np.flatnonzero(attributes.first_link >= 0)
+    place = find(attributes.file_id[rows], family.inode_ids)
+    return np.where(place >= 0, np.append(attributes.first_link[rows], -1)[place], -1)
+
+
+def _check_missing(subject: Subject, catalog: CatalogRecords, family: Family, chains: _Chains, first: I64) -> None:
+    """Folders with links have the attribute, where there are attributes at all."""
+    if family.noun == "file" or subject.attributes is None:
+        return
+    linked = np.isin(np.arange(len(first)), chains.target)
+    for row in subject.cases(CODE, np.flatnonzero(linked & (first < 0)), "inodes"):
+        message = "the inode of a folder does not say which its first link is"
+        catalog.field(int(family.inode_rows[row]), "folder_id").add(CODE, "error", message)
+
+
+def _check_wrong(
+    subject: Subject, catalog: CatalogRecords, family: Family, first: I64, rows: I64, message: str
+) -> None:
+    expected = "the head of the chain of its links"
+    for row in subject.cases(CODE, rows, "inodes"):
+        found = int(first[row])
+        if family.noun == "file":
+            number = int(family.inode_rows[row])
+            catalog.field(number, "reserved1").add(CODE, "error", message, expected=expected, found=found)
+            continue
+        attributes = subject.attributes
+        assert attributes is not None  # noqa: S101  (for the type checker)
+        holders = (attributes.file_id == family.inode_ids[row]) & (attributes.first_link >= 0)
+        at = int(attributes.data[np.flatnonzero(holders)[0]]) + INLINE.width
+        attributes.located.at(at).add(CODE, "error", message, expected=expected, found=found)

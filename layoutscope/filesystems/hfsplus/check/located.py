@@ -1,4 +1,4 @@
-"""A survey of one B-tree: every record with its place on the volume, and what is wrong inside nodes.
+"""The records of one B-tree, each with its place on the volume, and what is wrong inside nodes.
 
 TN1150, "B-Trees". Unlike a scan, which only wants what a record says, a check must be able to point at the byte: places
 are bytes from the start of the tree's file until they are reported.
@@ -68,7 +68,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class TreeRecords:
     """All sound records of a tree, leaves first, each level in the order of its nodes.
 
     Attributes
@@ -106,7 +106,7 @@ class Survey:
         return self.volume.log.at(f"{self.name} node {node}", self.volume_offset(place))
 
 
-def survey_tree(volume: Volume, tree: Tree, leaves: Callable[[Batch], None] | None = None) -> Survey:
+def read_records(volume: Volume, tree: Tree, leaves: Callable[[Batch], None] | None = None) -> TreeRecords:
     """Read all nodes that the tree reaches, level by level.
 
     Parameters
@@ -131,7 +131,7 @@ def survey_tree(volume: Volume, tree: Tree, leaves: Callable[[Batch], None] | No
     found = joined(keys)
     if form.has_name and not form.tail and not is_case_sensitive(volume, tree):
         found = without_case(found)
-    return Survey(
+    return TreeRecords(
         volume,
         tree,
         concatenate(parts, dict.fromkeys(ROW_COLUMNS, none)),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from layoutscope.arrays.columns import I64
-    from layoutscope.filesystems.hfsplus.check.located import Survey
+    from layoutscope.filesystems.hfsplus.check.located import TreeRecords
     from layoutscope.filesystems.hfsplus.check.subject import Subject
     from layoutscope.findings import Level
 
@@ -33,13 +33,13 @@ _FLAWS: Final = {
 
 def check_descriptors(subject: Subject) -> None:
     """Kinds exist, and heights fit them; header and map nodes are compared while a tree is read."""
-    for survey in subject.surveys.values():
-        _check_descriptors(subject, survey)
+    for located in subject.trees.values():
+        _check_descriptors(subject, located)
 
 
-def _check_descriptors(subject: Subject, survey: Survey) -> None:
-    table, file = survey.tree.table, survey.tree.file
-    wanted = _wanted_heights(survey)
+def _check_descriptors(subject: Subject, located: TreeRecords) -> None:
+    table, file = located.tree.table, located.tree.file
+    wanted = _wanted_heights(located)
     lowest = np.select([table.kind == LEAF, table.kind == INDEX], [1, 2], 0)
     highest = np.select([table.kind == LEAF, table.kind == INDEX], [1, np.iinfo(np.uint8).max], 0)
     is_known = np.isin(table.kind, (LEAF, INDEX, HEADER, MAP))
@@ -49,11 +49,11 @@ def _check_descriptors(subject: Subject, survey: Survey) -> None:
     compared = file.used & (table.kind != UNKNOWN_KIND)
     compared[[0, *file.map_nodes.tolist()]] = False
     wrong = np.flatnonzero(compared & ~fits & ~is_empty)
-    for number in subject.cases("node-invalid", wrong, f"{survey.name} nodes"):
+    for number in subject.cases("node-invalid", wrong, f"{located.name} nodes"):
         height, kind, expected = int(table.height[number]), int(table.kind[number]), int(wanted[number])
         by_height = not is_known[number] or height in (expected, 0)
         field = "kind" if by_height else "height"
-        survey.at(number * file.node_size_bytes + DESCRIPTOR.offset_of(field)).add(
+        located.at(number * file.node_size_bytes + DESCRIPTOR.offset_of(field)).add(
             "node-invalid",
             "error",
             "the node's kind and height contradict each other, or its place in the tree",
@@ -66,13 +66,13 @@ def _kind_at(height: int) -> int:
     return {0: MAP, 1: LEAF}.get(height, INDEX)
 
 
-def _wanted_heights(survey: Survey) -> I64:
+def _wanted_heights(located: TreeRecords) -> I64:
     """Height of every node as the nodes that point to it have it; -1 where none does."""
-    wanted = np.full(survey.tree.file.num_nodes, -1, np.int64)
-    rows = np.flatnonzero(survey.rows["level"] > 0)
-    child = survey.rows["child"][rows]
+    wanted = np.full(located.tree.file.num_nodes, -1, np.int64)
+    rows = np.flatnonzero(located.rows["level"] > 0)
+    child = located.rows["child"][rows]
     inside = (child > 0) & (child < len(wanted))
-    wanted[child[inside]] = survey.rows["level"][rows[inside]]
+    wanted[child[inside]] = located.rows["level"][rows[inside]]
     return wanted
 
 
@@ -87,35 +87,35 @@ def check_keys(subject: Subject) -> None:
 
 
 def _report_flaws(subject: Subject, kinds: tuple[int, ...]) -> None:
-    for survey in subject.surveys.values():
-        wrong = np.flatnonzero(np.isin(survey.flaws["kind"], kinds))
-        for row in subject.cases("records-invalid", wrong, f"{survey.name} nodes"):
-            survey.at(int(survey.flaws["at"][row])).add(
-                "records-invalid", "error", _FLAWS[int(survey.flaws["kind"][row])]
+    for located in subject.trees.values():
+        wrong = np.flatnonzero(np.isin(located.flaws["kind"], kinds))
+        for row in subject.cases("records-invalid", wrong, f"{located.name} nodes"):
+            located.at(int(located.flaws["at"][row])).add(
+                "records-invalid", "error", _FLAWS[int(located.flaws["kind"][row])]
             )
 
 
 def check_index_links(subject: Subject) -> None:
     """Index nodes of a level are linked in the order of their keys; leaves are compared while a tree is read."""
-    for survey in subject.surveys.values():
-        for numbers in _index_levels(survey):
-            _check_links(subject, survey, numbers, "f_link", np.append(numbers[1:], 0))
-            _check_links(subject, survey, numbers, "b_link", np.append(0, numbers[:-1]))
+    for located in subject.trees.values():
+        for numbers in _index_levels(located):
+            _check_links(subject, located, numbers, "f_link", np.append(numbers[1:], 0))
+            _check_links(subject, located, numbers, "b_link", np.append(0, numbers[:-1]))
 
 
-def _index_levels(survey: Survey) -> Iterator[I64]:
-    shape, table = survey.tree.shape, survey.tree.table
+def _index_levels(located: TreeRecords) -> Iterator[I64]:
+    shape, table = located.tree.shape, located.tree.table
     reached = np.flatnonzero((shape.key_rank >= 0) & (table.kind == INDEX))
     for height in sorted(set(table.height[reached].tolist())):
         numbers = reached[table.height[reached] == height]
         yield numbers[np.argsort(shape.key_rank[numbers], kind="stable")]
 
 
-def _check_links(subject: Subject, survey: Survey, numbers: I64, field: str, neighbours: I64) -> None:
-    links = getattr(survey.tree.table, field)[numbers]
-    for place in subject.cases("node-links-differ", np.flatnonzero(links != neighbours), f"{survey.name} nodes"):
-        at = int(numbers[place]) * survey.tree.file.node_size_bytes + DESCRIPTOR.offset_of(field)
-        survey.at(at).add(
+def _check_links(subject: Subject, located: TreeRecords, numbers: I64, field: str, neighbours: I64) -> None:
+    links = getattr(located.tree.table, field)[numbers]
+    for place in subject.cases("node-links-differ", np.flatnonzero(links != neighbours), f"{located.name} nodes"):
+        at = int(numbers[place]) * located.tree.file.node_size_bytes + DESCRIPTOR.offset_of(field)
+        located.at(at).add(
             "node-links-differ",
             "error",
             "an index node's neighbour by link is not its neighbour by key",
@@ -126,24 +126,24 @@ def _check_links(subject: Subject, survey: Survey, numbers: I64, field: str, nei
 
 def check_pointers(subject: Subject) -> None:
     """Each pointer leads to a node one level below that no other one leads to."""
-    for survey in subject.surveys.values():
-        rows = np.flatnonzero(survey.rows["level"] > 0)
-        wrong = rows[_is_wrong_pointer(survey, rows)]
-        for row in subject.cases("pointer-invalid", wrong, f"{survey.name} nodes"):
-            survey.at(int(survey.rows["data"][row])).add(
+    for located in subject.trees.values():
+        rows = np.flatnonzero(located.rows["level"] > 0)
+        wrong = rows[_is_wrong_pointer(located, rows)]
+        for row in subject.cases("pointer-invalid", wrong, f"{located.name} nodes"):
+            located.at(int(located.rows["data"][row])).add(
                 "pointer-invalid",
                 "error",
                 "a pointer leads to no node of the level below, or to one that another pointer leads to",
-                found=int(survey.rows["child"][row]),
+                found=int(located.rows["child"][row]),
                 expected="a node of its own",
             )
 
 
-def _is_wrong_pointer(survey: Survey, rows: I64) -> I64:
+def _is_wrong_pointer(located: TreeRecords, rows: I64) -> I64:
     """Find pointers that lie; where a node contradicts itself, its descriptor is to blame and not the pointer."""
-    table = survey.tree.table
-    child, level = survey.rows["child"][rows], survey.rows["level"][rows]
-    inside = (child > 0) & (child < survey.tree.file.num_nodes)
+    table = located.tree.table
+    child, level = located.rows["child"][rows], located.rows["level"][rows]
+    inside = (child > 0) & (child < located.tree.file.num_nodes)
     place = np.where(inside, child, 0)
     kind, height = table.kind[place], table.height[place]
     is_leaf, is_index = (kind == LEAF) & (height == 1), (kind == INDEX) & (height > 1)
@@ -156,26 +156,26 @@ def _is_wrong_pointer(survey: Survey, rows: I64) -> I64:
 
 def check_index_keys(subject: Subject) -> None:
     """The key of a pointer is the first key of the node that it leads to."""
-    for survey in subject.surveys.values():
-        index, first = _pairs(survey)
-        above = index[~survey.keys.not_after(first, index)]
-        below = index[~survey.keys.not_after(index, first)]
+    for located in subject.trees.values():
+        index, first = _pairs(located)
+        above = index[~located.keys.not_after(first, index)]
+        below = index[~located.keys.not_after(index, first)]
         sides: tuple[tuple[I64, Level, str], ...] = (above, "error", "above"), (below, "warning", "below")
         for rows, level, side in sides:
-            for row in subject.cases("index-key-differs", rows, f"{survey.name} nodes"):
-                form = FORMS[survey.name]
-                at = int(survey.rows["key"][row]) + form.key_type.offset_of(form.ident)
-                survey.at(at).add(
+            for row in subject.cases("index-key-differs", rows, f"{located.name} nodes"):
+                form = FORMS[located.name]
+                at = int(located.rows["key"][row]) + form.key_type.offset_of(form.ident)
+                located.at(at).add(
                     "index-key-differs",
                     level,
-                    f"the key of a pointer lies {side} the first key of node {survey.rows['child'][row]}",
+                    f"the key of a pointer lies {side} the first key of node {located.rows['child'][row]}",
                 )
 
 
-def _pairs(survey: Survey) -> tuple[I64, I64]:
+def _pairs(located: TreeRecords) -> tuple[I64, I64]:
     """Rows of pointers whose node was read, and of the first record of that node."""
-    rows = survey.rows
-    first = np.full(survey.tree.file.num_nodes, -1, np.int64)
+    rows = located.rows
+    first = np.full(located.tree.file.num_nodes, -1, np.int64)
     node = rows["node"]
     head = heads(node)
     first[node[head]] = head
@@ -189,19 +189,19 @@ def _pairs(survey: Survey) -> tuple[I64, I64]:
 
 def check_key_order(subject: Subject) -> None:
     """Keys of a level ascend, within nodes and from node to node."""
-    for survey in subject.surveys.values():
-        level, keys = survey.rows["level"], survey.keys
+    for located in subject.trees.values():
+        level, keys = located.rows["level"], located.keys
         rows = np.flatnonzero(level[1:] == level[:-1]) + 1
         wrong = rows[keys.not_after(rows - 1, rows)]
-        for row in subject.cases("keys-unordered", _culprits(survey, wrong), f"{survey.name} nodes"):
-            form = FORMS[survey.name]
-            at = int(survey.rows["key"][row]) + form.key_type.offset_of(form.ident)
-            survey.at(at).add("keys-unordered", "error", "a key does not come between its neighbours")
+        for row in subject.cases("keys-unordered", _culprits(located, wrong), f"{located.name} nodes"):
+            form = FORMS[located.name]
+            at = int(located.rows["key"][row]) + form.key_type.offset_of(form.ident)
+            located.at(at).add("keys-unordered", "error", "a key does not come between its neighbours")
 
 
-def _culprits(survey: Survey, wrong: I64) -> I64:
+def _culprits(located: TreeRecords, wrong: I64) -> I64:
     """Of two keys in the wrong order, blame the first one if the second one fits behind what comes before both."""
-    level = survey.rows["level"]
+    level = located.rows["level"]
     has_other = (wrong >= 2) & (level[np.maximum(wrong - 2, 0)] == level[wrong])
-    fits = ~survey.keys.not_after(np.maximum(wrong - 2, 0), wrong)
+    fits = ~located.keys.not_after(np.maximum(wrong - 2, 0), wrong)
     return np.where(has_other & fits, wrong - 1, wrong)

@@ -1,6 +1,6 @@
-"""Checks of catalog records: types, IDs, threads, folders.
+"""Checks of records: types, IDs, threads, folders, hot files.
 
-TN1150, "Catalog File"; numbers of subfolders follow hfs_format.h.
+TN1150, "Catalog File" and "Hot Files"; numbers of subfolders follow hfs_format.h.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from layoutscope.ondisk import grammar
 if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64, Mask
     from layoutscope.filesystems.hfsplus.check.catalog import CatalogRecords
-    from layoutscope.filesystems.hfsplus.check.subject import Subject
+    from layoutscope.filesystems.hfsplus.check.subject import HotFileRecords, Subject
+
 
 CNID = grammar.HfsplusVolume.Cnid
 
@@ -30,20 +31,20 @@ def check_record_types(subject: Subject) -> None:
     catalog, attributes, overflow = subject.catalog, subject.attributes, subject.overflow
     if catalog is not None:
         for row in subject.cases("records-invalid", np.flatnonzero(catalog.kind == 0), "catalog records"):
-            at = int(catalog.survey.rows["data"][row])
-            catalog.survey.at(at).add("records-invalid", "error", "a record is of no known type, or shorter than it")
+            at = int(catalog.located.rows["data"][row])
+            catalog.located.at(at).add("records-invalid", "error", "a record is of no known type, or shorter than it")
         for row in subject.cases("records-invalid", np.flatnonzero(catalog.excess), "catalog records"):
-            at = int(catalog.survey.rows["data"][row])
-            catalog.survey.at(at).add("records-invalid", "error", "a record is longer than its type")
+            at = int(catalog.located.rows["data"][row])
+            catalog.located.at(at).add("records-invalid", "error", "a record is longer than its type")
     if attributes is not None:
         for row in subject.cases("records-invalid", np.flatnonzero(attributes.kind == 0), "attribute records"):
             message = "a record is of no known type, or shorter than it"
-            attributes.survey.at(int(attributes.data[row])).add("records-invalid", "error", message)
+            attributes.located.at(int(attributes.data[row])).add("records-invalid", "error", message)
     if overflow is not None:
-        leaf = np.flatnonzero(overflow.survey.rows["level"] == 0)
+        leaf = np.flatnonzero(overflow.located.rows["level"] == 0)
         for row in subject.cases("records-invalid", leaf[~overflow.is_whole], "extents-overflow records"):
-            at = int(overflow.survey.rows["key"][row])
-            overflow.survey.at(at).add("records-invalid", "error", "a record is shorter than eight extents")
+            at = int(overflow.located.rows["key"][row])
+            overflow.located.at(at).add("records-invalid", "error", "a record is shorter than eight extents")
 
 
 def _id_field(is_folder: bool) -> str:
@@ -90,8 +91,8 @@ def check_parents(subject: Subject) -> None:
     lost = np.flatnonzero((find(ids[is_folder], parent) < 0) & (parent != CNID.root_parent))
     for place in subject.cases("parent-missing", lost, "catalog records"):
         row = int(rows[place])
-        at = int(catalog.survey.rows["key"][row]) + KEY.parent_id.offset
-        catalog.survey.at(at).add(
+        at = int(catalog.located.rows["key"][row]) + KEY.parent_id.offset
+        catalog.located.at(at).add(
             "parent-missing", "error", f"the folder of CNID {ids[place]} does not exist", found=int(parent[place])
         )
 
@@ -108,9 +109,9 @@ def check_threads(subject: Subject) -> None:
     # Where two entries share a CNID, the thread is that of the one in the folder that it names.
     place = _matching_entry(catalog, owner)
     for row in subject.cases("thread-orphaned", np.flatnonzero(place < 0), "catalog threads"):
-        at = int(catalog.survey.rows["key"][threads["row"][row]]) + KEY.parent_id.offset
+        at = int(catalog.located.rows["key"][threads["row"][row]]) + KEY.parent_id.offset
         message = "a thread belongs to no file or folder"
-        catalog.survey.at(at).add("thread-orphaned", "warning", message, found=int(owner[row]))
+        catalog.located.at(at).add("thread-orphaned", "warning", message, found=int(owner[row]))
     known = np.flatnonzero(place >= 0)
     _compare_threads(subject, catalog, known, rows[place[known]], is_folder[place[known]])
 
@@ -168,10 +169,10 @@ def _compare_threads(subject: Subject, catalog: CatalogRecords, known: I64, entr
             found=int(parent[case]),
         )
     for case in subject.cases("thread-differs", _other_names(catalog, known, entry), "catalog threads"):
-        at = int(catalog.survey.rows["data"][row[case]]) + THREAD.width
+        at = int(catalog.located.rows["data"][row[case]]) + THREAD.width
         if threads["name_length"][known[case]] != catalog.count[entry[case]]:
             at += THREAD.name_length.offset - THREAD.width
-        catalog.survey.at(at).add("thread-differs", "error", "a thread has another name")
+        catalog.located.at(at).add("thread-differs", "error", "a thread has another name")
 
 
 def _other_names(catalog: CatalogRecords, known: I64, entry: I64) -> I64:
@@ -220,4 +221,56 @@ def check_subfolders(subject: Subject) -> None:
             "a folder counts other subfolders than it has",
             expected=int(counted[place]),
             found=int(declared[place]),
+        )
+
+
+def check_hot_files(subject: Subject) -> None:
+    """Records and threads belong together one by one, with one temperature, and their files exist."""
+    hot = subject.hot_files
+    if hot is None:
+        return
+    _check_pairs(subject, hot)
+    _check_twice(subject, hot)
+    if subject.catalog is not None:
+        ids = subject.catalog.files["file_id"].astype(np.int64)
+        lost = np.flatnonzero(find(ids, hot.files["key.file_id"]) < 0)
+        for row in subject.cases("hot-file-differs", lost, "hot files"):
+            message, found = "a hot file does not exist", int(hot.files["key.file_id"][row])
+            hot.field(int(hot.files["at"][row]), "key.file_id").add(
+                "hot-file-differs", "warning", message, expected="the CNID of a file", found=found
+            )
+
+
+def _check_pairs(subject: Subject, hot: HotFileRecords) -> None:
+    """Compare both kinds of records, file by file."""
+    files, threads = hot.files, hot.threads
+    thread, file = find(threads["fork"], files["fork"]), find(files["fork"], threads["fork"])
+    for row in subject.cases("hot-file-differs", np.flatnonzero(thread < 0), "hot files"):
+        number = int(files["key.file_id"][row])
+        hot.field(int(files["at"][row]), "key.file_id").add(
+            "hot-file-differs", "warning", "a hot file has no thread record", found=number
+        )
+    for row in subject.cases("hot-file-differs", np.flatnonzero(file < 0), "hot files"):
+        message, number = "a thread record leads to no hot file", int(threads["key.file_id"][row])
+        hot.field(int(threads["at"][row]), "key.file_id").add("hot-file-differs", "warning", message, found=number)
+    known = np.flatnonzero(file >= 0)
+    expected = files["key.temperature"][file[known]]
+    for case in subject.cases("hot-file-differs", np.flatnonzero(threads["data"][known] != expected), "hot files"):
+        hot.field(int(threads["at"][known[case]]), "data").add(
+            "hot-file-differs",
+            "warning",
+            "a thread record has another temperature than the file",
+            expected=int(expected[case]),
+            found=int(threads["data"][known[case]]),
+        )
+
+
+def _check_twice(subject: Subject, hot: HotFileRecords) -> None:
+    """No file has two temperatures."""
+    order = np.argsort(hot.files["fork"], kind="stable")
+    again = order[1:][np.diff(hot.files["fork"][order]) == 0]
+    for row in subject.cases("hot-file-differs", again, "hot files"):
+        number = int(hot.files["key.file_id"][row])
+        hot.field(int(hot.files["at"][row]), "key.file_id").add(
+            "hot-file-differs", "warning", "a hot file has a second temperature", found=number
         )

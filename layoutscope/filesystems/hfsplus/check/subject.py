@@ -1,22 +1,163 @@
-"""What a check looks at: everything that was read of a volume, and surveys of its trees, made when first needed."""
+"""What a check looks at: everything that was read of a volume, and every record of its trees with its place.
+
+TN1150, "Extents Overflow File" and "Hot Files"; records of the catalog and of attributes have modules of their own.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
+from layoutscope.arrays.columns import I64, Columns, Mask, concatenate
 from layoutscope.filesystems.hfsplus.check.attributes import AttributeRecords, read_attributes
 from layoutscope.filesystems.hfsplus.check.catalog import CatalogRecords, read_catalog
-from layoutscope.filesystems.hfsplus.check.hotfilerecords import HotFileRecords, read_hot_file_records
-from layoutscope.filesystems.hfsplus.check.overflow import OverflowRecords, read_overflow
+from layoutscope.filesystems.hfsplus.check.located import Batch, TreeRecords, read_records
+from layoutscope.filesystems.hfsplus.records import hotfiles, overflow
+from layoutscope.ondisk.records import HFSPLUS_VOLUME_EXTENT_DESCRIPTOR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from layoutscope.arrays.columns import I64
-    from layoutscope.filesystems.hfsplus.check.located import Survey
     from layoutscope.filesystems.hfsplus.contents import Contents
+    from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
+    from layoutscope.findings import FindingLog
+
+EXTENT_RECORD: Final = overflow.LEAF_RECORD
+HOT_FILE_RECORD: Final = hotfiles.LEAF_RECORD
+EXTENT_FIELDS: Final = (
+    EXTENT_RECORD.key.fork_type,
+    EXTENT_RECORD.key.file_id,
+    EXTENT_RECORD.key.start_block,
+    EXTENT_RECORD.data.extents.start_block,
+    EXTENT_RECORD.data.extents.block_count,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OverflowRecords:
+    """Extents-overflow records in key order.
+
+    Attributes
+    ----------
+    located : TreeRecords
+        Of the whole tree.
+    at : (n,) int64 array
+        Where each record's key starts, in the tree's file.
+    is_whole : (m,) bool array
+        Leaf records with all their extents; the others are left out of the columns.
+    fork_type, file_id, start_block : (n,) int64 arrays
+        The keys.
+    starts, counts : (n, 8) int64 arrays
+        The extents.
+    """
+
+    located: TreeRecords
+    at: I64
+    is_whole: Mask
+    fork_type: I64
+    file_id: I64
+    start_block: I64
+    starts: I64
+    counts: I64
+
+    def field(self, row: int, path: str) -> FindingLog:
+        """Bind the log to a field of a record; ``#`` and a number behind the name choose an extent."""
+        name, _, number = path.partition("#")
+        step = HFSPLUS_VOLUME_EXTENT_DESCRIPTOR.width * int(number or 0)
+        at = int(self.at[row]) + EXTENT_RECORD.offset_of(name) + step
+        return self.located.at(at)
+
+
+@dataclass(slots=True)
+class _OverflowReader:
+    volume: Volume
+    wholes: list[Mask] = field(default_factory=list)
+    parts: list[Columns] = field(default_factory=list)
+
+    def read(self, batch: Batch) -> None:
+        """Read a batch of leaves."""
+        is_whole = batch.rows["stop"] - batch.rows["key"] >= EXTENT_RECORD.width
+        found = self.volume.decoder.columns(EXTENT_RECORD, batch.buffer, batch.at("key", is_whole), EXTENT_FIELDS)
+        wide = {name: values.astype(np.int64) for name, values in found.items()}
+        self.wholes.append(is_whole)
+        self.parts.append({"at": batch.rows["key"][is_whole], **wide})
+
+
+def read_overflow(volume: Volume, tree: Tree) -> OverflowRecords:
+    """Read all extents-overflow records."""
+    collector = _OverflowReader(volume)
+    located = read_records(volume, tree, collector.read)
+    none, eight = np.empty(0, np.int64), np.empty((0, 8), np.int64)
+    rows = concatenate(
+        collector.parts,
+        {"at": none, **dict.fromkeys(EXTENT_FIELDS[:3], none), **dict.fromkeys(EXTENT_FIELDS[3:], eight)},
+    )
+    is_whole = np.concatenate([np.empty(0, np.bool_), *collector.wholes])
+    return OverflowRecords(located, rows["at"], is_whole, *(rows[name] for name in EXTENT_FIELDS))
+
+
+HOT_FILE_FIELDS: Final = (
+    HOT_FILE_RECORD.key.file_id,
+    HOT_FILE_RECORD.key.fork_type,
+    HOT_FILE_RECORD.key.temperature,
+    HOT_FILE_RECORD.key.is_thread,
+    HOT_FILE_RECORD.data,
+)
+_HOT_FILE_COLUMNS: Final = (*HOT_FILE_FIELDS, "at")
+_FORK_BITS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class HotFileRecords:
+    """Leaf records of the hot-file B-tree.
+
+    Attributes
+    ----------
+    located : TreeRecords
+        Of the whole tree.
+    files, threads : Columns
+        Records by temperature, and thread records: the fields of the grammar's record, ``at`` in bytes from the start
+        of the tree's file, and ``fork``, one number for a file's fork.
+    """
+
+    located: TreeRecords
+    files: Columns
+    threads: Columns
+
+    def field(self, record_at: int, path: str) -> FindingLog:
+        """Bind the log to a field of a record."""
+        return self.located.at(record_at + HOT_FILE_RECORD.offset_of(path))
+
+
+@dataclass(slots=True)
+class _HotFileReader:
+    volume: Volume
+    parts: list[Columns] = field(default_factory=list)
+
+    def read(self, batch: Batch) -> None:
+        """Read a batch of leaves; records that are too short are told while the tree is read."""
+        whole = batch.rows["stop"] - batch.rows["key"] >= HOT_FILE_RECORD.width
+        found = self.volume.decoder.columns(HOT_FILE_RECORD, batch.buffer, batch.at("key", whole), HOT_FILE_FIELDS)
+        columns = {name: values.astype(np.int64) for name, values in found.items()}
+        self.parts.append({**columns, "at": batch.rows["key"][whole]})
+
+
+def read_hot_file_records(volume: Volume, tree: Tree) -> HotFileRecords:
+    """Read all records of the tree."""
+    collector = _HotFileReader(volume)
+    located = read_records(volume, tree, collector.read)
+    rows = concatenate(collector.parts, dict.fromkeys(_HOT_FILE_COLUMNS, np.empty(0, np.int64)))
+    rows["fork"] = rows["key.file_id"] << _FORK_BITS | rows["key.fork_type"]
+    is_thread = rows["key.is_thread"] != 0
+    return HotFileRecords(located, _rows_of(rows, ~is_thread), _rows_of(rows, is_thread))
+
+
+def _rows_of(rows: Columns, chosen: Mask) -> Columns:
+    return {name: values[chosen] for name, values in rows.items()}
+
 
 MOST_CASES: Final = 100
 """So many cases of one kind are listed, each with its address; the others are counted."""
@@ -32,7 +173,7 @@ class Subject:
         The volume, which collects findings.
     contents : Contents
         What a scan reads of it.
-    surveys : dict of str to Survey
+    trees : dict of str to TreeRecords
         Every tree by its name.
     catalog, attributes, overflow, hot_files
         The records of these trees; None where the tree is absent or lost.
@@ -40,7 +181,7 @@ class Subject:
 
     volume: Volume
     contents: Contents
-    surveys: dict[str, Survey]
+    trees: dict[str, TreeRecords]
     catalog: CatalogRecords | None
     attributes: AttributeRecords | None
     overflow: OverflowRecords | None
@@ -69,13 +210,13 @@ class Subject:
             self.volume.log.at(noun).add(code, "warning", message)
 
 
-def survey_volume(volume: Volume, contents: Contents) -> Subject:
+def read_subject(volume: Volume, contents: Contents) -> Subject:
     """Read all trees of a volume record by record."""
-    trees = contents.trees
-    catalog = read_catalog(volume, trees["catalog"]) if "catalog" in trees else None
-    attributes = read_attributes(volume, trees["attributes"]) if "attributes" in trees else None
-    overflow = read_overflow(volume, trees["extents-overflow"]) if "extents-overflow" in trees else None
-    hot_files = read_hot_file_records(volume, trees["hot-files"]) if "hot-files" in trees else None
+    files = contents.trees
+    catalog = read_catalog(volume, files["catalog"]) if "catalog" in files else None
+    attributes = read_attributes(volume, files["attributes"]) if "attributes" in files else None
+    overflow = read_overflow(volume, files["extents-overflow"]) if "extents-overflow" in files else None
+    hot_files = read_hot_file_records(volume, files["hot-files"]) if "hot-files" in files else None
     read = (catalog, attributes, overflow, hot_files)
-    surveys = {part.survey.name: part.survey for part in read if part is not None}
-    return Subject(volume, contents, surveys, catalog, attributes, overflow, hot_files)
+    trees = {part.located.name: part.located for part in read if part is not None}
+    return Subject(volume, contents, trees, catalog, attributes, overflow, hot_files)

@@ -19,8 +19,7 @@ from layoutscope.filesystems.hfsplus.records import catalog as catalog_file
 from layoutscope.filesystems.hfsplus.records.hotfiles import read_hot_files
 from layoutscope.filesystems.hfsplus.records.overflow import OverflowLeaves, extend_fork
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, first_rows, read_tree
-from layoutscope.filesystems.hfsplus.volume.allocation import read_free_runs
-from layoutscope.filesystems.hfsplus.volume.fork import Fork, inline_fork
+from layoutscope.filesystems.hfsplus.volume.fork import Fork, inline_fork, read_free_runs
 from layoutscope.filesystems.hfsplus.volume.journal import find_journal, replay, report_pending
 from layoutscope.filesystems.hfsplus.volume.volume import Volume, open_volume, report_change, reread
 from layoutscope.ondisk import grammar

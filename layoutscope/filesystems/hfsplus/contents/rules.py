@@ -10,11 +10,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.arrays.lookup import find, is_ascending
+from layoutscope.arrays.lookup import distinct, find, is_ascending
 from layoutscope.arrays.ragged import heads, lengths_of
+from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK, RESOURCE_FORK
+from layoutscope.filesystems.hfsplus.tree.keys import folded, misplaced
+from layoutscope.filesystems.hfsplus.tree.shape import header_log, node_log
+from layoutscope.filesystems.hfsplus.tree.tree import Tree, is_case_sensitive
 
 if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64, Mask
+    from layoutscope.filesystems.hfsplus.contents import Contents
+    from layoutscope.filesystems.hfsplus.records.catalog import Catalog
+    from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 
 def counted_entries(parent_ids: I64, folder_ids: I64) -> I64:
@@ -76,3 +83,155 @@ def are_outside(start_blocks: I64, block_counts: I64, total_blocks: int) -> Mask
     """
     found: Mask = (block_counts > 0) & (start_blocks + block_counts > total_blocks)
     return found
+
+
+def check_contents(volume: Volume, contents: Contents) -> None:
+    """Run all checks; findings go to the volume."""
+    for tree in contents.trees.values():
+        check_leaf_count(volume, tree)
+        _check_leaf_order(volume, tree)
+        check_tree_header(volume, tree)
+    catalog = contents.trees.get("catalog")
+    if catalog is None:
+        return
+    check_counts(volume, contents.catalog)
+    _check_threads(volume, catalog, contents.catalog)
+    _check_valence(volume, catalog, contents.catalog)
+    _check_names(volume, catalog, contents.catalog)
+    _check_extents(volume, catalog, contents)
+    _check_fork_sizes(volume, catalog, contents)
+
+
+def check_leaf_count(volume: Volume, tree: Tree) -> None:
+    """Compare the leaf records that a tree's header counts with those of its leaves."""
+    found, declared = int(tree.table.num_records[tree.shape.leaves].sum()), int(tree.file.header.leaf_records)
+    if found != declared:
+        header_log(volume, tree.file, "leaf_records").add(
+            "tree-count-differs",
+            "warning",
+            "the header counts other leaf records than the leaves hold",
+            expected=found,
+            found=declared,
+        )
+
+
+def _check_leaf_order(volume: Volume, tree: Tree) -> None:
+    leaves = tree.shape.leaves
+    first, last = tree.table.first_key_id[leaves], tree.table.last_key_id[leaves]
+    wrong = np.flatnonzero((first[1:] >= 0) & (first[1:] < last[:-1])) + 1
+    _report_nodes(volume, tree, "keys-unordered", leaves[wrong], "leaves start before the end of the leaf before")
+
+
+def check_counts(volume: Volume, catalog: Catalog) -> None:
+    """The root folder counts in no total; links and indirect nodes count as files."""
+    is_folder = catalog.entries["is_folder"]
+    for noun, found, field in (
+        ("files", int((~is_folder).sum()), "file_count"),
+        ("folders", max(int(is_folder.sum()) - 1, 0), "folder_count"),
+    ):
+        declared = int(getattr(volume.header, field))
+        if found != declared:
+            message = f"the volume header counts other {noun} than the catalog holds"
+            volume.header_field(field).add("file-count-differs", "warning", message, expected=found, found=declared)
+    highest, following = int(catalog.entries["file_id"].max(initial=0)), int(volume.header.next_catalog_id)
+    if highest >= following and not volume.header.is_cnid_reused:
+        message = "the next catalog node ID is in use already"
+        volume.header_field("next_catalog_id").add(
+            "next-cnid-used", "warning", message, expected=highest + 1, found=following
+        )
+
+
+def check_tree_header(volume: Volume, tree: Tree) -> None:
+    """Compare the header record with the nodes."""
+    header, leaves, table = tree.file.header, tree.shape.leaves, tree.table
+    root = int(header.root_node)
+    pairs = [("free_nodes", int((~tree.file.used).sum()))]
+    if len(leaves) and 0 < root < tree.file.num_nodes:
+        ends = ("first_leaf_node", int(leaves[0])), ("last_leaf_node", int(leaves[-1]))
+        pairs += [("tree_depth", int(table.height[root])), *ends]
+    for field, expected in pairs:
+        found = int(getattr(header, field))
+        if found != expected:
+            message = f"the header's {field.replace('_', ' ')} is not that of the nodes"
+            header_log(volume, tree.file, field).add(
+                "tree-header-differs", "warning", message, expected=expected, found=found
+            )
+
+
+def _check_threads(volume: Volume, tree: Tree, catalog: Catalog) -> None:
+    """Every folder has a thread record; those of files may be missing on old volumes, but not lie."""
+    entries, threads = catalog.entries, catalog.threads
+    place = find(threads["file_id"], entries["file_id"])
+    parent = np.append(threads["parent_id"], -1)[place]
+    wrong = np.where(place >= 0, parent != entries["parent_id"], entries["is_folder"])
+    _report_entries(
+        volume,
+        tree,
+        catalog,
+        "thread-differs",
+        np.flatnonzero(wrong),
+        "have no thread record, or one with another parent",
+    )
+
+
+def _check_valence(volume: Volume, tree: Tree, catalog: Catalog) -> None:
+    entries = catalog.entries
+    actual = counted_entries(entries["parent_id"], entries["file_id"])
+    wrong = entries["is_folder"] & (actual != entries["valence"])
+    _report_entries(
+        volume, tree, catalog, "valence-differs", np.flatnonzero(wrong), "count other entries than they have"
+    )
+
+
+def _check_names(volume: Volume, tree: Tree, catalog: Catalog) -> None:
+    parent = catalog.entries["parent_id"]
+    names = (catalog.units, catalog.unit_start, catalog.unit_count)
+    if not is_case_sensitive(volume, tree):
+        names = folded(*names)
+    wrong = np.flatnonzero(misplaced(parent, *names))
+    _report_entries(
+        volume, tree, catalog, "keys-unordered", wrong, "have a key that does not come after the one before"
+    )
+
+
+def _check_extents(volume: Volume, tree: Tree, contents: Contents) -> None:
+    forks = contents.catalog.forks
+    outside = are_outside(forks["start_block"], forks["block_count"], int(volume.header.total_blocks))
+    rows = distinct(forks["entry"][outside])
+    _report_entries(volume, tree, contents.catalog, "extent-outside", rows, "have extents that leave the volume")
+
+
+def _check_fork_sizes(volume: Volume, tree: Tree, contents: Contents) -> None:
+    """Compare the blocks that each fork counts with its extents, overflow extents included."""
+    entries, forks = contents.catalog.entries, contents.catalog.forks
+    overflow = contents.trees.get("extents-overflow")
+    wrong = np.zeros(len(entries["file_id"]), np.bool_)
+    for fork_type, declared in ((DATA_FORK, "data_blocks"), (RESOURCE_FORK, "resource_blocks")):
+        mine = forks["fork_type"] == fork_type
+        counted = np.bincount(forks["entry"][mine], forks["block_count"][mine], minlength=len(wrong))
+        if overflow is not None and len(overflow.records["node"]):
+            records = overflow.records
+            mine = records["key.fork_type"] == fork_type
+            owners, blocks = records["key.file_id"][mine], records["data.extents.block_count"][mine]
+            counted += overflow_blocks(entries["file_id"], owners, blocks)
+        wrong |= counted != entries[declared]
+    message = "have forks that count other blocks than their extents hold"
+    _report_entries(volume, tree, contents.catalog, "fork-size-differs", np.flatnonzero(wrong), message)
+
+
+def _report_entries(volume: Volume, tree: Tree, catalog: Catalog, code: str, rows: I64, message: str) -> None:
+    """Report entries, at the leaf of the first one."""
+    if len(rows):
+        node = int(catalog.entries["node"][rows[0]])
+        node_log(volume, tree.file, node).add(
+            code,
+            "warning",
+            f"{len(rows):,} files or folders {message}; the first has CNID {catalog.entries['file_id'][rows[0]]}",
+        )
+
+
+def _report_nodes(volume: Volume, tree: Tree, code: str, nodes: I64, message: str) -> None:
+    """Report nodes, at the first one."""
+    if len(nodes):
+        node = int(nodes[0])
+        node_log(volume, tree.file, node).add(code, "warning", f"{len(nodes):,} {message}")

@@ -16,7 +16,7 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.contents.rebuild import rebuild
 from layoutscope.filesystems.hfsplus.contents.sweep import STEP_BYTES, TREES, Swept, chunks, sweep
 from layoutscope.filesystems.hfsplus.records import catalog as catalog_file
-from layoutscope.filesystems.hfsplus.tree.keyorder import folded, misplaced
+from layoutscope.filesystems.hfsplus.tree.keys import folded, misplaced
 from layoutscope.filesystems.hfsplus.volume.fork import inline_fork
 from layoutscope.filesystems.hfsplus.volume.volume import HEADER_BYTES, HEADER_OFFSET, Volume, read_header
 from layoutscope.findings import FindingLog

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from layoutscope.filesystems.hfsplus.contents import Contents, open_contents
-from layoutscope.filesystems.hfsplus.contents.contradictions import check_contents
+from layoutscope.filesystems.hfsplus.contents.rules import check_contents
 from layoutscope.filesystems.hfsplus.layout.entries import entries_table
 from layoutscope.filesystems.hfsplus.layout.extents import extents_table
 from layoutscope.filesystems.hfsplus.layout.facts import volume_facts

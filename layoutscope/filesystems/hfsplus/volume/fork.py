@@ -1,7 +1,7 @@
-"""Forks: where the bytes of a file lie on the volume.
+"""Forks: where the bytes of a file lie on the volume; and the allocation file, which tells the blocks that are free.
 
-TN1150, "Fork Data Structure" and "Extents Overflow File". A fork is a list of extents; the first eight stand in the
-volume header or the catalog record, the others in the extents-overflow file.
+TN1150, "Fork Data Structure", "Extents Overflow File" and "Allocation File". A fork is a list of extents; the first
+eight stand in the volume header or the catalog record, the others in the extents-overflow file.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutscope.arrays.bitmap import clear_runs
 from layoutscope.arrays.columns import I64, LARGEST, U8
 from layoutscope.arrays.ragged import owners, ranges
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.volume.volume import shifted
 
 if TYPE_CHECKING:
+    from layoutscope.arrays.columns import I64
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
     from layoutscope.image import Workspace
     from layoutscope.ondisk.grammar import HfsplusVolume
@@ -175,3 +177,41 @@ def read_fork(volume: Volume, fork: Fork) -> U8:
     """
     length = min(fork.logical_size_bytes, fork.num_blocks * volume.block_size_bytes)
     return read_parts(volume, locate(volume, fork, np.array([0], np.int64), np.array([length], np.int64)))
+
+
+def read_free_runs(volume: Volume, fork: Fork) -> tuple[I64, I64]:
+    """Read the allocation file.
+
+    Parameters
+    ----------
+    volume : Volume
+        Receives findings.
+    fork : Fork
+        The file's extents.
+
+    Returns
+    -------
+    starts, counts : (n,) int64 arrays
+        Runs of free blocks, in allocation blocks. Blocks behind the last bit are taken as used.
+    """
+    none: I64 = np.empty(0, np.int64)
+    if volume.is_inferred and not fork.num_blocks:
+        return none, none
+    try:
+        bitmap = read_fork(volume, fork)
+    except FormatError as error:
+        volume.log.survive(error, code="allocation-file-unreadable")
+        return none, none
+    # The first block is the highest bit of the first byte; bits behind the last block may say anything.
+    _, starts, counts = clear_runs(bitmap[None], np.array([int(volume.header.total_blocks)]), "big")
+    if not volume.is_inferred:
+        check_free_count(volume, counts)
+    return starts, counts
+
+
+def check_free_count(volume: Volume, counts: I64) -> None:
+    """Compare the free blocks that the volume header counts with those of the allocation file."""
+    found, declared = int(counts.sum()), int(volume.header.free_blocks)
+    if found != declared:
+        message = "the volume header counts other free blocks than the allocation file"
+        volume.header_field("free_blocks").add("free-count-differs", "warning", message, expected=found, found=declared)

@@ -11,7 +11,12 @@ meta:
     - apfs_btree
     - apfs_container
     - apfs_encryption
-    - apfs_fsrecords
+    - apfs_directory
+    - apfs_extents
+    - apfs_inode
+    - apfs_record
+    - apfs_snapshot
+    - apfs_xattr
     - apfs_fusion
     - apfs_object
     - apfs_reaper
@@ -135,10 +140,10 @@ types:
             'apfs_object::object_type::omap.to_i': apfs_container::omap_key
             'apfs_object::object_type::omap_snapshot.to_i': apfs_container::omap_snapshot_key
             'apfs_object::object_type::spaceman_free_queue.to_i': apfs_spaceman::free_queue_key
-            'apfs_object::object_type::fstree.to_i': apfs_fsrecords::j_key
-            'apfs_object::object_type::blockreftree.to_i': apfs_fsrecords::j_key
-            'apfs_object::object_type::snapmetatree.to_i': apfs_fsrecords::j_key
-            'apfs_object::object_type::fext_tree.to_i': apfs_fsrecords::fext_key
+            'apfs_object::object_type::fstree.to_i': apfs_record::j_key
+            'apfs_object::object_type::blockreftree.to_i': apfs_record::j_key
+            'apfs_object::object_type::snapmetatree.to_i': apfs_record::j_key
+            'apfs_object::object_type::fext_tree.to_i': apfs_extents::fext_key
       value:
         pos: ofs_values - val_start
         size: len_val
@@ -148,10 +153,10 @@ types:
           cases:
             'apfs_object::object_type::omap.to_i': apfs_container::omap_val
             'apfs_object::object_type::omap_snapshot.to_i': apfs_container::omap_snapshot
-            'apfs_object::object_type::fstree.to_i': fs_value(key.as<apfs_fsrecords::j_key>.record_type)
-            'apfs_object::object_type::blockreftree.to_i': apfs_fsrecords::phys_ext_val
-            'apfs_object::object_type::snapmetatree.to_i': fs_value(key.as<apfs_fsrecords::j_key>.record_type)
-            'apfs_object::object_type::fext_tree.to_i': apfs_fsrecords::fext_val
+            'apfs_object::object_type::fstree.to_i': fs_value(key.as<apfs_record::j_key>.record_type)
+            'apfs_object::object_type::blockreftree.to_i': apfs_extents::phys_ext_val
+            'apfs_object::object_type::snapmetatree.to_i': fs_value(key.as<apfs_record::j_key>.record_type)
+            'apfs_object::object_type::fext_tree.to_i': apfs_extents::fext_val
       child:
         pos: ofs_values - val_start
         type: apfs_btree::child_val
@@ -163,22 +168,22 @@ types:
     params:
       - id: record_type
         type: u1
-        enum: apfs_fsrecords::record_type
+        enum: apfs_record::record_type
     seq:
       - id: value
         size-eos: true
         type:
           switch-on: record_type
           cases:
-            'apfs_fsrecords::record_type::inode': apfs_fsrecords::inode_val
-            'apfs_fsrecords::record_type::dir_rec': apfs_fsrecords::drec_val
-            'apfs_fsrecords::record_type::xattr': apfs_fsrecords::xattr_val
-            'apfs_fsrecords::record_type::file_extent': apfs_fsrecords::file_extent_val
-            'apfs_fsrecords::record_type::dstream_id': apfs_fsrecords::dstream_id_val
-            'apfs_fsrecords::record_type::sibling_link': apfs_fsrecords::sibling_val
-            'apfs_fsrecords::record_type::sibling_map': apfs_fsrecords::sibling_map_val
-            'apfs_fsrecords::record_type::crypto_state': apfs_fsrecords::crypto_val
-            'apfs_fsrecords::record_type::dir_stats': apfs_fsrecords::dir_stats_val
-            'apfs_fsrecords::record_type::snap_metadata': apfs_fsrecords::snap_metadata_val
-            'apfs_fsrecords::record_type::snap_name': apfs_fsrecords::snap_name_val
-            'apfs_fsrecords::record_type::file_info': apfs_fsrecords::file_info_val
+            'apfs_record::record_type::inode': apfs_inode::inode_val
+            'apfs_record::record_type::dir_rec': apfs_directory::drec_val
+            'apfs_record::record_type::xattr': apfs_xattr::xattr_val
+            'apfs_record::record_type::file_extent': apfs_extents::file_extent_val
+            'apfs_record::record_type::dstream_id': apfs_extents::dstream_id_val
+            'apfs_record::record_type::sibling_link': apfs_directory::sibling_val
+            'apfs_record::record_type::sibling_map': apfs_directory::sibling_map_val
+            'apfs_record::record_type::crypto_state': apfs_extents::crypto_val
+            'apfs_record::record_type::dir_stats': apfs_directory::dir_stats_val
+            'apfs_record::record_type::snap_metadata': apfs_snapshot::snap_metadata_val
+            'apfs_record::record_type::snap_name': apfs_snapshot::snap_name_val
+            'apfs_record::record_type::file_info': apfs_extents::file_info_val

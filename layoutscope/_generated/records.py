@@ -241,6 +241,71 @@ EFI_JUMPSTART = RecordType(
     reserved=('<u8', 16),
 )
 
+J_KEY = RecordType(
+    'apfs_record.j_key',
+    obj_id_and_type='<u8',
+    obj_id=lambda r: r['obj_id_and_type'] & 1152921504606846975,
+    record_type=lambda r: r['obj_id_and_type'] >> 60,
+    is_system=lambda r: r['obj_id_and_type'] & 1152921500311879680 == 1152921500311879680,
+)
+
+DREC_KEY = RecordType(
+    'apfs_directory.drec_key',
+    hdr=J_KEY,
+    name_len='<u2',
+)
+
+DREC_HASHED_KEY = RecordType(
+    'apfs_directory.drec_hashed_key',
+    hdr=J_KEY,
+    name_len_and_hash='<u4',
+    name_len=lambda r: r['name_len_and_hash'] & 1023,
+    name_hash=lambda r: r['name_len_and_hash'] >> 10,
+)
+
+DREC_VAL_FIXED = RecordType(
+    'apfs_directory.drec_val_fixed',
+    file_id='<u8',
+    date_added='<i8',
+    flags='<u2',
+    entry_type=lambda r: r['flags'] & 15,
+)
+
+DREC_VAL = RecordType(
+    'apfs_directory.drec_val',
+    fixed=DREC_VAL_FIXED,
+)
+
+DIR_STATS_VAL = RecordType(
+    'apfs_directory.dir_stats_val',
+    num_children='<u8',
+    total_size='<u8',
+    chained_key='<u8',
+    gen_count='<u8',
+)
+
+SIBLING_KEY = RecordType(
+    'apfs_directory.sibling_key',
+    hdr=J_KEY,
+    sibling_id='<u8',
+)
+
+SIBLING_VAL_FIXED = RecordType(
+    'apfs_directory.sibling_val_fixed',
+    parent_id='<u8',
+    name_len='<u2',
+)
+
+SIBLING_VAL = RecordType(
+    'apfs_directory.sibling_val',
+    fixed=SIBLING_VAL_FIXED,
+)
+
+SIBLING_MAP_VAL = RecordType(
+    'apfs_directory.sibling_map_val',
+    file_id='<u8',
+)
+
 ER_STATE_HEAD = RecordType(
     'apfs_encryption.er_state_head',
     hdr=OBJ_PHYS,
@@ -312,66 +377,8 @@ GBITMAP_VAL = RecordType(
     paddr='<u8',
 )
 
-J_KEY = RecordType(
-    'apfs_fsrecords.j_key',
-    obj_id_and_type='<u8',
-    obj_id=lambda r: r['obj_id_and_type'] & 1152921504606846975,
-    record_type=lambda r: r['obj_id_and_type'] >> 60,
-    is_system=lambda r: r['obj_id_and_type'] & 1152921500311879680 == 1152921500311879680,
-)
-
-INODE_VAL_FIXED = RecordType(
-    'apfs_fsrecords.inode_val_fixed',
-    parent_id='<u8',
-    private_id='<u8',
-    create_time='<i8',
-    mod_time='<i8',
-    change_time='<i8',
-    access_time='<i8',
-    internal_flags='<u8',
-    num_children_or_links='<i4',
-    default_protection_class='<u4',
-    write_generation_counter='<u4',
-    bsd_flags='<u4',
-    owner='<u4',
-    group='<u4',
-    mode='<u2',
-    pad1='<u2',
-    uncompressed_size='<u8',
-    format=lambda r: r['mode'] & 61440,
-    was_cloned=lambda r: r['internal_flags'] & 16 != 0,
-    is_sparse=lambda r: r['internal_flags'] & 512 != 0,
-    has_rsrc_fork=lambda r: r['internal_flags'] & 16384 != 0,
-    has_uncompressed_size=lambda r: r['internal_flags'] & 262144 != 0,
-    is_compressed=lambda r: r['bsd_flags'] & 32 != 0,
-)
-
-INODE_VAL = RecordType(
-    'apfs_fsrecords.inode_val',
-    fixed=INODE_VAL_FIXED,
-)
-
-XF_BLOB_HEAD = RecordType(
-    'apfs_fsrecords.xf_blob_head',
-    num_exts='<u2',
-    used_data='<u2',
-)
-
-X_FIELD = RecordType(
-    'apfs_fsrecords.x_field',
-    type='u1',
-    flags='u1',
-    size_bytes='<u2',
-    padded_size=lambda r: r['size_bytes'] + 7 & 65528,
-)
-
-XF_BLOB = RecordType(
-    'apfs_fsrecords.xf_blob',
-    head=XF_BLOB_HEAD,
-)
-
 DSTREAM = RecordType(
-    'apfs_fsrecords.dstream',
+    'apfs_extents.dstream',
     size_bytes='<u8',
     alloced_size='<u8',
     default_crypto_id='<u8',
@@ -379,94 +386,19 @@ DSTREAM = RecordType(
     total_bytes_read='<u8',
 )
 
-SPARSE_BYTES = RecordType(
-    'apfs_fsrecords.sparse_bytes',
-    num_bytes='<u8',
-)
-
-DREC_KEY = RecordType(
-    'apfs_fsrecords.drec_key',
-    hdr=J_KEY,
-    name_len='<u2',
-)
-
-DREC_HASHED_KEY = RecordType(
-    'apfs_fsrecords.drec_hashed_key',
-    hdr=J_KEY,
-    name_len_and_hash='<u4',
-    name_len=lambda r: r['name_len_and_hash'] & 1023,
-    name_hash=lambda r: r['name_len_and_hash'] >> 10,
-)
-
-DREC_VAL_FIXED = RecordType(
-    'apfs_fsrecords.drec_val_fixed',
-    file_id='<u8',
-    date_added='<i8',
-    flags='<u2',
-    entry_type=lambda r: r['flags'] & 15,
-)
-
-DREC_VAL = RecordType(
-    'apfs_fsrecords.drec_val',
-    fixed=DREC_VAL_FIXED,
-)
-
-SIBLING_ID = RecordType(
-    'apfs_fsrecords.sibling_id',
-    sibling_id='<u8',
-)
-
-XATTR_KEY = RecordType(
-    'apfs_fsrecords.xattr_key',
-    hdr=J_KEY,
-    name_len='<u2',
-)
-
-XATTR_VAL_FIXED = RecordType(
-    'apfs_fsrecords.xattr_val_fixed',
-    flags='<u2',
-    xdata_len='<u2',
-    is_stream=lambda r: r['flags'] & 1 != 0,
-    is_embedded=lambda r: r['flags'] & 2 != 0,
-)
-
-XATTR_VAL = RecordType(
-    'apfs_fsrecords.xattr_val',
-    fixed=XATTR_VAL_FIXED,
-)
-
-XATTR_DSTREAM = RecordType(
-    'apfs_fsrecords.xattr_dstream',
-    xattr_obj_id='<u8',
-    dstream=DSTREAM,
-)
-
-DIR_STATS_VAL = RecordType(
-    'apfs_fsrecords.dir_stats_val',
-    num_children='<u8',
-    total_size='<u8',
-    chained_key='<u8',
-    gen_count='<u8',
-)
-
-PHYS_EXT_VAL = RecordType(
-    'apfs_fsrecords.phys_ext_val',
-    len_and_kind='<u8',
-    owning_obj_id='<u8',
-    refcnt='<i4',
-    num_blocks=lambda r: r['len_and_kind'] & 1152921504606846975,
-    kind=lambda r: r['len_and_kind'] >> 60,
-    has_owner=lambda r: r['owning_obj_id'] >> 1 != 9223372036854775807,
+DSTREAM_ID_VAL = RecordType(
+    'apfs_extents.dstream_id_val',
+    refcnt='<u4',
 )
 
 FILE_EXTENT_KEY = RecordType(
-    'apfs_fsrecords.file_extent_key',
+    'apfs_extents.file_extent_key',
     hdr=J_KEY,
     logical_addr='<u8',
 )
 
 FILE_EXTENT_VAL = RecordType(
-    'apfs_fsrecords.file_extent_val',
+    'apfs_extents.file_extent_val',
     len_and_flags='<u8',
     paddr='<u8',
     crypto_id='<u8',
@@ -475,26 +407,31 @@ FILE_EXTENT_VAL = RecordType(
 )
 
 FEXT_KEY = RecordType(
-    'apfs_fsrecords.fext_key',
+    'apfs_extents.fext_key',
     private_id='<u8',
     logical_addr='<u8',
 )
 
 FEXT_VAL = RecordType(
-    'apfs_fsrecords.fext_val',
+    'apfs_extents.fext_val',
     len_and_flags='<u8',
     paddr='<u8',
     length_bytes=lambda r: r['len_and_flags'] & 72057594037927935,
     flags=lambda r: r['len_and_flags'] >> 56,
 )
 
-DSTREAM_ID_VAL = RecordType(
-    'apfs_fsrecords.dstream_id_val',
-    refcnt='<u4',
+PHYS_EXT_VAL = RecordType(
+    'apfs_extents.phys_ext_val',
+    len_and_kind='<u8',
+    owning_obj_id='<u8',
+    refcnt='<i4',
+    num_blocks=lambda r: r['len_and_kind'] & 1152921504606846975,
+    kind=lambda r: r['len_and_kind'] >> 60,
+    has_owner=lambda r: r['owning_obj_id'] >> 1 != 9223372036854775807,
 )
 
 CRYPTO_VAL_FIXED = RecordType(
-    'apfs_fsrecords.crypto_val_fixed',
+    'apfs_extents.crypto_val_fixed',
     refcnt='<u4',
     major_version='<u2',
     minor_version='<u2',
@@ -506,72 +443,12 @@ CRYPTO_VAL_FIXED = RecordType(
 )
 
 CRYPTO_VAL = RecordType(
-    'apfs_fsrecords.crypto_val',
+    'apfs_extents.crypto_val',
     fixed=CRYPTO_VAL_FIXED,
 )
 
-SNAP_METADATA_VAL_FIXED = RecordType(
-    'apfs_fsrecords.snap_metadata_val_fixed',
-    extentref_tree_oid='<u8',
-    sblock_oid='<u8',
-    create_time='<i8',
-    change_time='<i8',
-    inum='<u8',
-    extentref_tree_type='<u4',
-    flags='<u4',
-    name_len='<u2',
-    is_pending_dataless=lambda r: r['flags'] & 1 != 0,
-)
-
-SNAP_METADATA_VAL = RecordType(
-    'apfs_fsrecords.snap_metadata_val',
-    fixed=SNAP_METADATA_VAL_FIXED,
-)
-
-SNAP_NAME_KEY = RecordType(
-    'apfs_fsrecords.snap_name_key',
-    hdr=J_KEY,
-    name_len='<u2',
-)
-
-SNAP_NAME_VAL = RecordType(
-    'apfs_fsrecords.snap_name_val',
-    snap_xid='<u8',
-)
-
-SNAP_META_EXT = RecordType(
-    'apfs_fsrecords.snap_meta_ext',
-    version='<u4',
-    flags='<u4',
-    snap_xid='<u8',
-    uuid='V16',
-    token='<u8',
-)
-
-SIBLING_KEY = RecordType(
-    'apfs_fsrecords.sibling_key',
-    hdr=J_KEY,
-    sibling_id='<u8',
-)
-
-SIBLING_VAL_FIXED = RecordType(
-    'apfs_fsrecords.sibling_val_fixed',
-    parent_id='<u8',
-    name_len='<u2',
-)
-
-SIBLING_VAL = RecordType(
-    'apfs_fsrecords.sibling_val',
-    fixed=SIBLING_VAL_FIXED,
-)
-
-SIBLING_MAP_VAL = RecordType(
-    'apfs_fsrecords.sibling_map_val',
-    file_id='<u8',
-)
-
 FILE_INFO_KEY = RecordType(
-    'apfs_fsrecords.file_info_key',
+    'apfs_extents.file_info_key',
     hdr=J_KEY,
     info_and_lba='<u8',
     lba=lambda r: r['info_and_lba'] & 72057594037927935,
@@ -579,13 +456,13 @@ FILE_INFO_KEY = RecordType(
 )
 
 FILE_INFO_VAL_FIXED = RecordType(
-    'apfs_fsrecords.file_info_val_fixed',
+    'apfs_extents.file_info_val_fixed',
     hashed_len='<u2',
     hash_size='u1',
 )
 
 FILE_INFO_VAL = RecordType(
-    'apfs_fsrecords.file_info_val',
+    'apfs_extents.file_info_val',
     fixed=FILE_INFO_VAL_FIXED,
 )
 
@@ -638,6 +515,37 @@ FUSION_MT_VAL = RecordType(
 FUSION_ADDRESS = RecordType(
     'apfs_fusion.fusion_address',
     raw='<u8',
+)
+
+INODE_VAL_FIXED = RecordType(
+    'apfs_inode.inode_val_fixed',
+    parent_id='<u8',
+    private_id='<u8',
+    create_time='<i8',
+    mod_time='<i8',
+    change_time='<i8',
+    access_time='<i8',
+    internal_flags='<u8',
+    num_children_or_links='<i4',
+    default_protection_class='<u4',
+    write_generation_counter='<u4',
+    bsd_flags='<u4',
+    owner='<u4',
+    group='<u4',
+    mode='<u2',
+    pad1='<u2',
+    uncompressed_size='<u8',
+    format=lambda r: r['mode'] & 61440,
+    was_cloned=lambda r: r['internal_flags'] & 16 != 0,
+    is_sparse=lambda r: r['internal_flags'] & 512 != 0,
+    has_rsrc_fork=lambda r: r['internal_flags'] & 16384 != 0,
+    has_uncompressed_size=lambda r: r['internal_flags'] & 262144 != 0,
+    is_compressed=lambda r: r['bsd_flags'] & 32 != 0,
+)
+
+INODE_VAL = RecordType(
+    'apfs_inode.inode_val',
+    fixed=INODE_VAL_FIXED,
 )
 
 LOCKER_HEAD = RecordType(
@@ -774,6 +682,44 @@ INTEGRITY_META = RecordType(
     broken_xid='<u8',
     reserved=('<u8', 9),
     is_broken=lambda r: r['flags'] & 1 != 0,
+)
+
+SNAP_METADATA_VAL_FIXED = RecordType(
+    'apfs_snapshot.snap_metadata_val_fixed',
+    extentref_tree_oid='<u8',
+    sblock_oid='<u8',
+    create_time='<i8',
+    change_time='<i8',
+    inum='<u8',
+    extentref_tree_type='<u4',
+    flags='<u4',
+    name_len='<u2',
+    is_pending_dataless=lambda r: r['flags'] & 1 != 0,
+)
+
+SNAP_METADATA_VAL = RecordType(
+    'apfs_snapshot.snap_metadata_val',
+    fixed=SNAP_METADATA_VAL_FIXED,
+)
+
+SNAP_NAME_KEY = RecordType(
+    'apfs_snapshot.snap_name_key',
+    hdr=J_KEY,
+    name_len='<u2',
+)
+
+SNAP_NAME_VAL = RecordType(
+    'apfs_snapshot.snap_name_val',
+    snap_xid='<u8',
+)
+
+SNAP_META_EXT = RecordType(
+    'apfs_snapshot.snap_meta_ext',
+    version='<u4',
+    flags='<u4',
+    snap_xid='<u8',
+    uuid='V16',
+    token='<u8',
 )
 
 SPACEMAN_DEVICE = RecordType(
@@ -984,6 +930,60 @@ APFS_SUPERBLOCK = RecordType(
     is_unencrypted=lambda r: r['fs_flags'] & 1 != 0,
     is_onekey=lambda r: r['fs_flags'] & 8 != 0,
     supports_defrag=lambda r: r['features'] & 4 != 0,
+)
+
+XATTR_KEY = RecordType(
+    'apfs_xattr.xattr_key',
+    hdr=J_KEY,
+    name_len='<u2',
+)
+
+XATTR_VAL_FIXED = RecordType(
+    'apfs_xattr.xattr_val_fixed',
+    flags='<u2',
+    xdata_len='<u2',
+    is_stream=lambda r: r['flags'] & 1 != 0,
+    is_embedded=lambda r: r['flags'] & 2 != 0,
+)
+
+XATTR_VAL = RecordType(
+    'apfs_xattr.xattr_val',
+    fixed=XATTR_VAL_FIXED,
+)
+
+XATTR_DSTREAM = RecordType(
+    'apfs_xattr.xattr_dstream',
+    xattr_obj_id='<u8',
+    dstream=DSTREAM,
+)
+
+XF_BLOB_HEAD = RecordType(
+    'apfs_xfields.xf_blob_head',
+    num_exts='<u2',
+    used_data='<u2',
+)
+
+X_FIELD = RecordType(
+    'apfs_xfields.x_field',
+    type='u1',
+    flags='u1',
+    size_bytes='<u2',
+    padded_size=lambda r: r['size_bytes'] + 7 & 65528,
+)
+
+XF_BLOB = RecordType(
+    'apfs_xfields.xf_blob',
+    head=XF_BLOB_HEAD,
+)
+
+SPARSE_BYTES = RecordType(
+    'apfs_xfields.sparse_bytes',
+    num_bytes='<u8',
+)
+
+SIBLING_ID = RecordType(
+    'apfs_xfields.sibling_id',
+    sibling_id='<u8',
 )
 
 DRIVER_DESCRIPTOR_MAP = RecordType(
@@ -1796,6 +1796,16 @@ RECORD_TYPES = {
     'apfs_container.omap_snapshot_key': OMAP_SNAPSHOT_KEY,
     'apfs_container.omap_snapshot': OMAP_SNAPSHOT,
     'apfs_container.efi_jumpstart': EFI_JUMPSTART,
+    'apfs_record.j_key': J_KEY,
+    'apfs_directory.drec_key': DREC_KEY,
+    'apfs_directory.drec_hashed_key': DREC_HASHED_KEY,
+    'apfs_directory.drec_val_fixed': DREC_VAL_FIXED,
+    'apfs_directory.drec_val': DREC_VAL,
+    'apfs_directory.dir_stats_val': DIR_STATS_VAL,
+    'apfs_directory.sibling_key': SIBLING_KEY,
+    'apfs_directory.sibling_val_fixed': SIBLING_VAL_FIXED,
+    'apfs_directory.sibling_val': SIBLING_VAL,
+    'apfs_directory.sibling_map_val': SIBLING_MAP_VAL,
     'apfs_encryption.er_state_head': ER_STATE_HEAD,
     'apfs_encryption.er_state': ER_STATE,
     'apfs_encryption.er_state_v1': ER_STATE_V1,
@@ -1804,50 +1814,26 @@ RECORD_TYPES = {
     'apfs_encryption.gbitmap_block': GBITMAP_BLOCK,
     'apfs_encryption.gbitmap_key': GBITMAP_KEY,
     'apfs_encryption.gbitmap_val': GBITMAP_VAL,
-    'apfs_fsrecords.j_key': J_KEY,
-    'apfs_fsrecords.inode_val_fixed': INODE_VAL_FIXED,
-    'apfs_fsrecords.inode_val': INODE_VAL,
-    'apfs_fsrecords.xf_blob_head': XF_BLOB_HEAD,
-    'apfs_fsrecords.x_field': X_FIELD,
-    'apfs_fsrecords.xf_blob': XF_BLOB,
-    'apfs_fsrecords.dstream': DSTREAM,
-    'apfs_fsrecords.sparse_bytes': SPARSE_BYTES,
-    'apfs_fsrecords.drec_key': DREC_KEY,
-    'apfs_fsrecords.drec_hashed_key': DREC_HASHED_KEY,
-    'apfs_fsrecords.drec_val_fixed': DREC_VAL_FIXED,
-    'apfs_fsrecords.drec_val': DREC_VAL,
-    'apfs_fsrecords.sibling_id': SIBLING_ID,
-    'apfs_fsrecords.xattr_key': XATTR_KEY,
-    'apfs_fsrecords.xattr_val_fixed': XATTR_VAL_FIXED,
-    'apfs_fsrecords.xattr_val': XATTR_VAL,
-    'apfs_fsrecords.xattr_dstream': XATTR_DSTREAM,
-    'apfs_fsrecords.dir_stats_val': DIR_STATS_VAL,
-    'apfs_fsrecords.phys_ext_val': PHYS_EXT_VAL,
-    'apfs_fsrecords.file_extent_key': FILE_EXTENT_KEY,
-    'apfs_fsrecords.file_extent_val': FILE_EXTENT_VAL,
-    'apfs_fsrecords.fext_key': FEXT_KEY,
-    'apfs_fsrecords.fext_val': FEXT_VAL,
-    'apfs_fsrecords.dstream_id_val': DSTREAM_ID_VAL,
-    'apfs_fsrecords.crypto_val_fixed': CRYPTO_VAL_FIXED,
-    'apfs_fsrecords.crypto_val': CRYPTO_VAL,
-    'apfs_fsrecords.snap_metadata_val_fixed': SNAP_METADATA_VAL_FIXED,
-    'apfs_fsrecords.snap_metadata_val': SNAP_METADATA_VAL,
-    'apfs_fsrecords.snap_name_key': SNAP_NAME_KEY,
-    'apfs_fsrecords.snap_name_val': SNAP_NAME_VAL,
-    'apfs_fsrecords.snap_meta_ext': SNAP_META_EXT,
-    'apfs_fsrecords.sibling_key': SIBLING_KEY,
-    'apfs_fsrecords.sibling_val_fixed': SIBLING_VAL_FIXED,
-    'apfs_fsrecords.sibling_val': SIBLING_VAL,
-    'apfs_fsrecords.sibling_map_val': SIBLING_MAP_VAL,
-    'apfs_fsrecords.file_info_key': FILE_INFO_KEY,
-    'apfs_fsrecords.file_info_val_fixed': FILE_INFO_VAL_FIXED,
-    'apfs_fsrecords.file_info_val': FILE_INFO_VAL,
+    'apfs_extents.dstream': DSTREAM,
+    'apfs_extents.dstream_id_val': DSTREAM_ID_VAL,
+    'apfs_extents.file_extent_key': FILE_EXTENT_KEY,
+    'apfs_extents.file_extent_val': FILE_EXTENT_VAL,
+    'apfs_extents.fext_key': FEXT_KEY,
+    'apfs_extents.fext_val': FEXT_VAL,
+    'apfs_extents.phys_ext_val': PHYS_EXT_VAL,
+    'apfs_extents.crypto_val_fixed': CRYPTO_VAL_FIXED,
+    'apfs_extents.crypto_val': CRYPTO_VAL,
+    'apfs_extents.file_info_key': FILE_INFO_KEY,
+    'apfs_extents.file_info_val_fixed': FILE_INFO_VAL_FIXED,
+    'apfs_extents.file_info_val': FILE_INFO_VAL,
     'apfs_fusion.fusion_wbc': FUSION_WBC,
     'apfs_fusion.fusion_wbc_list_head': FUSION_WBC_LIST_HEAD,
     'apfs_fusion.fusion_wbc_list_entry': FUSION_WBC_LIST_ENTRY,
     'apfs_fusion.fusion_mt_key': FUSION_MT_KEY,
     'apfs_fusion.fusion_mt_val': FUSION_MT_VAL,
     'apfs_fusion.fusion_address': FUSION_ADDRESS,
+    'apfs_inode.inode_val_fixed': INODE_VAL_FIXED,
+    'apfs_inode.inode_val': INODE_VAL,
     'apfs_keybag.locker_head': LOCKER_HEAD,
     'apfs_keybag.keybag': KEYBAG,
     'apfs_keybag.entry_head': ENTRY_HEAD,
@@ -1864,6 +1850,11 @@ RECORD_TYPES = {
     'apfs_reaper.omap_cleanup_state': OMAP_CLEANUP_STATE,
     'apfs_reaper.apfs_reap_state': APFS_REAP_STATE,
     'apfs_sealed.integrity_meta': INTEGRITY_META,
+    'apfs_snapshot.snap_metadata_val_fixed': SNAP_METADATA_VAL_FIXED,
+    'apfs_snapshot.snap_metadata_val': SNAP_METADATA_VAL,
+    'apfs_snapshot.snap_name_key': SNAP_NAME_KEY,
+    'apfs_snapshot.snap_name_val': SNAP_NAME_VAL,
+    'apfs_snapshot.snap_meta_ext': SNAP_META_EXT,
     'apfs_spaceman.spaceman_device': SPACEMAN_DEVICE,
     'apfs_spaceman.spaceman_free_queue': SPACEMAN_FREE_QUEUE,
     'apfs_spaceman.spaceman_phys': SPACEMAN_PHYS,
@@ -1883,6 +1874,15 @@ RECORD_TYPES = {
     'apfs_volume.wrapped_meta_crypto_state': WRAPPED_META_CRYPTO_STATE,
     'apfs_volume.modified_by': MODIFIED_BY,
     'apfs_volume.apfs_superblock': APFS_SUPERBLOCK,
+    'apfs_xattr.xattr_key': XATTR_KEY,
+    'apfs_xattr.xattr_val_fixed': XATTR_VAL_FIXED,
+    'apfs_xattr.xattr_val': XATTR_VAL,
+    'apfs_xattr.xattr_dstream': XATTR_DSTREAM,
+    'apfs_xfields.xf_blob_head': XF_BLOB_HEAD,
+    'apfs_xfields.x_field': X_FIELD,
+    'apfs_xfields.xf_blob': XF_BLOB,
+    'apfs_xfields.sparse_bytes': SPARSE_BYTES,
+    'apfs_xfields.sibling_id': SIBLING_ID,
     'apm.driver_descriptor_map': DRIVER_DESCRIPTOR_MAP,
     'apm.partition_entry': APM_PARTITION_ENTRY,
     'core_storage.physical_volume_header': PHYSICAL_VOLUME_HEADER,

@@ -238,6 +238,71 @@ class EfiJumpstart(RecordType):
 
 EFI_JUMPSTART: EfiJumpstart
 
+class JKey(RecordType):
+    obj_id_and_type: Field
+    obj_id: Instance
+    record_type: Instance
+    is_system: Instance
+
+J_KEY: JKey
+
+class DrecKey(RecordType):
+    hdr: JKey
+    name_len: Field
+
+DREC_KEY: DrecKey
+
+class DrecHashedKey(RecordType):
+    hdr: JKey
+    name_len_and_hash: Field
+    name_len: Instance
+    name_hash: Instance
+
+DREC_HASHED_KEY: DrecHashedKey
+
+class DrecValFixed(RecordType):
+    file_id: Field
+    date_added: Field
+    flags: Field
+    entry_type: Instance
+
+DREC_VAL_FIXED: DrecValFixed
+
+class DrecVal(RecordType):
+    fixed: DrecValFixed
+
+DREC_VAL: DrecVal
+
+class DirStatsVal(RecordType):
+    num_children: Field
+    total_size: Field
+    chained_key: Field
+    gen_count: Field
+
+DIR_STATS_VAL: DirStatsVal
+
+class SiblingKey(RecordType):
+    hdr: JKey
+    sibling_id: Field
+
+SIBLING_KEY: SiblingKey
+
+class SiblingValFixed(RecordType):
+    parent_id: Field
+    name_len: Field
+
+SIBLING_VAL_FIXED: SiblingValFixed
+
+class SiblingVal(RecordType):
+    fixed: SiblingValFixed
+
+SIBLING_VAL: SiblingVal
+
+class SiblingMapVal(RecordType):
+    file_id: Field
+
+SIBLING_MAP_VAL: SiblingMapVal
+
 class ErStateHead(RecordType):
     hdr: ObjPhys
     magic: Field
@@ -309,64 +374,6 @@ class GbitmapVal(RecordType):
 
 GBITMAP_VAL: GbitmapVal
 
-class JKey(RecordType):
-    obj_id_and_type: Field
-    obj_id: Instance
-    record_type: Instance
-    is_system: Instance
-
-J_KEY: JKey
-
-class InodeValFixed(RecordType):
-    parent_id: Field
-    private_id: Field
-    create_time: Field
-    mod_time: Field
-    change_time: Field
-    access_time: Field
-    internal_flags: Field
-    num_children_or_links: Field
-    default_protection_class: Field
-    write_generation_counter: Field
-    bsd_flags: Field
-    owner: Field
-    group: Field
-    mode: Field
-    pad1: Field
-    uncompressed_size: Field
-    format: Instance
-    was_cloned: Instance
-    is_sparse: Instance
-    has_rsrc_fork: Instance
-    has_uncompressed_size: Instance
-    is_compressed: Instance
-
-INODE_VAL_FIXED: InodeValFixed
-
-class InodeVal(RecordType):
-    fixed: InodeValFixed
-
-INODE_VAL: InodeVal
-
-class XfBlobHead(RecordType):
-    num_exts: Field
-    used_data: Field
-
-XF_BLOB_HEAD: XfBlobHead
-
-class XField(RecordType):
-    type: Field
-    flags: Field
-    size_bytes: Field
-    padded_size: Instance
-
-X_FIELD: XField
-
-class XfBlob(RecordType):
-    head: XfBlobHead
-
-XF_BLOB: XfBlob
-
 class Dstream(RecordType):
     size_bytes: Field
     alloced_size: Field
@@ -376,85 +383,10 @@ class Dstream(RecordType):
 
 DSTREAM: Dstream
 
-class SparseBytes(RecordType):
-    num_bytes: Field
-
-SPARSE_BYTES: SparseBytes
-
-class DrecKey(RecordType):
-    hdr: JKey
-    name_len: Field
-
-DREC_KEY: DrecKey
-
-class DrecHashedKey(RecordType):
-    hdr: JKey
-    name_len_and_hash: Field
-    name_len: Instance
-    name_hash: Instance
-
-DREC_HASHED_KEY: DrecHashedKey
-
-class DrecValFixed(RecordType):
-    file_id: Field
-    date_added: Field
-    flags: Field
-    entry_type: Instance
-
-DREC_VAL_FIXED: DrecValFixed
-
-class DrecVal(RecordType):
-    fixed: DrecValFixed
-
-DREC_VAL: DrecVal
-
-class SiblingId(RecordType):
-    sibling_id: Field
-
-SIBLING_ID: SiblingId
-
-class XattrKey(RecordType):
-    hdr: JKey
-    name_len: Field
-
-XATTR_KEY: XattrKey
-
-class XattrValFixed(RecordType):
-    flags: Field
-    xdata_len: Field
-    is_stream: Instance
-    is_embedded: Instance
-
-XATTR_VAL_FIXED: XattrValFixed
-
-class XattrVal(RecordType):
-    fixed: XattrValFixed
-
-XATTR_VAL: XattrVal
-
-class XattrDstream(RecordType):
-    xattr_obj_id: Field
-    dstream: Dstream
-
-XATTR_DSTREAM: XattrDstream
-
-class DirStatsVal(RecordType):
-    num_children: Field
-    total_size: Field
-    chained_key: Field
-    gen_count: Field
-
-DIR_STATS_VAL: DirStatsVal
-
-class PhysExtVal(RecordType):
-    len_and_kind: Field
-    owning_obj_id: Field
+class DstreamIdVal(RecordType):
     refcnt: Field
-    num_blocks: Instance
-    kind: Instance
-    has_owner: Instance
 
-PHYS_EXT_VAL: PhysExtVal
+DSTREAM_ID_VAL: DstreamIdVal
 
 class FileExtentKey(RecordType):
     hdr: JKey
@@ -485,10 +417,15 @@ class FextVal(RecordType):
 
 FEXT_VAL: FextVal
 
-class DstreamIdVal(RecordType):
+class PhysExtVal(RecordType):
+    len_and_kind: Field
+    owning_obj_id: Field
     refcnt: Field
+    num_blocks: Instance
+    kind: Instance
+    has_owner: Instance
 
-DSTREAM_ID_VAL: DstreamIdVal
+PHYS_EXT_VAL: PhysExtVal
 
 class CryptoValFixed(RecordType):
     refcnt: Field
@@ -506,66 +443,6 @@ class CryptoVal(RecordType):
     fixed: CryptoValFixed
 
 CRYPTO_VAL: CryptoVal
-
-class SnapMetadataValFixed(RecordType):
-    extentref_tree_oid: Field
-    sblock_oid: Field
-    create_time: Field
-    change_time: Field
-    inum: Field
-    extentref_tree_type: Field
-    flags: Field
-    name_len: Field
-    is_pending_dataless: Instance
-
-SNAP_METADATA_VAL_FIXED: SnapMetadataValFixed
-
-class SnapMetadataVal(RecordType):
-    fixed: SnapMetadataValFixed
-
-SNAP_METADATA_VAL: SnapMetadataVal
-
-class SnapNameKey(RecordType):
-    hdr: JKey
-    name_len: Field
-
-SNAP_NAME_KEY: SnapNameKey
-
-class SnapNameVal(RecordType):
-    snap_xid: Field
-
-SNAP_NAME_VAL: SnapNameVal
-
-class SnapMetaExt(RecordType):
-    version: Field
-    flags: Field
-    snap_xid: Field
-    uuid: Field
-    token: Field
-
-SNAP_META_EXT: SnapMetaExt
-
-class SiblingKey(RecordType):
-    hdr: JKey
-    sibling_id: Field
-
-SIBLING_KEY: SiblingKey
-
-class SiblingValFixed(RecordType):
-    parent_id: Field
-    name_len: Field
-
-SIBLING_VAL_FIXED: SiblingValFixed
-
-class SiblingVal(RecordType):
-    fixed: SiblingValFixed
-
-SIBLING_VAL: SiblingVal
-
-class SiblingMapVal(RecordType):
-    file_id: Field
-
-SIBLING_MAP_VAL: SiblingMapVal
 
 class FileInfoKey(RecordType):
     hdr: JKey
@@ -636,6 +513,37 @@ class FusionAddress(RecordType):
     raw: Field
 
 FUSION_ADDRESS: FusionAddress
+
+class InodeValFixed(RecordType):
+    parent_id: Field
+    private_id: Field
+    create_time: Field
+    mod_time: Field
+    change_time: Field
+    access_time: Field
+    internal_flags: Field
+    num_children_or_links: Field
+    default_protection_class: Field
+    write_generation_counter: Field
+    bsd_flags: Field
+    owner: Field
+    group: Field
+    mode: Field
+    pad1: Field
+    uncompressed_size: Field
+    format: Instance
+    was_cloned: Instance
+    is_sparse: Instance
+    has_rsrc_fork: Instance
+    has_uncompressed_size: Instance
+    is_compressed: Instance
+
+INODE_VAL_FIXED: InodeValFixed
+
+class InodeVal(RecordType):
+    fixed: InodeValFixed
+
+INODE_VAL: InodeVal
 
 class LockerHead(RecordType):
     version: Field
@@ -772,6 +680,44 @@ class IntegrityMeta(RecordType):
     is_broken: Instance
 
 INTEGRITY_META: IntegrityMeta
+
+class SnapMetadataValFixed(RecordType):
+    extentref_tree_oid: Field
+    sblock_oid: Field
+    create_time: Field
+    change_time: Field
+    inum: Field
+    extentref_tree_type: Field
+    flags: Field
+    name_len: Field
+    is_pending_dataless: Instance
+
+SNAP_METADATA_VAL_FIXED: SnapMetadataValFixed
+
+class SnapMetadataVal(RecordType):
+    fixed: SnapMetadataValFixed
+
+SNAP_METADATA_VAL: SnapMetadataVal
+
+class SnapNameKey(RecordType):
+    hdr: JKey
+    name_len: Field
+
+SNAP_NAME_KEY: SnapNameKey
+
+class SnapNameVal(RecordType):
+    snap_xid: Field
+
+SNAP_NAME_VAL: SnapNameVal
+
+class SnapMetaExt(RecordType):
+    version: Field
+    flags: Field
+    snap_xid: Field
+    uuid: Field
+    token: Field
+
+SNAP_META_EXT: SnapMetaExt
 
 class SpacemanDevice(RecordType):
     num_blocks: Field
@@ -982,6 +928,60 @@ class ApfsSuperblock(RecordType):
     supports_defrag: Instance
 
 APFS_SUPERBLOCK: ApfsSuperblock
+
+class XattrKey(RecordType):
+    hdr: JKey
+    name_len: Field
+
+XATTR_KEY: XattrKey
+
+class XattrValFixed(RecordType):
+    flags: Field
+    xdata_len: Field
+    is_stream: Instance
+    is_embedded: Instance
+
+XATTR_VAL_FIXED: XattrValFixed
+
+class XattrVal(RecordType):
+    fixed: XattrValFixed
+
+XATTR_VAL: XattrVal
+
+class XattrDstream(RecordType):
+    xattr_obj_id: Field
+    dstream: Dstream
+
+XATTR_DSTREAM: XattrDstream
+
+class XfBlobHead(RecordType):
+    num_exts: Field
+    used_data: Field
+
+XF_BLOB_HEAD: XfBlobHead
+
+class XField(RecordType):
+    type: Field
+    flags: Field
+    size_bytes: Field
+    padded_size: Instance
+
+X_FIELD: XField
+
+class XfBlob(RecordType):
+    head: XfBlobHead
+
+XF_BLOB: XfBlob
+
+class SparseBytes(RecordType):
+    num_bytes: Field
+
+SPARSE_BYTES: SparseBytes
+
+class SiblingId(RecordType):
+    sibling_id: Field
+
+SIBLING_ID: SiblingId
 
 class DriverDescriptorMap(RecordType):
     signature: Field

@@ -14,7 +14,7 @@ from kaitaistruct import KaitaiStream, KaitaiStructError
 
 from layoutscope.ondisk import bulk
 from layoutscope.ondisk.records import RECORD_TYPES
-from layoutscope.recordtypes import RecordType
+from layoutscope.recordtypes import Field, RecordType
 
 KSY = Path(__file__).resolve().parents[2] / "ksy"
 ROWS = 40
@@ -98,7 +98,7 @@ def flatten(parsed, record: RecordType, base: int, rows: list, prefix: str = "")
         key = field.get("id")
         member = getattr(record, key, None) if key else None
         spot = parsed._debug.get(key)
-        if member is None or spot is None or "end" not in spot:
+        if not isinstance(member, Field | RecordType) or spot is None or "end" not in spot:
             continue
         repeated = "arr" in spot
         values = getattr(parsed, key) if repeated else [getattr(parsed, key)]

@@ -137,9 +137,9 @@ def _types(data: bytes, tree: str, slot: _Slot) -> tuple[RecordType, RecordType,
     """Name the types of key and value of a record, and the record's own."""
     if tree in _FIXED:
         return (*_FIXED[tree], "")
-    head = describe(grammar.ApfsFsrecords.JKey, data, *slot.key, "key")
+    head = describe(grammar.ApfsRecord.JKey, data, *slot.key, "key")
     kind = head.value("record_type")
-    known = {int(member): member.name for member in grammar.ApfsFsrecords.RecordType}
+    known = {int(member): member.name for member in grammar.ApfsRecord.RecordType}
     name = known.get(int(str(kind)), "") if kind is not None else ""
     if name not in SHAPES:
         return records.J_KEY, records.CHILD_VAL, " (unknown)"
@@ -151,7 +151,7 @@ def _types(data: bytes, tree: str, slot: _Slot) -> tuple[RecordType, RecordType,
 
 def _is_plain_drec(data: bytes, slot: _Slot) -> bool:
     """Whether a directory key is one without hash: its length field then accounts for the whole key."""
-    plain = describe(grammar.ApfsFsrecords.DrecKey, data, *slot.key, "key")
+    plain = describe(grammar.ApfsDirectory.DrecKey, data, *slot.key, "key")
     length = plain.value("name_len")
     return not plain.error and isinstance(length, int) and records.DREC_KEY.width + length == slot.key[1] - slot.key[0]
 

@@ -17,7 +17,7 @@ from layoutscope.filesystems.apfs.container.regions import as_runs
 from layoutscope.filesystems.apfs.layout.facts import program
 from layoutscope.findings import Contradiction
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.records import RECORD_TYPES
+from layoutscope.ondisk import records as record_types
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -109,7 +109,7 @@ class Report:
         plus = 0
         if field and "key_at" in table:
             part, type_name, path = field.split(".", 2)
-            plus = int(table[f"{part}_at"][row]) + RECORD_TYPES[f"apfs_fsrecords.{type_name}"].offset_of(path)
+            plus = int(table[f"{part}_at"][row]) + getattr(record_types, type_name.upper()).offset_of(path)
         return self.log.at(structure, int(self.nodes.paddr[table["node"][row]]), plus=plus)
 
 
@@ -157,8 +157,8 @@ def check_counts(parts: VolumeParts) -> None:
 
 def _inodes_by_kind(inodes: Columns) -> dict[str, int]:
     """Count inodes as superblocks do: without the root directory and the private one."""
-    kinds = grammar.ApfsFsrecords.ModeFormat
-    own = inodes["obj_id"] >= int(grammar.ApfsFsrecords.InodeNumber.min_user)
+    kinds = grammar.ApfsInode.ModeFormat
+    own = inodes["obj_id"] >= int(grammar.ApfsInode.InodeNumber.min_user)
     mode_format = inodes["format"][own & ~_is_deleted(inodes)]
     counts = {
         "files": int((mode_format == int(kinds.file)).sum()),
@@ -170,7 +170,7 @@ def _inodes_by_kind(inodes: Columns) -> dict[str, int]:
 
 def _is_deleted(inodes: Columns) -> NDArray[np.bool_]:
     """Files without links that were still open: they wait in the private directory and count nowhere."""
-    is_directory = inodes["format"] == int(grammar.ApfsFsrecords.ModeFormat.directory)
+    is_directory = inodes["format"] == int(grammar.ApfsInode.ModeFormat.directory)
     result: NDArray[np.bool_] = ~is_directory & (inodes["num_children_or_links"] == 0)
     return result
 
@@ -187,7 +187,7 @@ def check_links(parts: VolumeParts, report: Report) -> None:
     inodes, drecs = records.get("inode"), records.get("dir_rec")
     if "format" not in inodes or "file_id" not in drecs:
         return
-    kinds = grammar.ApfsFsrecords.ModeFormat
+    kinds = grammar.ApfsInode.ModeFormat
     known = np.isin(inodes["format"], np.array([int(kind) for kind in kinds], np.uint16))
     report.cases(~known, inodes, "record-differs", "inode", "its mode is of no kind", field="val.inode_val_fixed.mode")
     is_directory = inodes["format"] == int(kinds.directory)
@@ -207,7 +207,7 @@ def check_links(parts: VolumeParts, report: Report) -> None:
     report.cases(wrong, inodes, "count-differs", "inode", message, field=field, sides=sides)
     parents = drecs["obj_id"] if named is spot else drecs["obj_id"][found]
     wrong = ~_is_listed(named, parents, inodes["parent_id"]) & ~_is_deleted(inodes)
-    wrong &= inodes["parent_id"] != int(grammar.ApfsFsrecords.InodeNumber.root_dir_parent)
+    wrong &= inodes["parent_id"] != int(grammar.ApfsInode.InodeNumber.root_dir_parent)
     message, field = "the directory that it names does not list it", "val.inode_val_fixed.parent_id"
     report.cases(wrong, inodes, "record-differs", "inode", message, field=field, sides=(None, inodes["parent_id"]))
     wrong = found & (drecs["entry_type"] != inodes["format"][spot] >> ENTRY_TYPE_SHIFT)

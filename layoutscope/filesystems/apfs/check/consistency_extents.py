@@ -104,7 +104,7 @@ def check_references(parts: VolumeParts, physical: Columns, report: Report) -> N
     report : Report
         Is told of references that differ; its nodes are those of the extent-reference tree.
     """
-    kinds = [int(kind) for kind in grammar.ApfsFsrecords.PhysExtKind]
+    kinds = [int(kind) for kind in grammar.ApfsExtents.PhysExtKind]
     code, what, field = "reference-differs", "extent at block", "val.phys_ext_val.len_and_kind"
     report.cases(~np.isin(physical["kind"], kinds), physical, code, what, "unknown kind", field=field)
     start, count = physical["obj_id"].astype(np.int64), physical["num_blocks"].astype(np.int64)
@@ -214,7 +214,7 @@ def check_owners(parts: VolumeParts, physical: Columns, report: Report) -> None:
     """
     known = streams(parts.fs.records).index.find(physical["owning_obj_id"])[1] | ~physical["has_owner"]
     # The owner of blocks that clones share may be gone; the others have them still.
-    is_new = physical["kind"] == int(grammar.ApfsFsrecords.PhysExtKind.new)
+    is_new = physical["kind"] == int(grammar.ApfsExtents.PhysExtKind.new)
     is_future = physical["owning_obj_id"] >= np.uint64(parts.state.superblock.next_obj_id)
     lost = ~known & (((physical["refcnt"] == 1) & is_new) | is_future)
     code, what, field = "reference-differs", "extent at block", "val.phys_ext_val.owning_obj_id"

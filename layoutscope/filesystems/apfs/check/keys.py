@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from layoutscope.recordtypes import Column, RecordType
 
 UNORDERED: Final = "keys-unordered"
-RECORD: Final = grammar.ApfsFsrecords.RecordType
+RECORD: Final = grammar.ApfsRecord.RecordType
 SECOND: Final = {
     "omap": records.OMAP_KEY.xid,
     "container-omap": records.OMAP_KEY.xid,

@@ -86,12 +86,12 @@ def _ends(extents: Columns) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
 
 def check_directories(subject: Subject) -> None:
     """Every directory leads up to the root: none is its own ancestor."""
-    numbers = grammar.ApfsFsrecords.InodeNumber
+    numbers = grammar.ApfsInode.InodeNumber
     for parts in subject.whole:
         inodes = parts.fs.records.get("inode")
         if "format" not in inodes:
             continue
-        rows = np.flatnonzero(inodes["format"] == int(grammar.ApfsFsrecords.ModeFormat.directory))
+        rows = np.flatnonzero(inodes["format"] == int(grammar.ApfsInode.ModeFormat.directory))
         own, parent = inodes["obj_id"][rows], inodes["parent_id"][rows]
         up, known = match(own, parent)
         top = len(own)
@@ -123,7 +123,7 @@ def check_lost_inodes(subject: Subject) -> None:
         for kind, key in (("xattr", "xattr_key"), ("dir_rec", "drec_key"), ("sibling_link", "sibling_key")):
             table = records.get(kind)
             wrong = ~match(inodes, table["obj_id"])[1] & (
-                table["obj_id"] != int(grammar.ApfsFsrecords.InodeNumber.root_dir_parent)
+                table["obj_id"] != int(grammar.ApfsInode.InodeNumber.root_dir_parent)
             )
             message = "the inode that it belongs to does not exist"
             report.cases(wrong, table, "record-differs", f"{kind} of inode", message, field=f"key.{key}.hdr")

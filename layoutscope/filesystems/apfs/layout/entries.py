@@ -136,11 +136,11 @@ def _lookup(pairs: dict[int, str], values: NDArray[np.uint16 | np.uint8]) -> NDA
 
 
 def _kind_of_mode(mode_format: NDArray[np.uint16]) -> NDArray[np.uint8]:
-    return _lookup({int(item): item.name.replace("_", "-") for item in grammar.ApfsFsrecords.ModeFormat}, mode_format)
+    return _lookup({int(item): item.name.replace("_", "-") for item in grammar.ApfsInode.ModeFormat}, mode_format)
 
 
 def _kind_of_entry(entry_type: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    return _lookup({int(item): item.name.replace("_", "-") for item in grammar.ApfsFsrecords.EntryType}, entry_type)
+    return _lookup({int(item): item.name.replace("_", "-") for item in grammar.ApfsDirectory.EntryType}, entry_type)
 
 
 def _sizes(inode: _Matched, kind: NDArray[np.uint8], xattrs: Columns, file_id: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -175,7 +175,7 @@ def _from_attribute(
 
 
 def _flags(drecs: Columns, inode: _Matched, links: NDArray[np.int32]) -> NDArray[np.uint32]:
-    private = np.uint64(grammar.ApfsFsrecords.InodeNumber.private_dir)
+    private = np.uint64(grammar.ApfsInode.InodeNumber.private_dir)
     flags = (links > 1).astype(np.uint32) * np.uint32(FLAG_HARD_LINK)
     flags[inode["is_compressed"]] |= FLAG_COMPRESSED
     flags[(drecs["file_id"] == private) | (drecs["obj_id"] == private)] |= FLAG_PRIVATE
@@ -215,7 +215,7 @@ def _dstream_leaves(inodes: Columns, nodes: TreeNodes) -> NDArray[np.int32]:
     """Leaf in which a search for each inode's data-stream record ends."""
     if not len(inodes["obj_id"]):
         return np.empty(0, np.int32)
-    wanted = order_key(inodes["private_id"], int(grammar.ApfsFsrecords.RecordType.dstream_id))
+    wanted = order_key(inodes["private_id"], int(grammar.ApfsRecord.RecordType.dstream_id))
     found = _leaves_at(nodes, last_at_most(_low_keys(nodes), wanted))
     found[~inodes["has_dstream"]] = NO_NODE
     return found
@@ -229,7 +229,7 @@ def _listing_leaves(
     That is the leaf with its last record (`side` right), and the one with the last record before its first (left).
     """
     rows = np.flatnonzero(is_directory)
-    wanted = order_key(file_id[rows], int(grammar.ApfsFsrecords.RecordType.dir_rec))
+    wanted = order_key(file_id[rows], int(grammar.ApfsRecord.RecordType.dir_rec))
     found = np.full(len(file_id), NO_NODE, np.int32)
     found[rows] = _leaves_at(nodes, np.searchsorted(_low_keys(nodes), wanted, side) - 1)
     return found

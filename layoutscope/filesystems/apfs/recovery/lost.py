@@ -142,7 +142,7 @@ def _known(low: int, high: int, records: RecordTables) -> str:
     if "file_id" not in drecs:
         return ""
     inside = (drecs["file_id"] >= np.uint64(low)) & (drecs["file_id"] <= np.uint64(high))
-    kind = int(grammar.ApfsFsrecords.ModeFormat.directory) >> 12
+    kind = int(grammar.ApfsInode.ModeFormat.directory) >> 12
     directories = np.unique(drecs["file_id"][inside & (drecs["entry_type"] == kind)])
     others = int(inside.sum()) - len(directories)
     numbers = ", ".join(str(number) for number in directories[:MOST_NAMED].tolist())

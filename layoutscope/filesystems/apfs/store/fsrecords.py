@@ -237,7 +237,7 @@ def _decode(batch: NodeBatch, slots: Slots, name: str, shape: Shape) -> tuple[Co
 
 def _field_columns(batch: NodeBatch, count: int, name: str, fields: ExtendedFields) -> Columns:
     """Pick the extended fields that the tables need; zero where a record has none."""
-    kinds, decoder, buffer = grammar.ApfsFsrecords, batch.tree.source.decoder, batch.buffer
+    kinds, decoder, buffer = grammar.ApfsXfields, batch.tree.source.decoder, batch.buffer
     if name == "dir_rec":
         rows, start = fields.of_type(int(kinds.DrecField.sibling_id), SIBLING_ID.width)
         siblings = decoder.column(SIBLING_ID, buffer, start, SIBLING_ID.sibling_id)
@@ -289,4 +289,4 @@ def _report_unknown(batch: NodeBatch, rows: NDArray[np.int64]) -> None:
 @cache
 def _numbers() -> dict[int, str]:
     """Names of the record types that have a shape, by their number."""
-    return {int(grammar.ApfsFsrecords.RecordType[name]): name for name in SHAPES}
+    return {int(grammar.ApfsRecord.RecordType[name]): name for name in SHAPES}

@@ -109,7 +109,7 @@ def _parsed(buffer: NDArray[np.uint8], starts: NDArray[np.int64], lengths_bytes:
             continue
         data = buffer[start : start + length].tobytes()
         try:
-            blob = grammar.parse(grammar.ApfsFsrecords.XfBlob, data, structure="extended fields", image_offset=start)
+            blob = grammar.parse(grammar.ApfsXfields.XfBlob, data, structure="extended fields", image_offset=start)
         except FormatError:
             damaged.append(number)
             continue
@@ -124,7 +124,7 @@ def _parsed(buffer: NDArray[np.uint8], starts: NDArray[np.int64], lengths_bytes:
     )
 
 
-def _fields(blob: grammar.ApfsFsrecords.XfBlob, start: int) -> Iterator[tuple[int, int, int]]:
+def _fields(blob: grammar.ApfsXfields.XfBlob, start: int) -> Iterator[tuple[int, int, int]]:
     """Type, start and size of each field of one parsed collection."""
     for description, data in zip(blob.fields, blob.data, strict=True):
         yield description.type, start + data._debug["data"]["start"], description.size_bytes  # noqa: SLF001

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from layoutscope.filesystems.hfsplus.tree.btree import Decoded
-from layoutscope.filesystems.hfsplus.tree.records import INDEX, LEAF
+from layoutscope.filesystems.hfsplus.tree.nodes import INDEX, LEAF
 from layoutscope.filesystems.hfsplus.tree.shape import UNKNOWN_KIND, NodeTable, find_shape, follow_chain
 
 ROOT = 1

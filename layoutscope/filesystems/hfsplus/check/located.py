@@ -17,7 +17,7 @@ from layoutscope.filesystems.hfsplus.records.attributes import RECORD_SIZES as A
 from layoutscope.filesystems.hfsplus.records.catalog import RECORD_SIZES as CATALOG_SIZES
 from layoutscope.filesystems.hfsplus.tree.btree import BATCH_BYTES, node_pieces
 from layoutscope.filesystems.hfsplus.tree.keys import FORMS, KeyForm, Keys, joined, read_keys, without_case
-from layoutscope.filesystems.hfsplus.tree.records import (
+from layoutscope.filesystems.hfsplus.tree.nodes import (
     DESCRIPTOR,
     DESCRIPTOR_BYTES,
     INDEX,

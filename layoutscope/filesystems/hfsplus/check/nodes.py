@@ -12,7 +12,7 @@ import numpy as np
 from layoutscope.arrays.ragged import heads
 from layoutscope.filesystems.hfsplus.check.located import COUNT_FLAW, KEY_FLAW, NAME_FLAW, OFFSET_FLAW
 from layoutscope.filesystems.hfsplus.tree.keys import FORMS
-from layoutscope.filesystems.hfsplus.tree.records import DESCRIPTOR, HEADER, INDEX, LEAF, MAP
+from layoutscope.filesystems.hfsplus.tree.nodes import DESCRIPTOR, HEADER, INDEX, LEAF, MAP
 from layoutscope.filesystems.hfsplus.tree.shape import UNKNOWN_KIND
 
 if TYPE_CHECKING:

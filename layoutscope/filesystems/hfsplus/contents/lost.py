@@ -14,7 +14,7 @@ from layoutscope.arrays.columns import I64, concatenate
 from layoutscope.arrays.lookup import distinct
 from layoutscope.filesystems.hfsplus.tree.btree import node_pieces
 from layoutscope.filesystems.hfsplus.tree.keys import FORMS
-from layoutscope.filesystems.hfsplus.tree.records import INDEX, decode_nodes, locate_records
+from layoutscope.filesystems.hfsplus.tree.nodes import INDEX, decode_nodes, locate_records
 from layoutscope.filesystems.hfsplus.volume.fork import locate, read_parts
 from layoutscope.ondisk.records import POINTER_RECORD
 

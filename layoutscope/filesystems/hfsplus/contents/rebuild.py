@@ -27,7 +27,7 @@ from layoutscope.filesystems.hfsplus.tree.btree import (
 )
 from layoutscope.filesystems.hfsplus.tree.keys import FORMS, KeyForm, Keys, joined, read_keys, without_case
 from layoutscope.filesystems.hfsplus.tree.names import UNIT_BYTES
-from layoutscope.filesystems.hfsplus.tree.records import LEAF, LENGTH_BYTES, RecordBatch, decode_nodes, locate_records
+from layoutscope.filesystems.hfsplus.tree.nodes import LEAF, LENGTH_BYTES, RecordBatch, decode_nodes, locate_records
 from layoutscope.filesystems.hfsplus.tree.shape import NodeTable, Shape, node_table
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, in_key_order
 from layoutscope.filesystems.hfsplus.volume.fork import Fork, Pieces, locate, read_parts

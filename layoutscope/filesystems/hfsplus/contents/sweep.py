@@ -17,7 +17,7 @@ from layoutscope.arrays.ragged import ranges
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.records.attributes import RECORD_SIZES as ATTRIBUTE_SIZES
 from layoutscope.filesystems.hfsplus.records.catalog import RECORD_SIZES as CATALOG_SIZES
-from layoutscope.filesystems.hfsplus.tree.records import (
+from layoutscope.filesystems.hfsplus.tree.nodes import (
     DESCRIPTOR,
     DESCRIPTOR_BYTES,
     INDEX,

@@ -9,7 +9,7 @@ import numpy as np
 
 from layoutscope.filesystems.hfsplus.layout.entries import EPOCH_SECONDS
 from layoutscope.filesystems.hfsplus.layout.regions import find_regions
-from layoutscope.filesystems.hfsplus.tree.records import INDEX, LEAF
+from layoutscope.filesystems.hfsplus.tree.nodes import INDEX, LEAF
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, is_case_sensitive
 from layoutscope.filesystems.hfsplus.volume.volume import HEADER_BYTES, attribute_names, volume_uuid
 from layoutscope.ondisk import grammar

@@ -12,7 +12,7 @@ import polars as pl
 
 from layoutscope.arrays.ragged import heads
 from layoutscope.filesystems.hfsplus.tree.btree import node_pieces
-from layoutscope.filesystems.hfsplus.tree.records import DESCRIPTOR_BYTES, HEADER, INDEX, LEAF, MAP, OFFSET_BYTES
+from layoutscope.filesystems.hfsplus.tree.nodes import DESCRIPTOR_BYTES, HEADER, INDEX, LEAF, MAP, OFFSET_BYTES
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, first_rows
 from layoutscope.ondisk import grammar
 from layoutscope.tables.layout import NULL_ROW, build_table

@@ -14,7 +14,7 @@ from layoutscope.arrays.columns import I64, U8, Columns, Mask, concatenate, sign
 from layoutscope.arrays.lookup import find
 from layoutscope.filesystems.hfsplus.records.overflow import flatten
 from layoutscope.filesystems.hfsplus.tree import names
-from layoutscope.filesystems.hfsplus.tree.records import record_types
+from layoutscope.filesystems.hfsplus.tree.nodes import record_types
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import (
     ATTRIBUTE_EXTENTS,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.hfsplus.tree.names import Units
-    from layoutscope.filesystems.hfsplus.tree.records import RecordBatch
+    from layoutscope.filesystems.hfsplus.tree.nodes import RecordBatch
     from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
     from layoutscope.recordtypes import Column, RecordType

@@ -23,7 +23,7 @@ from layoutscope.ondisk.records import HOT_FILE_KEY, HOT_FILE_LEAF_RECORD
 if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64, Columns, Mask
     from layoutscope.filesystems.hfsplus.records.catalog import Catalog
-    from layoutscope.filesystems.hfsplus.tree.records import RecordBatch
+    from layoutscope.filesystems.hfsplus.tree.nodes import RecordBatch
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
     from layoutscope.recordtypes import Column, RecordType
 

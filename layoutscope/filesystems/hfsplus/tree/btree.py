@@ -14,7 +14,7 @@ import numpy as np
 from layoutscope.arrays.columns import I64, U8, Columns, Mask, concatenate
 from layoutscope.arrays.growing import GrowingTable
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.hfsplus.tree.records import (
+from layoutscope.filesystems.hfsplus.tree.nodes import (
     DESCRIPTOR,
     DESCRIPTOR_BYTES,
     HEADER,

@@ -17,7 +17,7 @@ from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.filesystems.hfsplus.tree.folding import case_table
 from layoutscope.filesystems.hfsplus.tree.names import in_disk_order
-from layoutscope.filesystems.hfsplus.tree.records import LENGTH_BYTES
+from layoutscope.filesystems.hfsplus.tree.nodes import LENGTH_BYTES
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import (
     ATTRIBUTE_KEY,

@@ -16,7 +16,7 @@ from layoutscope.arrays.columns import I64, Columns, Mask, concatenate
 from layoutscope.arrays.lookup import distinct
 from layoutscope.arrays.ragged import heads, ranges, starts_of
 from layoutscope.filesystems.hfsplus.tree.btree import Decoded, TreeFile, node_pieces
-from layoutscope.filesystems.hfsplus.tree.records import DESCRIPTOR, INDEX, LEAF
+from layoutscope.filesystems.hfsplus.tree.nodes import DESCRIPTOR, INDEX, LEAF
 from layoutscope.ondisk.records import HEADER_NODE
 
 if TYPE_CHECKING:

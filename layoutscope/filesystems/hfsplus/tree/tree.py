@@ -16,7 +16,7 @@ from layoutscope.filesystems.hfsplus.tree.btree import (
     join_nodes,
     open_tree,
 )
-from layoutscope.filesystems.hfsplus.tree.records import MAP, NodeBatch, RecordBatch
+from layoutscope.filesystems.hfsplus.tree.nodes import MAP, NodeBatch, RecordBatch
 from layoutscope.filesystems.hfsplus.tree.shape import (
     NodeTable,
     Shape,

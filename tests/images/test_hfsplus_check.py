@@ -24,7 +24,7 @@ READING = {
     "tree size": (btree, "_with_map"),
     "map nodes": (btree, "_read_map"),
     "map end": (tree, "_report_short_map"),
-    "shape": (tree, "check_shape"),
+    "shape": (tree, "check_reach"),
     "node map": (tree, "_report_map"),
     "unreached": (tree, "_report_unreached"),
     "leaf links": (shape, "_check_links"),

@@ -25,7 +25,7 @@ from layoutscope.filesystems.hfsplus.tree.nodes import (
     OFFSET_BYTES,
     POINTER_BYTES,
     Bounds,
-    NodeBatch,
+    ReadNodes,
     decode_nodes,
     record_bounds,
 )
@@ -142,14 +142,14 @@ def read_records(volume: Volume, tree: Tree, leaves: Callable[[Batch], None] | N
 
 def _levels(tree: Tree) -> Iterator[tuple[int, I64]]:
     """Numbers of the nodes of each level, in the order of their keys as the tree has it."""
-    yield 0, tree.shape.leaves
-    reached = np.flatnonzero((tree.shape.key_rank >= 0) & (tree.table.kind == INDEX))
-    for level in sorted(set((tree.table.height[reached] - 1).tolist())):
-        chosen = reached[tree.table.height[reached] - 1 == level]
-        yield level, chosen[np.argsort(tree.shape.key_rank[chosen], kind="stable")]
+    yield 0, tree.reach.leaves
+    reached = np.flatnonzero((tree.nodes.key_rank >= 0) & (tree.nodes.kind == INDEX))
+    for level in sorted(set((tree.nodes.height[reached] - 1).tolist())):
+        chosen = reached[tree.nodes.height[reached] - 1 == level]
+        yield level, chosen[np.argsort(tree.nodes.key_rank[chosen], kind="stable")]
 
 
-def _batches(volume: Volume, tree: Tree, numbers: I64) -> Iterator[NodeBatch]:
+def _batches(volume: Volume, tree: Tree, numbers: I64) -> Iterator[ReadNodes]:
     size = tree.file.node_size_bytes
     step = max(1, BATCH_BYTES // size)
     for start in range(0, len(numbers), step):
@@ -159,7 +159,7 @@ def _batches(volume: Volume, tree: Tree, numbers: I64) -> Iterator[NodeBatch]:
 
 
 def _sound_records(
-    volume: Volume, tree: Tree, form: KeyForm, nodes: NodeBatch, level: int, flaws: list[Columns]
+    volume: Volume, tree: Tree, form: KeyForm, nodes: ReadNodes, level: int, flaws: list[Columns]
 ) -> Batch:
     """Locate the records of nodes; what cannot be one is kept among the flaws."""
     bounds = record_bounds(volume.decoder, nodes)
@@ -183,7 +183,7 @@ def _sound_records(
     return _batch(volume, nodes, level, shift, {name: values[whole] for name, values in found.items()})
 
 
-def _batch(volume: Volume, nodes: NodeBatch, level: int, shift: I64, kept: Columns) -> Batch:
+def _batch(volume: Volume, nodes: ReadNodes, level: int, shift: I64, kept: Columns) -> Batch:
     node = kept["node"]
     child = np.full(len(node), -1, np.int64)
     if level:
@@ -200,7 +200,7 @@ def _batch(volume: Volume, nodes: NodeBatch, level: int, shift: I64, kept: Colum
     return Batch(nodes.buffer, shift[node], {name: rows[name] for name in ROW_COLUMNS})
 
 
-def _offset_flaws(nodes: NodeBatch, bounds: Bounds, shift: I64) -> Columns:
+def _offset_flaws(nodes: ReadNodes, bounds: Bounds, shift: I64) -> Columns:
     """Find the first entry of each offset table that cannot be.
 
     The first record follows the descriptor, the others follow one another, and the free space follows the last one.

@@ -12,8 +12,7 @@ import numpy as np
 from layoutscope.arrays.ragged import heads
 from layoutscope.filesystems.hfsplus.check.located import COUNT_FLAW, KEY_FLAW, NAME_FLAW, OFFSET_FLAW
 from layoutscope.filesystems.hfsplus.tree.keys import FORMS
-from layoutscope.filesystems.hfsplus.tree.nodes import DESCRIPTOR, HEADER, INDEX, LEAF, MAP
-from layoutscope.filesystems.hfsplus.tree.shape import UNKNOWN_KIND
+from layoutscope.filesystems.hfsplus.tree.nodes import DESCRIPTOR, HEADER, INDEX, LEAF, MAP, UNKNOWN_KIND
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +37,7 @@ def check_descriptors(subject: Subject) -> None:
 
 
 def _check_descriptors(subject: Subject, located: TreeRecords) -> None:
-    table, file = located.tree.table, located.tree.file
+    table, file = located.tree.nodes, located.tree.file
     wanted = _wanted_heights(located)
     lowest = np.select([table.kind == LEAF, table.kind == INDEX], [1, 2], 0)
     highest = np.select([table.kind == LEAF, table.kind == INDEX], [1, np.iinfo(np.uint8).max], 0)
@@ -104,15 +103,15 @@ def check_index_links(subject: Subject) -> None:
 
 
 def _index_levels(located: TreeRecords) -> Iterator[I64]:
-    shape, table = located.tree.shape, located.tree.table
-    reached = np.flatnonzero((shape.key_rank >= 0) & (table.kind == INDEX))
+    table = located.tree.nodes
+    reached = np.flatnonzero((table.key_rank >= 0) & (table.kind == INDEX))
     for height in sorted(set(table.height[reached].tolist())):
         numbers = reached[table.height[reached] == height]
-        yield numbers[np.argsort(shape.key_rank[numbers], kind="stable")]
+        yield numbers[np.argsort(table.key_rank[numbers], kind="stable")]
 
 
 def _check_links(subject: Subject, located: TreeRecords, numbers: I64, field: str, neighbours: I64) -> None:
-    links = getattr(located.tree.table, field)[numbers]
+    links = getattr(located.tree.nodes, field)[numbers]
     for place in subject.cases("node-links-differ", np.flatnonzero(links != neighbours), f"{located.name} nodes"):
         at = int(numbers[place]) * located.tree.file.node_size_bytes + DESCRIPTOR.offset_of(field)
         located.at(at).add(
@@ -141,7 +140,7 @@ def check_pointers(subject: Subject) -> None:
 
 def _is_wrong_pointer(located: TreeRecords, rows: I64) -> I64:
     """Find pointers that lie; where a node contradicts itself, its descriptor is to blame and not the pointer."""
-    table = located.tree.table
+    table = located.tree.nodes
     child, level = located.rows["child"][rows], located.rows["level"][rows]
     inside = (child > 0) & (child < located.tree.file.num_nodes)
     place = np.where(inside, child, 0)

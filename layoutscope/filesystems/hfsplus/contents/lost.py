@@ -42,13 +42,13 @@ def report_losses(volume: Volume, tree: Tree, catalog: Catalog) -> None:
     catalog : Catalog
         Has the known folders, which are named if records of theirs may be among what is missing.
     """
-    if not len(tree.shape.missing) and not len(tree.shape.misled):
+    if not len(tree.reach.missing) and not len(tree.reach.misled):
         return
     rows = _pointers(volume, tree)
     child = rows["child"]
     inside = (child > 0) & (child < tree.file.num_nodes)
     place = np.where(inside, child, 0)
-    reached = inside & (tree.shape.key_rank[place] >= 0)
+    reached = inside & (tree.nodes.key_rank[place] >= 0)
     # A rebuilt tree has leaves without a parent: the pointer is broken, but nothing is missing.
     lost = np.flatnonzero(~reached)
     for row in lost[:MOST_LOSSES].tolist():
@@ -57,9 +57,9 @@ def report_losses(volume: Volume, tree: Tree, catalog: Catalog) -> None:
 
 def _pointers(volume: Volume, tree: Tree) -> Columns:
     """Read the records of all index nodes that the tree reaches, each level in key order."""
-    shape, table, file = tree.shape, tree.table, tree.file
-    reached = np.flatnonzero((shape.key_rank >= 0) & (table.kind == INDEX))
-    order = np.lexsort((shape.key_rank[reached], table.height[reached]))
+    table, file = tree.nodes, tree.file
+    reached = np.flatnonzero((table.key_rank >= 0) & (table.kind == INDEX))
+    order = np.lexsort((table.key_rank[reached], table.height[reached]))
     numbers = reached[order]
     form = FORMS[file.tree]
     fixed = None if file.header.has_variable_index_keys else int(file.header.max_key_length)

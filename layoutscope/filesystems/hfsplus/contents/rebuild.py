@@ -22,13 +22,19 @@ from layoutscope.filesystems.hfsplus.tree.btree import (
     Decoded,
     TreeFile,
     decode_tree,
-    join_nodes,
     node_pieces,
 )
 from layoutscope.filesystems.hfsplus.tree.keys import FORMS, KeyForm, Keys, joined, read_keys, without_case
 from layoutscope.filesystems.hfsplus.tree.names import UNIT_BYTES
-from layoutscope.filesystems.hfsplus.tree.nodes import LEAF, LENGTH_BYTES, RecordBatch, decode_nodes, locate_records
-from layoutscope.filesystems.hfsplus.tree.shape import NodeTable, Shape, node_table
+from layoutscope.filesystems.hfsplus.tree.nodes import (
+    LEAF,
+    LENGTH_BYTES,
+    NodeRows,
+    RecordBatch,
+    decode_nodes,
+    locate_records,
+)
+from layoutscope.filesystems.hfsplus.tree.shape import Reach
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, in_key_order
 from layoutscope.filesystems.hfsplus.volume.fork import Fork, Pieces, locate, read_parts
 from layoutscope.ondisk import grammar
@@ -87,9 +93,9 @@ def is_broken(tree: Tree | None, fork: Fork, name: str, found: Swept, *, anywher
     if tree is None:
         exists = bool((found.tree == TREES.index(name)).any())
         return bool(fork.num_blocks) or (exists and (anywhere or name == "catalog"))
-    if len(tree.shape.missing) or len(tree.shape.misled):
+    if len(tree.reach.missing) or len(tree.reach.misled):
         return True
-    return not len(tree.shape.leaves) and int(tree.file.header.leaf_records) > 0
+    return not len(tree.reach.leaves) and int(tree.file.header.leaf_records) > 0
 
 
 def rebuild(
@@ -113,39 +119,40 @@ def rebuild(
     file = tree.file if tree is not None else _inferred_file(volume, name, file_id, fork, found)
     if file is None:
         return None
-    decoded = Decoded()
+    nodes = NodeRows.blank(file.num_nodes)
+    decoded = Decoded(nodes)
     used = file.used.copy()
     used[file.num_mapped :] = True
     decode_tree(volume, file, np.flatnonzero(used & file.readable), leaves, decoded)
-    table = node_table(file.num_nodes, join_nodes(decoded))
     for numbers in leaves.bad:
-        table.damaged[numbers] = True
-    is_leaf = (table.kind == LEAF) & (table.height == 1) & (table.num_records > 0) & (table.first_key_id >= 0)
+        nodes.damaged[numbers] = True
+    is_leaf = (nodes.kind == LEAF) & (nodes.height == 1) & (nodes.num_records > 0) & (nodes.first_key_id >= 0)
     reached = _reached(file, tree)
-    order, num_left = _chosen(volume, file, table, is_leaf & (reached | ~table.damaged), reached)
+    order, num_left = _chosen(volume, file, nodes, is_leaf & (reached | ~nodes.damaged), reached)
     _report(volume, file, name, order, reached, num_left)
-    rank = np.full(file.num_nodes, -1, np.int64)
-    rank[order] = np.arange(len(order))
-    shape = _shape_of(file, tree, rank, order)
+    reach = _rank(nodes, tree, order)
     if isinstance(file.header, InferredHeader):
-        counted = replace(file.header, leaf_records=int(table.num_records[order].sum()))
+        counted = replace(file.header, leaf_records=int(nodes.num_records[order].sum()))
         file = replace(file, header=cast("HfsplusBtree.HeaderRecord", counted))
-    return Tree(file, table, shape, in_key_order(file, decoded, shape, leaves, volume))
+    return Tree(file, nodes, reach, in_key_order(file, decoded, order, leaves, volume))
 
 
-def _shape_of(file: TreeFile, tree: Tree | None, rank: I64, order: I64) -> Shape:
-    """Ranks of leaves are new, those of index nodes stay."""
-    none = np.empty(0, np.int64)
+def _rank(nodes: NodeRows, tree: Tree | None, order: I64) -> Reach:
+    """Rank the leaves anew; index nodes keep their ranks, and all nodes their parents, from what could be read."""
+    rank = np.full(len(nodes.kind), -1, np.int64)
+    rank[order] = np.arange(len(order))
     if tree is None:
-        return Shape(np.full(file.num_nodes, -1, np.int64), rank, order, none, none)
-    kept = np.where(tree.table.kind == LEAF, rank, tree.shape.key_rank)
-    return replace(tree.shape, key_rank=kept, leaves=order)
+        nodes.key_rank[:] = rank
+        return Reach(order, np.empty(0, np.int64), np.empty(0, np.int64))
+    nodes.parent[:] = tree.nodes.parent
+    nodes.key_rank[:] = np.where(tree.nodes.kind == LEAF, rank, tree.nodes.key_rank)
+    return replace(tree.reach, leaves=order)
 
 
 def _reached(file: TreeFile, tree: Tree | None) -> Mask:
     reached = np.zeros(file.num_nodes, np.bool_)
     if tree is not None:
-        reached[tree.shape.leaves] = True
+        reached[tree.reach.leaves] = True
     return reached
 
 
@@ -210,13 +217,13 @@ def _fork_over(volume: Volume, nodes: Swept) -> Fork:
     return Fork(len(blocks) * block, runs[:, 0], runs[:, 1], np.full(len(runs), -1, np.int64))
 
 
-def _chosen(volume: Volume, file: TreeFile, table: NodeTable, candidate: Mask, reached: Mask) -> tuple[I64, int]:
+def _chosen(volume: Volume, file: TreeFile, nodes: NodeRows, candidate: Mask, reached: Mask) -> tuple[I64, int]:
     """Choose leaves whose keys do not overlap, in key order; also how many were left out."""
     numbers, first, last = _bounds(volume, file, np.flatnonzero(candidate))
-    linked = _linked(table, numbers, file.num_nodes)
+    linked = _linked(nodes, numbers, file.num_nodes)
     rank = sorted(
         range(len(numbers)),
-        key=lambda place: (not reached[numbers[place]], not linked[place], -int(table.num_records[numbers[place]])),
+        key=lambda place: (not reached[numbers[place]], not linked[place], -int(nodes.num_records[numbers[place]])),
     )
     starts: list[Key] = []
     kept: list[int] = []
@@ -230,10 +237,10 @@ def _chosen(volume: Volume, file: TreeFile, table: NodeTable, candidate: Mask, r
     return numbers[np.array(kept, np.int64)], len(numbers) - len(kept)
 
 
-def _linked(table: NodeTable, numbers: I64, num_nodes: int) -> Mask:
+def _linked(nodes: NodeRows, numbers: I64, num_nodes: int) -> Mask:
     """Say which leaves have a neighbour that links back to them."""
     linked = np.zeros(len(numbers), np.bool_)
-    for own, other in ((table.f_link, table.b_link), (table.b_link, table.f_link)):
+    for own, other in ((nodes.f_link, nodes.b_link), (nodes.b_link, nodes.f_link)):
         link = own[numbers]
         inside = (link > 0) & (link < num_nodes)
         linked |= inside & (other[np.where(inside, link, 0)] == numbers)
@@ -326,7 +333,7 @@ def report_stale(volume: Volume, trees: dict[str, Tree], found: Swept) -> dict[s
     """
     live: list[I64] = []
     for tree in trees.values():
-        numbers = np.flatnonzero(tree.shape.key_rank >= 0)
+        numbers = np.flatnonzero(tree.nodes.key_rank >= 0)
         live.append(node_pieces(volume, tree.file.fork, tree.file.node_size_bytes, numbers).volume_offset)
     stale = found.of(~np.isin(found.volume_offset, np.concatenate([np.empty(0, np.int64), *live])))
     counts = {name: int((stale.tree == place).sum()) for place, name in enumerate(TREES)}

@@ -104,7 +104,7 @@ def check_contents(volume: Volume, contents: Contents) -> None:
 
 def check_leaf_count(volume: Volume, tree: Tree) -> None:
     """Compare the leaf records that a tree's header counts with those of its leaves."""
-    found, declared = int(tree.table.num_records[tree.shape.leaves].sum()), int(tree.file.header.leaf_records)
+    found, declared = int(tree.nodes.num_records[tree.reach.leaves].sum()), int(tree.file.header.leaf_records)
     if found != declared:
         header_log(volume, tree.file, "leaf_records").add(
             "tree-count-differs",
@@ -116,8 +116,8 @@ def check_leaf_count(volume: Volume, tree: Tree) -> None:
 
 
 def _check_leaf_order(volume: Volume, tree: Tree) -> None:
-    leaves = tree.shape.leaves
-    first, last = tree.table.first_key_id[leaves], tree.table.last_key_id[leaves]
+    leaves = tree.reach.leaves
+    first, last = tree.nodes.first_key_id[leaves], tree.nodes.last_key_id[leaves]
     wrong = np.flatnonzero((first[1:] >= 0) & (first[1:] < last[:-1])) + 1
     _report_nodes(volume, tree, "keys-unordered", leaves[wrong], "leaves start before the end of the leaf before")
 
@@ -143,7 +143,7 @@ def check_counts(volume: Volume, catalog: Catalog) -> None:
 
 def check_tree_header(volume: Volume, tree: Tree) -> None:
     """Compare the header record with the nodes."""
-    header, leaves, table = tree.file.header, tree.shape.leaves, tree.table
+    header, leaves, table = tree.file.header, tree.reach.leaves, tree.nodes
     root = int(header.root_node)
     pairs = [("free_nodes", int((~tree.file.used).sum()))]
     if len(leaves) and 0 < root < tree.file.num_nodes:

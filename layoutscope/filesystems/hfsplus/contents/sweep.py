@@ -25,7 +25,7 @@ from layoutscope.filesystems.hfsplus.tree.nodes import (
     LENGTH_BYTES,
     OFFSET_BYTES,
     POINTER_BYTES,
-    NodeBatch,
+    ReadNodes,
     decode_nodes,
     locate_records,
 )
@@ -190,7 +190,7 @@ def _offset(decoder: Decoder, buffer: U8, places: I64) -> I64:
     return decoder.column(RECORD_OFFSET, buffer, places, RECORD_OFFSET.node_offset).astype(np.int64)
 
 
-def _trees(decoder: Decoder, nodes: NodeBatch) -> I64:
+def _trees(decoder: Decoder, nodes: ReadNodes) -> I64:
     """Tell the tree of each node by its first record; -1 where the node is none."""
     tree = np.full(len(nodes.number), -1, np.int64)
     records = locate_records(decoder, nodes, None)

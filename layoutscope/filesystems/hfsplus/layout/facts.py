@@ -119,9 +119,9 @@ def _coverage(volume: Volume, contents: Contents) -> tuple[int, int]:
 
 def _is_lost(tree: Tree) -> Mask:
     """Leaves and index nodes that nothing leads to: their bytes were read, but nothing of what they say is known."""
-    table = tree.table
-    lost: Mask = (tree.shape.key_rank < 0) & ((table.kind == LEAF) | (table.kind == INDEX))
-    return lost & (len(tree.shape.misled) + len(tree.shape.missing) > 0 or not len(tree.shape.leaves))
+    table = tree.nodes
+    lost: Mask = (tree.nodes.key_rank < 0) & ((table.kind == LEAF) | (table.kind == INDEX))
+    return lost & (len(tree.reach.misled) + len(tree.reach.missing) > 0 or not len(tree.reach.leaves))
 
 
 def _lost_trees(volume: Volume, contents: Contents) -> int:

@@ -55,7 +55,7 @@ def nodes_tables(volume: Volume, number: int | None, trees: list[Tree]) -> tuple
 
 
 def _nodes_of(volume: Volume, number: int | None, tree: Tree, first_row: int) -> tuple[pl.DataFrame, Columns]:
-    file, table, shape = tree.file, tree.table, tree.shape
+    file, table = tree.file, tree.nodes
     numbers = np.arange(file.num_nodes, dtype=np.int64)
     pieces = node_pieces(volume, file.fork, file.node_size_bytes, numbers)
     offset = np.full(file.num_nodes, -1, np.int64)
@@ -64,7 +64,7 @@ def _nodes_of(volume: Volume, number: int | None, tree: Tree, first_row: int) ->
     kind = _kinds(tree)
     is_keyed = kind <= 1
     used, free = _fill(tree)
-    reached = (shape.key_rank >= 0) | (kind >= 2)
+    reached = (table.key_rank >= 0) | (kind >= 2)
     columns: dict[str, Any] = {
         "row": (numbers + first_row).astype(np.uint32),
         "device": 0,
@@ -78,8 +78,8 @@ def _nodes_of(volume: Volume, number: int | None, tree: Tree, first_row: int) ->
         "num_records": _nullable(table.num_records, kind <= 3),
         "used_bytes": _nullable(used, is_keyed & (used >= 0)),
         "free_bytes": _nullable(free, is_keyed & (used >= 0)),
-        "parent_row": np.where(shape.parent >= 0, shape.parent + first_row, int(NULL_ROW)).astype(np.uint32),
-        "key_rank": _nullable(shape.key_rank, shape.key_rank >= 0),
+        "parent_row": np.where(table.parent >= 0, table.parent + first_row, int(NULL_ROW)).astype(np.uint32),
+        "key_rank": _nullable(table.key_rank, table.key_rank >= 0),
         "first_key_id": _nullable(table.first_key_id, is_keyed & (table.first_key_id >= 0)),
         "last_key_id": _nullable(table.last_key_id, is_keyed & (table.last_key_id >= 0)),
         "state": (~reached & is_keyed, STATES),
@@ -126,7 +126,7 @@ def _nullable(values: I64, known: np.ndarray[Any, np.dtype[np.bool_]]) -> pl.Ser
 
 def _kinds(tree: Tree) -> I64:
     """Kind of every node by its place in ``NODE_KINDS``; what is not in use is free, whatever its bytes say."""
-    file, table = tree.file, tree.table
+    file, table = tree.file, tree.nodes
     kinds = np.full(file.num_nodes, NODE_KINDS.index("free"), np.int64)
     for name, number in (("leaf", LEAF), ("index", INDEX), ("header", HEADER), ("map", MAP)):
         kinds[file.used & (table.kind == number)] = NODE_KINDS.index(name)
@@ -136,7 +136,7 @@ def _kinds(tree: Tree) -> I64:
 
 def _fill(tree: Tree) -> tuple[I64, I64]:
     """Bytes of records, and bytes that further records could take; -1 where it cannot be told."""
-    table = tree.table
+    table = tree.nodes
     limit = tree.file.node_size_bytes - OFFSET_BYTES * (table.num_records + 1)
     known = table.free_offset >= 0
     return np.where(known, table.free_offset - DESCRIPTOR_BYTES, -1), np.where(known, limit - table.free_offset, -1)

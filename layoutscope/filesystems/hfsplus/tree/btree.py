@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
-from layoutscope.arrays.columns import I64, U8, Columns, Mask, concatenate
 from layoutscope.arrays.growing import GrowingTable
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.tree.nodes import (
@@ -22,7 +21,8 @@ from layoutscope.filesystems.hfsplus.tree.nodes import (
     LEAF,
     MAP,
     OFFSET_BYTES,
-    NodeBatch,
+    NodeRows,
+    ReadNodes,
     RecordBatch,
     decode_nodes,
     locate_records,
@@ -33,6 +33,7 @@ from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import HEADER_NODE, HEADER_RECORD, POINTER_RECORD, RECORD_OFFSET
 
 if TYPE_CHECKING:
+    from layoutscope.arrays.columns import I64, U8, Columns, Mask
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
     from layoutscope.ondisk.grammar import HfsplusBtree
     from layoutscope.recordtypes import Column, RecordType
@@ -127,15 +128,15 @@ class Decoded:
 
     Attributes
     ----------
-    nodes : list of Columns
-        ``number, f_link, b_link, kind, height, num_records, free_offset, first_key_id, last_key_id, damaged``.
+    nodes : NodeRows
+        The tree's nodes; those that were not decoded yet are blank.
     pointers : list of Columns
         Records of index nodes: ``node, child``.
     leaves : GrowingTable
         Records of leaves, as the tree's leaf decoder gave them.
     """
 
-    nodes: list[Columns] = field(default_factory=list)
+    nodes: NodeRows
     pointers: list[Columns] = field(default_factory=list)
     leaves: GrowingTable = field(default_factory=GrowingTable)
 
@@ -286,7 +287,7 @@ def _read_map(
     return used, np.array(visited[1:], np.int64), tuple(places)
 
 
-def _map_end(volume: Volume, node: NodeBatch) -> int:
+def _map_end(volume: Volume, node: ReadNodes) -> int:
     """End of a map record: where the node's free space starts, at most where its offset table starts."""
     count = int(node.num_records[0])
     limit = node.node_size_bytes - OFFSET_BYTES * (count + 1)
@@ -309,7 +310,7 @@ def decode_tree(volume: Volume, file: TreeFile, numbers: I64, leaves: LeafDecode
     leaves : LeafDecoder
         Decodes leaf records.
     into : Decoded
-        Receives the columns.
+        Receives rows, pointers and leaf records.
     """
     size, step = file.node_size_bytes, max(1, BATCH_BYTES // file.node_size_bytes)
     workspace = Workspace()
@@ -321,12 +322,12 @@ def decode_tree(volume: Volume, file: TreeFile, numbers: I64, leaves: LeafDecode
         _decode_batch(volume, file, batch, leaves, into)
 
 
-def _decode_batch(volume: Volume, file: TreeFile, nodes: NodeBatch, leaves: LeafDecoder, into: Decoded) -> None:
+def _decode_batch(volume: Volume, file: TreeFile, nodes: ReadNodes, leaves: LeafDecoder, into: Decoded) -> None:
     fixed = None if file.header.has_variable_index_keys else int(file.header.max_key_length)
     records = locate_records(volume.decoder, nodes, fixed)
     records = _with_whole_keys(records, leaves.key_type)
     ids = volume.decoder.column(leaves.key_type, nodes.buffer, records.key, leaves.id_field)
-    into.nodes.append(_node_columns(records, ids.astype(np.int64)))
+    into.nodes.put(records, ids.astype(np.int64))
     is_index = nodes.kind[records.node] == INDEX
     number, _, data, _ = records.of(is_index)
     child = volume.decoder.column(POINTER_RECORD, nodes.buffer, data, POINTER_RECORD.child_node)
@@ -338,42 +339,3 @@ def _with_whole_keys(records: RecordBatch, key_type: RecordType) -> RecordBatch:
     """Leave out records whose key is shorter than the fixed part of the tree's keys."""
     is_whole = records.data - records.key >= key_type.width
     return records if is_whole.all() else records.without(~is_whole)
-
-
-def _node_columns(records: RecordBatch, ids: I64) -> Columns:
-    nodes = records.nodes
-    first = np.searchsorted(records.node, np.arange(len(nodes.number)))
-    after = np.searchsorted(records.node, np.arange(len(nodes.number)), side="right")
-    keyed = np.flatnonzero(after > first)
-    first_key, last_key = np.full((2, len(nodes.number)), -1, np.int64)
-    first_key[keyed], last_key[keyed] = ids[first[keyed]], ids[after[keyed] - 1]
-    return {
-        "number": nodes.number,
-        "f_link": nodes.f_link,
-        "b_link": nodes.b_link,
-        "kind": nodes.kind,
-        "height": nodes.height,
-        "num_records": nodes.num_records,
-        "free_offset": records.free_offset,
-        "first_key_id": first_key,
-        "last_key_id": last_key,
-        "damaged": records.damaged,
-    }
-
-
-def join_nodes(decoded: Decoded) -> Columns:
-    """Join the node columns of all batches, in node-number order."""
-    names = (
-        "number",
-        "f_link",
-        "b_link",
-        "kind",
-        "height",
-        "num_records",
-        "free_offset",
-        "first_key_id",
-        "last_key_id",
-    )
-    empty: Columns = {name: np.empty(0, np.int64) for name in names}
-    empty["damaged"] = np.empty(0, np.bool_)
-    return concatenate(decoded.nodes, empty)

@@ -1,4 +1,4 @@
-"""Record offsets and keys of whole B-tree nodes.
+"""Nodes of B-trees, as they are read and as rows, and where their records lie.
 
 TN1150, "B-Trees", Node Structure and Keyed Records. Input: whole nodes, many at once. Output: where each record's key
 and data lie. What contradicts the format is left out and named.
@@ -6,12 +6,12 @@ and data lie. What contradicts the format is left out and named.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.arrays.ragged import ordinals, owners
+from layoutscope.arrays.ragged import heads, lengths_of, ordinals, owners
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import KEY_HEADER, NODE_DESCRIPTOR, POINTER_RECORD, RECORD_OFFSET
 
@@ -35,8 +35,8 @@ MAP: Final = int(grammar.HfsplusBtree.NodeKind.map)
 
 
 @dataclass(frozen=True, slots=True)
-class NodeBatch:
-    """Some nodes of one tree, with their descriptors.
+class ReadNodes:
+    """Some nodes of one tree as they were read: their bytes, and their descriptors.
 
     Attributes
     ----------
@@ -68,13 +68,66 @@ class NodeBatch:
         return np.arange(len(self.number), dtype=np.int64) * self.node_size_bytes
 
 
+UNKNOWN_KIND: Final = 99
+"""Kind of a node that was not decoded."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRows:
+    """All nodes of a tree as rows, by node number; -1 (kind: ``UNKNOWN_KIND``) where a node was not decoded.
+
+    Attributes
+    ----------
+    f_link, b_link, kind, height, num_records, free_offset, first_key_id, last_key_id : (num_nodes,) int64 arrays
+        From the nodes.
+    damaged : (num_nodes,) bool array
+        Nodes with records that were left out.
+    parent : (num_nodes,) int64 array
+        Node number of the parent; -1 at the root and at what was not reached.
+    key_rank : (num_nodes,) int64 array
+        Place among the nodes of the same level; -1 where the node was not reached.
+    """
+
+    f_link: I64
+    b_link: I64
+    kind: I64
+    height: I64
+    num_records: I64
+    free_offset: I64
+    first_key_id: I64
+    last_key_id: I64
+    damaged: Mask
+    parent: I64
+    key_rank: I64
+
+    @classmethod
+    def blank(cls, num_nodes: int) -> NodeRows:
+        """Make rows of nodes of which none was decoded."""
+        columns: dict[str, Any] = {each.name: np.full(num_nodes, -1, np.int64) for each in fields(cls)}
+        columns["kind"][:] = UNKNOWN_KIND
+        columns["damaged"] = np.zeros(num_nodes, np.bool_)
+        return cls(**columns)
+
+    def put(self, records: RecordBatch, ids: I64) -> None:
+        """Write the rows of nodes that were read; `ids` are what the keys of their records start with."""
+        nodes = records.nodes
+        for name in ("f_link", "b_link", "kind", "height", "num_records"):
+            getattr(self, name)[nodes.number] = getattr(nodes, name)
+        self.free_offset[nodes.number] = records.free_offset
+        self.damaged[nodes.number] = records.damaged
+        first = heads(records.node)
+        last = first + lengths_of(first, len(records.node)) - 1
+        keyed = nodes.number[records.node[first]]
+        self.first_key_id[keyed], self.last_key_id[keyed] = ids[first], ids[last]
+
+
 @dataclass(frozen=True, slots=True)
 class RecordBatch:
     """Records of leaf or index nodes, in node order.
 
     Attributes
     ----------
-    nodes : NodeBatch
+    nodes : ReadNodes
         The nodes they lie in.
     node : (n,) int64 array
         Place of each record's node in the batch.
@@ -88,7 +141,7 @@ class RecordBatch:
         Nodes with records that were left out.
     """
 
-    nodes: NodeBatch
+    nodes: ReadNodes
     node: I64
     slot: I64
     key: I64
@@ -138,7 +191,7 @@ class Bounds:
     is_sound: Mask
 
 
-def decode_nodes(decoder: Decoder, buffer: U8, node_size_bytes: int, numbers: I64, to_come: float = 0.0) -> NodeBatch:
+def decode_nodes(decoder: Decoder, buffer: U8, node_size_bytes: int, numbers: I64, to_come: float = 0.0) -> ReadNodes:
     """Decode the descriptors of whole nodes.
 
     Parameters
@@ -156,7 +209,7 @@ def decode_nodes(decoder: Decoder, buffer: U8, node_size_bytes: int, numbers: I6
 
     Returns
     -------
-    NodeBatch
+    ReadNodes
         In the order given, of any kind; fields are not checked.
     """
     starts = np.arange(len(numbers), dtype=np.int64) * node_size_bytes
@@ -167,19 +220,19 @@ def decode_nodes(decoder: Decoder, buffer: U8, node_size_bytes: int, numbers: I6
         DESCRIPTOR.height,
         DESCRIPTOR.num_records,
     )
-    fields = decoder.columns(DESCRIPTOR, buffer, starts, names)
-    f_link, b_link, kind, height, num_records = (fields[name].astype(np.int64) for name in names)
-    return NodeBatch(buffer, node_size_bytes, numbers, f_link, b_link, kind, height, num_records, to_come)
+    found = decoder.columns(DESCRIPTOR, buffer, starts, names)
+    f_link, b_link, kind, height, num_records = (found[name].astype(np.int64) for name in names)
+    return ReadNodes(buffer, node_size_bytes, numbers, f_link, b_link, kind, height, num_records, to_come)
 
 
-def locate_records(decoder: Decoder, nodes: NodeBatch, fixed_index_key_bytes: int | None) -> RecordBatch:
+def locate_records(decoder: Decoder, nodes: ReadNodes, fixed_index_key_bytes: int | None) -> RecordBatch:
     """Locate every record of every leaf and index node.
 
     Parameters
     ----------
     decoder : Decoder
         How structures are decoded.
-    nodes : NodeBatch
+    nodes : ReadNodes
         Whole nodes; other kinds have no keyed records and are passed over.
     fixed_index_key_bytes : int or None
         Length of all keys in index nodes, where the tree's header does not say that they vary.
@@ -231,7 +284,7 @@ def record_types(
     return wide, is_sound
 
 
-def record_bounds(decoder: Decoder, nodes: NodeBatch) -> Bounds:
+def record_bounds(decoder: Decoder, nodes: ReadNodes) -> Bounds:
     """Read the offset tables of leaf and index nodes; other kinds have no keyed records and are passed over."""
     keyed = (nodes.kind == LEAF) | (nodes.kind == INDEX)
     table_space = (nodes.node_size_bytes - DESCRIPTOR_BYTES) // OFFSET_BYTES - 1
@@ -244,7 +297,7 @@ def record_bounds(decoder: Decoder, nodes: NodeBatch) -> Bounds:
     return Bounds(keyed, counts, limit, is_overfull, node, slot, first, stop, _sound(first, stop, limit[node]))
 
 
-def _bounds(decoder: Decoder, nodes: NodeBatch, counts: I64, keyed: Mask) -> tuple[I64, I64]:
+def _bounds(decoder: Decoder, nodes: ReadNodes, counts: I64, keyed: Mask) -> tuple[I64, I64]:
     """Read the offset tables, which grow from the node's end towards its start; one entry more than records."""
     entries = np.where(keyed, counts + 1, 0)
     node = owners(entries)
@@ -264,7 +317,7 @@ def _sound(first: I64, stop: I64, limit: I64) -> Mask:
 
 def _keys(
     decoder: Decoder,
-    nodes: NodeBatch,
+    nodes: ReadNodes,
     node: I64,
     node_start: I64,
     first: I64,
@@ -281,7 +334,7 @@ def _keys(
     return key, key + LENGTH_BYTES + wide + wide % 2
 
 
-def _free_offset(decoder: Decoder, nodes: NodeBatch, counts: I64, keyed: Mask, limit: I64) -> I64:
+def _free_offset(decoder: Decoder, nodes: ReadNodes, counts: I64, keyed: Mask, limit: I64) -> I64:
     """Start of the free space: the entry of the offset table behind those of the records."""
     place = nodes.start + nodes.node_size_bytes - OFFSET_BYTES * (counts + 1)
     offsets = decoder.column(RECORD_OFFSET, nodes.buffer, place, RECORD_OFFSET.node_offset)

@@ -15,51 +15,23 @@ import numpy as np
 from layoutscope.arrays.columns import I64, Columns, Mask, concatenate
 from layoutscope.arrays.lookup import distinct
 from layoutscope.arrays.ragged import heads, ranges, starts_of
-from layoutscope.filesystems.hfsplus.tree.btree import Decoded, TreeFile, node_pieces
-from layoutscope.filesystems.hfsplus.tree.nodes import DESCRIPTOR, INDEX, LEAF
+from layoutscope.filesystems.hfsplus.tree.btree import TreeFile, node_pieces
+from layoutscope.filesystems.hfsplus.tree.nodes import DESCRIPTOR, INDEX, LEAF, UNKNOWN_KIND, NodeRows
 from layoutscope.ondisk.records import HEADER_NODE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
     from layoutscope.findings import FindingLog
 
-UNKNOWN_KIND = 99
-"""Kind of a node that was not decoded."""
-
 
 @dataclass(frozen=True, slots=True)
-class NodeTable:
-    """All nodes of a tree, indexed by node number; -1 (kind: ``UNKNOWN_KIND``) where a node was not decoded.
+class Reach:
+    """How far the pointers of a tree lead.
 
     Attributes
     ----------
-    f_link, b_link, kind, height, num_records, free_offset, first_key_id, last_key_id : (num_nodes,) int64 arrays
-        From the nodes.
-    damaged : (num_nodes,) bool array
-        Nodes with records that were left out.
-    """
-
-    f_link: I64
-    b_link: I64
-    kind: I64
-    height: I64
-    num_records: I64
-    free_offset: I64
-    first_key_id: I64
-    last_key_id: I64
-    damaged: Mask
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """A tree's links.
-
-    Attributes
-    ----------
-    parent : (num_nodes,) int64 array
-        Node number of the parent; -1 at the root and at what was not reached.
-    key_rank : (num_nodes,) int64 array
-        Place among the nodes of the same level; -1 where the node was not reached.
     leaves : (n,) int64 array
         Node numbers of the leaves, in key order.
     missing : (n,) int64 array
@@ -68,30 +40,13 @@ class Shape:
         Index nodes with pointers that lead out of the file, to a node of another height, or to one with a parent.
     """
 
-    parent: I64
-    key_rank: I64
     leaves: I64
     missing: I64
     misled: I64
 
 
-def node_table(num_nodes: int, nodes: Columns) -> NodeTable:
-    """Spread decoded nodes over all node numbers."""
-    number = nodes["number"]
-
-    def spread(name: str, blank: int) -> I64:
-        column = np.full(num_nodes, blank, np.int64)
-        column[number] = nodes[name]
-        return column
-
-    damaged = np.zeros(num_nodes, np.bool_)
-    damaged[number] = nodes["damaged"]
-    names = ("f_link", "b_link", "height", "num_records", "free_offset", "first_key_id", "last_key_id")
-    return NodeTable(kind=spread("kind", UNKNOWN_KIND), damaged=damaged, **{name: spread(name, -1) for name in names})
-
-
-def find_shape(file: TreeFile, table: NodeTable, decoded: Decoded) -> Shape:
-    """Walk a tree from its root, level by level.
+def find_reach(file: TreeFile, nodes: NodeRows, pointers: Sequence[Columns]) -> Reach:
+    """Walk a tree from its root, level by level, and note each node's parent and rank in its row.
 
     A child counts where its height is one less than its parent's and no other node pointed to it before; so the walk
     ends after as many levels as the root is high, whatever the pointers say.
@@ -100,45 +55,46 @@ def find_shape(file: TreeFile, table: NodeTable, decoded: Decoded) -> Shape:
     ----------
     file : TreeFile
         Its header names the root.
-    table : NodeTable
-        All nodes by number.
-    decoded : Decoded
-        Has the pointers of the index nodes, those of each node in its order.
+    nodes : NodeRows
+        All nodes by number; parents and ranks of an earlier walk are forgotten.
+    pointers : sequence of Columns
+        ``node, child`` of the records of index nodes, those of each node in its order.
 
     Returns
     -------
-    Shape
+    Reach
         Without leaves where the root is none, or where no pointer leads down to one.
     """
-    pointers = concatenate(decoded.pointers, {"node": np.empty(0, np.int64), "child": np.empty(0, np.int64)})
-    order = np.argsort(pointers["node"], kind="stable")
-    children = pointers["child"][order]
-    counts = np.bincount(pointers["node"], minlength=file.num_nodes)
+    found = concatenate(pointers, {"node": np.empty(0, np.int64), "child": np.empty(0, np.int64)})
+    order = np.argsort(found["node"], kind="stable")
+    children = found["child"][order]
+    counts = np.bincount(found["node"], minlength=file.num_nodes)
     starts = starts_of(counts)
-    parent, rank = np.full(file.num_nodes, -1, np.int64), np.full(file.num_nodes, -1, np.int64)
-    level = _root(file, table)
+    parent, rank = nodes.parent, nodes.key_rank
+    parent[:], rank[:] = -1, -1
+    level = _root(file, nodes)
     rank[level] = 0
     none: I64 = np.empty(0, np.int64)
     missing, misled = [none], [none]
-    while len(level) and int(table.kind[level[0]]) == INDEX:
+    while len(level) and int(nodes.kind[level[0]]) == INDEX:
         child = children[ranges(starts[level], counts[level])]
         owner = np.repeat(level, counts[level])
         inside = (child > 0) & (child < file.num_nodes)
         place = np.where(inside, child, 0)
-        unknown = inside & (table.kind[place] == UNKNOWN_KIND)
-        fits = _first_only(place, inside & ~unknown & _is_child(table, owner, place) & (rank[place] < 0))
+        unknown = inside & (nodes.kind[place] == UNKNOWN_KIND)
+        fits = _first_only(place, inside & ~unknown & _is_child(nodes, owner, place) & (rank[place] < 0))
         missing.append(child[unknown])
         misled.append(owner[~unknown & ~fits])
         level = child[fits]
         parent[level], rank[level] = owner[fits], np.arange(len(level))
-    leaves = level if len(level) and int(table.kind[level[0]]) == LEAF else none
-    return Shape(parent, rank, leaves, distinct(np.concatenate(missing)), distinct(np.concatenate(misled)))
+    leaves = level if len(level) and int(nodes.kind[level[0]]) == LEAF else none
+    return Reach(leaves, distinct(np.concatenate(missing)), distinct(np.concatenate(misled)))
 
 
-def _is_child(table: NodeTable, owner: I64, child: I64) -> Mask:
+def _is_child(nodes: NodeRows, owner: I64, child: I64) -> Mask:
     """Say which nodes are one level below, and of the kind of that level."""
-    kind = np.where(table.height[child] > 1, INDEX, LEAF)
-    is_child: Mask = (table.height[child] == table.height[owner] - 1) & (table.kind[child] == kind)
+    kind = np.where(nodes.height[child] > 1, INDEX, LEAF)
+    is_child: Mask = (nodes.height[child] == nodes.height[owner] - 1) & (nodes.kind[child] == kind)
     return is_child
 
 
@@ -151,14 +107,14 @@ def _first_only(child: I64, fits: Mask) -> Mask:
     return first
 
 
-def _root(file: TreeFile, table: NodeTable) -> I64:
+def _root(file: TreeFile, nodes: NodeRows) -> I64:
     root = int(file.header.root_node)
-    if not 0 < root < file.num_nodes or table.kind[root] not in (INDEX, LEAF):
+    if not 0 < root < file.num_nodes or nodes.kind[root] not in (INDEX, LEAF):
         return np.empty(0, np.int64)
     return np.array([root], np.int64)
 
 
-def check_shape(volume: Volume, file: TreeFile, table: NodeTable, shape: Shape) -> None:
+def check_reach(volume: Volume, file: TreeFile, nodes: NodeRows, reach: Reach) -> None:
     """Report where pointers, heights, links and counts contradict each other.
 
     Parameters
@@ -167,34 +123,37 @@ def check_shape(volume: Volume, file: TreeFile, table: NodeTable, shape: Shape) 
         Receives findings.
     file : TreeFile
         Its header says whether there should be leaves.
-    table : NodeTable
-        Links of the nodes, and which of them have damaged records.
-    shape : Shape
+    nodes : NodeRows
+        Links and ranks of the nodes, and which of them have damaged records.
+    reach : Reach
         As the index gives it, before leaves of the chain are added.
     """
     root = int(file.header.root_node)
-    if file.header.tree_depth and (not len(shape.leaves)) and file.header.leaf_records:
+    if file.header.tree_depth and (not len(reach.leaves)) and file.header.leaf_records:
         start = node_offset(volume, file, root) if root > 0 else None
         log = header_log(volume, file, "root_node") if start is None else volume.log.at("", start)
         replace(log, structure=f"{file.tree} node {root}").add(
             "tree-unreachable", "error", "no leaf can be reached from the root"
         )
-    chain = shape.leaves
-    _check_links(volume, file, chain, table.f_link[chain], np.append(chain[1:], 0), "next")
-    _check_links(volume, file, chain, table.b_link[chain], np.append(0, chain[:-1]), "previous")
-    for number in shape.misled.tolist()[:MAX_REPORTED]:
+    for field in ("f_link", "b_link"):
+        _check_links(volume, file, nodes, reach.leaves, field)
+    for number in reach.misled.tolist()[:MAX_REPORTED]:
         node_log(volume, file, number).add(
             "pointer-invalid", "error", "pointers lead to nodes that are no children of this one"
         )
-    for number in np.flatnonzero(table.damaged & (shape.key_rank >= 0)).tolist()[:MAX_REPORTED]:
+    for number in np.flatnonzero(nodes.damaged & (nodes.key_rank >= 0)).tolist()[:MAX_REPORTED]:
         node_log(volume, file, number).add("records-invalid", "error", "record offsets or keys contradict the format")
 
 
-def _check_links(volume: Volume, file: TreeFile, chain: I64, links: I64, neighbours: I64, which: str) -> None:
+def _check_links(volume: Volume, file: TreeFile, nodes: NodeRows, chain: I64, field: str) -> None:
+    """Compare links of leaves, forward or backward, with their neighbours in key order; both ends link to node 0."""
+    is_forward = field == "f_link"
+    which = "next" if is_forward else "previous"
+    links = getattr(nodes, field)[chain]
+    neighbours = np.append(chain[1:], 0) if is_forward else np.append(0, chain[:-1])
     for place in np.flatnonzero(links != neighbours[: len(chain)]).tolist()[:MAX_REPORTED]:
         message = f"the {which} leaf by link is not the {which} leaf by key"
         expected, found = int(neighbours[place]), int(links[place])
-        field = "f_link" if which == "next" else "b_link"
         node_log(volume, file, int(chain[place]), field).add(
             "leaf-chain-broken", "error", message, expected=expected, found=found
         )
@@ -204,7 +163,7 @@ MAX_REPORTED = 100
 """Findings of one kind in one tree; more tell nothing new."""
 
 
-def follow_chain(file: TreeFile, table: NodeTable, shape: Shape) -> Shape:
+def follow_chain(file: TreeFile, nodes: NodeRows, reach: Reach) -> Reach:
     """Add leaves that only the leaf chain still reaches, behind the leaf that links to them.
 
     Loops over the leaves that were lost to the index, which is none in a sound tree.
@@ -213,43 +172,42 @@ def follow_chain(file: TreeFile, table: NodeTable, shape: Shape) -> Shape:
     ----------
     file : TreeFile
         Its header names the first leaf.
-    table : NodeTable
-        Kinds and forward links of the nodes.
-    shape : Shape
+    nodes : NodeRows
+        Kinds and forward links of the nodes; leaves are ranked anew, and the added ones have no parent.
+    reach : Reach
         As the index gives it.
 
     Returns
     -------
-    Shape
-        With all leaves ranked anew; the added ones have no parent.
+    Reach
+        With all leaves.
     """
-    links = np.append(shape.leaves[1:], 0)
-    breaks = np.flatnonzero(table.f_link[shape.leaves] != links)
-    starts = [(int(place) + 1, int(table.f_link[shape.leaves[place]])) for place in breaks]
+    links = np.append(reach.leaves[1:], 0)
+    breaks = np.flatnonzero(nodes.f_link[reach.leaves] != links)
+    starts = [(int(place) + 1, int(nodes.f_link[reach.leaves[place]])) for place in breaks]
     first = int(file.header.first_leaf_node)
-    if not len(shape.leaves) or first != shape.leaves[0]:
+    if not len(reach.leaves) or first != reach.leaves[0]:
         starts.insert(0, (0, first))
-    seen = set(shape.leaves.tolist())
+    seen = set(reach.leaves.tolist())
     pieces: list[int] = []
     places: list[int] = []
     for place, number in starts:
-        found = _lost_leaves(file, table, number, seen)
+        found = _lost_leaves(file, nodes, number, seen)
         pieces += found
         places += [place] * len(found)
     if not pieces:
-        return shape
-    leaves = np.insert(shape.leaves, places, pieces)
-    rank = shape.key_rank.copy()
-    rank[leaves] = np.arange(len(leaves))
-    return replace(shape, key_rank=rank, leaves=leaves)
+        return reach
+    leaves = np.insert(reach.leaves, places, pieces)
+    nodes.key_rank[leaves] = np.arange(len(leaves))
+    return replace(reach, leaves=leaves)
 
 
-def _lost_leaves(file: TreeFile, table: NodeTable, number: int, seen: set[int]) -> list[int]:
+def _lost_leaves(file: TreeFile, nodes: NodeRows, number: int, seen: set[int]) -> list[int]:
     found = []
-    while 0 < number < file.num_nodes and number not in seen and table.kind[number] == LEAF:
+    while 0 < number < file.num_nodes and number not in seen and nodes.kind[number] == LEAF:
         found.append(number)
         seen.add(number)
-        number = int(table.f_link[number])
+        number = int(nodes.f_link[number])
     return found
 
 

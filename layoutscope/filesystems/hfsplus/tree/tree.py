@@ -8,24 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.arrays.ragged import heads, lengths_of, ranges
-from layoutscope.filesystems.hfsplus.tree.btree import (
-    Decoded,
-    LeafDecoder,
-    TreeFile,
-    decode_tree,
-    join_nodes,
-    open_tree,
-)
-from layoutscope.filesystems.hfsplus.tree.nodes import MAP, NodeBatch, RecordBatch
+from layoutscope.filesystems.hfsplus.tree.btree import Decoded, LeafDecoder, TreeFile, decode_tree, open_tree
+from layoutscope.filesystems.hfsplus.tree.nodes import MAP, NodeRows, ReadNodes, RecordBatch
 from layoutscope.filesystems.hfsplus.tree.shape import (
-    NodeTable,
-    Shape,
-    check_shape,
-    find_shape,
+    Reach,
+    check_reach,
+    find_reach,
     follow_chain,
     node_log,
     node_offset,
-    node_table,
 )
 from layoutscope.filesystems.hfsplus.volume.fork import locate
 from layoutscope.ondisk import grammar
@@ -47,17 +38,17 @@ class Tree:
     ----------
     file : TreeFile
         Its file, header and map.
-    table : NodeTable
+    nodes : NodeRows
         Its nodes.
-    shape : Shape
-        Its links.
+    reach : Reach
+        Its leaves, and where pointers lead nowhere.
     records : Columns
         The records of its leaves, in key order; ``node`` is the leaf's number.
     """
 
     file: TreeFile
-    table: NodeTable
-    shape: Shape
+    nodes: NodeRows
+    reach: Reach
     records: Columns
 
 
@@ -94,34 +85,30 @@ def read_tree(volume: Volume, tree: str, file_id: int, fork: Fork, leaves: LeafD
     file = open_tree(volume, tree, file_id, fork)
     if file is None:
         return None
-    decoded = Decoded()
+    nodes = NodeRows.blank(file.num_nodes)
+    decoded = Decoded(nodes)
     decode_tree(volume, file, np.flatnonzero(file.used & file.readable), leaves, decoded)
-    table, shape = _shape(file, decoded)
+    reach = find_reach(file, nodes, decoded.pointers)
     while True:
         # Nodes that the map calls free, or has no bits for, though the tree points to them are read after all.
-        late = shape.missing[file.readable[shape.missing] & ~file.used[shape.missing]]
+        late = reach.missing[file.readable[reach.missing] & ~file.used[reach.missing]]
         if not len(late):
             break
         _report_map(volume, file, late[late < file.num_mapped])
         file.used[late] = True
         decode_tree(volume, file, late, leaves, decoded)
-        table, shape = _shape(file, decoded)
+        reach = find_reach(file, nodes, decoded.pointers)
     for numbers in leaves.bad:
-        table.damaged[numbers] = True
-    _report_short_map(volume, file, table)
-    check_shape(volume, file, table, shape)
+        nodes.damaged[numbers] = True
+    _report_short_map(volume, file, nodes)
+    check_reach(volume, file, nodes, reach)
     _report_unreadable(volume, file)
-    shape = follow_chain(file, table, shape)
-    _report_unreached(volume, file, table, shape)
-    return Tree(file, table, shape, in_key_order(file, decoded, shape, leaves, volume))
+    reach = follow_chain(file, nodes, reach)
+    _report_unreached(volume, file, nodes)
+    return Tree(file, nodes, reach, in_key_order(file, decoded, reach.leaves, leaves, volume))
 
 
-def _shape(file: TreeFile, decoded: Decoded) -> tuple[NodeTable, Shape]:
-    table = node_table(file.num_nodes, join_nodes(decoded))
-    return table, find_shape(file, table, decoded)
-
-
-def in_key_order(file: TreeFile, decoded: Decoded, shape: Shape, leaves: LeafDecoder, volume: Volume) -> Columns:
+def in_key_order(file: TreeFile, decoded: Decoded, order: I64, leaves: LeafDecoder, volume: Volume) -> Columns:
     """Join leaf records and bring them into the order of the leaves; leaves that were not reached drop out.
 
     Parameters
@@ -130,8 +117,8 @@ def in_key_order(file: TreeFile, decoded: Decoded, shape: Shape, leaves: LeafDec
         The tree.
     decoded : Decoded
         Gives up its leaf records.
-    shape : Shape
-        Has the leaves in key order.
+    order : (n,) int64 array
+        Numbers of the leaves, in key order.
     leaves : LeafDecoder
         Tells the columns of a tree without nodes.
     volume : Volume
@@ -150,13 +137,12 @@ def in_key_order(file: TreeFile, decoded: Decoded, shape: Shape, leaves: LeafDec
     starts = np.zeros(file.num_nodes, np.int64)
     counts[node[first]] = lengths_of(first, len(node))
     starts[node[first]] = first
-    order = ranges(starts[shape.leaves], counts[shape.leaves])
-    return decoded.leaves.give_up(order)
+    return decoded.leaves.give_up(ranges(starts[order], counts[order]))
 
 
 def _no_records(file: TreeFile) -> RecordBatch:
     none: I64 = np.empty(0, np.int64)
-    nodes = NodeBatch(
+    nodes = ReadNodes(
         np.zeros(file.node_size_bytes, np.uint8), file.node_size_bytes, none, none, none, none, none, none
     )
     return RecordBatch(nodes, none, none, none, none, none, none, np.empty(0, np.bool_))
@@ -175,12 +161,12 @@ def _report_map(volume: Volume, file: TreeFile, numbers: I64) -> None:
     )
 
 
-def _report_short_map(volume: Volume, file: TreeFile, table: NodeTable) -> None:
+def _report_short_map(volume: Volume, file: TreeFile, nodes: NodeRows) -> None:
     """Report a map that ends before the file; Linux grows a file first, and adds a map node when it needs one."""
     if file.num_mapped == file.num_nodes:
         return
     beyond = int(file.used[file.num_mapped :].sum())
-    stray = np.setdiff1d(np.flatnonzero(table.kind == MAP), file.map_nodes)
+    stray = np.setdiff1d(np.flatnonzero(nodes.kind == MAP), file.map_nodes)
     is_harmless = not beyond and not len(stray)
     volume.log.at(
         f"{file.tree} B-tree map", node_offset(volume, file, int(file.map_nodes[-1]) if len(file.map_nodes) else 0)
@@ -229,12 +215,12 @@ def _report_unreadable(volume: Volume, file: TreeFile) -> None:
         )
 
 
-def _report_unreached(volume: Volume, file: TreeFile, table: NodeTable, shape: Shape) -> None:
+def _report_unreached(volume: Volume, file: TreeFile, nodes: NodeRows) -> None:
     special = np.zeros(file.num_nodes, np.bool_)
     special[[0, *file.map_nodes.tolist()]] = True
-    lost = np.flatnonzero(file.used & file.readable & ~special & (shape.key_rank < 0))
+    lost = np.flatnonzero(file.used & file.readable & ~special & (nodes.key_rank < 0))
     # A node without records was never part of the tree: its bit alone is wrong.
-    empty = lost[table.num_records[lost] <= 0]
+    empty = lost[nodes.num_records[lost] <= 0]
     if len(empty):
         volume.log.at(f"{file.tree} B-tree map", map_offset(volume, file, int(empty[0]))).add(
             "node-map-differs",
@@ -243,7 +229,7 @@ def _report_unreached(volume: Volume, file: TreeFile, table: NodeTable, shape: S
             expected="free",
             found="used",
         )
-    lost = lost[table.num_records[lost] > 0]
+    lost = lost[nodes.num_records[lost] > 0]
     if len(lost):
         first = int(lost[0])
         node_log(volume, file, first).add(

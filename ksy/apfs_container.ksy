@@ -201,8 +201,11 @@ types:
         -orig-id: NX_INCOMPAT_VERSION1
         value: '(incompatible_features & container_incompatible_feature::version1.to_i) != 0'
       is_fusion_main:
-        value: '(fusion_uuid[0] & 0x80) != 0'
-        doc: Whether this is the main device of a Fusion set.
+        value: '(fusion_uuid[15] & 1) == 0'
+        doc: |
+          Whether this is the main device of a Fusion set: the lowest bit of the identifier's last byte is clear there
+          and set on the second device. The reference says "the highest bit", and the other way round; apfsck and disks
+          agree on this.
       is_crypto_sw:
         -orig-id: NX_CRYPTO_SW
         value: '(flags & container_flag::crypto_sw.to_i) != 0'

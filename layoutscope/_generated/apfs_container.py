@@ -545,11 +545,14 @@ class ApfsContainer(KaitaiStruct):
 
         @property
         def is_fusion_main(self):
-            """Whether this is the main device of a Fusion set."""
+            """Whether this is the main device of a Fusion set: the lowest bit of the identifier's last byte is clear there
+            and set on the second device. The reference says "the highest bit", and the other way round; apfsck and disks
+            agree on this.
+            """
             if hasattr(self, '_m_is_fusion_main'):
                 return self._m_is_fusion_main
 
-            self._m_is_fusion_main = KaitaiStream.byte_array_index(self.fusion_uuid, 0) & 128 != 0
+            self._m_is_fusion_main = KaitaiStream.byte_array_index(self.fusion_uuid, 15) & 1 == 0
             return getattr(self, '_m_is_fusion_main', None)
 
         @property

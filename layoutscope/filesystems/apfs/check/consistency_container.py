@@ -79,7 +79,7 @@ def check_queues(container: Container, space: Space) -> None:
         if found != queue.num_blocks:
             message = f"free queue {number} counts other blocks than it holds"
             log.add(code, "warning", message, expected=found, found=queue.num_blocks)
-    limit = container.superblock.block_count
+    limit = container.device_blocks[0]
     for item in space.pending:
         if item.paddr < container.blocks.tier2_mark and item.paddr + item.num_blocks > limit:
             log.add(code, "warning", f"block {item.paddr} waits to become free, but lies outside")

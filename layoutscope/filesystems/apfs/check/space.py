@@ -73,7 +73,7 @@ def check_sizes(subject: Subject) -> None:
     superblock, header = container.superblock, space.header
     found = superblock.block_count
     expected = sum(int(device.num_blocks) for device in header.devices)
-    if not superblock.is_fusion and found != expected:
+    if found != expected:
         log, message = subject.reporting.at_superblock("block_count"), "counts other blocks than the space manager"
         log.add("superblock-differs", "warning", message, expected=expected, found=found)
     bits = container.blocks.block_size * 8
@@ -145,11 +145,13 @@ def _check_geometry(subject: Subject, table: ChunkTable, number: int) -> None:
     per_chunk, total = int(header.blocks_per_chunk), min(int(header.devices[number].num_blocks), MAX_BLOCKS)
     start = np.arange(len(table.plus), dtype=np.int64) * per_chunk
     length = np.clip(total - start, 0, per_chunk)
-    mark = subject.container.blocks.tier2_mark if number else 0
+    # Those of the second device count from its start, or bear its mark: both are in use.
+    mark = np.uint64(subject.container.blocks.tier2_mark if number else 0)
+    plain = (columns["paddr"] & ~mark).astype(np.int64)
     bitmap = columns["bitmap_paddr"].astype(np.int64)
     base = min(max(int(header.ip_base), 0), MAX_BLOCKS)
     pool = (bitmap >= base) & (bitmap < base + min(int(header.ip_block_count), MAX_BLOCKS))
-    _cases(subject, table, "paddr", columns["paddr"].astype(np.int64) != start + mark, "starts elsewhere", start + mark)
+    _cases(subject, table, "paddr", plain != start, "starts elsewhere", start)
     _cases(subject, table, "block_count_field", columns["num_blocks"] != length, "is of another size", length)
     _cases(subject, table, "bitmap_paddr", (bitmap != 0) & ~pool, "has a bitmap outside of the internal pool", None)
     young = columns["xid"] > np.uint64(subject.container.xid)

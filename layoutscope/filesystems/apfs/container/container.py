@@ -14,6 +14,7 @@ import numpy as np
 
 from layoutscope.errors import ChecksumError, FormatError
 from layoutscope.filesystems.apfs.container import checkpoint as checkpoints
+from layoutscope.filesystems.apfs.container.spaceman import device_blocks
 from layoutscope.filesystems.apfs.store import omap as omaps
 from layoutscope.filesystems.apfs.store.blocks import Blocks
 from layoutscope.filesystems.apfs.store.source import Store, TreeSource
@@ -75,6 +76,8 @@ class Container:
         Blocks of the checkpoint data area, in the ring's order.
     area_trees : list of TreeNodes
         Trees that say where the checkpoint areas lie, if they lie in fragments.
+    device_blocks : tuple of int
+        Blocks of the main device, and of the second one of a Fusion set.
     """
 
     store: Store
@@ -85,6 +88,7 @@ class Container:
     omap_header: ApfsContainer.OmapPhys | NoMap
     data_paddrs: NDArray[np.uint64]
     area_trees: list[TreeNodes]
+    device_blocks: tuple[int, ...]
 
     @property
     def blocks(self) -> Blocks:
@@ -142,7 +146,6 @@ def open_container(
     """
     first = find_superblock(*main, log)
     store = Store.over(_blocks(main, first, second), decoder, log)
-    _report_truncation(store, main, first)
     paddrs, trees = ring_paddrs(store, first.xp_desc_base, first.desc_num_blocks, is_tree=bool(first.desc_is_tree))
     area = checkpoints.read_descriptor_area(store.blocks, store.decoder, paddrs)
     for checkpoint in checkpoints.usable(store, area, xid):
@@ -185,11 +188,14 @@ def _open_state(
     )
     store.log.extend(apart.log.findings)
     view = omaps.view_at(omap, checkpoint.xid)
-    return Container(store, area, checkpoint, omap, view, header, data, trees + data_trees)
+    sizes = device_blocks(store, checkpoint)
+    _report_truncation(store, sizes)
+    return Container(store, area, checkpoint, omap, view, header, data, trees + data_trees, sizes)
 
 
 def _blocks(main: Half, superblock: ApfsContainer.NxSuperblock, second: Half | None) -> Blocks:
     source, image_offset = main
+    # Of a Fusion set this is the size of both devices: what is too much does not hurt, the image ends first.
     windows: list[Source | None] = [Window(source, image_offset, superblock.block_count * superblock.block_size)]
     offsets = [image_offset]
     if second is not None:
@@ -198,13 +204,16 @@ def _blocks(main: Half, superblock: ApfsContainer.NxSuperblock, second: Half | N
     return Blocks(tuple(windows), tuple(offsets), superblock.block_size)
 
 
-def _report_truncation(store: Store, main: Half, superblock: ApfsContainer.NxSuperblock) -> None:
-    claimed, present = superblock.block_count * superblock.block_size, main[0].size_bytes - main[1]
-    # A converted HFS+ volume may end within the last block.
-    if claimed - present >= superblock.block_size:
-        log = store.log.at("container superblock", 0)
-        message = "the container is larger than the rest of the image"
-        log.add("truncated", "warning", message, expected=f"{claimed} bytes", found=f"{present} bytes")
+def _report_truncation(store: Store, device_blocks: tuple[int, ...]) -> None:
+    blocks = store.blocks
+    marks, names = (0, blocks.tier2_mark), ("the container", "the second device of the Fusion set")
+    for source, num_blocks, mark, name in zip(blocks.sources, device_blocks, marks, names, strict=False):
+        claimed, present = num_blocks * blocks.block_size, source.size_bytes if source else 0
+        # A converted HFS+ volume may end within the last block.
+        if claimed - present >= blocks.block_size:
+            log = store.log.at("container superblock", mark)
+            message = f"{name} is larger than the rest of the image"
+            log.add("truncated", "warning", message, expected=f"{claimed} bytes", found=f"{present} bytes")
 
 
 def find_superblock(source: Source, image_offset: int, log: FindingLog) -> ApfsContainer.NxSuperblock:

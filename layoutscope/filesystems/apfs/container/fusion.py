@@ -46,15 +46,16 @@ def main_first(first: Half, second: Half | None, log: FindingLog) -> tuple[Half,
 
 def _set_of(superblock: ApfsContainer.NxSuperblock) -> bytes:
     """Return what the identifiers of both devices share."""
+    *shared, last = bytes(superblock.fusion_uuid)
     # One bit tells the devices apart.
-    return bytes(superblock.fusion_uuid)[1:]
+    return bytes([*shared, last & ~1])
 
 
 def report_missing(container: Container) -> None:
     """Say that the second device is missing."""
     if container.superblock.is_fusion and len(container.blocks.sources) < 2:
         message = "the second device's image was not given; what lies on it is not read"
-        container.log.at("container superblock", 0).add("fusion-half", "warning", message)
+        container.log.at("container superblock", 0).add("fusion-half", "error", message)
 
 
 def second_regions(container: Container) -> list[Region]:

@@ -51,7 +51,7 @@ def _cached(container: Container, batch: NodeBatch) -> NDArray[np.int64]:
     )
     keys = batch.column("key", FUSION_MT_KEY, FUSION_MT_KEY.paddr)
     length = values["num_blocks"].astype(np.int64)
-    limit = container.superblock.block_count
+    limit = container.device_blocks[0]
     wrong = (values["paddr"] < 0) | (values["paddr"] > limit - length) | (keys < container.blocks.tier2_mark)
     for row in np.flatnonzero(wrong).tolist():
         log = batch.at(int(slots.node[row]), int(slots.val_start[row]))

@@ -40,7 +40,7 @@ def _moved(container: Container, batch: NodeBatch) -> int:
     slots = batch.slots
     keys = batch.columns("key", EVICT_MAPPING_KEY, (EVICT_MAPPING_KEY.paddr,))
     found = batch.columns("val", EVICT_MAPPING_VAL, (EVICT_MAPPING_VAL.dst_paddr, EVICT_MAPPING_VAL.num_blocks))
-    limit = np.uint64(container.superblock.block_count)
+    limit = np.uint64(container.device_blocks[0])
     length = np.minimum(found["num_blocks"], limit + np.uint64(1))
     outside = keys["paddr"] + length > limit
     outside |= (found["dst_paddr"] < 0) | (found["dst_paddr"].astype(np.uint64) + length > limit)

@@ -74,6 +74,37 @@ class Chunks:
     bitmap_paddr: NDArray[np.uint64]
 
 
+def device_blocks(store: Store, checkpoint: Checkpoint) -> tuple[int, ...]:
+    """Count the blocks of each device of a container.
+
+    The superblock of a Fusion set counts the blocks of both devices, which the space manager tells apart. Where that
+    cannot be read, what the second image does not hold is the main device's.
+
+    Parameters
+    ----------
+    store : Store
+        The container.
+    checkpoint : Checkpoint
+        The state.
+
+    Returns
+    -------
+    tuple of int
+        Blocks of the main device, and of the second one of a Fusion set.
+    """
+    superblock, blocks = checkpoint.superblock, store.blocks
+    total = int(superblock.block_count)
+    if not superblock.is_fusion:
+        return (total,)
+    try:
+        _, header, _ = _read_header(store, checkpoint)
+    except FormatError:  # read_space reports it
+        present = [source.size_bytes // blocks.block_size if source else 0 for source in blocks.sources]
+        second = present[1] if len(present) > 1 else max(total - present[0], 0)
+        return total - second, second
+    return tuple(int(device.num_blocks) for device in header.devices)
+
+
 def read_space(store: Store, checkpoint: Checkpoint) -> Space:
     """Read the space manager of a checkpoint.
 
@@ -89,6 +120,27 @@ def read_space(store: Store, checkpoint: Checkpoint) -> Space:
     FormatError
         If the checkpoint has no usable space manager.
     """
+    paddr, header, array = _read_header(store, checkpoint)
+    regions, free = [], []
+    for number, device in enumerate(header.devices):
+        if device.num_blocks:
+            found, runs = _read_device(store, paddr, array, device, number)
+            regions += found
+            free.append(runs)
+    regions = inside(regions, store)
+    regions += _internal_pool(header, regions)
+    pending, queues, queued = _read_queues(store, checkpoint, header)
+    return Space(header, intervals.union(free), regions, inside(pending, store), queues, queued)
+
+
+def _read_header(store: Store, checkpoint: Checkpoint) -> tuple[int, ApfsSpaceman.SpacemanPhys, NDArray[np.uint8]]:
+    """Read the ephemeral object: its address, its fixed part, and all of its bytes.
+
+    Raises
+    ------
+    FormatError
+        If the checkpoint has none that can be used.
+    """
     blocks, item = store.blocks, checkpoint.ephemerals.get(checkpoint.superblock.spaceman_oid)
     if item is None:
         raise FormatError(
@@ -98,17 +150,7 @@ def read_space(store: Store, checkpoint: Checkpoint) -> Space:
     header = grammar.parse(
         grammar.ApfsSpaceman.SpacemanPhys, data, structure="space manager", image_offset=blocks.at(item.paddr)
     )
-    array = np.frombuffer(data, np.uint8)
-    regions, free = [], []
-    for number, device in enumerate(header.devices):
-        if device.num_blocks:
-            found, runs = _read_device(store, item.paddr, array, device, number)
-            regions += found
-            free.append(runs)
-    regions = inside(regions, store)
-    regions += _internal_pool(header, regions)
-    pending, queues, queued = _read_queues(store, checkpoint, header)
-    return Space(header, intervals.union(free), regions, inside(pending, store), queues, queued)
+    return item.paddr, header, np.frombuffer(data, np.uint8)
 
 
 def _addresses(
@@ -139,7 +181,7 @@ def _read_device(
         cibs = _cab_addresses(store, cabs)
     else:
         cibs = _addresses(decoder, spaceman, device.addresses_start, device.num_cibs, where)
-    chunks = _read_chunks(store, cibs)
+    chunks = _read_chunks(store, cibs, number)
     free = _free(store, chunks, owner)
     if intervals.total(free) != device.free_count:
         message = f"free blocks of the {owner} differ between bitmaps and space manager"
@@ -161,8 +203,8 @@ def _cab_addresses(store: Store, cabs: NDArray[np.uint64]) -> NDArray[np.uint64]
     return np.concatenate(parts)
 
 
-def _read_chunks(store: Store, cibs: NDArray[np.uint64]) -> Chunks:
-    """Decode the entries of chunk-info blocks.
+def _read_chunks(store: Store, cibs: NDArray[np.uint64], device: int) -> Chunks:
+    """Decode the entries of the chunk-info blocks of a device.
 
     Raises
     ------
@@ -184,8 +226,10 @@ def _read_chunks(store: Store, cibs: NDArray[np.uint64]) -> Chunks:
     owner, slot = owners(counts), ordinals(counts)
     names = (CHUNK_INFO.paddr, CHUNK_INFO.num_blocks, CHUNK_INFO.free_count, CHUNK_INFO.bitmap_paddr)
     found = decoder.columns(CHUNK_INFO, buffer, starts[owner] + head + slot * size, names)
+    # Chunks of the second device are counted from its own start (apfsck), or bear its mark like any other address.
+    mark = np.uint64(blocks.tier2_mark if device else 0)
     return Chunks(
-        found["paddr"],
+        found["paddr"] | mark,
         found["num_blocks"].astype(np.int64),
         found["free_count"].astype(np.int64),
         found["bitmap_paddr"],

@@ -176,7 +176,7 @@ def volume_facts(
         stamp=volume.xid,
         num_files=superblock.num_files,
         num_directories=superblock.num_directories,
-        features=volume_features(superblock),
+        features=(*volume_features(superblock), *(["fusion"] if container.superblock.is_fusion else [])),
         details={**own, **details},
         trees=tree_facts(trees),
         view=view,

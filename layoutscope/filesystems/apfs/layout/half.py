@@ -83,7 +83,7 @@ def _half_facts(
             "fusion set": uuid_text(bytes(superblock.fusion_uuid)),
             "volumes": sum(bool(oid) for oid in superblock.fs_oid),
             "most volumes": superblock.max_file_systems,
-            "blocks of the main device": superblock.block_count,
+            "blocks of both devices": superblock.block_count,
             "next oid": superblock.next_oid,
         },
     )

@@ -23,6 +23,7 @@ from layoutscope.filesystems.apfs.container.container import (
     read_object,
     ring_paddrs,
 )
+from layoutscope.filesystems.apfs.container.spaceman import device_blocks
 from layoutscope.filesystems.apfs.recovery.rebuild import empty_map
 from layoutscope.filesystems.apfs.recovery.sweep import KINDS, Swept, sweep
 from layoutscope.filesystems.apfs.store import omap as omaps
@@ -126,7 +127,8 @@ def _container(
     store: Store, state: Checkpoint, view: omaps.OmapView, header: ApfsContainer.OmapPhys | NoMap
 ) -> Container:
     area, trees = _area(store, state.superblock)
-    return Container(store, area, state, view.omap, view, header, np.empty(0, np.uint64), trees)
+    sizes = device_blocks(store, state)
+    return Container(store, area, state, view.omap, view, header, np.empty(0, np.uint64), trees, sizes)
 
 
 def _area(store: Store, superblock: ApfsContainer.NxSuperblock) -> tuple[DescriptorArea, list[TreeNodes]]:

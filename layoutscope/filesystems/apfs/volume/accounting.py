@@ -95,7 +95,7 @@ NO_RUNS = np.empty((0, 2), np.int64)
 
 def devices(container: Container) -> NDArray[np.int64]:
     """Blocks of each device of a container."""
-    runs = [[0, min(container.superblock.block_count, MAX_BLOCKS)]]
+    runs = [[0, min(container.device_blocks[0], MAX_BLOCKS)]]
     return np.array(runs, np.int64)
 
 

@@ -1,0 +1,101 @@
+"""The Fusion pair that mkapfs made (`fusion/`): two devices, one container, clean to apfsck 0.2.1."""
+
+from __future__ import annotations
+
+import pytest
+
+import layoutscope
+from fixtures.apfs.checksum import with_checksum
+from layoutscope.errors import FormatError
+
+BLOCK = 4096
+MAIN_BLOCKS, SECOND_BLOCKS = 153_600, 524_288
+UUID_AT = 1280
+"""nx_fusion_uuid in the superblock."""
+
+pytestmark = pytest.mark.images
+
+
+@pytest.fixture(scope="module")
+def pair(reference_image):
+    return reference_image("fusion/main.img"), reference_image("fusion/tier2.img")
+
+
+@pytest.fixture
+def copies(pair, tmp_path):
+    """Copies whose set identifier begins with the other highest bit, as half of all sets do."""
+    paths = []
+    for image in pair:
+        path = tmp_path / image.name
+        with image.open("rb") as source, path.open("wb") as target:
+            target.truncate(image.stat().st_size)
+            for at in range(0, 16 << 20, BLOCK):
+                source.seek(at)
+                block = source.read(BLOCK)
+                if block[32:36] == b"NXSB":
+                    changed = bytearray(block)
+                    changed[UUID_AT] ^= 0x80
+                    block = with_checksum(bytes(changed))
+                if any(block):
+                    target.seek(at)
+                    target.write(block)
+        paths.append(path)
+    return tuple(paths)
+
+
+def levels(result):
+    found = [finding.level for finding in result.findings]
+    return found + [level for volume in result.volumes for level in volume.layout.findings["level"]]
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_pair_opens_whichever_half_is_named_first(pair, order):
+    """All of it is read, and nothing is found wrong with it."""
+    first, second = (pair[place] for place in order)
+    result = layoutscope.scan(first, second=second, drives=())
+    assert result.exit_code == 0
+    assert set(levels(result)) <= {"info"}
+    assert [volume.layout.facts.name for volume in result.volumes] == ["", "Fuse"]
+
+
+def test_blocks_of_both_devices_are_told_apart(pair):
+    """The superblock counts the blocks of both; all but the copy of the superblock are free on the second device."""
+    result = layoutscope.scan(pair[0], second=pair[1], drives=())
+    layout = result.volumes[0].layout
+    assert layout.facts.details["blocks"] == MAIN_BLOCKS + SECOND_BLOCKS
+    assert layout.facts.details["claimed but free blocks"] == 0
+    assert layout.facts.details["unclaimed blocks"] == 0
+    free = layout.free.select("device", "image_offset", "length_bytes").rows()
+    assert [row for row in free if row[0] == 1] == [(1, BLOCK, (SECOND_BLOCKS - 1) * BLOCK)]
+    assert max(at + length for device, at, length in free if device == 0) == MAIN_BLOCKS * BLOCK
+
+
+def test_check_finds_nothing(pair):
+    """As apfsck does."""
+    for first, second in (pair, pair[::-1]):
+        result = layoutscope.check(first, second=second)
+        assert [finding for finding in result.findings if finding.level != "info"] == []
+
+
+def test_halves_alone_say_which_one_is_missing(pair):
+    """Each is called what it is, and what is missing is damage."""
+    for image, words in zip(pair, ("second device", "main device"), strict=True):
+        result = layoutscope.scan(image, drives=())
+        messages = [message for volume in result.volumes for message in volume.layout.findings["message"]]
+        assert result.exit_code == 3
+        assert any(words in message and "not given" in message for message in messages)
+
+
+def test_first_byte_of_the_identifier_says_nothing(copies):
+    """The devices are told apart by the last bit alone."""
+    result = layoutscope.scan(copies[1], second=copies[0], drives=())
+    assert result.exit_code == 0
+    assert layoutscope.scan(copies[0], drives=()).volumes[-1].layout.facts.name == "Fuse"
+
+
+def test_two_images_of_one_half_are_refused(pair, tmp_path):
+    """They are not the two halves of a set."""
+    other = tmp_path / "other.img"
+    other.symlink_to(pair[0])
+    with pytest.raises(FormatError):
+        layoutscope.scan(pair[0], second=other, drives=())

@@ -63,6 +63,24 @@ class GrowingColumn:
         room[self._length : length] = values
         self._room, self._length = room, length
 
+    def room(self, least: int = 0, used: int = 0) -> NDArray[Any]:
+        """Return all that is reserved, for one who fills and counts it.
+
+        Parameters
+        ----------
+        least : int
+            How many values it must hold.
+        used : int
+            How many of those that are there are kept if it must grow for that.
+        """
+        room = self._room
+        if room is None or least > len(room):
+            grown = np.empty(least, self._dtype if room is None else room.dtype)
+            if room is not None:
+                grown[:used] = room[:used]
+            self._room = room = grown
+        return room
+
     def _grown(self, values: NDArray[Any], length: int, to_come: int) -> NDArray[Any]:
         if self._room is None:
             return np.empty((length + to_come, *values.shape[1:]), self._dtype or values.dtype)

@@ -15,7 +15,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 SOURCES: Final = Path(__file__).resolve().parent / "source"
@@ -35,6 +39,12 @@ class Buffer(ctypes.Structure):
     _fields_ = (("data", ctypes.c_void_p), ("length", ctypes.c_int64))
 
 
+class Columns(ctypes.Structure):
+    """Several arrays of any type, and their number; each has the number of its bytes: ``Columns`` in C."""
+
+    _fields_ = (("data", ctypes.POINTER(Buffer)), ("length", ctypes.c_int64))
+
+
 class Kernel:
     """One function of the library.
 
@@ -44,19 +54,19 @@ class Kernel:
         Its name in C.
     takes : str
         One letter for each argument: numpy's code of a buffer's elements, in capitals if it is written into
-        (``l`` int64, ``i`` int32, ``b`` bytes), or ``n`` for a number.
+        (``l`` int64, ``i`` int32, ``b`` bytes), ``C`` for several arrays of any type, or ``n`` for a number.
     """
 
     def __init__(self, name: str, takes: str) -> None:
         self.name = name
         self.takes = takes
 
-    def __call__(self, *given: NDArray[Any] | int) -> int | None:
+    def __call__(self, *given: NDArray[Any] | Sequence[NDArray[Any]] | int) -> int | None:
         """Run the kernel.
 
         Parameters
         ----------
-        *given : arrays or int
+        *given : arrays, sequences of arrays, or int
             Arrays are contiguous and of the type that was declared; of those in capitals the content is lost where the
             kernel refuses.
 
@@ -73,17 +83,26 @@ class Kernel:
 
 
 KINDS: Final = {"l": "int64", "i": "int32", "b": "uint8"}
+_TYPES: Final = {"n": ctypes.c_int64, "C": Columns}
 
 
-def _argument(code: str, value: NDArray[Any] | int) -> Buffer | int:
-    """Hand over a number, or a buffer of which the kernel can rely on what it is."""
+def _argument(code: str, value: NDArray[Any] | Sequence[NDArray[Any]] | int) -> Buffer | Columns | int:
+    """Hand over a number, or buffers of which the kernel can rely on what they are."""
     if isinstance(value, int):
         return value
-    if value.dtype != KINDS[code.lower()] or not value.flags.c_contiguous:
+    if not isinstance(value, np.ndarray):
+        return Columns((Buffer * len(value))(*(_buffer(code, each) for each in value)), len(value))
+    if value.dtype != KINDS[code.lower()]:
         raise TypeError(f"a kernel takes contiguous {KINDS[code.lower()]}, not {value.dtype}")
+    return _buffer(code, value)
+
+
+def _buffer(code: str, value: NDArray[Any]) -> Buffer:
+    if not value.flags.c_contiguous:
+        raise TypeError(f"a kernel takes contiguous {value.dtype}")
     if code.isupper() and not value.flags.writeable:
         raise TypeError("a kernel writes into this buffer")
-    return Buffer(value.ctypes.data, value.size)
+    return Buffer(value.ctypes.data, value.nbytes if code == "C" else value.size)
 
 
 @cache
@@ -92,7 +111,7 @@ def _function(name: str, takes: str) -> Any:
     if isinstance(library, str):
         return None
     function = library[name]
-    function.argtypes = [ctypes.c_int64 if code == "n" else Buffer for code in takes]
+    function.argtypes = [_TYPES.get(code, Buffer) for code in takes]
     function.restype = ctypes.c_int64
     return function
 

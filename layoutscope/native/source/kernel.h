@@ -36,6 +36,12 @@ typedef struct {
     int64_t length;
 } Bytes;
 
+/* Columns of any type, each with the number of its bytes. */
+typedef struct {
+    Bytes *data;
+    int64_t length;
+} Columns;
+
 /* Whether an index lies in a buffer of this length. */
 static inline bool within(int64_t index, int64_t length)
 {

@@ -14,6 +14,7 @@ from layoutscope.native import Kernel
 from layoutscope.native.build import build, compiler
 from layoutscope.native.library import SOURCES
 from layoutscope.ondisk.checksum import FLETCHER64
+from layoutscope.ondisk.leaves import DECODE_LEAVES
 from layoutscope.walk.lru import LRU_MISSES
 from tests.cli.conftest import ROOT
 
@@ -56,14 +57,16 @@ def test_a_library_of_other_sources_is_not_taken(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "kernel", [CLOSED_LOOP, QUEUED_LOOP, LRU_MISSES, READ_PIECES, FLETCHER64], ids=lambda kernel: kernel.name
+    "kernel",
+    [CLOSED_LOOP, QUEUED_LOOP, LRU_MISSES, READ_PIECES, FLETCHER64, DECODE_LEAVES],
+    ids=lambda kernel: kernel.name,
 )
 def test_a_kernel_takes_what_its_prototype_says(kernel):
     """Letters in Python are types in C, one by one."""
     text = "".join(path.read_text() for path in SOURCES.glob("*.c"))
     _, _, rest = text.partition(f"KERNEL int64_t {kernel.name}(")
     types = [argument.split()[0] for argument in rest.partition(")")[0].split(",")]
-    letters = {"Words": "l", "Numbers": "i", "Bytes": "b", "int64_t": "n"}
+    letters = {"Words": "l", "Numbers": "i", "Bytes": "b", "Columns": "c", "int64_t": "n"}
     assert [letters[each] for each in types] == list(kernel.takes.lower())
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -124,6 +124,26 @@ def from_error(error: FormatError, *, code: str = "structure-invalid", level: Le
     """
     sides = error.expected, error.found
     return Finding(code, level, error.structure, error.image_offset, error.reason, *sides, device=error.device)
+
+
+def refined(coarse: Iterable[Finding], fine: Sequence[Finding], is_refined: Callable[[Finding], bool]) -> list[Finding]:
+    """Leave out what reading found where a check tells it better; a file system says what that means.
+
+    Parameters
+    ----------
+    coarse : iterable of Finding
+        What was found while reading.
+    fine : sequence of Finding
+        What checks found.
+    is_refined : callable
+        Whether one of the first is among the second, told more exactly.
+
+    Returns
+    -------
+    list of Finding
+        What is left of the first, then the second.
+    """
+    return [*(item for item in coarse if not is_refined(item)), *fine]
 
 
 @dataclass(frozen=True, slots=True)

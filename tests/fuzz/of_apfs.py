@@ -78,9 +78,7 @@ def _repaired(base: Base, changes: tuple[Change, ...]) -> list[Change]:
 
 def run(path: Path, base: Base) -> int:
     """Scan, check and sweep an image."""
-    from layoutscope.filesystems.apfs.check import check_container
-    from layoutscope.filesystems.apfs.opening import Options
-    from layoutscope.filesystems.apfs.reader import read_layouts
+    from layoutscope.filesystems.apfs.reader import Options, check_container, read_layouts
     from layoutscope.image import open_image
 
     options = Options(password=PASSWORD if base.name == "encrypted" else None)

@@ -26,17 +26,10 @@ from layoutscope.filesystems.apfs.container.container import open_container
 from layoutscope.filesystems.apfs.reader import Options, read_layouts
 from layoutscope.filesystems.apfs.store.btree import batch_columns
 from layoutscope.filesystems.apfs.store.nodes import join
-from layoutscope.filesystems.apfs.store.sharing import Pool
-from layoutscope.filesystems.apfs.store.walk import read_levels
-from layoutscope.filesystems.apfs.volume.snapshots import list_snapshots, open_all
-from layoutscope.filesystems.apfs.volume.volume import (
-    fs_source,
-    list_volumes,
-    open_volume,
-    read_fs_nodes,
-    read_fs_tree,
-    read_physical_tree,
-)
+from layoutscope.filesystems.apfs.store.walk import Pool, read_levels
+from layoutscope.filesystems.apfs.volume.states import list_snapshots, open_all
+from layoutscope.filesystems.apfs.volume.trees import fs_source, read_fs_nodes, read_fs_tree, read_physical_tree
+from layoutscope.filesystems.apfs.volume.volume import list_volumes, open_volume
 from layoutscope.findings import FindingLog
 from layoutscope.image.raw import RawFile
 from layoutscope.ondisk.decoder import decoder_named

@@ -14,9 +14,7 @@ from fixtures.apfs.victims import VICTIMS
 from fixtures.apfs.writer import write
 from fixtures.faults_apfs import FAULTS
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.check import check_container
-from layoutscope.filesystems.apfs.opening import Options
-from layoutscope.filesystems.apfs.reader import read_layouts
+from layoutscope.filesystems.apfs.reader import Options, check_container, read_layouts
 from layoutscope.image import open_image
 
 BLOCK_BYTES = 4096

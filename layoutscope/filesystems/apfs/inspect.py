@@ -1,20 +1,35 @@
-"""One node or object of an APFS container as its grammar parses it, for people.
+"""The bytes of an APFS container, and its nodes and objects as the grammar parses them, for people.
 
-Apple File System Reference, B-Trees. Input: the bytes of a node or object. Damage is told where it is.
+Apple File System Reference, B-Trees and Encryption. Damage is told where it is. An encrypted node's checksum is that of
+its plain bytes: where the stored bytes have the right one, they are not encrypted.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
+from uuid import UUID
 
+import numpy as np
+
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs.container.container import open_container
+from layoutscope.filesystems.apfs.container.keybag import unlock
 from layoutscope.filesystems.apfs.store.shapes import HASHED_DREC, SHAPES
+from layoutscope.findings import FindingLog
 from layoutscope.ondisk import grammar, records
+from layoutscope.ondisk.checksum import fletcher64
+from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.ondisk.described import Described, describe, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from layoutscope.filesystems.apfs.store.blocks import Blocks
+    from layoutscope.filesystems.apfs.store.crypto import Cipher
+    from layoutscope.filesystems.contract import Piece, Row
+    from layoutscope.image.source import Source
+    from layoutscope.ondisk.described import Described
     from layoutscope.ondisk.grammar import FieldValue
     from layoutscope.recordtypes import RecordType
 
@@ -181,3 +196,114 @@ def is_about(record: Described, file_id: int) -> bool:
     return values.get("value.file_id", values.get("value.fixed.file_id")) == file_id or (
         file_id in (values.get("key.obj_id"), values.get("key.hdr.obj_id")) and "dir rec" not in record.title
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Plaintext:
+    """Decrypts nodes of one volume."""
+
+    blocks: Blocks
+    cipher: Cipher
+
+    def of_node(self, data: bytes, device: int, image_offset: int) -> bytes:
+        """Return the plain bytes of a node that was read from a place.
+
+        Parameters
+        ----------
+        data : bytes
+            As stored.
+        device : int
+            Which image of a Fusion set.
+        image_offset : int
+            Where it lies on that image, in bytes.
+        """
+        if _is_sound(data):
+            return data
+        paddr = (image_offset - self.blocks.image_offsets[device]) // self.blocks.block_size
+        where = np.array([paddr + device * self.blocks.tier2_mark], np.uint64)
+        stored = np.frombuffer(data, np.uint8)[None, :]
+        plain = self.cipher.decrypt_objects(stored, where, np.ones(1, bool)).tobytes()
+        return plain if _is_sound(plain) else data
+
+
+def _is_sound(data: bytes) -> bool:
+    """Tell whether an object's checksum is the right one."""
+    head = grammar.parse(grammar.ApfsObject.ObjPhys, data, structure="object header", image_offset=0)
+    return int(fletcher64(np.frombuffer(data, np.uint8)[None, :])[0]) == head.cksum
+
+
+def plaintext_of(
+    source: Source,
+    *,
+    image_offset: int,
+    volume_uuid: str,
+    password: str,
+    second: tuple[Source, int] | None = None,
+) -> Plaintext | None:
+    """Unlock a volume.
+
+    Parameters
+    ----------
+    source : Source
+        The image.
+    image_offset : int
+        Where the container starts, in bytes.
+    volume_uuid : str
+        Of the volume.
+    password : str
+        Password or recovery key.
+    second : (Source, int), optional
+        The other image of a Fusion set.
+
+    Returns
+    -------
+    Plaintext or None
+        None if nothing can be unlocked: the volume is not encrypted by software, or this is not its password.
+    """
+    try:
+        container = open_container((source, image_offset), decoder_named("bulk"), FindingLog(), second=second)
+        if not container.superblock.is_crypto_sw:
+            return None
+        cipher = unlock(container, UUID(volume_uuid).bytes, password)
+    except FormatError:
+        return None
+    return Plaintext(container.blocks, cipher) if cipher is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerView:
+    """The bytes of a container as they lie; nodes of an unlocked volume are decrypted.
+
+    Attributes
+    ----------
+    source : Source
+        The image.
+    second : Source or None
+        The other image of a Fusion set.
+    plaintext : Plaintext or None
+        Decrypts the nodes of an unlocked volume.
+    """
+
+    source: Source
+    second: Source | None = None
+    plaintext: Plaintext | None = None
+
+    def read(self, row: Row, piece: Piece) -> bytes:
+        """Read a piece from the device that the row names; only the file-system tree is encrypted."""
+        source = self.second if row["device"] and self.second is not None else self.source
+        data = source.read(*piece)
+        if self.plaintext is not None and row.get("tree") == "fs":
+            return self.plaintext.of_node(data, row["device"], piece[0])
+        return data
+
+    def describe_node(self, data: bytes, tree: str) -> list[Described]:
+        """List head and records of a node."""
+        return describe_node(data, tree)
+
+    def describe_region(self, data: bytes, type_name: str) -> list[Described]:  # noqa: ARG002  (objects name their type)
+        """List the object that a region is."""
+        return describe_region(data)
+
+    def is_about(self, record: Described, file_id: int) -> bool:
+        """Whether a record belongs to a file."""
+        return is_about(record, file_id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.filesystems.apfs import CODES
@@ -17,11 +16,9 @@ if TYPE_CHECKING:
 
     from layoutscope.access.driver import Driver
     from layoutscope.access.host import DriverProperties, HostProfile
-    from layoutscope.filesystems.apfs.container.plaintext import Plaintext
-    from layoutscope.filesystems.apfs.opening import Options
-    from layoutscope.filesystems.contract import FileSystem, Piece, ReadableState, Row, View, VolumeRequest
-    from layoutscope.image.source import Source, Window
-    from layoutscope.ondisk.described import Described
+    from layoutscope.filesystems.apfs.reader import Options
+    from layoutscope.filesystems.contract import FileSystem, ReadableState, View, VolumeRequest
+    from layoutscope.image.source import Window
     from layoutscope.tables import VolumeLayout
 
 TREES: Final = (
@@ -56,51 +53,6 @@ TRAITS: Final = Traits(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerView:
-    """The bytes of a container as they lie; nodes of an unlocked volume are decrypted.
-
-    Attributes
-    ----------
-    source : Source
-        The image.
-    second : Source or None
-        The other image of a Fusion set.
-    plaintext : Plaintext or None
-        Decrypts the nodes of an unlocked volume.
-    """
-
-    source: Source
-    second: Source | None = None
-    plaintext: Plaintext | None = None
-
-    def read(self, row: Row, piece: Piece) -> bytes:
-        """Read a piece from the device that the row names; only the file-system tree is encrypted."""
-        source = self.second if row["device"] and self.second is not None else self.source
-        data = source.read(*piece)
-        if self.plaintext is not None and row.get("tree") == TRAITS.main_tree:
-            return self.plaintext.of_node(data, row["device"], piece[0])
-        return data
-
-    def describe_node(self, data: bytes, tree: str) -> list[Described]:
-        """List head and records of a node."""
-        from layoutscope.filesystems.apfs.inspect import describe_node
-
-        return describe_node(data, tree)
-
-    def describe_region(self, data: bytes, type_name: str) -> list[Described]:  # noqa: ARG002  (objects name their type)
-        """List the object that a region is."""
-        from layoutscope.filesystems.apfs.inspect import describe_region
-
-        return describe_region(data)
-
-    def is_about(self, record: Described, file_id: int) -> bool:
-        """Whether a record belongs to a file."""
-        from layoutscope.filesystems.apfs.inspect import is_about
-
-        return is_about(record, file_id)
-
-
 class Apfs:
     """APFS (Apple File System Reference)."""
 
@@ -123,7 +75,7 @@ class Apfs:
 
     def check(self, request: VolumeRequest, layouts: Sequence[VolumeLayout]) -> list[tuple[Finding, ...]]:
         """Check a container; old copies of nodes are counted where they are found, in reading."""
-        from layoutscope.filesystems.apfs.check import check_container
+        from layoutscope.filesystems.apfs.reader import check_container
 
         found = check_container(request.source, image_offset=request.image_offset, options=_options(request))
         own = [
@@ -134,7 +86,7 @@ class Apfs:
 
     def view(self, request: VolumeRequest, layout: VolumeLayout) -> View:
         """Open the bytes of a container; a password unlocks the nodes of the volume."""
-        from layoutscope.filesystems.apfs.container.plaintext import plaintext_of
+        from layoutscope.filesystems.apfs.inspect import ContainerView, plaintext_of
 
         facts, password = layout.facts, request.options.get("password")
         second = request.second[0] if request.second is not None else None
@@ -161,7 +113,7 @@ class Apfs:
 
 
 def _options(request: VolumeRequest) -> Options:
-    from layoutscope.filesystems.apfs.opening import Options
+    from layoutscope.filesystems.apfs.reader import Options
 
     return Options(
         decoder=request.decoder,

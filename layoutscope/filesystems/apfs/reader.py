@@ -1,4 +1,7 @@
-"""APFS container to tables: one layout of the container itself, then one of each volume.
+"""APFS containers, opened as a caller asks: read into tables, checked, or their states listed.
+
+The caller names state and password, and whether a sweep may rebuild what is broken. Tables are one layout of the
+container itself, then one of each volume.
 
 What belongs to no volume (checkpoint areas, the container's object map, the space manager, free space) stands in the
 first layout, whose ``facts.volume`` is None; free space is shared by all volumes and listed only there.
@@ -6,32 +9,82 @@ first layout, whose ``facts.volume`` is None; free space is shared by all volume
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from layoutscope.filesystems.apfs.check.consistency import check_volume
-from layoutscope.filesystems.apfs.check.consistency_container import check_container
-from layoutscope.filesystems.apfs.check.consistency_extents import check_extents
-from layoutscope.filesystems.apfs.container.live import report_changes
-from layoutscope.filesystems.apfs.layout.container import build_container_layout
-from layoutscope.filesystems.apfs.layout.half import second_half
-from layoutscope.filesystems.apfs.layout.stale import with_stale
+import numpy as np
+
+from layoutscope.errors import FormatError, UsageError
+from layoutscope.filesystems.apfs.check import Checked, check_contents
+from layoutscope.filesystems.apfs.check.consistency import compare_container, compare_volume
+from layoutscope.filesystems.apfs.check.extents import compare_extents
+from layoutscope.filesystems.apfs.container.container import open_container, report_changes
+from layoutscope.filesystems.apfs.container.fusion import main_first, report_missing
+from layoutscope.filesystems.apfs.container.keybag import unlock
+from layoutscope.filesystems.apfs.container.parts import read_container_parts
+from layoutscope.filesystems.apfs.layout.container import build_container_layout, second_half
+from layoutscope.filesystems.apfs.layout.nodes import with_stale
 from layoutscope.filesystems.apfs.layout.volume import build_layout
-from layoutscope.filesystems.apfs.opening import Options, open_contents, open_with
-from layoutscope.filesystems.apfs.recovery.lost import report_losses
+from layoutscope.filesystems.apfs.recovery.rebuild import mended, rebuild_tree, reopen_volume
+from layoutscope.filesystems.apfs.recovery.salvage import salvage_container
+from layoutscope.filesystems.apfs.store.losses import report_losses
 from layoutscope.filesystems.apfs.store.source import TreeSource
+from layoutscope.filesystems.apfs.store.sweep import sweep
 from layoutscope.filesystems.apfs.volume.accounting import account
-from layoutscope.filesystems.apfs.volume.states import LIVE, given_up, shown_as, states_of
-from layoutscope.filesystems.apfs.volume.volume import fs_source
+from layoutscope.filesystems.apfs.volume.parts import ContainerContents, read_parts
+from layoutscope.filesystems.apfs.volume.states import LIVE, given_up, read_snapshots, shown_as, states_of
+from layoutscope.filesystems.apfs.volume.trees import fs_source, is_encrypted
+from layoutscope.filesystems.apfs.volume.volume import list_volumes, open_volume
 from layoutscope.findings import FindingLog
+from layoutscope.ondisk.decoder import decoder_named
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from layoutscope.filesystems.apfs.container.container import Container, Half
+    from layoutscope.filesystems.apfs.store.crypto import Cipher
+    from layoutscope.filesystems.apfs.store.source import Store
+    from layoutscope.filesystems.apfs.store.sweep import Swept
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
+    from layoutscope.filesystems.apfs.volume.volume import Volume
     from layoutscope.filesystems.contract import ReadableState
     from layoutscope.image.source import Source
+    from layoutscope.ondisk.decoder import DecoderName
     from layoutscope.tables import VolumeLayout
 
-__all__ = ["Options", "list_states", "read_layouts"]
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a container is read.
+
+    Attributes
+    ----------
+    decoder : {'bulk', 'grammar'}
+        Which of the two decoders.
+    stack : tuple of str
+        Layers around the container, outermost first.
+    first_volume : int
+        Number of the container's first volume on the image.
+    second : (Source, int) or None
+        The other image of a Fusion set, and where its half starts there.
+    xid : int or None
+        Read the checkpoint of this transaction, or the snapshot of it.
+    snapshot : str or None
+        Read the snapshot of this name.
+    password : str or None
+        Password or recovery key of encrypted volumes.
+    sweep : bool
+        Look at the whole container for nodes, to rebuild broken trees and to count old copies.
+    """
+
+    decoder: DecoderName = "bulk"
+    stack: tuple[str, ...] = ()
+    first_volume: int = 0
+    second: tuple[Source, int] | None = None
+    xid: int | None = None
+    snapshot: str | None = None
+    password: str | None = None
+    sweep: bool = False
 
 
 def read_layouts(source: Source, *, image_offset: int = 0, options: Options | None = None) -> list[VolumeLayout]:
@@ -65,16 +118,17 @@ def read_layouts(source: Source, *, image_offset: int = 0, options: Options | No
             return [half]
     found = open_contents(source, image_offset, options)
     container, parts = found.container, found.parts
-    check_container(container, parts)
+    compare_container(container, parts)
     for volume in found.volumes:
-        check_volume(volume, found.slots[volume.state.number])
-        check_extents(volume)
+        compare_volume(volume, found.slots[volume.state.number])
+        compare_extents(volume)
         _bound_losses(volume, container.xid)
     report_changes(container)
     view = shown_as(container, options.xid)
     newest = None if view == LIVE else open_with((source, image_offset), replace(options, xid=None), FindingLog())
     layouts = [
-        build_layout(container, volume, options.stack, view, given_up(newest, volume)) for volume in found.volumes
+        build_layout(container, volume, options.stack, view, given_up(newest, volume.state, volume.fs.nodes))
+        for volume in found.volumes
     ]
     balance = account(container, parts, found.volumes)
     own = build_container_layout(container, parts, found.volumes, balance, options.stack, view)
@@ -90,6 +144,40 @@ def _bound_losses(parts: VolumeParts, max_xid: int) -> None:
         return
     report_losses(TreeSource(state.store, "omap", state.omap_header.tree_oid, max_xid), None, log)
     report_losses(fs_source(state.store, state, parts.cipher), parts.fs.records, log)
+
+
+def check_container(
+    source: Source, *, image_offset: int = 0, options: Options | None = None, without: Collection[str] = ()
+) -> Checked:
+    """Check the structure of an APFS container.
+
+    Parameters
+    ----------
+    source : Source
+        The image.
+    image_offset : int
+        Where the container starts, in bytes.
+    options : Options, optional
+        Decoder, state, second image, password; as for reading.
+    without : collection of str
+        Names of checks that are left out.
+
+    Returns
+    -------
+    Checked
+        Of each part what is found while reading first, then in the order of the checks.
+
+    Raises
+    ------
+    FormatError
+        If there is no usable superblock or checkpoint.
+    """
+    options = options or Options()
+    if options.second is None:
+        alone = FindingLog()
+        if second_half((source, image_offset), options.stack, alone) is not None:
+            return Checked(alone.findings, {})
+    return check_contents(open_contents(source, image_offset, options), without)
 
 
 def list_states(
@@ -117,3 +205,161 @@ def list_states(
         If there is no usable superblock or checkpoint.
     """
     return states_of(open_with((source, image_offset), Options(second=second), FindingLog()))
+
+
+def open_contents(source: Source, image_offset: int, options: Options) -> ContainerContents:
+    """Read a container with all its volumes; nothing is compared yet.
+
+    Parameters
+    ----------
+    source : Source
+        The image.
+    image_offset : int
+        Where the container starts there, in bytes.
+    options : Options
+        Decoder, state, second image, password, and whether a sweep may rebuild what is broken.
+
+    Returns
+    -------
+    ContainerContents
+        With the volumes that have the state that was asked for; locked ones are among them.
+
+    Raises
+    ------
+    FormatError
+        If there is no usable superblock or checkpoint, and no sweep finds what is left of a volume; or if two images
+        are not the halves of one Fusion set.
+    UsageError
+        If the state that was asked for does not exist.
+    UnsupportedError
+        If a password was given and the package that unlocks volumes is missing.
+    """
+    container, swept = _open_or_salvage((source, image_offset), options)
+    parts = read_container_parts(container)
+    volumes = _read_volumes(container, options, swept)
+    if not volumes and (options.snapshot is not None or _wants_snapshot(container, options)):
+        raise UsageError(_no_such_state(container, options))
+    listed = list_volumes(container)
+    slots = {options.first_volume + number: slot for number, (slot, _) in enumerate(listed)}
+    return ContainerContents(container, parts, volumes, slots, len(listed), swept)
+
+
+def _open_or_salvage(half: Half, options: Options) -> tuple[Container, Swept | None]:
+    """Open a container and sweep it if that is wanted; with nothing to open, the sweep has to tell all."""
+    log = FindingLog()
+    try:
+        container = open_with(half, options, log)
+    except FormatError as error:
+        if not options.sweep or options.second is not None or options.xid is not None:
+            raise
+        return salvage_container(half, decoder_named(options.decoder), log, error)
+    return container, sweep(container.blocks, container.decoder) if options.sweep else None
+
+
+def open_with(half: Half, options: Options, log: FindingLog) -> Container:
+    """Open a container with its main device first.
+
+    Parameters
+    ----------
+    half : (Source, int)
+        The image, and where the container starts there, in bytes.
+    options : Options
+        Decoder, state, second image.
+    log : FindingLog
+        Is told what is wrong.
+
+    Raises
+    ------
+    FormatError
+        If there is no usable superblock or checkpoint.
+    """
+    main, second = main_first(half, options.second, log)
+    container = open_container(main, decoder_named(options.decoder), log, second=second, xid=options.xid)
+    report_missing(container)
+    return container
+
+
+def _wants_snapshot(container: Container, options: Options) -> bool:
+    """Tell whether the transaction that was asked for is no checkpoint's."""
+    return options.xid is not None and options.xid != container.xid
+
+
+def _read_volumes(container: Container, options: Options, swept: Swept | None) -> list[VolumeParts]:
+    """Read every volume that can be opened, in the state that was asked for."""
+    volumes = []
+    for number, (_, oid) in enumerate(list_volumes(container)):
+        store = container.store.apart()
+        try:
+            volume = _open_volume(container, store, oid, options.first_volume + number, swept)
+            view = _chosen_view(container, volume, options)
+            if view is not None:
+                cipher = _unlock(container, volume, options)
+                volumes.append(read_parts(container, volume, cipher=cipher, chosen=view))
+        except FormatError as error:
+            container.log.extend(store.log.findings)
+            container.log.survive(error, code="volume-unreadable")
+    return volumes if swept is None else [_rebuilt(parts, swept, volumes) for parts in volumes]
+
+
+def _open_volume(container: Container, store: Store, oid: int, number: int, swept: Swept | None) -> Volume:
+    """Open a volume; after a sweep, from old copies if need be."""
+    try:
+        return open_volume(container, store, oid, number)
+    except FormatError as error:
+        if swept is None:
+            raise
+        store.log.survive(error, code="volume-unreadable")
+        return reopen_volume(container, store, oid, number, swept)
+
+
+def _rebuilt(parts: VolumeParts, swept: Swept, volumes: list[VolumeParts]) -> VolumeParts:
+    """Rebuild the live tree of a volume where part of it is missing."""
+    if not parts.log.has_errors or parts.is_locked or parts.view != "live" or parts.state.superblock.is_sealed:
+        return parts
+    others = [item.state.omap.oid for item in volumes if item is not parts]
+    state = mended(parts.state, swept)
+    foreign = np.setdiff1d(np.concatenate([np.empty(0, np.uint64), *others]), parts.state.view.oid)
+    return rebuild_tree(replace(parts, state=state), swept, foreign)
+
+
+def _chosen_view(container: Container, volume: Volume, options: Options) -> str | None:
+    """Name of the view to read; None if this volume does not have it."""
+    if options.snapshot is None and not _wants_snapshot(container, options):
+        return "live"
+    for snapshot in read_snapshots(container, volume):
+        if options.snapshot in (None, snapshot.name) and options.xid in (None, container.xid, snapshot.xid):
+            return snapshot.view
+    return None
+
+
+def _unlock(container: Container, volume: Volume, options: Options) -> Cipher | None:
+    """Find the key of an encrypted volume; without one it stays locked, and a finding says why."""
+    if not is_encrypted(volume):
+        return None
+    code = "volume-locked"
+    uuid = bytes(volume.superblock.vol_uuid)
+    if options.password is not None and container.superblock.is_crypto_sw:
+        try:
+            cipher = unlock(container, uuid, options.password)
+        except FormatError as error:
+            volume.log.survive(error)
+            cipher = None
+        if cipher is not None:
+            return cipher
+        message = "the password opens none of the volume's keys"
+    elif container.superblock.is_crypto_sw:
+        message = "the volume is encrypted; a password or recovery key unlocks it"
+    else:
+        code = "volume-hardware-locked"
+        message = (
+            "the volume's keys are bound to the hardware that made them, so that no password unlocks an image: unlock "
+            "it on the Mac it belongs to, and copy or clone it there to a disk of software encryption or none"
+        )
+    volume.log.at(f"volume {volume.name}", volume.paddr).add(code, "warning", message)
+    return None
+
+
+def _no_such_state(container: Container, options: Options) -> str:
+    wanted = f"snapshot {options.snapshot!r}" if options.snapshot is not None else f"state of transaction {options.xid}"
+    known = ", ".join(f"{row.kind} {row.label}" for row in states_of(container)) or "none"
+    return f"there is no {wanted}; there are: {known}"

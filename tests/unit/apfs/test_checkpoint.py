@@ -7,7 +7,7 @@ import pytest
 
 from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs.container.checkpoint import read_descriptor_area
-from layoutscope.filesystems.apfs.container.live import newest_xid
+from layoutscope.filesystems.apfs.container.container import newest_xid
 from layoutscope.ondisk.decoder import decoder_named
 from tests.unit.apfs.toys import BLOCK, store_of
 

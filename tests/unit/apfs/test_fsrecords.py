@@ -4,8 +4,8 @@ import struct
 
 import pytest
 
+from layoutscope.filesystems.apfs.store.fsrecords import read_record_tree
 from layoutscope.filesystems.apfs.store.source import TreeSource
-from layoutscope.filesystems.apfs.store.trees import read_record_tree
 from tests.unit.apfs.toys import BLOCK, record_root, store_of
 
 FSTREE = 14

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from layoutscope.filesystems.apfs.store.omap import view_at
-from layoutscope.filesystems.apfs.store.sharing import Pool, read_shared
 from layoutscope.filesystems.apfs.store.source import TreeSource
-from layoutscope.filesystems.apfs.store.walk import read_nodes, read_omap
+from layoutscope.filesystems.apfs.store.walk import Pool, read_nodes, read_omap, read_shared
 from tests.unit.apfs.toys import BLOCK, child, mapping, node, store_of
 
 ROOT = [child(10, 3, 2), child(20, 4, 3)]

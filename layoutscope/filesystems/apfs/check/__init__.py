@@ -14,30 +14,24 @@ from typing import TYPE_CHECKING, Final
 from layoutscope.filesystems.apfs.check import (
     claims,
     consistency,
-    consistency_container,
-    consistency_extents,
+    extents,
     keys,
     names,
-    objectmap,
     pointers,
     records,
     snapshots,
     space,
 )
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES, of_volume, open_subject
-from layoutscope.filesystems.apfs.container.container import uuid_text
-from layoutscope.filesystems.apfs.container.live import report_changes
-from layoutscope.filesystems.apfs.layout.half import second_half
-from layoutscope.filesystems.apfs.opening import Options, open_contents
-from layoutscope.findings import Finding, FindingLog
+from layoutscope.filesystems.apfs.container.container import report_changes, uuid_text
+from layoutscope.findings import Finding, FindingLog, refined
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection
 
     from layoutscope.filesystems.apfs.check.subject import Subject
     from layoutscope.filesystems.apfs.store.fsrecords import Columns
-    from layoutscope.filesystems.apfs.volume.parts import VolumeParts
-    from layoutscope.image import Source
+    from layoutscope.filesystems.apfs.volume.parts import ContainerContents, VolumeParts
 
 
 def _identity(subject: Subject) -> None:
@@ -68,20 +62,20 @@ def _attributes(subject: Subject) -> None:
 def _extents(subject: Subject) -> None:
     for parts in subject.whole:
         if len(parts.file_extents()["obj_id"]):
-            consistency_extents.check_shape(subject.container.blocks, parts.file_extents(), subject.extents(parts))
+            extents.check_shape(subject.container.blocks, parts.file_extents(), subject.extents(parts))
 
 
 def _references(subject: Subject) -> None:
     for parts, physical in _with_references(subject):
         if not parts.snapshots:
-            consistency_extents.check_references(parts, physical, subject.references(parts))
+            extents.check_references(parts, physical, subject.references(parts))
         elif len(parts.snapshots) == len(parts.snapshot_extents):
-            consistency_extents.check_shared_references(parts, subject.log, MOST_CASES)
+            extents.check_shared_references(parts, subject.log, MOST_CASES)
 
 
 def _owners(subject: Subject) -> None:
     for parts, physical in _with_references(subject):
-        consistency_extents.check_owners(parts, physical, subject.references(parts))
+        extents.check_owners(parts, physical, subject.references(parts))
 
 
 def _with_references(subject: Subject) -> list[tuple[VolumeParts, Columns]]:
@@ -92,26 +86,26 @@ def _with_references(subject: Subject) -> list[tuple[VolumeParts, Columns]]:
 
 def _snapshots(subject: Subject) -> None:
     for parts in subject.whole:
-        consistency_extents.check_snapshots(parts)
+        snapshots.check_snapshots(parts)
 
 
 def _container_trees(subject: Subject) -> None:
     pointers.check_container_trees(subject)
-    objectmap.check_container_map(subject)
+    pointers.check_container_map(subject)
     keys.check_container_keys(subject)
 
 
 CONTAINER_CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
-    "numbers": lambda subject: consistency_container.check_numbers(subject.reporting),
-    "checkpoint-maps": lambda subject: consistency_container.check_maps(subject.reporting),
-    "newer-superblocks": lambda subject: consistency_container.check_newer(subject.reporting),
-    "chunk-checksums": lambda subject: consistency_container.check_space_blocks(subject.container, subject.parts),
+    "numbers": lambda subject: consistency.check_numbers(subject.reporting),
+    "checkpoint-maps": lambda subject: consistency.check_maps(subject.reporting),
+    "newer-superblocks": lambda subject: consistency.check_newer(subject.reporting),
+    "chunk-checksums": lambda subject: consistency.check_space_blocks(subject.container, subject.parts),
     "checkpoints": pointers.check_checkpoints,
     "volumes": pointers.check_lost_volumes,
     "sizes": space.check_sizes,
     "internal-pool": space.check_pool,
     "chunks": space.check_chunks,
-    "free-queues": space.check_queues,
+    "free-queues": claims.check_queues,
     "double-claims": claims.check_double_claims,
     "file-claims": claims.check_file_claims,
     "bitmaps": claims.check_bitmaps,
@@ -121,7 +115,7 @@ CONTAINER_CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
 
 VOLUME_CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
     "roots": pointers.check_roots,
-    "object-maps": objectmap.check_object_maps,
+    "object-maps": pointers.check_object_maps,
     "keys": keys.check_keys,
     "volume-identity": _identity,
     "volume-counts": _counts,
@@ -164,19 +158,13 @@ class Checked:
         return [*self.outside, *(item for found in self.volumes.values() for item in found)]
 
 
-def check_container(
-    source: Source, *, image_offset: int = 0, options: Options | None = None, without: Collection[str] = ()
-) -> Checked:
-    """Check the structure of an APFS container.
+def check_contents(contents: ContainerContents, without: Collection[str] = ()) -> Checked:
+    """Check the structure of a container that was read.
 
     Parameters
     ----------
-    source : Source
-        The image.
-    image_offset : int
-        Where the container starts, in bytes.
-    options : Options, optional
-        Decoder, state, second image, password; as for reading.
+    contents : ContainerContents
+        All that was read.
     without : collection of str
         Names of checks that are left out.
 
@@ -184,18 +172,7 @@ def check_container(
     -------
     Checked
         Of each part what is found while reading first, then in the order of the checks.
-
-    Raises
-    ------
-    FormatError
-        If there is no usable superblock or checkpoint.
     """
-    options = options or Options()
-    if options.second is None:
-        alone = FindingLog()
-        if second_half((source, image_offset), options.stack, alone) is not None:
-            return Checked(alone.findings, {})
-    contents = open_contents(source, image_offset, options)
     subject = open_subject(contents)
     outside = _run(subject, contents.container.log, CONTAINER_CHECKS, without)
     volumes, seen = dict[str, list[Finding]](), len(subject.log.findings)
@@ -214,19 +191,15 @@ def _run(
     for name, check in checks.items():
         if name not in without:
             check(subject)
-    return refined(coarse, [*read.findings[len(coarse) :], *subject.log.findings])
-
-
-def refined(coarse: Sequence[Finding], fine: Sequence[Finding]) -> list[Finding]:
-    """Leave out what was found while reading where a check names the very byte of it."""
+    fine = [*read.findings[len(coarse) :], *subject.log.findings]
+    # Reading finds what is wrong with a structure, a check the byte of it; what has no place is what others sum up.
     exact = {(item.code, item.structure) for item in fine if item.image_offset is not None}
     codes = {code for code, _ in exact}
-    kept = [
-        item
-        for item in coarse
-        if (item.code, item.structure) not in exact and (item.image_offset is not None or item.code not in codes)
-    ]
-    return list(dict.fromkeys([*kept, *fine]))
+
+    def is_refined(item: Finding) -> bool:
+        return (item.code, item.structure) in exact or (item.image_offset is None and item.code in codes)
+
+    return list(dict.fromkeys(refined(coarse, fine, is_refined)))
 
 
-__all__ = ["CONTAINER_CHECKS", "VOLUME_CHECKS", "Checked", "check_container", "refined"]
+__all__ = ["CONTAINER_CHECKS", "VOLUME_CHECKS", "Checked", "check_contents"]

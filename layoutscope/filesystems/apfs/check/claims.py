@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.arrays import intervals
-from layoutscope.filesystems.apfs.check.chunks import chunk_table
-from layoutscope.filesystems.apfs.check.consistency_extents import touches
-from layoutscope.filesystems.apfs.check.subject import MOST_CASES
+from layoutscope.filesystems.apfs.check.extents import touches
+from layoutscope.filesystems.apfs.check.space import INVALID, chunk_table, differs, spaceman_field
+from layoutscope.filesystems.apfs.check.subject import MOST_CASES, queue_sources
 from layoutscope.filesystems.apfs.container.regions import as_runs, node_runs
+from layoutscope.filesystems.apfs.container.spaceman import QUEUE_NAMES, queued_lengths
+from layoutscope.filesystems.apfs.store.walk import read_levels
 from layoutscope.filesystems.apfs.volume.accounting import account
+from layoutscope.ondisk.records import FREE_QUEUE_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.check.subject import Subject
+    from layoutscope.filesystems.apfs.store.btree import NodeBatch
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
 
 Owner = tuple[str, "NDArray[np.int64]"]
@@ -163,3 +167,36 @@ def _bit_place(chunks: dict[str, NDArray[Any]], paddr: int) -> tuple[int, int] |
         return None
     row = int(rows[0])
     return int(chunks["bitmap_paddr"][row]), (paddr - int(first[row])) // 8
+
+
+def check_queues(subject: Subject) -> None:
+    """Free queues count what they hold; what waits in them lies in the container and is used by nothing current."""
+    space = subject.parts.space
+    if space is None:
+        return
+    claims = current_claims(subject)
+    for number, source in queue_sources(subject):
+        queue = space.header.free_queues[number]
+        if space.queued.get(number, 0) != queue.num_blocks:
+            at = spaceman_field(subject, "num_blocks", queue=number)
+            what = f"number of blocks in free queue {number}"
+            differs(at, what, space.queued.get(number, 0), queue.num_blocks)
+        for batch in read_levels(source):
+            if not batch.level and len(batch.slots):
+                _check_queued(subject, batch, claims, QUEUE_NAMES[number])
+
+
+def _check_queued(subject: Subject, batch: NodeBatch, claims: NDArray[np.int64], owner: str) -> None:
+    """Compare the entries of a free queue with what is used."""
+    blocks = subject.container.blocks
+    paddr = batch.column("key", FREE_QUEUE_KEY, FREE_QUEUE_KEY.paddr)
+    length = np.minimum(queued_lengths(batch), 2**40).astype(np.int64)
+    outside = ~blocks.present(paddr, blocks.block_size)
+    start = np.minimum(paddr, np.uint64(2**62)).astype(np.int64)
+    used = ~outside & touches(claims, start, length)
+    for wrong, message in ((outside, "lies outside"), (used, "is in use")):
+        for row in np.flatnonzero(wrong)[:MOST_CASES].tolist():
+            node = int(batch.slots.node[row])
+            plus = int(batch.slots.key_start[row]) - node * batch.size_bytes + FREE_QUEUE_KEY.paddr.offset
+            log = subject.log.at(f"free queue of the {owner}", int(batch.places.paddr[node]), plus=plus)
+            log.add(INVALID, "warning", f"a block that waits to become free {message}", found=paddr[row])

@@ -1,119 +1,40 @@
-"""Contradictions between the records of a volume: counts, links, streams, extents, snapshots.
+"""Contradictions that a scan looks for: in a container, and between the records of a volume.
 
-Apple File System Reference, Volumes, File-System Objects, Data Streams and Snapshot Metadata. Whole columns at once; a
-check gives one finding with the number of cases and the place of the first.
+Apple File System Reference, Container, Space Manager, Volumes, File-System Objects and Data Streams. Whole columns at
+once; a check gives one finding with the number of cases and the place of the first.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from layoutscope.arrays import intervals
 from layoutscope.arrays.lookup import is_strictly_ascending, match
+from layoutscope.filesystems.apfs.check.subject import Report
 from layoutscope.filesystems.apfs.container.regions import as_runs
-from layoutscope.filesystems.apfs.layout.facts import program
-from layoutscope.findings import Contradiction
+from layoutscope.filesystems.apfs.store.verify import object_header, report_damaged
+from layoutscope.filesystems.apfs.volume.volume import program
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk import records as record_types
+from layoutscope.ondisk.records import CHECKPOINT_MAP_HEAD
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from layoutscope.filesystems.apfs.container.container import Container
+    from layoutscope.filesystems.apfs.container.parts import ContainerParts
+    from layoutscope.filesystems.apfs.container.spaceman import Space
     from layoutscope.filesystems.apfs.store.fsrecords import Columns
-    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
-    from layoutscope.findings import FindingLog, Level
+    from layoutscope.findings import Level
 
 CONVERTER = "hfs_convert"
 ENTRY_TYPE_SHIFT = 12
 """A directory record's type is the format bits of a mode, shifted as in ``IFTODT`` of POSIX."""
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """Writes down what is wrong with the records of one tree.
-
-    Attributes
-    ----------
-    log : FindingLog
-        Where it goes.
-    nodes : TreeNodes
-        Nodes of the tree.
-    most : int
-        How many cases of a kind are listed.
-    """
-
-    log: FindingLog
-    nodes: TreeNodes
-    most: int = 1
-
-    def cases(
-        self,
-        wrong: NDArray[np.bool_],
-        table: Columns,
-        code: str,
-        what: str,
-        message: str,
-        *,
-        level: Level = "warning",
-        field: str = "",
-        sides: tuple[NDArray[Any] | None, NDArray[Any] | None] = (None, None),
-    ) -> None:
-        """Report rows of a table that are wrong: the first ones each with its field, and how many more there are.
-
-        Parameters
-        ----------
-        wrong : (n,) bool array
-            Which rows.
-        table : dict of arrays
-            Records of one type.
-        code, message, level
-            As of a finding.
-        what : str
-            What one of the records is.
-        field : str
-            ``key`` or ``val``, the grammar's type, and the field in it, with dots between them.
-        sides : tuple of arrays
-            What was expected and what found, one row a record.
-        """
-        contradiction = Contradiction(code, message, level, *sides)
-        self.log.cases(
-            wrong,
-            contradiction,
-            lambda row: self.at(table, row, field, f"{what} {table['obj_id'][row]}"),
-            most=self.most,
-        )
-
-    def at(self, table: Columns, row: int, field: str, structure: str) -> FindingLog:
-        """Bind the log to a field of a record; to its leaf where the table does not say more.
-
-        Parameters
-        ----------
-        table : dict of arrays
-            Records of one type; without ``key_at`` and ``val_at``, no more than the leaf is known.
-        row : int
-            Of the record in it.
-        field : str
-            As of :meth:`cases`; empty for the leaf.
-        structure : str
-            What the record is, in the field's words.
-
-        Returns
-        -------
-        FindingLog
-            Bound to the field's first byte, or to the leaf's.
-        """
-        plus = 0
-        if field and "key_at" in table:
-            part, type_name, path = field.split(".", 2)
-            plus = int(table[f"{part}_at"][row]) + getattr(record_types, type_name.upper()).offset_of(path)
-        return self.log.at(structure, int(self.nodes.paddr[table["node"][row]]), plus=plus)
-
-
-def check_volume(parts: VolumeParts, slot: int) -> None:
+def compare_volume(parts: VolumeParts, slot: int) -> None:
     """Run all checks of a volume; findings go to its own list.
 
     Nothing is checked where records are missing: everything that follows from that would be found again.
@@ -330,3 +251,77 @@ def _is_one_to_one(owners: NDArray[np.uint64], streams: Columns) -> bool:
     """Tell whether each stream has one owner and says so, and each owner its stream."""
     is_same = is_strictly_ascending(owners) and np.array_equal(owners, streams["obj_id"])
     return bool(is_same and "refcnt" in streams and (streams["refcnt"] == 1).all())
+
+
+def compare_container(container: Container, parts: ContainerParts) -> None:
+    """Run all checks of a container; findings go to its own log."""
+    check_numbers(container)
+    check_maps(container)
+    check_newer(container)
+    if parts.space is not None:
+        check_queue_counts(container, parts.space)
+        check_space_blocks(container, parts)
+
+
+def check_numbers(container: Container) -> None:
+    """The next transaction and object number are not taken."""
+    superblock, code = container.superblock, "superblock-differs"
+    if superblock.next_xid <= container.xid:
+        log, expected = container.at_superblock("next_xid"), f"more than {container.xid}"
+        message = "the next transaction is not younger than this one"
+        log.add(code, "warning", message, expected=expected, found=superblock.next_xid)
+    highest = max([*container.checkpoint.ephemerals, int(container.omap.oid.max(initial=0))])
+    if superblock.next_oid <= highest:
+        log, expected = container.at_superblock("next_oid"), f"more than {highest}"
+        log.add(code, "warning", "the next object number is taken", expected=expected, found=superblock.next_oid)
+
+
+def check_maps(container: Container) -> None:
+    """Mappings say what lies where they lead, and the last map of a checkpoint, and no other, says that it is."""
+    blocks, paddrs = container.blocks, np.array(container.checkpoint.map_paddrs, np.uint64)
+    if len(paddrs):
+        data = blocks.read(paddrs, blocks.block_size).reshape(-1)
+        starts = np.arange(len(paddrs), dtype=np.int64) * blocks.block_size
+        heads = container.decoder.columns(CHECKPOINT_MAP_HEAD, data, starts, (CHECKPOINT_MAP_HEAD.is_last,))
+        if heads["is_last"].tolist() != [0] * (len(paddrs) - 1) + [1]:
+            message = "the checkpoint's last map, and no other, must be marked as the last"
+            container.log.at("checkpoint map", int(paddrs[-1])).add("checkpoint-invalid", "warning", message)
+    for item in container.checkpoint.ephemerals.values():
+        head = object_header(blocks.read_object(item.paddr, blocks.block_size), blocks.at(item.paddr))
+        wanted, found = (item.type, item.subtype), (int(head.type), int(head.subtype))
+        if found != wanted:
+            log = container.log.at(f"ephemeral object {item.oid}", item.paddr)
+            message = "the checkpoint map says another type"
+            log.add("checkpoint-invalid", "warning", message, expected=wanted, found=found)
+
+
+def check_newer(container: Container) -> None:
+    """A damaged superblock in the ring that is younger than the one in use means that a state was lost."""
+    area = container.area
+    kind = int(grammar.ApfsObject.ObjectType.nx_superblock)
+    lost = (area.kind == 0) & (area.claimed == kind) & (area.xid > np.uint64(container.xid))
+    for paddr, xid in zip(area.paddr[lost].tolist(), area.xid[lost].tolist(), strict=True):
+        message = f"superblock of transaction {xid} is damaged; an older one is used"
+        container.log.at("container superblock", paddr).add("checkpoint-invalid", "warning", message)
+
+
+def check_queue_counts(container: Container, space: Space) -> None:
+    """Each free queue holds as many blocks as it counts, all of them inside the container."""
+    log, code = container.log.at("space manager"), "spaceman-invalid"
+    for number, queue in enumerate(space.header.free_queues):
+        found = space.queued.get(number, 0)
+        if found != queue.num_blocks:
+            message = f"free queue {number} counts other blocks than it holds"
+            log.add(code, "warning", message, expected=found, found=queue.num_blocks)
+    limit = container.device_blocks[0]
+    for item in space.pending:
+        if item.paddr < container.blocks.tier2_mark and item.paddr + item.num_blocks > limit:
+            log.add(code, "warning", f"block {item.paddr} waits to become free, but lies outside")
+
+
+def check_space_blocks(container: Container, parts: ContainerParts) -> None:
+    """Checksums of chunk-info blocks and of blocks with their addresses."""
+    wanted = [item for item in parts.regions if item.type in ("spaceman-cib", "spaceman-cab")]
+    paddrs = np.array([item.paddr for item in wanted], np.uint64)
+    readable = container.blocks.readable(paddrs, container.blocks.block_size)
+    report_damaged(container.store, paddrs[readable], "chunk information")

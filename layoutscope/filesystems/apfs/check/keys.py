@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES, container_sources, volume_sources
-from layoutscope.filesystems.apfs.store.places import low_keys
+from layoutscope.filesystems.apfs.store.source import low_keys
 from layoutscope.filesystems.apfs.store.walk import read_levels
 from layoutscope.ondisk import grammar, records
 from layoutscope.ondisk.records import BTREE_NODE

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.check.consistency import Report
-from layoutscope.filesystems.apfs.check.subject import snapshot_places, volume_sources
-from layoutscope.filesystems.apfs.container.container import read_object
-from layoutscope.filesystems.apfs.store.hashes import hash_objects
+from layoutscope.filesystems.apfs.check.subject import Report, snapshot_places, volume_sources
+from layoutscope.filesystems.apfs.store.verify import hash_objects, read_object
 from layoutscope.filesystems.apfs.store.walk import read_levels
 from layoutscope.ondisk import grammar
 
@@ -86,3 +84,27 @@ def check_seals(subject: Subject) -> None:
             log = subject.log.at("integrity metadata", seal.paddr, plus=int(meta.root_hash_start))
             message, stored = "the hash of the root is another", seal.root_hash.hex()
             log.add("seal-broken", "error", message, expected=found.hex(), found=stored)
+
+
+def check_snapshots(parts: VolumeParts) -> None:
+    """Snapshot metadata, names and the object map's list name the same snapshots."""
+    if parts.view != "live":
+        return
+    xids = sorted(item.xid for item in parts.snapshots)
+    names, header = parts.snapmeta.records.get("snap_name"), parts.state.omap_header
+    known = parts.state.omap_snapshots
+    listed = int(known.num_records[known.level == 0].sum())
+    leaves = np.flatnonzero((known.level == 0) & (known.num_records > 0))
+    ends = [int(known.first_key_id[leaves[0]]), int(known.last_key_id[leaves[-1]])] if len(leaves) else []
+    newest = xids[-1] if xids else 0
+    named = sorted(names["snap_xid"].tolist()) if "snap_xid" in names else []
+    log = parts.log.at("snapshots", parts.state.superblock.omap_oid)
+    for message, expected, found in (
+        ("names lead to other transactions than the metadata", str(xids), str(named)),
+        ("the object map counts other snapshots", str(len(xids)), str(header.snap_count)),
+        ("the object map's newest snapshot is another", str(newest), str(header.most_recent_snap)),
+        ("the object map lists other snapshots", str(len(xids)), str(listed)),
+        ("the object map lists snapshots of other transactions", str(xids[:1] + xids[-1:]), str(ends)),
+    ):
+        if expected != found:
+            log.add("snapshot-differs", "warning", message, expected=expected, found=found)

@@ -5,18 +5,14 @@ Apple File System Reference, Container and Space Manager.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.check.chunks import CHUNK, CIB, ChunkTable, chunk_table
-from layoutscope.filesystems.apfs.check.claims import current_claims
-from layoutscope.filesystems.apfs.check.consistency_extents import touches
-from layoutscope.filesystems.apfs.check.subject import MOST_CASES, queue_sources
+from layoutscope.filesystems.apfs.check.subject import MOST_CASES
 from layoutscope.filesystems.apfs.container.regions import MAX_BLOCKS
-from layoutscope.filesystems.apfs.container.spaceman import QUEUE_NAMES, queued_lengths
-from layoutscope.filesystems.apfs.store.walk import read_levels
-from layoutscope.ondisk.records import FREE_QUEUE_KEY, SPACEMAN_DEVICE, SPACEMAN_FREE_QUEUE, SPACEMAN_PHYS
+from layoutscope.filesystems.apfs.container.spaceman import QUEUE_NAMES
+from layoutscope.ondisk.records import CHUNK_INFO, CIB_HEAD, SPACEMAN_DEVICE, SPACEMAN_FREE_QUEUE, SPACEMAN_PHYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,13 +20,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.check.subject import Subject
-    from layoutscope.filesystems.apfs.store.btree import NodeBatch
     from layoutscope.findings import FindingLog
 
 INVALID: Final = "spaceman-invalid"
 SPACEMAN: Final = SPACEMAN_PHYS
 DEVICE: Final = SPACEMAN_DEVICE
 QUEUE: Final = SPACEMAN_FREE_QUEUE
+CHUNK: Final = CHUNK_INFO
+CIB: Final = CIB_HEAD
 POOL_FACTOR: Final = 3
 """The internal pool has room for three versions of every chunk-info block and bitmap."""
 BATCH_BITMAPS: Final = 2048
@@ -79,12 +76,12 @@ def check_sizes(subject: Subject) -> None:
     bits = container.blocks.block_size * 8
     for path, wanted in (("block_size", container.blocks.block_size), ("blocks_per_chunk", bits)):
         if getattr(header, path) != wanted:
-            _differs(spaceman_field(subject, path), path, wanted, getattr(header, path))
+            differs(spaceman_field(subject, path), path, wanted, getattr(header, path))
     for number, device in enumerate(header.devices):
         for path, wanted in _device_sizes(header, device):
             if getattr(device, path) != wanted:
                 at = spaceman_field(subject, path, device=number)
-                _differs(at, f"{path} of the {QUEUE_NAMES[number + 1]}", wanted, getattr(device, path))
+                differs(at, f"{path} of the {QUEUE_NAMES[number + 1]}", wanted, getattr(device, path))
 
 
 def _device_sizes(header: Any, device: Any) -> Iterator[tuple[str, int]]:
@@ -96,7 +93,18 @@ def _device_sizes(header: Any, device: Any) -> Iterator[tuple[str, int]]:
         yield "num_cabs", -(-cibs // max(int(header.cibs_per_cab), 1))
 
 
-def _differs(log: FindingLog, what: str, expected: object, found: object) -> None:
+def differs(log: FindingLog, what: str, expected: object, found: object) -> None:
+    """Say that a number of the space manager is another.
+
+    Parameters
+    ----------
+    log : FindingLog
+        Bound to the field.
+    what : str
+        The number, in the field's words.
+    expected, found : object
+        What follows from other places, and what stands there.
+    """
     log.add(INVALID, "warning", f"{what} differs", expected=expected, found=found)
 
 
@@ -109,11 +117,11 @@ def check_pool(subject: Subject) -> None:
     parts = sum(int(item.num_chunks) + int(item.num_cibs) + int(item.num_cabs) for item in header.devices)
     if header.ip_block_count != POOL_FACTOR * parts:
         at = spaceman_field(subject, "ip_block_count")
-        _differs(at, "size of the internal pool", POOL_FACTOR * parts, header.ip_block_count)
+        differs(at, "size of the internal pool", POOL_FACTOR * parts, header.ip_block_count)
     needed = -(-int(header.ip_block_count) // (8 * subject.container.blocks.block_size))
     if header.ip_bm_size_in_blocks != needed:
         at = spaceman_field(subject, "ip_bm_size_in_blocks")
-        _differs(at, "size of the internal pool's bitmap", needed, header.ip_bm_size_in_blocks)
+        differs(at, "size of the internal pool's bitmap", needed, header.ip_bm_size_in_blocks)
 
 
 def check_chunks(subject: Subject) -> None:
@@ -191,7 +199,7 @@ def _check_free_counts(subject: Subject, table: ChunkTable, number: int) -> None
     if space is not None and int(space.header.devices[number].free_count) != int(free.sum()):
         at, found = spaceman_field(subject, "free_count", device=number), space.header.devices[number].free_count
         what = f"free blocks of the {QUEUE_NAMES[number + 1]}"
-        _differs(at, what, int(free.sum()), found)
+        differs(at, what, int(free.sum()), found)
 
 
 def count_free(bitmaps: NDArray[np.uint8], num_blocks: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -206,34 +214,30 @@ def count_free(bitmaps: NDArray[np.uint8], num_blocks: NDArray[np.int64]) -> NDA
     return result
 
 
-def check_queues(subject: Subject) -> None:
-    """Free queues count what they hold; what waits in them lies in the container and is used by nothing current."""
-    space = subject.parts.space
-    if space is None:
-        return
-    claims = current_claims(subject)
-    for number, source in queue_sources(subject):
-        queue = space.header.free_queues[number]
-        if space.queued.get(number, 0) != queue.num_blocks:
-            at = spaceman_field(subject, "num_blocks", queue=number)
-            what = f"number of blocks in free queue {number}"
-            _differs(at, what, space.queued.get(number, 0), queue.num_blocks)
-        for batch in read_levels(source):
-            if not batch.level and len(batch.slots):
-                _check_queued(subject, batch, claims, QUEUE_NAMES[number])
+class ChunkTable(NamedTuple):
+    """Chunks of a device: columns by field, the block that holds each entry, and where it starts there in bytes."""
+
+    columns: dict[str, NDArray[Any]]
+    cib_paddr: NDArray[np.uint64]
+    plus: NDArray[np.int64]
 
 
-def _check_queued(subject: Subject, batch: NodeBatch, claims: NDArray[np.int64], owner: str) -> None:
-    """Compare the entries of a free queue with what is used."""
-    blocks = subject.container.blocks
-    paddr = batch.column("key", FREE_QUEUE_KEY, FREE_QUEUE_KEY.paddr)
-    length = np.minimum(queued_lengths(batch), 2**40).astype(np.int64)
-    outside = ~blocks.present(paddr, blocks.block_size)
-    start = np.minimum(paddr, np.uint64(2**62)).astype(np.int64)
-    used = ~outside & touches(claims, start, length)
-    for wrong, message in ((outside, "lies outside"), (used, "is in use")):
-        for row in np.flatnonzero(wrong)[:MOST_CASES].tolist():
-            node = int(batch.slots.node[row])
-            plus = int(batch.slots.key_start[row]) - node * batch.size_bytes + FREE_QUEUE_KEY.paddr.offset
-            log = subject.log.at(f"free queue of the {owner}", int(batch.places.paddr[node]), plus=plus)
-            log.add(INVALID, "warning", f"a block that waits to become free {message}", found=paddr[row])
+def chunk_table(subject: Subject, device: int) -> tuple[ChunkTable, dict[str, NDArray[Any]]]:
+    """Decode the chunks of a device, and the heads of the blocks that hold them with their addresses."""
+    container, space = subject.container, subject.parts.space
+    blocks, decoder = container.blocks, container.decoder
+    owner, regions = QUEUE_NAMES[device + 1], space.regions if space is not None else []
+    paddr = np.array([r.paddr for r in regions if (r.type, r.owner) == ("spaceman-cib", owner)], np.uint64)
+    paddr = paddr[blocks.readable(paddr, blocks.block_size)]
+    buffer = blocks.read(paddr, blocks.block_size).reshape(-1)
+    starts = np.arange(len(paddr), dtype=np.int64) * blocks.block_size
+    heads = decoder.columns(CIB, buffer, starts, (CIB.hdr.oid, CIB.hdr.xid, CIB.index, CIB.num_chunks))
+    heads["paddr"] = paddr
+    room = (blocks.block_size - CIB.width) // CHUNK.width
+    counts = np.minimum(heads["num_chunks"].astype(np.int64), room)
+    block = np.repeat(np.arange(len(paddr)), counts)
+    slot = np.arange(len(block)) - np.repeat(np.cumsum(counts) - counts, counts)
+    within = CIB.width + slot * CHUNK.width
+    names = (CHUNK.xid, CHUNK.paddr, CHUNK.num_blocks, CHUNK.free_count, CHUNK.bitmap_paddr)
+    columns = decoder.columns(CHUNK, buffer, starts[block] + within, names) if len(block) else {}
+    return ChunkTable(columns, paddr[block], within), heads

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from layoutscope.filesystems.apfs.check.consistency import Report
 from layoutscope.filesystems.apfs.container.spaceman import queue_source
 from layoutscope.filesystems.apfs.store.source import TreeSource
-from layoutscope.filesystems.apfs.volume.volume import fs_source
-from layoutscope.ondisk import grammar
+from layoutscope.filesystems.apfs.volume.trees import fs_source
+from layoutscope.findings import Contradiction
+from layoutscope.ondisk import grammar, records
 from layoutscope.ondisk.records import APFS_SUPERBLOCK, OMAP_PHYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from layoutscope.filesystems.apfs.container.container import Container
     from layoutscope.filesystems.apfs.container.parts import ContainerParts
-    from layoutscope.filesystems.apfs.opening import Contents
+    from layoutscope.filesystems.apfs.store.fsrecords import Columns
+    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
     from layoutscope.filesystems.apfs.store.source import Store
-    from layoutscope.filesystems.apfs.volume.parts import VolumeParts
-    from layoutscope.filesystems.apfs.volume.snapshots import Snapshot
-    from layoutscope.findings import FindingLog
+    from layoutscope.filesystems.apfs.volume.parts import ContainerContents, VolumeParts
+    from layoutscope.filesystems.apfs.volume.states import Snapshot
+    from layoutscope.findings import FindingLog, Level
 
 VOLUME: Final = APFS_SUPERBLOCK
 MOST_CASES: Final = 100
@@ -82,7 +86,7 @@ class Subject:
         return Report(self.log, parts.extentref.nodes, MOST_CASES)
 
 
-def open_subject(contents: Contents) -> Subject:
+def open_subject(contents: ContainerContents) -> Subject:
     """Say what can be told of a container that was read."""
     container, volumes = contents.container, contents.volumes
     whole = [parts for parts in volumes if not parts.is_locked and not parts.log.has_errors]
@@ -172,3 +176,84 @@ def queue_sources(subject: Subject) -> Iterator[tuple[int, TreeSource]]:
         source = queue_source(subject.apart, subject.container.checkpoint, queue.tree_oid)
         if source is not None:
             yield number, source
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Writes down what is wrong with the records of one tree.
+
+    Attributes
+    ----------
+    log : FindingLog
+        Where it goes.
+    nodes : TreeNodes
+        Nodes of the tree.
+    most : int
+        How many cases of a kind are listed.
+    """
+
+    log: FindingLog
+    nodes: TreeNodes
+    most: int = 1
+
+    def cases(
+        self,
+        wrong: NDArray[np.bool_],
+        table: Columns,
+        code: str,
+        what: str,
+        message: str,
+        *,
+        level: Level = "warning",
+        field: str = "",
+        sides: tuple[NDArray[Any] | None, NDArray[Any] | None] = (None, None),
+    ) -> None:
+        """Report rows of a table that are wrong: the first ones each with its field, and how many more there are.
+
+        Parameters
+        ----------
+        wrong : (n,) bool array
+            Which rows.
+        table : dict of arrays
+            Records of one type.
+        code, message, level
+            As of a finding.
+        what : str
+            What one of the records is.
+        field : str
+            ``key`` or ``val``, the grammar's type, and the field in it, with dots between them.
+        sides : tuple of arrays
+            What was expected and what found, one row a record.
+        """
+        contradiction = Contradiction(code, message, level, *sides)
+        self.log.cases(
+            wrong,
+            contradiction,
+            lambda row: self.at(table, row, field, f"{what} {table['obj_id'][row]}"),
+            most=self.most,
+        )
+
+    def at(self, table: Columns, row: int, field: str, structure: str) -> FindingLog:
+        """Bind the log to a field of a record; to its leaf where the table does not say more.
+
+        Parameters
+        ----------
+        table : dict of arrays
+            Records of one type; without ``key_at`` and ``val_at``, no more than the leaf is known.
+        row : int
+            Of the record in it.
+        field : str
+            As of :meth:`cases`; empty for the leaf.
+        structure : str
+            What the record is, in the field's words.
+
+        Returns
+        -------
+        FindingLog
+            Bound to the field's first byte, or to the leaf's.
+        """
+        plus = 0
+        if field and "key_at" in table:
+            part, type_name, path = field.split(".", 2)
+            plus = int(table[f"{part}_at"][row]) + getattr(records, type_name.upper()).offset_of(path)
+        return self.log.at(structure, int(self.nodes.paddr[table["node"][row]]), plus=plus)

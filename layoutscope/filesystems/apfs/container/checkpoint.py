@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs.store.blocks import Blocks
+from layoutscope.filesystems.apfs.store.source import Store, TreeSource
 from layoutscope.filesystems.apfs.store.verify import object_header
+from layoutscope.filesystems.apfs.store.walk import read_nodes
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
-from layoutscope.ondisk.records import CHECKPOINT_MAP_HEAD, CHECKPOINT_MAPPING, OBJ_PHYS
+from layoutscope.ondisk.records import CHECKPOINT_MAP_HEAD, CHECKPOINT_MAPPING, OBJ_PHYS, PRANGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,12 +27,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.store.blocks import Blocks
+    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
     from layoutscope.filesystems.apfs.store.source import Store
     from layoutscope.findings import FindingLog
     from layoutscope.ondisk.decoder import Decoder
     from layoutscope.ondisk.grammar import ApfsContainer
 
 BATCH_BLOCKS: Final = 1024
+MAX_RING_BLOCKS: Final = 2**20
 MAX_OBJECT_BYTES: Final = 64 * 1024**2
 """The largest ephemeral object, the space manager, holds eight bytes for every 16 GB or so of the container."""
 
@@ -274,3 +279,42 @@ def pass_over(log: FindingLog, xid: int, error: FormatError) -> None:
     """
     message = f"checkpoint of transaction {xid} cannot be used: {error.reason}"
     log.at_error(error).add("checkpoint-invalid", "warning", message)
+
+
+def ring_paddrs(store: Store, base: int, count: int, *, is_tree: bool) -> tuple[NDArray[np.uint64], list[TreeNodes]]:
+    """List the blocks of a checkpoint area: contiguous, or mapped by a tree of runs, which is given too.
+
+    Parameters
+    ----------
+    store : Store
+        The container.
+    base : int
+        First block of the area, or root of the tree.
+    count : int
+        Number of blocks.
+    is_tree : bool
+        Whether it lies in fragments.
+
+    Raises
+    ------
+    FormatError
+        If the area is impossibly large.
+    """
+    if count > MAX_RING_BLOCKS:
+        where = store.blocks.at(0)
+        raise FormatError("impossibly large", structure="checkpoint area", image_offset=where, found=str(count))
+    if not is_tree:
+        return _run(base, count), []
+    nodes, leaves = read_nodes(TreeSource(store, "checkpoint-area", base, 2**64 - 1))
+    parts, left = [np.empty(0, np.uint64)], count
+    for batch in leaves:
+        runs = batch.columns("val", PRANGE, (PRANGE.start_paddr, PRANGE.num_blocks))
+        for start, length in zip(runs["start_paddr"].tolist(), runs["num_blocks"].tolist(), strict=True):
+            parts.append(_run(start, min(length, left)))
+            left -= len(parts[-1])
+    return np.concatenate(parts), [nodes]
+
+
+def _run(first: int, count: int) -> NDArray[np.uint64]:
+    """Addresses of blocks that follow one another; those beyond the largest number lie nowhere all the same."""
+    return np.uint64(first % 2**64) + np.arange(count, dtype=np.uint64)

@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.errors import ChecksumError, FormatError
+from layoutscope.errors import FormatError, TruncatedError
 from layoutscope.filesystems.apfs.container import checkpoint as checkpoints
+from layoutscope.filesystems.apfs.container.checkpoint import read_descriptor_area, ring_paddrs
 from layoutscope.filesystems.apfs.container.spaceman import device_blocks
 from layoutscope.filesystems.apfs.store import omap as omaps
 from layoutscope.filesystems.apfs.store.blocks import Blocks
-from layoutscope.filesystems.apfs.store.source import Store, TreeSource
-from layoutscope.filesystems.apfs.store.verify import object_header
-from layoutscope.filesystems.apfs.store.walk import read_nodes, read_omap
+from layoutscope.filesystems.apfs.store.source import Store
+from layoutscope.filesystems.apfs.store.verify import read_object
+from layoutscope.filesystems.apfs.store.walk import read_omap
 from layoutscope.image.source import Window
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
-from layoutscope.ondisk.records import NX_SUPERBLOCK, PRANGE
+from layoutscope.ondisk.records import NX_SUPERBLOCK
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,11 +35,10 @@ if TYPE_CHECKING:
     from layoutscope.findings import FindingLog
     from layoutscope.image.source import Source
     from layoutscope.ondisk.decoder import Decoder
-    from layoutscope.ondisk.grammar import ApfsContainer, T
+    from layoutscope.ondisk.grammar import ApfsContainer
 
 MIN_BLOCK_BYTES: Final = 4096
 SEARCHED_BLOCKS: Final = 512
-MAX_RING_BLOCKS: Final = 2**20
 
 Half = tuple["Source", int]
 """An image, and where the container or its half of a Fusion set starts there, in bytes."""
@@ -305,84 +305,24 @@ def _compare_copies(log: FindingLog, first: ApfsContainer.NxSuperblock, newest: 
         copy.add("structure-invalid", "error", "copy in block 0 belongs to another container than the checkpoint")
 
 
-def ring_paddrs(store: Store, base: int, count: int, *, is_tree: bool) -> tuple[NDArray[np.uint64], list[TreeNodes]]:
-    """List the blocks of a checkpoint area: contiguous, or mapped by a tree of runs, which is given too.
-
-    Parameters
-    ----------
-    store : Store
-        The container.
-    base : int
-        First block of the area, or root of the tree.
-    count : int
-        Number of blocks.
-    is_tree : bool
-        Whether it lies in fragments.
-
-    Raises
-    ------
-    FormatError
-        If the area is impossibly large.
-    """
-    if count > MAX_RING_BLOCKS:
-        where = store.blocks.at(0)
-        raise FormatError("impossibly large", structure="checkpoint area", image_offset=where, found=str(count))
-    if not is_tree:
-        return _run(base, count), []
-    nodes, leaves = read_nodes(TreeSource(store, "checkpoint-area", base, 2**64 - 1))
-    parts, left = [np.empty(0, np.uint64)], count
-    for batch in leaves:
-        runs = batch.columns("val", PRANGE, (PRANGE.start_paddr, PRANGE.num_blocks))
-        for start, length in zip(runs["start_paddr"].tolist(), runs["num_blocks"].tolist(), strict=True):
-            parts.append(_run(start, min(length, left)))
-            left -= len(parts[-1])
-    return np.concatenate(parts), [nodes]
-
-
-def _run(first: int, count: int) -> NDArray[np.uint64]:
-    """Addresses of blocks that follow one another; those beyond the largest number lie nowhere all the same."""
-    return np.uint64(first % 2**64) + np.arange(count, dtype=np.uint64)
-
-
-def read_object(blocks: Blocks, cls: type[T], paddr: int, structure: str, *, oid: int | None = None) -> T:
-    """Read and parse one physical object, or a virtual one whose address is known.
-
-    Parameters
-    ----------
-    blocks : Blocks
-        The container.
-    cls : type
-        Generated class; its first field is the object header.
-    paddr : int
-        Its address.
-    structure : str
-        Its name, for errors.
-    oid : int, optional
-        Its identifier; the address if left out.
-
-    Raises
-    ------
-    ChecksumError
-        If the stored checksum differs from the computed one.
-    FormatError
-        If it is another object, or contradicts its grammar.
-    """
-    with blocks.concerning(paddr):
-        data = blocks.read_object(paddr)
-        where = blocks.at(paddr)
-        array = np.frombuffer(data, np.uint8)
-        head = object_header(data, where)
-        computed, stored = int(fletcher64(array[None, :])[0]), int(head.cksum)
-        if computed != stored:
-            sides = {"expected": f"{computed:#x}", "found": f"{stored:#x}"}
-            raise ChecksumError("checksum differs", structure=structure, image_offset=where, **sides)
-        wanted, found = paddr if oid is None else oid, int(head.oid)
-        if wanted != found:
-            sides = {"expected": str(wanted), "found": str(found)}
-            raise FormatError("another object", structure=structure, image_offset=where, **sides)
-        return grammar.parse(cls, data, structure=structure, image_offset=where)
-
-
 def uuid_text(raw: bytes) -> str:
     """Return an identifier as people write it."""
     return str(uuid.UUID(bytes=raw)).upper()
+
+
+def newest_xid(area: DescriptorArea) -> int:
+    """Return the newest transaction of a sound superblock in the ring, 0 if there is none."""
+    rows = np.flatnonzero(area.kind == int(grammar.ApfsObject.ObjectType.nx_superblock))
+    return int(area.xid[rows].max(initial=0))
+
+
+def report_changes(container: Container) -> None:
+    """Look whether a newer transaction appeared since the container was opened."""
+    before = newest_xid(container.area)
+    try:
+        after = newest_xid(read_descriptor_area(container.blocks, container.decoder, container.area.paddr))
+    except TruncatedError:
+        after = 0
+    if after != before:
+        message = "the container changed while it was read; what was read is of no single state"
+        container.at_superblock().add("container-changed", "warning", message, expected=before, found=after)

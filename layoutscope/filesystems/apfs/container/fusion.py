@@ -1,20 +1,40 @@
 """Fusion sets: a container on a solid-state and a hard disk, of which one image may be missing.
 
 Apple File System Reference, Fusion. The main device holds the checkpoints; the second one holds a copy of the
-superblock and data, addressed with a mark. The middle tree maps what of it is cached on the main device.
+superblock and data, addressed with a mark. The middle tree maps runs of the second device to where they are cached on
+the main one. Apple does not say how the write-back cache's state and lists are stored.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.container import Container, Half, find_superblock
+from layoutscope.filesystems.apfs.container.objects import ObjectKind, objects_of
 from layoutscope.filesystems.apfs.container.regions import Region
+from layoutscope.filesystems.apfs.store.source import TreeSource
+from layoutscope.filesystems.apfs.store.walk import read_nodes
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import FUSION_MT_KEY, FUSION_MT_VAL, FUSION_WBC_LIST_ENTRY, FUSION_WBC_LIST_HEAD
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.container.container import Container
+    from layoutscope.filesystems.apfs.container.objects import Place
+    from layoutscope.filesystems.apfs.store.btree import NodeBatch
+    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
     from layoutscope.findings import FindingLog
     from layoutscope.ondisk.grammar import ApfsContainer
+
+
+KINDS: Final = grammar.ApfsObject.ObjectType
+LIST: Final = FUSION_WBC_LIST_HEAD
+ENTRY: Final = FUSION_WBC_LIST_ENTRY
+Details = dict[str, "str | int | float | bool"]
 
 
 def main_first(first: Half, second: Half | None, log: FindingLog) -> tuple[Half, Half | None]:
@@ -63,3 +83,89 @@ def second_regions(container: Container) -> list[Region]:
     if not container.superblock.is_fusion:
         return []
     return [Region("container-superblock", "copy on the second device", container.blocks.tier2_mark)]
+
+
+def middle_tree(container: Container) -> tuple[list[TreeNodes], Details]:
+    """Read the tree that maps cached blocks of the second device: its nodes, and numbers for a report."""
+    oid = container.superblock.fusion_mt_oid
+    if not oid:
+        return [], {}
+    nodes, leaves = read_nodes(TreeSource(container.store, "fusion-middle", oid, container.xid))
+    counts = np.zeros(2, np.int64)
+    for batch in leaves:
+        counts += _cached(container, batch)
+    return [nodes], {"cached blocks": int(counts[0]), "dirty cached blocks": int(counts[1])}
+
+
+def _cached(container: Container, batch: NodeBatch) -> NDArray[np.int64]:
+    """Count cached blocks and the dirty ones; a run that lies on the wrong device is a finding."""
+    slots = batch.slots
+    values = batch.columns(
+        "val", FUSION_MT_VAL, (FUSION_MT_VAL.paddr, FUSION_MT_VAL.num_blocks, FUSION_MT_VAL.is_dirty)
+    )
+    keys = batch.column("key", FUSION_MT_KEY, FUSION_MT_KEY.paddr)
+    length = values["num_blocks"].astype(np.int64)
+    limit = container.device_blocks[0]
+    wrong = (values["paddr"] < 0) | (values["paddr"] > limit - length) | (keys < container.blocks.tier2_mark)
+    for row in np.flatnonzero(wrong).tolist():
+        log = batch.at(int(slots.node[row]), int(slots.val_start[row]))
+        log.add("record-invalid", "warning", "it is cached on the wrong device")
+    return np.array([length[~wrong].sum(), length[~wrong & values["is_dirty"]].sum()], np.int64)
+
+
+def write_cache(container: Container) -> tuple[list[Region], Details]:
+    """Read the state of the write-back cache and its lists: regions outside the checkpoint areas, and numbers."""
+    oid = container.superblock.fusion_wbc_oid
+    kind = ObjectKind(grammar.ApfsFusion.FusionWbc, int(KINDS.nx_fusion_wbc), "write-back cache")
+    found = objects_of(container).try_read(kind, oid) if oid else None
+    if found is None:
+        return [], {}
+    state, place = found
+    regions = _region("fusion-wbc", place)
+    if state.rc_stash.num_blocks:
+        run = state.rc_stash
+        regions.append(Region("fusion-read-cache-stash", "write-back cache", run.start_paddr, run.num_blocks))
+    held = 0
+    # Lists hold no address of the next one; the state names the first and the last.
+    for list_oid in dict.fromkeys((state.list_head_oid, state.list_tail_oid)):
+        more, count = _read_list(container, list_oid) if list_oid else ([], 0)
+        regions += more
+        held += count
+    return regions, {"write-back cache blocks in use": held}
+
+
+def _region(kind: str, place: Place) -> list[Region]:
+    """Make a region of an object, unless the checkpoint area's regions show it."""
+    return [] if place.is_ephemeral else [Region(kind, "write-back cache", place.paddr)]
+
+
+def _read_list(container: Container, oid: int) -> tuple[list[Region], int]:
+    """Read a list of the cache: its region, and the blocks that it names."""
+    name = f"cache list {oid}"
+    kind = ObjectKind(grammar.ApfsFusion.FusionWbcListHead, int(KINDS.nx_fusion_wbc_list), name)
+    found = objects_of(container).try_read(kind, oid)
+    if found is None:
+        return [], 0
+    head, place = found
+    first, stop, size = head.index_begin, head.index_end, ENTRY.width
+    if not first <= stop <= head.index_max or LIST.width + stop * size > place.size_bytes:
+        log = container.log.at(name, place.paddr, plus=LIST.index_begin.offset)
+        log.add("structure-invalid", "warning", "entries that do not fit into the list")
+        return _region("fusion-wbc-list", place), 0
+    data = np.frombuffer(container.blocks.read_object(place.paddr, place.size_bytes), np.uint8)
+    starts = LIST.width + np.arange(first, stop, dtype=np.int64) * size
+    entries = container.decoder.columns(ENTRY, data, starts, (ENTRY.wbc_paddr, ENTRY.target_paddr, ENTRY.num_blocks))
+    wrong = _outside(container.superblock.fusion_wbc, container.blocks.tier2_mark, entries)
+    for start in starts[wrong].tolist():
+        message = "an entry leads out of the cache, or not to the second device"
+        container.log.at(name, place.paddr, plus=start).add("record-invalid", "warning", message)
+    return _region("fusion-wbc-list", place), int(entries["num_blocks"][~wrong].sum())
+
+
+def _outside(cache: Any, mark: int, entries: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
+    """Tell which entries lie outside of the cache, or are for no block of the second device."""
+    base, room = cache.start_paddr, cache.num_blocks
+    length = np.minimum(entries["num_blocks"], np.uint64(room + 1)).astype(np.int64)
+    place = entries["wbc_paddr"]
+    result: NDArray[np.bool_] = (place < base) | (place > base + room - length) | (entries["target_paddr"] < mark)
+    return result

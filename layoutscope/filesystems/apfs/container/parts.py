@@ -1,4 +1,8 @@
-"""What belongs to a container as a whole: checkpoint areas, object map, space manager and their like."""
+"""What belongs to a container as a whole: checkpoint areas, object map, space manager and their like.
+
+Apple File System Reference, Container, EFI Jumpstart, and nx_evict_mapping_tree_oid with nx_blocked_out_prange for a
+container that is being made smaller.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +13,21 @@ import numpy as np
 
 from layoutscope.arrays import intervals
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.container.fusion import second_regions
-from layoutscope.filesystems.apfs.container.fusioncache import middle_tree, write_cache
-from layoutscope.filesystems.apfs.container.jumpstart import read_jumpstart
+from layoutscope.filesystems.apfs.container.fusion import middle_tree, second_regions, write_cache
 from layoutscope.filesystems.apfs.container.reaper import read_reaper, report_unknown
 from layoutscope.filesystems.apfs.container.regions import Region, as_runs, inside, node_runs, rest, type_name
-from layoutscope.filesystems.apfs.container.shrinking import read_evictions
 from layoutscope.filesystems.apfs.container.spaceman import Space, read_space
+from layoutscope.filesystems.apfs.store.source import TreeSource
+from layoutscope.filesystems.apfs.store.verify import read_object
+from layoutscope.filesystems.apfs.store.walk import read_nodes
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import EFI_JUMPSTART, EVICT_MAPPING_KEY, EVICT_MAPPING_VAL
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.container.container import Container
+    from layoutscope.filesystems.apfs.store.btree import NodeBatch
     from layoutscope.filesystems.apfs.store.nodes import TreeNodes
 
 
@@ -128,3 +134,55 @@ def _checkpoint_regions(container: Container, trees: list[TreeNodes]) -> list[Re
 
 def _as_ring(paddrs: NDArray[np.uint64]) -> NDArray[np.int64]:
     return intervals.runs_of(paddrs.astype(np.int64), np.ones(len(paddrs), np.int64))
+
+
+def read_jumpstart(container: Container) -> list[Region]:
+    """Read where firmware finds the driver that boots from a container, and locate it; mostly there is none."""
+    paddr, blocks = container.superblock.efi_jumpstart, container.blocks
+    if not paddr:
+        return []
+    regions = [Region("efi-jumpstart", "container superblock", paddr)]
+    try:
+        record = read_object(blocks, grammar.ApfsContainer.EfiJumpstart, paddr, "EFI jumpstart")
+    except FormatError as error:
+        container.log.survive(error)
+        return regions
+    room = sum(run.num_blocks for run in record.extents) * blocks.block_size
+    if record.efi_file_len > room:
+        log = container.log.at("EFI jumpstart", paddr, plus=EFI_JUMPSTART.efi_file_len.offset)
+        message, found = "the driver is longer than its extents", record.efi_file_len
+        log.add("structure-invalid", "warning", message, expected=f"at most {room}", found=found)
+    return regions + [Region("efi-driver", "EFI jumpstart", run.start_paddr, run.num_blocks) for run in record.extents]
+
+
+def read_evictions(container: Container) -> tuple[list[TreeNodes], Details]:
+    """Read where the blocks behind the future end of a container go that is made smaller: nodes, and numbers.
+
+    Mostly there is none.
+    """
+    superblock, details = container.superblock, Details()
+    if superblock.blocked_out.num_blocks:
+        run = superblock.blocked_out
+        details["blocked-out blocks"] = f"{run.num_blocks:,} from block {run.start_paddr:,}"
+    oid = superblock.evict_mapping_tree_oid
+    if not oid:
+        return [], details
+    nodes, leaves = read_nodes(TreeSource(container.store, "evict-mapping", oid, container.xid))
+    details["blocks to be moved"] = sum(_moved(container, batch) for batch in leaves)
+    return [nodes], details
+
+
+def _moved(container: Container, batch: NodeBatch) -> int:
+    """Count the blocks of a batch of leaves that move; a run that leaves the container is a finding."""
+    slots = batch.slots
+    keys = batch.columns("key", EVICT_MAPPING_KEY, (EVICT_MAPPING_KEY.paddr,))
+    found = batch.columns("val", EVICT_MAPPING_VAL, (EVICT_MAPPING_VAL.dst_paddr, EVICT_MAPPING_VAL.num_blocks))
+    limit = np.uint64(container.device_blocks[0])
+    length = np.minimum(found["num_blocks"], limit + np.uint64(1))
+    outside = keys["paddr"] + length > limit
+    outside |= (found["dst_paddr"] < 0) | (found["dst_paddr"].astype(np.uint64) + length > limit)
+    for row in np.flatnonzero(outside).tolist():
+        at = int(slots.val_start[row]) + EVICT_MAPPING_VAL.dst_paddr.offset
+        message = f"blocks from {keys['paddr'][row]} move to where no blocks are"
+        batch.at(int(slots.node[row]), at).add("record-invalid", "warning", message)
+    return int(length[~outside].sum())

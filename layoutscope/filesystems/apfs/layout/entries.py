@@ -14,7 +14,7 @@ import polars as pl
 
 from layoutscope.arrays.lookup import last_at_most, match
 from layoutscope.arrays.ragged import heads
-from layoutscope.filesystems.apfs.store.places import order_key
+from layoutscope.filesystems.apfs.store.source import order_key
 from layoutscope.ondisk import grammar
 from layoutscope.tables import NULL_ROW, build_table
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_HARD_LINK, FLAG_PRIVATE
@@ -22,9 +22,8 @@ from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_HARD_LINK, FLAG_PRIV
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.store.fsrecords import Columns, RecordTables
+    from layoutscope.filesystems.apfs.store.fsrecords import Columns, RecordTables, Tree
     from layoutscope.filesystems.apfs.store.nodes import TreeNodes
-    from layoutscope.filesystems.apfs.store.trees import Tree
     from layoutscope.findings import FindingLog
 
 KINDS = ("file", "directory", "symlink", "fifo", "socket", "char-device", "block-device", "whiteout", "unknown")

@@ -6,13 +6,13 @@ sealed volumes in a tree of their own); the extent-reference tree counts who use
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from layoutscope.arrays.lookup import Index, index_of, is_strictly_ascending
+from layoutscope.arrays.lookup import Index, is_strictly_ascending
 from layoutscope.arrays.ragged import ordinals, owners
+from layoutscope.filesystems.apfs.volume.parts import ORPHAN, Streams
 from layoutscope.tables import NULL_OFFSET, build_table
 from layoutscope.tables.schema import FLAG_ENCRYPTED, FLAG_PAST_END, FLAG_SHARED
 
@@ -21,62 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.store.blocks import Blocks
-    from layoutscope.filesystems.apfs.store.fsrecords import Columns, RecordTables
-
-RESOURCE_FORK = "com.apple.ResourceFork"
-DATA, ORPHAN = 0, 1
-"""Places in the list of forks."""
-
-
-@dataclass(frozen=True, slots=True)
-class Streams:
-    """Owners of data streams, in ascending order of the stream's identifier, by which the index finds them."""
-
-    index: Index
-    file_id: NDArray[np.uint64]
-    size_bytes: NDArray[np.int64]
-    fork: NDArray[np.uint32]
-    forks: tuple[str, ...]
-
-
-def streams(records: RecordTables) -> Streams:
-    """List who owns each data stream: inodes, and extended attributes that are too long to be embedded."""
-    return records.remembered(("streams",), lambda: _streams(records))
-
-
-def _streams(records: RecordTables) -> Streams:
-    inodes, xattrs = records.get("inode"), records.get("xattr")
-    forks = ["data", "orphan"]
-    parts: list[tuple[Any, ...]] = []
-    if records.count("inode"):
-        size = inodes["data_size"].astype(np.int64)
-        parts.append((inodes["private_id"], inodes["obj_id"], size, np.full(len(size), DATA, np.uint32)))
-    if records.count("xattr"):
-        parts.append(_attribute_streams(xattrs, forks))
-    if not parts:
-        nothing = np.empty(0, np.uint64)
-        return Streams(index_of(nothing), nothing, np.empty(0, np.int64), np.empty(0, np.uint32), tuple(forks))
-    stream_id, file_id, size, fork = parts[0] if len(parts) == 1 else _joined(parts)
-    if not is_strictly_ascending(stream_id):
-        order = np.argsort(stream_id, kind="stable")
-        stream_id, file_id, size, fork = stream_id[order], file_id[order], size[order], fork[order]
-    # Streams of files that are no clones have the number of their inode.
-    is_plain = np.array_equal(stream_id, file_id) and len(parts) == 1
-    index = records.index("inode") if is_plain else index_of(stream_id)
-    return Streams(index, file_id, size, fork, tuple(forks))
-
-
-def _joined(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
-    return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
-
-
-def _attribute_streams(xattrs: Columns, forks: list[str]) -> tuple[Any, ...]:
-    rows = np.flatnonzero(xattrs["stream_id"] != 0)
-    names = xattrs["name"].text().gather(rows) if len(rows) else []
-    shown = ["resource" if name == RESOURCE_FORK else name for name in names]
-    forks += sorted(set(shown) - set(forks))
-    codes = np.array([forks.index(name) for name in shown], np.uint32)
-    return xattrs["stream_id"][rows], xattrs["obj_id"][rows], xattrs["stream_size"][rows].astype(np.int64), codes
+    from layoutscope.filesystems.apfs.store.fsrecords import Columns
 
 
 def extents_table(

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from layoutscope.filesystems.apfs.container.container import uuid_text
-from layoutscope.filesystems.apfs.volume.volume import volume_name
+from layoutscope.filesystems.apfs.volume.volume import program, volume_name
 from layoutscope.ondisk import grammar
 from layoutscope.tables import TreeFacts, VolumeFacts
 
@@ -51,11 +51,6 @@ def shown_time(nanoseconds: int) -> str:
     if not 0 < seconds < 2**36:
         return ""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def program(entry: Any) -> str:
-    """Return a program's name from the history of a volume."""
-    return bytes(entry.id).split(b"\0", 1)[0].decode(errors="replace")
 
 
 def role_name(role: int) -> str:

@@ -10,11 +10,12 @@ import polars as pl
 
 from layoutscope.filesystems.apfs.container.regions import rest
 from layoutscope.filesystems.apfs.layout.entries import entries_table
-from layoutscope.filesystems.apfs.layout.extents import extents_table, streams
+from layoutscope.filesystems.apfs.layout.extents import extents_table
 from layoutscope.filesystems.apfs.layout.facts import volume_facts
-from layoutscope.filesystems.apfs.layout.nodes import nodes_table, place
+from layoutscope.filesystems.apfs.layout.nodes import nodes_table, place, views_table
 from layoutscope.filesystems.apfs.layout.regions import regions_table
-from layoutscope.filesystems.apfs.volume import snapshots
+from layoutscope.filesystems.apfs.store.nodes import take_nodes
+from layoutscope.filesystems.apfs.volume.parts import streams
 from layoutscope.filesystems.apfs.volume.states import LIVE
 from layoutscope.tables import VolumeLayout, build_table, findings_table
 
@@ -113,15 +114,6 @@ def _states(parts: VolumeParts, trees: list[TreeNodes], num_own: int) -> list[ND
     ]
 
 
-def take_nodes(nodes: TreeNodes, chosen: NDArray[np.int64]) -> TreeNodes:
-    """Return some nodes of a tree; a parent that is not among them becomes unknown."""
-    position = np.full(len(nodes) + 1, -1, np.int64)
-    position[chosen] = np.arange(len(chosen))
-    columns: dict[str, Any] = {name: getattr(nodes, name)[chosen] for name in nodes.__slots__ if name != "tree"}
-    columns["parent"] = position[columns["parent"]]
-    return replace(nodes, **columns)
-
-
 def _views(parts: VolumeParts, placed: list[Any], trees: list[TreeNodes], live: str) -> pl.DataFrame:
     """Membership of the file-system tree's nodes in each view; nothing where there is but one."""
     if len(parts.views) < 2:
@@ -130,7 +122,7 @@ def _views(parts: VolumeParts, placed: list[Any], trees: list[TreeNodes], live: 
     paddr = np.concatenate([trees[number].paddr for number in chosen])
     rows = np.concatenate([placed[number].rows for number in chosen])
     named = [replace(view, name=live) if view.name == LIVE else view for view in parts.views]
-    return snapshots.views_table(named, paddr, rows.astype(np.uint32))
+    return views_table(named, paddr, rows.astype(np.uint32))
 
 
 def _details(parts: VolumeParts) -> dict[str, str | int | float | bool]:

@@ -13,31 +13,32 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.container.container import NoMap, read_object
-from layoutscope.filesystems.apfs.recovery.lost import MOST_NAMED, NO_LIMIT, find_losses
-from layoutscope.filesystems.apfs.recovery.sweep import KINDS
+from layoutscope.filesystems.apfs.container.container import NoMap
 from layoutscope.filesystems.apfs.store import fsrecords, toc
 from layoutscope.filesystems.apfs.store import omap as omaps
 from layoutscope.filesystems.apfs.store.btree import BATCH_NODES, OpenTree, TreeShape, batch_columns, read_batch
-from layoutscope.filesystems.apfs.store.fsrecords import RecordTables
+from layoutscope.filesystems.apfs.store.fsrecords import RecordTables, Tree
+from layoutscope.filesystems.apfs.store.losses import MOST_NAMED, NO_LIMIT, find_losses
 from layoutscope.filesystems.apfs.store.nodes import join
 from layoutscope.filesystems.apfs.store.omap import ObjectMap
-from layoutscope.filesystems.apfs.store.places import Places, joined
-from layoutscope.filesystems.apfs.store.trees import Tree
+from layoutscope.filesystems.apfs.store.source import Places, joined
+from layoutscope.filesystems.apfs.store.sweep import KINDS
+from layoutscope.filesystems.apfs.store.verify import read_object
 from layoutscope.filesystems.apfs.store.walk import read_levels, read_omap
-from layoutscope.filesystems.apfs.volume.snapshots import View
-from layoutscope.filesystems.apfs.volume.volume import Volume, fs_source
+from layoutscope.filesystems.apfs.volume.states import View
+from layoutscope.filesystems.apfs.volume.trees import fs_source
+from layoutscope.filesystems.apfs.volume.volume import Volume
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.container.container import Container
-    from layoutscope.filesystems.apfs.recovery.sweep import Swept
     from layoutscope.filesystems.apfs.store.blocks import Blocks
     from layoutscope.filesystems.apfs.store.btree import NodeBatch
     from layoutscope.filesystems.apfs.store.nodes import TreeNodes
     from layoutscope.filesystems.apfs.store.source import Store
+    from layoutscope.filesystems.apfs.store.sweep import Swept
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
     from layoutscope.findings import FindingLog
     from layoutscope.ondisk.grammar import ApfsContainer

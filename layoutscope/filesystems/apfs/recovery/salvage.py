@@ -14,21 +14,15 @@ import numpy as np
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container import checkpoint as checkpoints
-from layoutscope.filesystems.apfs.container.checkpoint import Checkpoint, DescriptorArea
-from layoutscope.filesystems.apfs.container.container import (
-    MIN_BLOCK_BYTES,
-    Container,
-    NoMap,
-    find_superblock,
-    read_object,
-    ring_paddrs,
-)
+from layoutscope.filesystems.apfs.container.checkpoint import Checkpoint, DescriptorArea, ring_paddrs
+from layoutscope.filesystems.apfs.container.container import MIN_BLOCK_BYTES, Container, NoMap, find_superblock
 from layoutscope.filesystems.apfs.container.spaceman import device_blocks
 from layoutscope.filesystems.apfs.recovery.rebuild import empty_map
-from layoutscope.filesystems.apfs.recovery.sweep import KINDS, Swept, sweep
 from layoutscope.filesystems.apfs.store import omap as omaps
 from layoutscope.filesystems.apfs.store.blocks import Blocks
 from layoutscope.filesystems.apfs.store.source import Store
+from layoutscope.filesystems.apfs.store.sweep import KINDS, Swept, sweep
+from layoutscope.filesystems.apfs.store.verify import read_object
 from layoutscope.filesystems.apfs.store.walk import read_omap
 from layoutscope.findings import FindingLog
 from layoutscope.image.source import Window

@@ -13,9 +13,8 @@ import numpy as np
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.store import toc
-from layoutscope.filesystems.apfs.store.hashes import hash_size
-from layoutscope.filesystems.apfs.store.places import Places, locate, low_keys, object_of
-from layoutscope.filesystems.apfs.store.verify import Expected, NodeCheck, check_nodes
+from layoutscope.filesystems.apfs.store.source import Places, locate, low_keys, object_of
+from layoutscope.filesystems.apfs.store.verify import Expected, NodeCheck, check_nodes, hash_size
 from layoutscope.ondisk.records import BTREE_INFO, CHILD_VAL, J_KEY
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ class NodeBatch:
     slots : Slots
         Records of the sound ones; ``node`` counts within this batch.
     keys : (n_records,) uint64 array
-        Order of each record's key as a number, see :func:`layoutscope.filesystems.apfs.store.places.low_keys`.
+        Order of each record's key as a number, see :func:`layoutscope.filesystems.apfs.store.source.low_keys`.
     num_after : int
         How many nodes of its level come after this batch.
     """

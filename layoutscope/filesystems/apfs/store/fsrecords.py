@@ -1,4 +1,4 @@
-"""Records of the file-system, extent-reference and snapshot-metadata trees, as columns by type.
+"""Trees of file-system records, extent references and snapshot metadata: their records as columns by type.
 
 Apple File System Reference, File-System Objects. Each record is checked against the shape of its type: a key or value
 whose length contradicts its own length fields is damage, a type without a shape is unknown; both are findings.
@@ -14,10 +14,14 @@ import numpy as np
 
 from layoutscope.arrays.growing import GrowingColumn
 from layoutscope.arrays.lookup import Index, index_of
+from layoutscope.filesystems.apfs.store.btree import batch_columns
 from layoutscope.filesystems.apfs.store.names import GrowingNames, Names, gather_names
-from layoutscope.filesystems.apfs.store.places import object_of, type_of
+from layoutscope.filesystems.apfs.store.nodes import TreeNodes, join
 from layoutscope.filesystems.apfs.store.shapes import HASHED_DREC, SHAPES
+from layoutscope.filesystems.apfs.store.source import object_of, type_of
+from layoutscope.filesystems.apfs.store.walk import index_records, read_levels
 from layoutscope.filesystems.apfs.store.xfields import extended_fields
+from layoutscope.image import Workspace
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import DECMPFS_HEADER, DSTREAM, SIBLING_ID, XATTR_DSTREAM, XATTR_VAL
 
@@ -28,7 +32,9 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.apfs.store.btree import NodeBatch
     from layoutscope.filesystems.apfs.store.shapes import Shape
+    from layoutscope.filesystems.apfs.store.source import TreeSource
     from layoutscope.filesystems.apfs.store.toc import Slots
+    from layoutscope.filesystems.apfs.store.walk import Pool
     from layoutscope.filesystems.apfs.store.xfields import ExtendedFields
     from layoutscope.ondisk.decoder import Decoder
     from layoutscope.recordtypes import Column, RecordType
@@ -290,3 +296,36 @@ def _report_unknown(batch: NodeBatch, rows: NDArray[np.int64]) -> None:
 def _numbers() -> dict[int, str]:
     """Names of the record types that have a shape, by their number."""
     return {int(grammar.ApfsRecord.RecordType[name]): name for name in SHAPES}
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Nodes and decoded records."""
+
+    nodes: TreeNodes
+    records: RecordTables = field(default_factory=RecordTables)
+
+
+def read_record_tree(source: TreeSource, *, hashed_names: bool = False, pool: Pool | None = None) -> Tree:
+    """Read a tree of file-system records, batch by batch: nothing but columns is kept.
+
+    Parameters
+    ----------
+    source : TreeSource
+        The tree.
+    hashed_names : bool
+        Whether directory keys carry a hash of the name.
+    pool : Pool, optional
+        Keeps what other states of the volume share with this one.
+    """
+    parts, children, records = [], [], RecordTables()
+    for batch in read_levels(source, Workspace()):
+        parts.append(batch_columns(batch))
+        if batch.level:
+            children += [index_records(batch, batch.first)] if pool is not None else []
+            continue
+        found, num_decoded = decode_batch(batch, hashed_names=hashed_names)
+        records.add(found, len(batch.slots), num_decoded, batch.to_come)
+    if pool is not None:
+        pool.add(parts, children)
+    return Tree(join(source.tree, parts), records.finish())

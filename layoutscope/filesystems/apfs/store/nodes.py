@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,7 +36,7 @@ class TreeNodes:
     key_rank : (n,) uint32 array
         Place in key order within the level.
     low_key : (n,) uint64 array
-        Lower bound of its keys, as the parent has it (see :func:`layoutscope.filesystems.apfs.store.places.order_key`).
+        Lower bound of its keys, as the parent has it (see :func:`layoutscope.filesystems.apfs.store.source.order_key`).
     first_key_id, last_key_id : (n,) uint64 arrays
         Leading number of the first and last key.
     valid : (n,) uint8 array
@@ -95,3 +95,12 @@ def join(tree: str, parts: list[dict[str, NDArray[Any]]]) -> TreeNodes:
 def _ranks(level: NDArray[np.uint8]) -> NDArray[np.uint32]:
     """Count within runs of one level."""
     return ordinals(lengths_of(heads(level), len(level))).astype(np.uint32)
+
+
+def take_nodes(nodes: TreeNodes, chosen: NDArray[np.int64]) -> TreeNodes:
+    """Return some nodes of a tree; a parent that is not among them becomes unknown."""
+    position = np.full(len(nodes) + 1, -1, np.int64)
+    position[chosen] = np.arange(len(chosen))
+    columns: dict[str, Any] = {name: getattr(nodes, name)[chosen] for name in nodes.__slots__ if name != "tree"}
+    columns["parent"] = position[columns["parent"]]
+    return replace(nodes, **columns)

@@ -1,16 +1,19 @@
 """What a node must be: checksum or hash, identity, level and type.
 
-Apple File System Reference, Objects (o_cksum, o_oid, o_xid) and Sealed Volumes. Whole batches at once.
+Apple File System Reference, Objects (o_cksum, o_oid, o_xid). Whole batches at once. In sealed volumes, index nodes hold
+the hash of each child and the integrity metadata that of the root; it is over the whole node as it is stored.
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.store.hashes import hash_objects
+from layoutscope.errors import ChecksumError, FormatError
+from layoutscope.filesystems.apfs.store.source import Store
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
 from layoutscope.ondisk.records import BTREE_NODE, OBJ_PHYS
@@ -18,8 +21,9 @@ from layoutscope.ondisk.records import BTREE_NODE, OBJ_PHYS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.store.places import Places
-    from layoutscope.filesystems.apfs.store.source import Store, TreeSource
+    from layoutscope.filesystems.apfs.store.blocks import Blocks
+    from layoutscope.filesystems.apfs.store.source import Places, Store, TreeSource
+    from layoutscope.ondisk.grammar import T
 
 VALID_NAMES: Final = ("no", "structure", "checksum", "child-hash")
 """Categories of ``nodes.valid``; arrays hold positions in this tuple."""
@@ -178,3 +182,70 @@ def report_damaged(store: Store, paddrs: NDArray[np.uint64], structure: str) -> 
     stored = store.decoder.column(OBJ_PHYS, data.reshape(-1), starts, OBJ_PHYS.cksum)
     for paddr in paddrs[fletcher64(data) != stored].tolist():
         store.log.at(structure, paddr).add("checksum-mismatch", "warning", "checksum differs")
+
+
+def hash_size(hash_type: int) -> int:
+    """Return the length of a hash in bytes, 0 for none; `hash_type` as in the integrity metadata."""
+    return hashlib.new(_name(hash_type)).digest_size if hash_type else 0
+
+
+def _name(hash_type: int) -> str:
+    # The grammar's names are those of hashlib.
+    return grammar.ApfsSealed.HashType(hash_type).name
+
+
+def hash_objects(hash_type: int, objects: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Hash each row.
+
+    Parameters
+    ----------
+    hash_type : int
+        As in the integrity metadata.
+    objects : (n, size_bytes) uint8 array
+        Whole nodes.
+
+    Returns
+    -------
+    (n, hash_size) uint8 array
+    """
+    joined = b"".join(hashlib.new(_name(hash_type), row.tobytes()).digest() for row in objects)
+    return np.frombuffer(joined, np.uint8).reshape(-1, hash_size(hash_type))
+
+
+def read_object(blocks: Blocks, cls: type[T], paddr: int, structure: str, *, oid: int | None = None) -> T:
+    """Read and parse one physical object, or a virtual one whose address is known.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        The container.
+    cls : type
+        Generated class; its first field is the object header.
+    paddr : int
+        Its address.
+    structure : str
+        Its name, for errors.
+    oid : int, optional
+        Its identifier; the address if left out.
+
+    Raises
+    ------
+    ChecksumError
+        If the stored checksum differs from the computed one.
+    FormatError
+        If it is another object, or contradicts its grammar.
+    """
+    with blocks.concerning(paddr):
+        data = blocks.read_object(paddr)
+        where = blocks.at(paddr)
+        array = np.frombuffer(data, np.uint8)
+        head = object_header(data, where)
+        computed, stored = int(fletcher64(array[None, :])[0]), int(head.cksum)
+        if computed != stored:
+            sides = {"expected": f"{computed:#x}", "found": f"{stored:#x}"}
+            raise ChecksumError("checksum differs", structure=structure, image_offset=where, **sides)
+        wanted, found = paddr if oid is None else oid, int(head.oid)
+        if wanted != found:
+            sides = {"expected": str(wanted), "found": str(found)}
+            raise FormatError("another object", structure=structure, image_offset=where, **sides)
+        return grammar.parse(cls, data, structure=structure, image_offset=where)

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from layoutscope.arrays import intervals
-from layoutscope.errors import FormatError, UnsupportedError
-from layoutscope.filesystems.apfs.container.keybag import container_keybag, volume_keybag_run
-from layoutscope.filesystems.apfs.container.regions import Region, as_runs, inside, node_runs
-from layoutscope.filesystems.apfs.store.sharing import Pool
-from layoutscope.filesystems.apfs.store.trees import Tree
-from layoutscope.filesystems.apfs.volume import snapshots
-from layoutscope.filesystems.apfs.volume.fext import read_fext_tree
+from layoutscope.arrays.lookup import Index, index_of, is_strictly_ascending
+from layoutscope.filesystems.apfs.container.regions import Region, as_runs, node_runs
+from layoutscope.filesystems.apfs.store.fsrecords import Tree
+from layoutscope.filesystems.apfs.store.walk import Pool
+from layoutscope.filesystems.apfs.volume import states as snapshots
+from layoutscope.filesystems.apfs.volume.regions import volume_regions
 from layoutscope.filesystems.apfs.volume.rolling import Rolling, read_rolling
-from layoutscope.filesystems.apfs.volume.virtual import virtual_regions
-from layoutscope.filesystems.apfs.volume.volume import locked_nodes, read_fs_nodes, read_fs_tree, read_physical_tree
+from layoutscope.filesystems.apfs.volume.trees import (
+    is_encrypted,
+    locked_nodes,
+    read_fext_tree,
+    read_fs_nodes,
+    read_fs_tree,
+    read_physical_tree,
+)
+from layoutscope.findings import FindingLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,10 +31,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.container.container import Container
+    from layoutscope.filesystems.apfs.container.parts import ContainerParts
     from layoutscope.filesystems.apfs.store.crypto import Cipher
-    from layoutscope.filesystems.apfs.store.fsrecords import Columns
+    from layoutscope.filesystems.apfs.store.fsrecords import Columns, RecordTables
     from layoutscope.filesystems.apfs.store.nodes import TreeNodes
-    from layoutscope.filesystems.apfs.volume.snapshots import Snapshot, View
+    from layoutscope.filesystems.apfs.store.sweep import Swept
+    from layoutscope.filesystems.apfs.volume.states import Snapshot, View
     from layoutscope.filesystems.apfs.volume.volume import Volume
     from layoutscope.findings import FindingLog
 
@@ -227,53 +235,87 @@ def _is_locked(volume: Volume, cipher: Cipher | None) -> bool:
     return is_encrypted(volume) and cipher is None
 
 
-def is_encrypted(volume: Volume) -> bool:
-    """Tell whether the nodes of the file-system tree are encrypted."""
-    found = volume.view.find(np.array([volume.superblock.root_tree_oid], np.uint64))
-    return bool(found.is_encrypted[0] and not found.is_missing[0])
+RESOURCE_FORK = "com.apple.ResourceFork"
 
 
-def volume_regions(
-    container: Container, states: list[Volume], claimed: list[TreeNodes], others: list[Region]
-) -> list[Region]:
-    """List metadata of a volume and its snapshots outside their trees, each block once.
+DATA, ORPHAN = 0, 1
+"""Places in the list of forks."""
 
-    Parameters
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """Owners of data streams, in ascending order of the stream's identifier, by which the index finds them."""
+
+    index: Index
+    file_id: NDArray[np.uint64]
+    size_bytes: NDArray[np.int64]
+    fork: NDArray[np.uint32]
+    forks: tuple[str, ...]
+
+
+def streams(records: RecordTables) -> Streams:
+    """List who owns each data stream: inodes, and extended attributes that are too long to be embedded."""
+    return records.remembered(("streams",), lambda: _streams(records))
+
+
+def _streams(records: RecordTables) -> Streams:
+    inodes, xattrs = records.get("inode"), records.get("xattr")
+    forks = ["data", "orphan"]
+    parts: list[tuple[Any, ...]] = []
+    if records.count("inode"):
+        size = inodes["data_size"].astype(np.int64)
+        parts.append((inodes["private_id"], inodes["obj_id"], size, np.full(len(size), DATA, np.uint32)))
+    if records.count("xattr"):
+        parts.append(_attribute_streams(xattrs, forks))
+    if not parts:
+        nothing = np.empty(0, np.uint64)
+        return Streams(index_of(nothing), nothing, np.empty(0, np.int64), np.empty(0, np.uint32), tuple(forks))
+    stream_id, file_id, size, fork = parts[0] if len(parts) == 1 else _joined(parts)
+    if not is_strictly_ascending(stream_id):
+        order = np.argsort(stream_id, kind="stable")
+        stream_id, file_id, size, fork = stream_id[order], file_id[order], size[order], fork[order]
+    # Streams of files that are no clones have the number of their inode.
+    is_plain = np.array_equal(stream_id, file_id) and len(parts) == 1
+    index = records.index("inode") if is_plain else index_of(stream_id)
+    return Streams(index, file_id, size, fork, tuple(forks))
+
+
+def _joined(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
+
+
+def _attribute_streams(xattrs: Columns, forks: list[str]) -> tuple[Any, ...]:
+    rows = np.flatnonzero(xattrs["stream_id"] != 0)
+    names = xattrs["name"].text().gather(rows) if len(rows) else []
+    shown = ["resource" if name == RESOURCE_FORK else name for name in names]
+    forks += sorted(set(shown) - set(forks))
+    codes = np.array([forks.index(name) for name in shown], np.uint32)
+    return xattrs["stream_id"][rows], xattrs["obj_id"][rows], xattrs["stream_size"][rows].astype(np.int64), codes
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerContents:
+    """A container as it was read, before its parts are compared.
+
+    Attributes
     ----------
     container : Container
         The container.
-    states : list of Volume
-        The live state, then those of the snapshots.
-    claimed : list of TreeNodes
-        All virtual trees of all states.
-    others : list of Region
-        What is known already.
+    parts : ContainerParts
+        What belongs to no volume, and the findings outside of volumes.
+    volumes : list of VolumeParts
+        Every volume that could be opened.
+    slots : dict
+        Each volume's place in the container's list, by its number.
+    num_volumes : int
+        How many the container names.
+    swept : Swept or None
+        What a sweep found, if it was asked for.
     """
-    volume = states[0]
-    regions = [*others, Region("object-map", "volume object map", volume.superblock.omap_oid)]
-    for state in states:
-        owner = "live" if state is volume else f"snapshot of xid {state.xid}"
-        regions.append(Region("volume-superblock", owner, state.paddr))
-    regions += virtual_regions(volume, claimed)
-    regions += keybag_regions(container, volume) if is_encrypted(volume) else []
-    first = {region.paddr: region for region in reversed(regions)}
-    return inside(list(first.values()), volume.store)
 
-
-def keybag_regions(container: Container, volume: Volume) -> list[Region]:
-    """Where the key bag of an encrypted volume lies; the container's, which says so, needs no password."""
-    try:
-        run = volume_keybag_run(container_keybag(container), bytes(volume.superblock.vol_uuid))
-    except FormatError as error:
-        if not container.superblock.is_crypto_sw:
-            message = f"the key bag was not located, whose own key the hardware may hold: {error.reason}"
-            log = volume.log.at_byte("container key bag", error.image_offset)
-            log.add("volume-hardware-locked", "info", message)
-            return []
-        volume.log.survive(error)
-        return []
-    except UnsupportedError as error:
-        message = f"the key bag was not located: {error}"
-        volume.log.at("volume key bag").add("volume-locked", "info", message)
-        return []
-    return [Region("volume-keybag", "container key bag", *run)] if run else []
+    container: Container
+    parts: ContainerParts
+    volumes: list[VolumeParts]
+    slots: dict[int, int]
+    num_volumes: int
+    swept: Swept | None = None

@@ -1,19 +1,24 @@
-"""States that can be read: checkpoints still in the ring, and snapshots."""
+"""States that can be read: checkpoints still in the ring, and snapshots with the nodes and data that each holds.
+
+Apple File System Reference, Snapshot Metadata. A snapshot's file-system tree is found through the volume's object map
+as of the snapshot's transaction; data that left the live volume stand in an extent-reference tree of its own.
+"""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container import checkpoint as checkpoints
-from layoutscope.filesystems.apfs.container.container import read_object
 from layoutscope.filesystems.apfs.store import omap as omaps
+from layoutscope.filesystems.apfs.store.verify import read_object
 from layoutscope.filesystems.apfs.store.walk import read_omap
-from layoutscope.filesystems.apfs.volume import snapshots
-from layoutscope.filesystems.apfs.volume.volume import list_volumes, open_volume, read_physical_tree, volume_name
+from layoutscope.filesystems.apfs.volume.trees import read_physical_tree
+from layoutscope.filesystems.apfs.volume.volume import list_volumes, open_volume, volume_name
 from layoutscope.filesystems.contract import ReadableState
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
@@ -21,8 +26,9 @@ from layoutscope.ondisk.records import OBJ_PHYS
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container
-    from layoutscope.filesystems.apfs.volume.parts import VolumeParts
-    from layoutscope.filesystems.apfs.volume.snapshots import Snapshot
+    from layoutscope.filesystems.apfs.store.fsrecords import RecordTables, Tree
+    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.store.source import Store
     from layoutscope.filesystems.apfs.volume.volume import Volume
     from layoutscope.ondisk.grammar import ApfsContainer, ApfsVolume
 
@@ -39,30 +45,32 @@ def shown_as(container: Container, wanted_xid: int | None) -> str:
     return f"xid {container.xid}" if is_older else LIVE
 
 
-def given_up(newest: Container | None, parts: VolumeParts) -> dict[str, str | int | float | bool]:
+def given_up(newest: Container | None, state: Volume, nodes: TreeNodes) -> dict[str, str | int | float | bool]:
     """Count the nodes of an older state's file-system tree that the newest state no longer has.
 
     Parameters
     ----------
     newest : Container or None
         The container in its newest state; None if that is the state that was read.
-    parts : VolumeParts
-        A volume of the older state.
+    state : Volume
+        The older state.
+    nodes : TreeNodes
+        Its file-system tree.
     """
     if newest is None:
         return {}
     held = np.empty(0, np.uint64)
     # Of a volume that is gone, all nodes are.
     with suppress(FormatError):
-        held = open_volume(newest, newest.store.apart(), parts.state.superblock.hdr.oid, parts.state.number).omap.paddr
-    return {"nodes given up since": int((~np.isin(parts.fs.nodes.paddr, held)).sum())}
+        held = open_volume(newest, newest.store.apart(), state.superblock.hdr.oid, state.number).omap.paddr
+    return {"nodes given up since": int((~np.isin(nodes.paddr, held)).sum())}
 
 
 def read_snapshots(container: Container, volume: Volume) -> list[Snapshot]:
     """List the snapshots of a volume, oldest first."""
     root = volume.superblock.snap_meta_tree_oid
     tree = read_physical_tree(container.store.apart(), "snapmeta", root, container.xid)
-    return snapshots.list_snapshots(tree.records)
+    return list_snapshots(tree.records)
 
 
 def states_of(container: Container) -> list[ReadableState]:
@@ -147,3 +155,99 @@ def _mapped_nodes(container: Container, omap: omaps.ObjectMap, xid: int) -> tupl
     head = container.decoder.columns(OBJ_PHYS, data.reshape(-1), starts, (OBJ_PHYS.cksum, OBJ_PHYS.oid, OBJ_PHYS.xid))
     sound = (fletcher64(data) == head["cksum"]) & (head["oid"] == omap.oid[near]) & (head["xid"] <= np.uint64(xid))
     return len(row), int(sound.sum()) + len(row) - len(plain)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One snapshot as the metadata tree describes it.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    xid : int
+        Its transaction.
+    create_time : int
+        Nanoseconds since 1970.
+    sblock_paddr : int
+        Copy of the volume superblock; 0 if it has none.
+    extentref_paddr : int
+        Root of its extent-reference tree; 0 if it has none.
+    """
+
+    name: str
+    xid: int
+    create_time: int
+    sblock_paddr: int
+    extentref_paddr: int
+
+    @property
+    def view(self) -> str:
+        """Name of the view."""
+        return f"snapshot {self.name}"
+
+
+def list_snapshots(records: RecordTables) -> list[Snapshot]:
+    """List the snapshots in the metadata tree, oldest first."""
+    table = records.get("snap_metadata")
+    if not len(table["obj_id"]):
+        return []
+    names = table["name"].text().to_list()
+    columns = ("obj_id", "create_time", "sblock_oid", "extentref_tree_oid")
+    rows = zip(*(table[name].tolist() for name in columns), strict=True)
+    return [Snapshot(name, *row) for name, row in zip(names, rows, strict=True)]
+
+
+def open_snapshot(volume: Volume, snapshot: Snapshot) -> Volume:
+    """Open the state of a volume that a snapshot keeps.
+
+    Raises
+    ------
+    FormatError
+        If the snapshot's superblock cannot be used.
+    """
+    superblock, paddr = volume.superblock, snapshot.sblock_paddr
+    if paddr:
+        name, cls = f"superblock of {snapshot.view}", grammar.ApfsVolume.ApfsSuperblock
+        superblock = read_object(volume.store.blocks, cls, paddr, name)
+    view = omaps.view_at(volume.omap, snapshot.xid)
+    return replace(volume, superblock=superblock, paddr=paddr, xid=snapshot.xid, view=view)
+
+
+def read_extent_references(store: Store, snapshot: Snapshot, max_xid: int) -> Tree:
+    """Read the extents that left the live volume with a snapshot.
+
+    Parameters
+    ----------
+    store : Store
+        Where they are read; findings go to its log.
+    snapshot : Snapshot
+        Names the root of its extent-reference tree.
+    max_xid : int
+        No node of a sound tree is younger.
+
+    Returns
+    -------
+    Tree
+        References to runs of blocks, in the table ``extent``; empty if the snapshot has no such tree.
+    """
+    return read_physical_tree(store, "extentref", snapshot.extentref_paddr, max_xid)
+
+
+def open_all(volume: Volume, snapshots: list[Snapshot]) -> list[tuple[Snapshot, Volume]]:
+    """Open every snapshot that can be opened."""
+    opened = []
+    for snapshot in snapshots:
+        try:
+            opened.append((snapshot, open_snapshot(volume, snapshot)))
+        except FormatError as error:
+            volume.log.survive(error)
+    return opened
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Membership of one view: its nodes by address, parents as positions among them."""
+
+    name: str
+    nodes: TreeNodes

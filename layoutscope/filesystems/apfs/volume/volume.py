@@ -1,32 +1,30 @@
-"""One volume of a container: its superblock and its trees, read in whole arrays.
+"""One volume of a container: its superblock, its object map and, where it is sealed, its seal.
 
-Apple File System Reference, Volumes. The file-system tree's nodes are virtual and found through the volume's object
-map; the other trees are physical.
+Apple File System Reference, Volumes and Sealed Volumes. The nodes of a sealed volume's file-system tree have no header;
+each index entry holds the hash of its child, the integrity metadata that of the root.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.container.container import read_object
 from layoutscope.filesystems.apfs.store import omap as omaps
 from layoutscope.filesystems.apfs.store.nodes import TreeNodes, join
-from layoutscope.filesystems.apfs.store.sharing import Pool, read_shared
 from layoutscope.filesystems.apfs.store.source import Store, TreeSource
-from layoutscope.filesystems.apfs.store.trees import Tree, read_record_tree
+from layoutscope.filesystems.apfs.store.verify import hash_size, read_object
 from layoutscope.filesystems.apfs.store.walk import read_nodes, read_omap
-from layoutscope.filesystems.apfs.volume.sealed import Seal, read_seal
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import APFS_SUPERBLOCK
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container, NoMap
-    from layoutscope.filesystems.apfs.store.crypto import Cipher
+    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
     from layoutscope.filesystems.apfs.store.omap import ObjectMap, OmapView
+    from layoutscope.filesystems.apfs.store.source import Store
     from layoutscope.findings import FindingLog
     from layoutscope.ondisk.grammar import ApfsContainer, ApfsVolume
 
@@ -133,125 +131,57 @@ def open_volume(container: Container, store: Store, oid: int, number: int) -> Vo
     return Volume(store, number, superblock, paddr, xid, header, omap, view, listed, seal)
 
 
-def fs_source(store: Store, volume: Volume, cipher: Cipher | None) -> TreeSource:
-    """Describe the file-system tree of a state of a volume.
+def program(entry: Any) -> str:
+    """Return a program's name from the history of a volume."""
+    return bytes(entry.id).split(b"\0", 1)[0].decode(errors="replace")
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """Integrity metadata of a sealed volume: type of hash and what the root's should be."""
+
+    paddr: int
+    hash_type: int
+    root_hash: bytes
+    is_broken: bool
+
+
+def read_seal(store: Store, view: OmapView, superblock: ApfsVolume.ApfsSuperblock) -> Seal | None:
+    """Read a sealed volume's integrity metadata; None if it cannot be used.
 
     Parameters
     ----------
     store : Store
-        Where it is read; findings go to its log, which need not be the volume's.
-    volume : Volume
-        The state, whose view of the object map finds the nodes.
-    cipher : Cipher or None
-        Decrypts encrypted nodes; None where there are none.
+        Where it is read; its log is told of a broken seal, or why there is none to verify.
+    view : OmapView
+        The volume's object map, which finds the metadata: they are a virtual object.
+    superblock : ApfsVolume.ApfsSuperblock
+        Of the volume.
 
     Returns
     -------
-    TreeSource
-        The tree, of which nothing is read yet; in a sealed volume with the hash of its root.
+    Seal or None
+        A broken one too; the tree is verified against it all the same.
     """
-    seal = volume.seal
-    return TreeSource(
-        store,
-        "fs",
-        volume.superblock.root_tree_oid,
-        volume.xid,
-        view=volume.view,
-        cipher=cipher,
-        hash_type=seal.hash_type if seal else 0,
-        root_hash=seal.root_hash if seal else b"",
-    )
-
-
-def read_fs_tree(volume: Volume, cipher: Cipher | None, pool: Pool | None = None) -> Tree:
-    """Read the file-system tree of a state of a volume, with its records.
-
-    Parameters
-    ----------
-    volume : Volume
-        The state; its log is told what is wrong.
-    cipher : Cipher or None
-        Decrypts encrypted nodes; None where there are none.
-    pool : Pool, optional
-        Keeps the nodes for other states of the volume, which share many of them.
-
-    Returns
-    -------
-    Tree
-        Nodes, and records as columns by type.
-    """
-    hashed = bool(volume.superblock.has_hashed_names)
-    return read_record_tree(fs_source(volume.store, volume, cipher), hashed_names=hashed, pool=pool)
-
-
-def read_fs_nodes(volume: Volume, cipher: Cipher | None, pool: Pool) -> TreeNodes:
-    """Read the nodes of the file-system tree of a state of a volume, but those that other states have shown.
-
-    Parameters
-    ----------
-    volume : Volume
-        The state; its log is told what is wrong, but not again what another state showed.
-    cipher : Cipher or None
-        Decrypts encrypted nodes; None where there are none.
-    pool : Pool
-        Nodes of other states; those that are new are put into it.
-
-    Returns
-    -------
-    TreeNodes
-        All nodes of this state, those from the pool too.
-    """
-    return read_shared(fs_source(volume.store, volume, cipher), pool)
-
-
-def read_physical_tree(store: Store, tree: Literal["extentref", "snapmeta"], root_oid: int, max_xid: int) -> Tree:
-    """Read an extent-reference or snapshot-metadata tree; none if the root's address is 0.
-
-    Parameters
-    ----------
-    store : Store
-        Where it is read.
-    tree : {'extentref', 'snapmeta'}
-        Which of them.
-    root_oid : int
-        Address of its root.
-    max_xid : int
-        No node of a sound tree is younger.
-    """
-    return read_record_tree(TreeSource(store, tree, root_oid, max_xid)) if root_oid else Tree(join(tree, []))
-
-
-UNKNOWN_LEVEL: Final = 255
-"""Level of nodes whose contents are not known; null in the tables."""
-
-
-def locked_nodes(state: Volume) -> TreeNodes:
-    """List the encrypted nodes of a state by identifier: addresses and sizes are known, nothing else.
-
-    Parameters
-    ----------
-    state : Volume
-        A state of a locked volume.
-    """
-    omap = state.omap
-    row = state.view.row[omap.is_encrypted[state.view.row]]
-    count = len(row)
-    numbers, small = np.zeros(count, np.uint64), np.zeros(count, np.uint32)
-    return TreeNodes(
-        tree="fs",
-        node_id=omap.oid[row],
-        xid=omap.xid[row],
-        paddr=omap.paddr[row],
-        size_bytes=omap.size_bytes[row],
-        level=np.full(count, UNKNOWN_LEVEL, np.uint8),
-        num_records=small,
-        used_bytes=small,
-        free_bytes=small,
-        parent=np.full(count, -1, np.int64),
-        omap_leaf=omap.leaf[row],
-        key_rank=small,
-        low_key=numbers,
-        first_key_id=numbers,
-        last_key_id=numbers,
-        valid=np.zeros(count, np.uint8),
-    )
+    oid, blocks, structure = superblock.integrity_meta_oid, store.blocks, "integrity metadata"
+    found = view.find(np.array([oid], np.uint64))
+    if found.is_missing[0]:
+        message = "the object map does not know the integrity metadata; nodes are not verified"
+        store.log.at(structure).add("seal-broken", "warning", message)
+        return None
+    paddr = int(found.paddr[0])
+    try:
+        meta = read_object(blocks, grammar.ApfsSealed.IntegrityMeta, paddr, structure, oid=oid)
+        size = hash_size(int(meta.hash_type))
+    except FormatError as error:
+        store.log.survive(error)
+        return None
+    except ValueError:
+        store.log.at(structure, paddr).add("structure-invalid", "error", "unknown type of hash")
+        return None
+    if meta.is_broken or meta.broken_xid:
+        message = f"the seal was broken in transaction {meta.broken_xid}"
+        store.log.at(structure, paddr).add("seal-broken", "warning", message)
+    data = blocks.read_object(paddr)
+    root_hash = data[meta.root_hash_start : meta.root_hash_start + size]
+    return Seal(paddr, int(meta.hash_type), root_hash, bool(meta.is_broken or meta.broken_xid))

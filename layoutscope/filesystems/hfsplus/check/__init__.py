@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Final
 from layoutscope.filesystems.hfsplus.check import forks, headers, links, nodes, records, space
 from layoutscope.filesystems.hfsplus.check.subject import Subject, read_subject
 from layoutscope.filesystems.hfsplus.contents import open_contents
+from layoutscope.findings import refined
 from layoutscope.ondisk.decoder import decoder_named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Sequence
+    from collections.abc import Callable, Container
 
     from layoutscope.findings import Finding
     from layoutscope.image import Source
@@ -124,16 +125,10 @@ def check_volume(
     for name, check in CHECKS.items():
         if name not in without and not (volume.is_inferred and name in OF_HEADER):
             check(subject)
-    return _refined(volume.log.findings[:seen], volume.log.findings[seen:])
-
-
-def _refined(coarse: Sequence[Finding], fine: Sequence[Finding]) -> list[Finding]:
-    """Leave out what reading found where a check names the same place, or the very byte in a damaged node."""
+    read, fine = volume.log.findings[:seen], volume.log.findings[seen:]
+    # Reading tells of a whole node what a check tells of the byte in it.
     exact = {(item.code, item.structure) for item in fine if item.code in BY_NODE}
     places = {(item.code, item.image_offset) for item in fine}
-    kept = (
-        item
-        for item in coarse
-        if (item.code, item.structure) not in exact and (item.code, item.image_offset) not in places
+    return refined(
+        read, fine, lambda item: (item.code, item.structure) in exact or (item.code, item.image_offset) in places
     )
-    return [*kept, *fine]

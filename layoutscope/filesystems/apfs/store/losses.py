@@ -48,7 +48,7 @@ class Loss:
     level : int
         Level of that node, 0 at the leaf.
     low, high : int
-        Its keys are from `low` to before `high`, as :func:`~layoutscope.filesystems.apfs.store.places.low_keys` counts.
+        Its keys are from `low` to before `high`, as :func:`~layoutscope.filesystems.apfs.store.source.low_keys` counts.
     image_offset, device : int
         The index record's value that leads to it.
     """

@@ -1,6 +1,6 @@
-"""Virtual objects that are no tree nodes: facts about a snapshot, a seal, whatever else an object map names.
+"""Metadata of a volume that is no tree node: superblocks, key bag, and whatever else its object map names.
 
-Apple File System Reference, Object Maps and Objects.
+Apple File System Reference, Object Maps and Objects. Facts about a snapshot and seals are virtual objects.
 """
 
 from __future__ import annotations
@@ -10,14 +10,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.arrays.lookup import is_among
-from layoutscope.filesystems.apfs.container.regions import Region, type_name
+from layoutscope.errors import FormatError, UnsupportedError
+from layoutscope.filesystems.apfs.container.keybag import container_keybag, volume_keybag_run
+from layoutscope.filesystems.apfs.container.regions import Region, inside, type_name
 from layoutscope.filesystems.apfs.store.verify import report_damaged
+from layoutscope.filesystems.apfs.volume.trees import (
+    is_encrypted,
+)
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import OBJ_PHYS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from layoutscope.filesystems.apfs.container.container import Container
     from layoutscope.filesystems.apfs.store.nodes import TreeNodes
     from layoutscope.filesystems.apfs.store.source import Store
     from layoutscope.filesystems.apfs.volume.volume import Volume
@@ -64,3 +70,49 @@ def _report(store: Store, paddrs: NDArray[np.uint64], sizes: NDArray[np.int64], 
     for row in np.flatnonzero(~np.isin(kinds, known)).tolist():
         log, kind = store.log.at("virtual object", int(paddrs[row])), type_name(int(kinds[row]))
         log.add("record-invalid", "warning", "object of an unknown type; it was not read", found=kind)
+
+
+def volume_regions(
+    container: Container, states: list[Volume], claimed: list[TreeNodes], others: list[Region]
+) -> list[Region]:
+    """List metadata of a volume and its snapshots outside their trees, each block once.
+
+    Parameters
+    ----------
+    container : Container
+        The container.
+    states : list of Volume
+        The live state, then those of the snapshots.
+    claimed : list of TreeNodes
+        All virtual trees of all states.
+    others : list of Region
+        What is known already.
+    """
+    volume = states[0]
+    regions = [*others, Region("object-map", "volume object map", volume.superblock.omap_oid)]
+    for state in states:
+        owner = "live" if state is volume else f"snapshot of xid {state.xid}"
+        regions.append(Region("volume-superblock", owner, state.paddr))
+    regions += virtual_regions(volume, claimed)
+    regions += keybag_regions(container, volume) if is_encrypted(volume) else []
+    first = {region.paddr: region for region in reversed(regions)}
+    return inside(list(first.values()), volume.store)
+
+
+def keybag_regions(container: Container, volume: Volume) -> list[Region]:
+    """Where the key bag of an encrypted volume lies; the container's, which says so, needs no password."""
+    try:
+        run = volume_keybag_run(container_keybag(container), bytes(volume.superblock.vol_uuid))
+    except FormatError as error:
+        if not container.superblock.is_crypto_sw:
+            message = f"the key bag was not located, whose own key the hardware may hold: {error.reason}"
+            log = volume.log.at_byte("container key bag", error.image_offset)
+            log.add("volume-hardware-locked", "info", message)
+            return []
+        volume.log.survive(error)
+        return []
+    except UnsupportedError as error:
+        message = f"the key bag was not located: {error}"
+        volume.log.at("volume key bag").add("volume-locked", "info", message)
+        return []
+    return [Region("volume-keybag", "container key bag", *run)] if run else []

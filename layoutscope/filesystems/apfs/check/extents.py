@@ -1,6 +1,6 @@
-"""Contradictions between extents, streams, extent references and snapshots.
+"""Contradictions between extents, streams and extent references.
 
-Apple File System Reference, Data Streams and Snapshot Metadata.
+Apple File System Reference, Data Streams.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.arrays import intervals
-from layoutscope.filesystems.apfs.check.consistency import Report
-from layoutscope.filesystems.apfs.layout.extents import streams
-from layoutscope.filesystems.apfs.volume.parts import stretches
+from layoutscope.filesystems.apfs.check.snapshots import check_snapshots
+from layoutscope.filesystems.apfs.check.subject import Report
+from layoutscope.filesystems.apfs.volume.parts import streams, stretches
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LENGTH = "val.file_extent_val.len_and_flags"
 
 
-def check_extents(parts: VolumeParts) -> None:
+def compare_extents(parts: VolumeParts) -> None:
     """Run all checks of a volume's extents and snapshots; nothing where records are missing."""
     if parts.is_locked or parts.log.has_errors:
         return
@@ -233,27 +233,3 @@ def _uses(
             before = np.searchsorted(edges, limit)
             total += side * (before * limit - sums[before])
     return total
-
-
-def check_snapshots(parts: VolumeParts) -> None:
-    """Snapshot metadata, names and the object map's list name the same snapshots."""
-    if parts.view != "live":
-        return
-    xids = sorted(item.xid for item in parts.snapshots)
-    names, header = parts.snapmeta.records.get("snap_name"), parts.state.omap_header
-    known = parts.state.omap_snapshots
-    listed = int(known.num_records[known.level == 0].sum())
-    leaves = np.flatnonzero((known.level == 0) & (known.num_records > 0))
-    ends = [int(known.first_key_id[leaves[0]]), int(known.last_key_id[leaves[-1]])] if len(leaves) else []
-    newest = xids[-1] if xids else 0
-    named = sorted(names["snap_xid"].tolist()) if "snap_xid" in names else []
-    log = parts.log.at("snapshots", parts.state.superblock.omap_oid)
-    for message, expected, found in (
-        ("names lead to other transactions than the metadata", str(xids), str(named)),
-        ("the object map counts other snapshots", str(len(xids)), str(header.snap_count)),
-        ("the object map's newest snapshot is another", str(newest), str(header.most_recent_snap)),
-        ("the object map lists other snapshots", str(len(xids)), str(listed)),
-        ("the object map lists snapshots of other transactions", str(xids[:1] + xids[-1:]), str(ends)),
-    ):
-        if expected != found:
-            log.add("snapshot-differs", "warning", message, expected=expected, found=found)

@@ -1,0 +1,184 @@
+"""The trees of a volume, read in whole arrays.
+
+Apple File System Reference, Volumes and Sealed Volumes. The file-system tree's nodes are virtual and found through the
+volume's object map; the other trees are physical. Files of sealed volumes have their extents in a tree of their own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+
+from layoutscope.filesystems.apfs.store.btree import batch_columns
+from layoutscope.filesystems.apfs.store.fsrecords import RecordTables, Tree, read_record_tree
+from layoutscope.filesystems.apfs.store.nodes import TreeNodes, join
+from layoutscope.filesystems.apfs.store.source import Store, TreeSource
+from layoutscope.filesystems.apfs.store.walk import Pool, read_levels, read_shared
+from layoutscope.image import Workspace
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.records import FEXT_KEY, FEXT_VAL
+
+if TYPE_CHECKING:
+    from layoutscope.filesystems.apfs.store.btree import NodeBatch
+    from layoutscope.filesystems.apfs.store.crypto import Cipher
+    from layoutscope.filesystems.apfs.store.fsrecords import Columns
+    from layoutscope.filesystems.apfs.volume.volume import Volume
+
+
+def fs_source(store: Store, volume: Volume, cipher: Cipher | None) -> TreeSource:
+    """Describe the file-system tree of a state of a volume.
+
+    Parameters
+    ----------
+    store : Store
+        Where it is read; findings go to its log, which need not be the volume's.
+    volume : Volume
+        The state, whose view of the object map finds the nodes.
+    cipher : Cipher or None
+        Decrypts encrypted nodes; None where there are none.
+
+    Returns
+    -------
+    TreeSource
+        The tree, of which nothing is read yet; in a sealed volume with the hash of its root.
+    """
+    seal = volume.seal
+    return TreeSource(
+        store,
+        "fs",
+        volume.superblock.root_tree_oid,
+        volume.xid,
+        view=volume.view,
+        cipher=cipher,
+        hash_type=seal.hash_type if seal else 0,
+        root_hash=seal.root_hash if seal else b"",
+    )
+
+
+def read_fs_tree(volume: Volume, cipher: Cipher | None, pool: Pool | None = None) -> Tree:
+    """Read the file-system tree of a state of a volume, with its records.
+
+    Parameters
+    ----------
+    volume : Volume
+        The state; its log is told what is wrong.
+    cipher : Cipher or None
+        Decrypts encrypted nodes; None where there are none.
+    pool : Pool, optional
+        Keeps the nodes for other states of the volume, which share many of them.
+
+    Returns
+    -------
+    Tree
+        Nodes, and records as columns by type.
+    """
+    hashed = bool(volume.superblock.has_hashed_names)
+    return read_record_tree(fs_source(volume.store, volume, cipher), hashed_names=hashed, pool=pool)
+
+
+def read_fs_nodes(volume: Volume, cipher: Cipher | None, pool: Pool) -> TreeNodes:
+    """Read the nodes of the file-system tree of a state of a volume, but those that other states have shown.
+
+    Parameters
+    ----------
+    volume : Volume
+        The state; its log is told what is wrong, but not again what another state showed.
+    cipher : Cipher or None
+        Decrypts encrypted nodes; None where there are none.
+    pool : Pool
+        Nodes of other states; those that are new are put into it.
+
+    Returns
+    -------
+    TreeNodes
+        All nodes of this state, those from the pool too.
+    """
+    return read_shared(fs_source(volume.store, volume, cipher), pool)
+
+
+def read_physical_tree(store: Store, tree: Literal["extentref", "snapmeta"], root_oid: int, max_xid: int) -> Tree:
+    """Read an extent-reference or snapshot-metadata tree; none if the root's address is 0.
+
+    Parameters
+    ----------
+    store : Store
+        Where it is read.
+    tree : {'extentref', 'snapmeta'}
+        Which of them.
+    root_oid : int
+        Address of its root.
+    max_xid : int
+        No node of a sound tree is younger.
+    """
+    return read_record_tree(TreeSource(store, tree, root_oid, max_xid)) if root_oid else Tree(join(tree, []))
+
+
+UNKNOWN_LEVEL: Final = 255
+"""Level of nodes whose contents are not known; null in the tables."""
+
+
+def locked_nodes(state: Volume) -> TreeNodes:
+    """List the encrypted nodes of a state by identifier: addresses and sizes are known, nothing else.
+
+    Parameters
+    ----------
+    state : Volume
+        A state of a locked volume.
+    """
+    omap = state.omap
+    row = state.view.row[omap.is_encrypted[state.view.row]]
+    count = len(row)
+    numbers, small = np.zeros(count, np.uint64), np.zeros(count, np.uint32)
+    return TreeNodes(
+        tree="fs",
+        node_id=omap.oid[row],
+        xid=omap.xid[row],
+        paddr=omap.paddr[row],
+        size_bytes=omap.size_bytes[row],
+        level=np.full(count, UNKNOWN_LEVEL, np.uint8),
+        num_records=small,
+        used_bytes=small,
+        free_bytes=small,
+        parent=np.full(count, -1, np.int64),
+        omap_leaf=omap.leaf[row],
+        key_rank=small,
+        low_key=numbers,
+        first_key_id=numbers,
+        last_key_id=numbers,
+        valid=np.zeros(count, np.uint8),
+    )
+
+
+def read_fext_tree(volume: Volume) -> Tree:
+    """Read the extents of a sealed volume's files; no nodes on any other volume."""
+    superblock = volume.superblock
+    if not superblock.is_sealed or not superblock.fext_tree_oid:
+        return Tree(join("fext", []))
+    is_physical = superblock.fext_tree_type & int(grammar.ApfsObject.ObjectFlag.physical)
+    view = None if is_physical else volume.view
+    source = TreeSource(volume.store, "fext", superblock.fext_tree_oid, volume.xid, view=view)
+    parts, records = [], RecordTables()
+    for batch in read_levels(source, Workspace()):
+        parts.append(batch_columns(batch))
+        if not batch.level:
+            records.add({"file_extent": _extents(batch)}, len(batch.slots), len(batch.slots), batch.to_come)
+    return Tree(join("fext", parts), records.finish())
+
+
+def _extents(batch: NodeBatch) -> Columns:
+    """Decode extents, named as those of other volumes are."""
+    keys = batch.columns("key", FEXT_KEY, (FEXT_KEY.private_id, FEXT_KEY.logical_addr))
+    values = batch.columns("val", FEXT_VAL, (FEXT_VAL.length_bytes, FEXT_VAL.paddr))
+    return {
+        "obj_id": keys["private_id"],
+        "node": batch.node,
+        "logical_addr": keys["logical_addr"],
+        **values,
+    }
+
+
+def is_encrypted(volume: Volume) -> bool:
+    """Tell whether the nodes of the file-system tree are encrypted."""
+    found = volume.view.find(np.array([volume.superblock.root_tree_oid], np.uint64))
+    return bool(found.is_encrypted[0] and not found.is_missing[0])

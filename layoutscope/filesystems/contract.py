@@ -163,8 +163,17 @@ class FileSystem(Protocol):
     def host_sources(self) -> Mapping[str, tuple[str, str]]:
         """Where the values of these properties come from, on Linux and macOS; those of costs under its own name."""
 
-    def probe(self, stretch: Window) -> Content | None:
-        """Tell by its content whether a stretch holds it, or a relative of it that is only named."""
+    def probe(self, stretch: Window, *, thorough: bool = False) -> Content | None:
+        """Tell by its content whether a stretch holds it, or a relative of it that is only named.
+
+        Parameters
+        ----------
+        stretch : Window
+            Where a volume may lie.
+        thorough : bool
+            Whether nothing at all was recognised there at the usual places, so that copies of a lost header count too:
+            they may be left over from before the stretch was formatted for something else.
+        """
 
     def read(self, request: VolumeRequest) -> list[VolumeLayout]:
         """Read a volume, or a container's own layout and then those of its volumes.

@@ -50,7 +50,8 @@ def probe(source: Source, image_offset: int, size_bytes: int, decoder: Decoder) 
         Of kind ``unknown`` if nothing is recognised.
     """
     stretch = Window(source, image_offset, size_bytes)
-    content = _readable(stretch) or _core_storage(stretch, decoder) or _foreign(stretch) or _unknown(stretch)
+    content = _readable(stretch) or _core_storage(stretch, decoder) or _foreign(stretch)
+    content = content or _readable(stretch, thorough=True) or _unknown(stretch)
     return content._replace(findings=_unread_start(stretch) + content.findings)
 
 
@@ -67,9 +68,9 @@ def _unknown(stretch: Window) -> Content:
     return Content("unknown", "unknown", 0, stretch.size_bytes)
 
 
-def _readable(stretch: Window) -> Content | None:
+def _readable(stretch: Window, *, thorough: bool = False) -> Content | None:
     """Ask every file system that is read."""
-    return next(filter(None, (item.probe(stretch) for item in filesystems())), None)
+    return next(filter(None, (item.probe(stretch, thorough=thorough) for item in filesystems())), None)
 
 
 def _core_storage(stretch: Window, decoder: Decoder) -> Content | None:

@@ -32,6 +32,8 @@ TREES: Final = (
     TreeTraits("checkpoint-area", "checkpoint-area B-tree", holds_several=True),
 )
 
+PROBED_BLOCKS: Final = 64
+
 TRAITS: Final = Traits(
     labels=("APFS",),
     trees=TREES,
@@ -53,6 +55,13 @@ TRAITS: Final = Traits(
 )
 
 
+def _has_superblock(stretch: Window) -> bool:
+    """Look for a sound superblock near the start: the checkpoints of a new container stand right behind block 0."""
+    from layoutscope.filesystems.apfs.container.container import search_superblock
+
+    return search_superblock(stretch, 0, PROBED_BLOCKS) is not None
+
+
 class Apfs:
     """APFS (Apple File System Reference)."""
 
@@ -61,9 +70,9 @@ class Apfs:
     hosts: Final[Mapping[str, DriverProperties]] = HOSTS
     host_sources: Final = HOST_SOURCES
 
-    def probe(self, stretch: Window) -> Content | None:
-        """Tell a container by the superblock in its first block."""
-        if parse_at(stretch, APFS_CONTAINER, 0) is None:
+    def probe(self, stretch: Window, *, thorough: bool = False) -> Content | None:
+        """Tell a container by the superblock in its first block, or by those of its checkpoints."""
+        if parse_at(stretch, APFS_CONTAINER, 0) is None and not (thorough and _has_superblock(stretch)):
             return None
         return Content(self.name, TRAITS.label, 0, stretch.size_bytes)
 

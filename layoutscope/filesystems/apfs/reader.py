@@ -125,7 +125,11 @@ def read_layouts(source: Source, *, image_offset: int = 0, options: Options | No
         _bound_losses(volume, container.xid)
     report_changes(container)
     view = shown_as(container, options.xid)
-    newest = None if view == LIVE else open_with((source, image_offset), replace(options, xid=None), FindingLog())
+    newest = (
+        None
+        if view == LIVE or container.younger
+        else open_with((source, image_offset), replace(options, xid=None), FindingLog())
+    )
     layouts = [
         build_layout(container, volume, options.stack, view, given_up(newest, volume.state, volume.fs.nodes))
         for volume in found.volumes

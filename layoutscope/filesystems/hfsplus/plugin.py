@@ -93,7 +93,7 @@ class Hfsplus:
     hosts: Final[Mapping[str, DriverProperties]] = HOSTS
     host_sources: Final = HOST_SOURCES
 
-    def probe(self, stretch: Window) -> Content | None:
+    def probe(self, stretch: Window, *, thorough: bool = False) -> Content | None:  # noqa: ARG002  (it asks the copy of the header at once)
         """Tell HFS+, HFSX, a wrapper around either, and classic HFS, which is only named."""
         from layoutscope.filesystems.hfsplus.volume.probe import probe
 

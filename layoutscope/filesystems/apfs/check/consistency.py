@@ -296,13 +296,12 @@ def check_maps(container: Container) -> None:
 
 
 def check_newer(container: Container) -> None:
-    """A damaged superblock in the ring that is younger than the one in use means that a state was lost."""
-    area = container.area
-    kind = int(grammar.ApfsObject.ObjectType.nx_superblock)
-    lost = (area.kind == 0) & (area.claimed == kind) & (area.xid > np.uint64(container.xid))
-    for paddr, xid in zip(area.paddr[lost].tolist(), area.xid[lost].tolist(), strict=True):
-        message = f"superblock of transaction {xid} is damaged; an older one is used"
-        container.log.at("container superblock", paddr).add("checkpoint-invalid", "warning", message)
+    """An older checkpoint than the last one committed is read only where that one is lost."""
+    lost = container.younger
+    if lost is not None:
+        message = f"transaction {lost.xid} cannot be read: {lost.why}; {container.xid} is shown"
+        log = container.log.at("checkpoint", lost.paddr)
+        log.add("checkpoint-invalid", "error", message, expected=lost.xid, found=container.xid)
 
 
 def check_queue_counts(container: Container, space: Space) -> None:

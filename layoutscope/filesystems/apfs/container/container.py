@@ -7,7 +7,7 @@ of the checkpoint descriptor area, where the newest superblock is.
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -29,7 +29,7 @@ from layoutscope.ondisk.records import NX_SUPERBLOCK
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.container.checkpoint import Checkpoint, DescriptorArea
+    from layoutscope.filesystems.apfs.container.checkpoint import Checkpoint, DescriptorArea, Younger
     from layoutscope.filesystems.apfs.store.nodes import TreeNodes
     from layoutscope.filesystems.apfs.store.omap import ObjectMap, OmapView
     from layoutscope.findings import FindingLog
@@ -78,6 +78,9 @@ class Container:
         Trees that say where the checkpoint areas lie, if they lie in fragments.
     device_blocks : tuple of int
         Blocks of the main device, and of the second one of a Fusion set.
+    younger : Younger or None
+        A transaction after that of the checkpoint, of which there are traces and no more; None where an older state
+        was asked for.
     """
 
     store: Store
@@ -89,6 +92,7 @@ class Container:
     data_paddrs: NDArray[np.uint64]
     area_trees: list[TreeNodes]
     device_blocks: tuple[int, ...]
+    younger: Younger | None = None
 
     @property
     def blocks(self) -> Blocks:
@@ -150,9 +154,13 @@ def open_container(
     area = checkpoints.read_descriptor_area(store.blocks, store.decoder, paddrs)
     for checkpoint in checkpoints.usable(store, area, xid):
         try:
-            return _open_state(store, first, area, checkpoint, trees)
+            opened = _open_state(store, first, area, checkpoint, trees)
         except FormatError as error:
             checkpoints.pass_over(log, checkpoint.xid, error)
+            continue
+        if checkpoint.xid == xid:
+            return opened
+        return replace(opened, younger=checkpoints.younger(area, checkpoint.xid, int(first.hdr.xid)))
     where = store.blocks.at(int(area.paddr[0]) if len(area.paddr) else 0)
     raise FormatError("no checkpoint can be used", structure="checkpoint descriptor area", image_offset=where)
 
@@ -241,7 +249,7 @@ def find_superblock(source: Source, image_offset: int, log: FindingLog) -> ApfsC
     try:
         return _parse_superblock(source, image_offset)
     except FormatError as error:
-        found = _search_superblock(source, image_offset)
+        found = search_superblock(source, image_offset)
         if found is None:
             raise
         message = f"copy in block 0 cannot be used: {error.reason}; one from the descriptor area is taken"
@@ -281,9 +289,12 @@ def _parse_superblock(source: Source, image_offset: int) -> ApfsContainer.NxSupe
     return parsed
 
 
-def _search_superblock(source: Source, image_offset: int) -> ApfsContainer.NxSuperblock | None:
+def search_superblock(
+    source: Source, image_offset: int, num_blocks: int = SEARCHED_BLOCKS
+) -> ApfsContainer.NxSuperblock | None:
+    """Parse the newest sound superblock behind block 0, as far as some blocks reach; None where there is none."""
     best = None
-    for number in range(1, SEARCHED_BLOCKS):
+    for number in range(1, num_blocks):
         where = image_offset + number * MIN_BLOCK_BYTES
         if where + MIN_BLOCK_BYTES > source.size_bytes:
             break
@@ -298,8 +309,8 @@ def _search_superblock(source: Source, image_offset: int) -> ApfsContainer.NxSup
 def _compare_copies(log: FindingLog, first: ApfsContainer.NxSuperblock, newest: ApfsContainer.NxSuperblock) -> None:
     """Block 0 is written when a container is unmounted: an older copy there is normal after a crash."""
     copy = log.at("container superblock", 0)
-    if first.hdr.xid != newest.hdr.xid:
-        message = "copy in block 0 is of another transaction than the checkpoint"
+    if first.hdr.xid < newest.hdr.xid:
+        message = "copy in block 0 is of an earlier transaction than the checkpoint"
         copy.add("superblock-older", "info", message, expected=newest.hdr.xid, found=first.hdr.xid)
     if first.uuid != newest.uuid or first.block_size != newest.block_size:
         copy.add("structure-invalid", "error", "copy in block 0 belongs to another container than the checkpoint")

@@ -38,11 +38,11 @@ LIVE: Final = "live"
 
 
 def shown_as(container: Container, wanted_xid: int | None) -> str:
-    """Name the state that was opened: the live one, or an older one that was asked for."""
+    """Name the state that was opened: the live one, or an older one that was asked for or had to do."""
     area = container.area
     known = area.xid[area.kind == int(grammar.ApfsObject.ObjectType.nx_superblock)]
     is_older = wanted_xid == container.xid and int(known.max(initial=0)) > container.xid
-    return f"xid {container.xid}" if is_older else LIVE
+    return f"xid {container.xid}" if is_older or container.younger else LIVE
 
 
 def given_up(newest: Container | None, state: Volume, nodes: TreeNodes) -> dict[str, str | int | float | bool]:

@@ -1,0 +1,110 @@
+"""An older checkpoint is read where the last one is damaged: that is damage, and is called by its transaction."""
+
+from __future__ import annotations
+
+import subprocess
+
+import polars as pl
+import pytest
+
+import layoutscope
+
+BLOCK = 4096
+LAST, BEFORE = 183, 182
+
+pytestmark = pytest.mark.images
+
+
+@pytest.fixture(scope="module")
+def sound(reference_image):
+    return reference_image("driver/apfs-ci.img")
+
+
+@pytest.fixture(scope="module")
+def regions(sound):
+    return layoutscope.scan(sound, drives=()).volumes[0].layout.regions.with_columns(pl.col("type").cast(pl.String))
+
+
+@pytest.fixture
+def without(sound, tmp_path):
+    """Return a function that zeroes blocks of a copy."""
+
+    def make(*places):
+        path = tmp_path / "damaged.img"
+        subprocess.run(["cp", "--sparse=always", "--no-preserve=mode", sound, path], check=True)
+        with path.open("r+b") as file:
+            for at in places:
+                file.seek(at)
+                file.write(bytes(BLOCK))
+        return path
+
+    return make
+
+
+def place(regions, kind, owner):
+    found = regions.filter((pl.col("type") == kind) & (pl.col("owner") == owner))
+    return found["image_offset"][0]
+
+
+def errors(result):
+    return [finding for volume in result.volumes for finding in volume.findings if finding.level == "error"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "owner"),
+    [
+        ("object-map", "container object map"),
+        ("container-superblock", f"checkpoint {LAST}"),
+        ("checkpoint-map", f"checkpoint {LAST}"),
+    ],
+)
+def test_newest_checkpoint_lost(without, regions, kind, owner):
+    """The state before it is shown as what it is, both transactions are named, and the exit code says damage."""
+    result = layoutscope.scan(without(place(regions, kind, owner)), drives=())
+    assert result.exit_code == 3
+    assert {volume.layout.facts.view for volume in result.volumes} == {f"xid {BEFORE}"}
+    assert any(str(LAST) in item.message and str(BEFORE) in item.message for item in errors(result))
+
+
+def test_newest_superblock_and_its_copy_lost(without, regions):
+    """The map of the lost checkpoint is left, and behind it nothing sound: it was committed."""
+    result = layoutscope.scan(without(place(regions, "container-superblock", f"checkpoint {LAST}"), 0), drives=())
+    assert result.exit_code == 3
+    assert {volume.layout.facts.view for volume in result.volumes} == {f"xid {BEFORE}"}
+
+
+@pytest.mark.parametrize("kind", ["container-superblock", "checkpoint-map"])
+def test_older_checkpoint_lost(without, regions, kind):
+    """Their places are written again sooner or later: nothing of the live state is damaged."""
+    result = layoutscope.scan(without(place(regions, kind, f"checkpoint {BEFORE}")), drives=())
+    assert result.exit_code == 0
+    assert {volume.layout.facts.view for volume in result.volumes} == {"live"}
+
+
+def test_older_state_that_was_asked_for_is_no_damage(sound):
+    """Nothing is lost where a state is chosen by its transaction."""
+    result = layoutscope.scan(sound, xid=BEFORE, drives=())
+    assert result.exit_code == 0
+    assert {volume.layout.facts.view for volume in result.volumes} == {f"xid {BEFORE}"}
+
+
+def test_transaction_that_was_never_finished_is_no_damage(without, regions):
+    """After a crash a map may stand without its superblock, whose place still holds the round before."""
+    newest = place(regions, "container-superblock", f"checkpoint {LAST}")
+    oldest = place(regions, "container-superblock", "checkpoint 180")
+    path = without(0)
+    with path.open("r+b") as file:
+        file.seek(oldest)
+        former = file.read(BLOCK)
+        file.seek(newest)
+        file.write(former)
+    result = layoutscope.scan(path, drives=())
+    assert errors(result) == []
+    assert {volume.layout.facts.view for volume in result.volumes} == {"live"}
+
+
+def test_block_0_lost(without):
+    """A bare container is recognised by the superblocks of its checkpoints, without a sweep."""
+    result = layoutscope.scan(without(0), drives=())
+    assert sum(volume.layout.entries.height for volume in result.volumes) == 2464
+    assert {volume.layout.facts.view for volume in result.volumes} == {"live"}

@@ -195,7 +195,7 @@ class Changing(MemorySource):
 
 def test_a_volume_that_changes_underneath_is_noticed():
     """A write count that rises while the trees are read is a warning at its field; one that stays is none."""
-    from layoutscope.filesystems.hfsplus.layout import read_layout
+    from tests.hfsplus import read_layout
 
     data = bytes(render(SCENARIOS["populated"])[0].to_bytearray())
     calm, live = (read_layout(Changing(data, after)).findings for after in (10**9, 5))

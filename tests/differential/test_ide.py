@@ -22,8 +22,8 @@ from fixtures.hfsplus.scenarios import SCENARIOS as HFSPLUS
 from fixtures.hfsplus.writer import render
 from fixtures.partitions import HFS_PLUS_TYPE, gpt
 from layoutscope.filesystems.apfs.reader import read_layouts
-from layoutscope.filesystems.hfsplus.layout import read_layout
 from layoutscope.image import MemorySource, open_image
+from tests.hfsplus import read_layout
 
 KSY = Path(__file__).resolve().parents[2] / "ksy"
 ENTRIES = ("apfs_block", "apfs_image", "gpt_disk", "hfsplus_image")

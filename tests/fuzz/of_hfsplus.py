@@ -110,9 +110,9 @@ def run(path: Path, base: Base) -> int:  # noqa: ARG001
     """Check every image with a sweep, and scan every fourth one; the exit code is the worse of both."""
     from layoutscope import scan
     from layoutscope.errors import ImageError
-    from layoutscope.filesystems.hfsplus.check import check_volume
     from layoutscope.image import open_image
     from layoutscope.partition import choose, find_volumes
+    from tests.hfsplus import check_volume
 
     with open_image(path) as source:
         try:

@@ -11,8 +11,8 @@ from fixtures.hfsplus.layout import without_transactions
 from fixtures.hfsplus.readme import scattered_plan
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
-from layoutscope.filesystems.hfsplus.layout import read_layout
 from layoutscope.image import MemorySource, open_image
+from tests.hfsplus import read_layout
 
 FORKS = {"data": "data", "rsrc": "resource"}
 KINDS = {"folder": "directory", "folder-inode": "directory", "folder-link": "directory", "symlink": "symlink"}
@@ -169,7 +169,7 @@ def test_disk_as_it_lies_is_the_state_before_the_transactions(name, decoder):
     plan = SCENARIOS[name]
     image, _ = _planned(name)
     _, before = render(without_transactions(plan))
-    layout = read_layout(MemorySource(image), decoder=decoder, replay_journal=False)
+    layout = read_layout(MemorySource(image), decoder=decoder, options={"no_journal": True})
     names = [entry.name.encode("utf-16-be") for entry in before.entries]
     assert layout.entries["name_raw"].to_list() == names
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from fixtures.hfsplus.names import sort_key
 from fixtures.hfsplus.plan import File, Folder, Fork, Tree, VolumePlan, Xattr
 from fixtures.hfsplus.writer import render
-from layoutscope.filesystems.hfsplus.layout import read_layout
 from layoutscope.image import MemorySource
+from tests.hfsplus import read_layout
 
 # Any units, lone surrogates and NULs among them; up to 60, so that at least four keys fit into an index node.
 NAMES = st.text(st.characters(codec=None), min_size=1, max_size=60).filter(

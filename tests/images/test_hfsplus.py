@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from layoutscope.filesystems.hfsplus.layout import read_layout
 from layoutscope.image import RawFile, Window
 from layoutscope.partition.search import find_volumes
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_DIRECTORY_LINK, FLAG_HARD_LINK, FLAG_PRIVATE, TABLES
+from tests.hfsplus import read_layout
 
 DRIVER = ["hfsplus-4k", "hfsplus-b512-n4096", "hfsx-cs", "hfsplus-frag", "hfsplus-journaled-pop", "hfsplus-empty-plain"]
 AGED = ["hfsplus-20000-c00", "hfsplus-20000-c20"]
@@ -296,7 +296,7 @@ def test_metadata_is_read_once(reference_image):
 def test_pending_transactions_can_be_left_alone(reference_image):
     """Without replay the journal's contents are named and the blocks stay as they lie."""
     path = reference_image("apple/hfsinspect_hfsj.raw")
-    layout = read_layout(RawFile(path), replay_journal=False)
+    layout = read_layout(RawFile(path), options={"no_journal": True})
     assert layout.findings["code"].to_list() == ["journal-pending"]
     # 227328 - 202240 by the journal header's end and start
     assert "25,088 bytes" in layout.findings["message"].item()

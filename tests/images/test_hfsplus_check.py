@@ -10,12 +10,12 @@ from fixtures.faults_hfsplus import FAULTS
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.hfsplus import layout as reading
-from layoutscope.filesystems.hfsplus.check import CHECKS, check_volume
+from layoutscope.filesystems.hfsplus.check import CHECKS
 from layoutscope.filesystems.hfsplus.tree import btree, shape, tree
 from layoutscope.filesystems.hfsplus.volume import fork, journal, volume
 from layoutscope.image import MemorySource, open_image
 from layoutscope.partition import find_volumes
+from tests.hfsplus import check_volume, read_layout
 
 READING = {
     "alternate header": (volume, "_compare"),
@@ -337,6 +337,6 @@ def test_a_file_that_grew_ahead_of_its_map_is_information():
     mapped = (512 - 14 - 106 - 128 - 8) * 8
     assert (finding.code, finding.level, finding.found) == ("node-map-short", "info", f"{mapped}")
     with MemorySource(data) as source:
-        layout = reading.read_layout(source)
+        layout = read_layout(source)
     nodes = layout.nodes.filter(layout.nodes["tree"] == "catalog")
     assert (nodes["kind"] == "free").sum() > 9000 - mapped

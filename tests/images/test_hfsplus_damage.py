@@ -10,8 +10,8 @@ from fixtures.hfsplus.journal import ORDERS, checksum
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.hfsplus.layout import read_layout
 from layoutscope.image import MemorySource, Window
+from tests.hfsplus import read_layout
 
 
 @cache

@@ -9,9 +9,8 @@ import pytest
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.hfsplus.check import check_volume
-from layoutscope.filesystems.hfsplus.layout import read_layout
 from layoutscope.image import MemorySource
+from tests.hfsplus import check_volume, read_layout
 
 
 @cache
@@ -238,10 +237,10 @@ def test_the_copy_of_a_header_is_found_at_the_end_of_its_partition():
     """Where the disk goes on behind the partition, its size tells where the copy lies."""
     data = zeroed(written("victim")[0], (1024, 512))
     source = MemorySource(data + bytes(1 << 20))
-    layout = read_layout(source, space_bytes=len(data))
+    layout = read_layout(source, size_bytes=len(data))
     assert listing(layout) == listing(whole("victim"))
     assert codes(layout) == {"volume-header-invalid"}
-    assert {item.code for item in check_volume(source, space_bytes=len(data))} == {"volume-header-invalid"}
+    assert {item.code for item in check_volume(source, size_bytes=len(data))} == {"volume-header-invalid"}
 
 
 def test_nothing_is_salvaged_where_no_catalog_is():

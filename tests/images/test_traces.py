@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from layoutscope.filesystems.apfs.reader import read_layouts
-from layoutscope.filesystems.hfsplus.layout import read_layout
 from layoutscope.image import RawFile
 from layoutscope.walk import AccessTrace, Work, host_profile, random_records, score, trace
+from tests.hfsplus import read_layout
 
 SMALL = [("aged", name) for name in ("hfsplus-20000-c00", "hfsplus-20000-c20", "apfs-20000-c00", "apfs-20000-c20")]
 FRAGMENTED = [("driver", "hfsplus-frag"), ("driver", "apfs-frag")]

@@ -9,9 +9,9 @@ import pytest
 import zstandard
 
 from layoutscope.filesystems.apfs.reader import read_layouts
-from layoutscope.filesystems.hfsplus.layout import read_layout
 from layoutscope.image import RawFile
 from layoutscope.walk import AccessTrace, Work, host_profile, trace
+from tests.hfsplus import read_layout
 
 HOST = host_profile("linux", apfs_looks_up_dstream=False)
 """The lab's APFS driver is 0.3.0, which does not look data streams up."""

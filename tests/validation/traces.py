@@ -14,9 +14,9 @@ import numpy as np
 import zstandard
 
 from layoutscope.filesystems.apfs.reader import read_layouts
-from layoutscope.filesystems.hfsplus.layout import read_layout
 from layoutscope.image import RawFile
 from layoutscope.walk import AccessTrace, Score, Work, score, trace
+from tests.hfsplus import read_layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

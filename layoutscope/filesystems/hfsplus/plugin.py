@@ -103,38 +103,23 @@ class Hfsplus:
         """Read a volume."""
         from layoutscope.filesystems.hfsplus.layout import read_layout
 
-        layout = read_layout(
-            request.source,
-            image_offset=request.image_offset,
-            stack=request.stack[:-1],
-            volume=request.first_volume,
-            decoder=request.decoder,
-            replay_journal=_replays(request),
-            sweep=request.sweep,
-            space_bytes=request.size_bytes,
-        )
-        return [layout]
+        return [read_layout(request)]
 
     def check(self, request: VolumeRequest, layouts: Sequence[VolumeLayout]) -> list[tuple[Finding, ...]]:
         """Check a volume, once for each of its layouts."""
         from layoutscope.filesystems.hfsplus.check import check_volume
 
-        found = check_volume(
-            request.source,
-            image_offset=request.image_offset,
-            decoder=request.decoder,
-            replay_journal=_replays(request),
-            sweep=request.sweep,
-            space_bytes=request.size_bytes,
-        )
+        found = check_volume(request)
         return [tuple(found) for _ in layouts]
 
     def view(self, request: VolumeRequest, layout: VolumeLayout) -> View:
         """Open the bytes of a volume, after the journal's replay if that was asked for."""
         start = layout.facts.image_offset
-        if not _replays(request):
-            return MountedView(request.source, 0)
         from layoutscope.filesystems.hfsplus.inspect import mounted
+        from layoutscope.filesystems.hfsplus.volume.journal import is_applied
+
+        if not is_applied(request):
+            return MountedView(request.source, 0)
 
         try:
             return MountedView(mounted(request.source, start, layout.facts.size_bytes), start)
@@ -149,10 +134,6 @@ class Hfsplus:
     def driver(self, host: HostProfile) -> Driver:
         """Return what the driver of a host touches."""
         return driver(host)
-
-
-def _replays(request: VolumeRequest) -> bool:
-    return not request.options.get("no_journal", False)
 
 
 HFSPLUS: Final[FileSystem] = Hfsplus()

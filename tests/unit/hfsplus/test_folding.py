@@ -6,20 +6,16 @@ import numpy as np
 import pytest
 
 from layoutscope.filesystems.hfsplus.tree.folding import case_table
-from layoutscope.filesystems.hfsplus.tree.keys import folded, misplaced
+from layoutscope.filesystems.hfsplus.tree.keys import Keys, without_case
 
 
 def keys(*items):
-    """Parents, units, starts and lengths of (parent, name) keys."""
+    """Make keys of parents and names."""
     text = "".join(name for _, name in items)
     units = np.frombuffer(text.encode("utf-16-be"), np.uint8).reshape(-1, 2).astype(np.uint16)
     lengths = np.array([len(name) for _, name in items])
-    return (
-        np.array([parent for parent, _ in items]),
-        units[:, 0] << 8 | units[:, 1],
-        np.cumsum(lengths) - lengths,
-        lengths,
-    )
+    parents = np.array([parent for parent, _ in items])
+    return Keys(parents, units[:, 0] << 8 | units[:, 1], np.cumsum(lengths) - lengths, lengths)
 
 
 @pytest.mark.parametrize(
@@ -41,21 +37,21 @@ def keys(*items):
 )
 def test_second_key_is_misplaced(first, second, binary_wrong, folded_wrong):
     """Keys of one folder compare by their units, or by their folded units without ignorable ones."""
-    parent, *units = keys((5, first), (5, second))
-    assert misplaced(parent, *units).tolist() == [False, binary_wrong]
-    assert misplaced(parent, *folded(*units)).tolist() == [False, folded_wrong]
+    found = keys((5, first), (5, second))
+    assert found.misplaced().tolist() == [False, binary_wrong]
+    assert without_case(found).misplaced().tolist() == [False, folded_wrong]
 
 
 def test_folders_come_in_the_order_of_their_ids():
     """The parent decides before the name does."""
-    parent, *units = keys((5, "b"), (6, "a"), (4, "z"))
-    assert misplaced(parent, *units).tolist() == [False, False, True]
+    found = keys((5, "b"), (6, "a"), (4, "z"))
+    assert found.misplaced().tolist() == [False, False, True]
 
 
 def test_nul_is_the_last_character():
     """Names that start with NULs, as that of the private directory, come behind all others."""
-    parent, *units = keys((2, "zebra"), (2, "\0\0\0\0HFS+ Private Data"))
-    assert misplaced(parent, *folded(*units)).tolist() == [False, False]
+    found = keys((2, "zebra"), (2, "\0\0\0\0HFS+ Private Data"))
+    assert without_case(found).misplaced().tolist() == [False, False]
 
 
 def test_letters_that_decompose_keep_their_case():
@@ -82,6 +78,6 @@ def test_every_unit_folds_as_the_table_of_the_format_says():
 @pytest.mark.parametrize("letter", ["\u04d8", "\u04e8", "\u0370", "\u03f9", "\u0500", "\u10c7", "\u2132", "\u01f6"])
 def test_letters_younger_than_the_table_keep_their_case(letter):
     """Everyday Kazakh, Tatar and Mongolian letters came after Unicode 2: a sound folder with them is in order."""
-    parent, *units = keys((5, letter + "b"), (5, letter.lower() + "a"))
+    found = keys((5, letter + "b"), (5, letter.lower() + "a"))
     assert case_table()[ord(letter)] == ord(letter)
-    assert misplaced(parent, *folded(*units)).tolist() == [False, ord(letter) > ord(letter.lower())]
+    assert without_case(found).misplaced().tolist() == [False, ord(letter) > ord(letter.lower())]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.tree.keys import FORMS, _with_tail, not_after
+from layoutscope.filesystems.hfsplus.tree.keys import FORMS, Keys, _with_tail
 
 
 def numbers(*values):
@@ -17,16 +17,18 @@ def test_keys_of_named_trees_sort_by_name_before_number():
     joined, counts = _with_tail(units, numbers(1, 1, 2), [numbers(9, 10, 0)], has_name=True)
     starts = np.cumsum(counts) - counts
     same = np.zeros(3, np.int64)
-    assert not not_after(same, joined, starts, counts, numbers(0, 1), numbers(1, 2)).any()
-    assert not_after(same, joined, starts, counts, numbers(1, 2), numbers(0, 1)).all()
+    keys = Keys(same, joined, starts, counts)
+    assert not keys.not_after(numbers(0, 1), numbers(1, 2)).any()
+    assert keys.not_after(numbers(1, 2), numbers(0, 1)).all()
 
 
 def test_equal_keys_are_not_after_one_another():
     """A key does not come after itself, and a prefix comes before what it begins."""
     units = np.frombuffer("abcdeabcdef".encode("utf-16-le"), np.uint16)
     starts, counts, same = numbers(0, 5), numbers(5, 6), np.zeros(2, np.int64)
-    assert not_after(same, units, starts, counts, numbers(0, 1), numbers(0, 0)).tolist() == [True, True]
-    assert not_after(same, units, starts, counts, numbers(0), numbers(1)).tolist() == [False]
+    keys = Keys(same, units, starts, counts)
+    assert keys.not_after(numbers(0, 1), numbers(0, 0)).tolist() == [True, True]
+    assert keys.not_after(numbers(0), numbers(1)).tolist() == [False]
 
 
 def test_longest_keys_follow_from_the_longest_names():

@@ -13,14 +13,12 @@ from layoutscope.filesystems.hfsplus.check import forks, headers, links, nodes, 
 from layoutscope.filesystems.hfsplus.check.subject import Subject, read_subject
 from layoutscope.filesystems.hfsplus.contents import open_contents
 from layoutscope.findings import refined
-from layoutscope.ondisk.decoder import decoder_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
 
+    from layoutscope.filesystems.contract import VolumeRequest
     from layoutscope.findings import Finding
-    from layoutscope.image import Source
-    from layoutscope.ondisk.decoder import DecoderName
 
 CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
     "unmounted": headers.check_unmounted,
@@ -73,34 +71,8 @@ BY_NODE: Final = ("records-invalid", "pointer-invalid")
 """What reading reports of a whole node, and a check of the byte in it."""
 
 
-def check_volume(
-    source: Source,
-    *,
-    image_offset: int = 0,
-    decoder: DecoderName = "bulk",
-    replay_journal: bool = True,
-    sweep: bool = False,
-    space_bytes: int | None = None,
-    without: Container[str] = (),
-) -> list[Finding]:
-    """Check the structure of an HFS+ or HFSX volume.
-
-    Parameters
-    ----------
-    source : Source
-        The image, or a window on it.
-    image_offset : int
-        Where the volume starts in `source`, in bytes.
-    decoder : {'bulk', 'grammar'}
-        How structures are decoded; both find the same.
-    replay_journal : bool
-        Whether the volume is checked as it is after its journal was applied, in memory.
-    sweep : bool
-        Whether the whole volume is looked at for nodes; what is rebuilt is checked too.
-    space_bytes : int, optional
-        Size of the partition that the volume lies in, where it ends before the source.
-    without : container of str
-        Names of checks that are left out.
+def check_volume(request: VolumeRequest, without: Container[str] = ()) -> list[Finding]:
+    """Check the structure of an HFS+ or HFSX volume; names of checks that are left out may be given.
 
     Returns
     -------
@@ -112,14 +84,7 @@ def check_volume(
     FormatError
         If neither the volume header nor its copy can be read.
     """
-    volume, contents = open_contents(
-        source,
-        image_offset,
-        decoder_named(decoder),
-        replay_journal=replay_journal,
-        sweep=sweep,
-        space_bytes=space_bytes,
-    )
+    volume, contents = open_contents(request)
     seen = len(volume.log.findings)
     subject = read_subject(volume, contents)
     for name, check in CHECKS.items():

@@ -13,7 +13,7 @@ from layoutscope.arrays.lookup import find
 from layoutscope.arrays.ragged import owners, ranges
 from layoutscope.filesystems.hfsplus.check.catalog import TYPES
 from layoutscope.filesystems.hfsplus.check.links import is_directory_link
-from layoutscope.filesystems.hfsplus.contents.rules import counted_entries
+from layoutscope.filesystems.hfsplus.contents.rules import counted_entries, without_thread
 from layoutscope.filesystems.hfsplus.records.catalog import KEY, THREAD
 from layoutscope.ondisk import grammar
 
@@ -102,10 +102,10 @@ def check_threads(subject: Subject) -> None:
     catalog = subject.catalog
     if catalog is None:
         return
-    rows, ids, is_folder = catalog.entries()
+    rows, _, is_folder = catalog.entries()
     threads = catalog.threads
     owner = catalog.parent_id[threads["row"]]
-    _check_missing_threads(subject, catalog, find(owner, ids))
+    _check_missing_threads(subject, catalog, owner)
     # Where two entries share a CNID, the thread is that of the one in the folder that it names.
     place = _matching_entry(catalog, owner)
     for row in subject.cases("thread-orphaned", np.flatnonzero(place < 0), "catalog threads"):
@@ -131,11 +131,11 @@ def _matching_entry(catalog: CatalogRecords, owner: I64) -> I64:
     return place
 
 
-def _check_missing_threads(subject: Subject, catalog: CatalogRecords, place: I64) -> None:
+def _check_missing_threads(subject: Subject, catalog: CatalogRecords, owner: I64) -> None:
     rows, ids, is_folder = catalog.entries()
     claims = is_folder.copy()
     claims[~is_folder] = catalog.files["has_thread"]
-    for lost in subject.cases("thread-differs", np.flatnonzero((place < 0) & claims), "catalog records"):
+    for lost in subject.cases("thread-differs", np.flatnonzero(without_thread(ids, claims, owner)), "catalog records"):
         catalog.field(int(rows[lost]), _id_field(bool(is_folder[lost]))).add(
             "thread-differs",
             "error",

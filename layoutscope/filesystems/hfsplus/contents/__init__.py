@@ -18,23 +18,24 @@ from layoutscope.filesystems.hfsplus.records import attributes as attributes_fil
 from layoutscope.filesystems.hfsplus.records import catalog as catalog_file
 from layoutscope.filesystems.hfsplus.records.hotfiles import read_hot_files
 from layoutscope.filesystems.hfsplus.records.overflow import OverflowLeaves, extend_fork
+from layoutscope.filesystems.hfsplus.tree.btree import TreePlace
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, first_rows, read_tree
 from layoutscope.filesystems.hfsplus.volume.fork import Fork, inline_fork, read_free_runs
-from layoutscope.filesystems.hfsplus.volume.journal import find_journal, replay, report_pending
+from layoutscope.filesystems.hfsplus.volume.journal import find_journal, is_applied, replay, report_pending
 from layoutscope.filesystems.hfsplus.volume.volume import Volume, open_volume, report_change, reread
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.decoder import decoder_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from layoutscope.arrays.columns import I64
+    from layoutscope.filesystems.contract import VolumeRequest
     from layoutscope.filesystems.hfsplus.contents.sweep import Swept
     from layoutscope.filesystems.hfsplus.records.attributes import Attributes
     from layoutscope.filesystems.hfsplus.records.catalog import Catalog
     from layoutscope.filesystems.hfsplus.tree.btree import LeafDecoder
     from layoutscope.filesystems.hfsplus.volume.journal import Journal
-    from layoutscope.image import Source
-    from layoutscope.ondisk.decoder import Decoder
 
 CNID = grammar.HfsplusVolume.Cnid
 
@@ -69,31 +70,11 @@ class Contents:
     stale: dict[str, int] | None = None
 
 
-def open_contents(
-    source: Source,
-    image_offset: int,
-    decoder: Decoder,
-    *,
-    replay_journal: bool,
-    sweep: bool = False,
-    space_bytes: int | None = None,
-) -> tuple[Volume, Contents]:
+def open_contents(request: VolumeRequest) -> tuple[Volume, Contents]:
     """Open a volume, apply its journal in memory if wanted, and read all of its metadata.
 
-    Parameters
-    ----------
-    source : Source
-        The image or a window on it.
-    image_offset : int
-        Where the volume starts in the source, in bytes.
-    decoder : Decoder
-        How structures are decoded.
-    replay_journal : bool
-        Whether transactions that the journal still holds are applied; else they are reported.
-    sweep : bool
-        Whether the whole volume is looked at for nodes, to rebuild broken trees and to count old copies.
-    space_bytes : int, optional
-        Size of the partition that the volume lies in, where it ends before the source.
+    Without a replay, transactions that the journal still holds are reported. With a sweep, broken trees are rebuilt and
+    old copies counted.
 
     Returns
     -------
@@ -105,26 +86,28 @@ def open_contents(
     FormatError
         If neither the volume header nor its copy can be read, and no sweep was wanted or it found no leaf of a catalog.
     """
+    source, start, space_bytes = request.source, request.image_offset, request.size_bytes
+    decoder = decoder_named(request.decoder)
     found: Swept | None = None
     try:
-        opened = open_volume(source, image_offset, decoder, space_bytes)
+        opened = open_volume(source, start, decoder, space_bytes)
     except FormatError as error:
-        if not sweep:
+        if not request.sweep:
             raise
-        opened, found = salvage_volume(source, image_offset, decoder, error, space_bytes)
+        opened, found = salvage_volume(source, start, decoder, error, space_bytes)
     below = opened
     journal = find_journal(opened)
     if journal is not None:
-        opened = _with_journal(opened, journal, replay_journal=replay_journal and not opened.is_inferred)
-    if sweep and found is None:
+        opened = _with_journal(opened, journal, is_applied=is_applied(request) and not opened.is_inferred)
+    if request.sweep and found is None:
         found = find_nodes(opened)
     contents = read_contents(opened, journal, found)
     report_change(below)
     return opened, contents
 
 
-def _with_journal(volume: Volume, journal: Journal, *, replay_journal: bool) -> Volume:
-    if not replay_journal:
+def _with_journal(volume: Volume, journal: Journal, *, is_applied: bool) -> Volume:
+    if not is_applied:
         report_pending(volume, journal)
         return volume
     overlay = replay(volume, journal)
@@ -149,19 +132,21 @@ def read_contents(volume: Volume, journal: Journal | None = None, found: Swept |
         Trees that are absent, or lost and not rebuilt, are not among its trees.
     """
     special = special_forks(volume)
-    overflow, _ = _read(volume, "extents-overflow", CNID.extents_file, special[CNID.extents_file], found)
+
+    def read(name: str, file_id: int) -> tuple[Tree | None, LeafDecoder]:
+        return _read(volume, TreePlace(name, file_id, special[file_id]), found)
+
+    overflow, _ = read("extents-overflow", CNID.extents_file)
     for file_id, fork in special.items() if not volume.is_inferred else ():
         special[file_id] = extend_fork(fork, overflow, file_id, catalog_file.DATA_FORK)
-    catalog_tree, catalog_leaves = _read(volume, "catalog", CNID.catalog_file, special[CNID.catalog_file], found)
-    attribute_tree, attribute_leaves = _read(
-        volume, "attributes", CNID.attributes_file, special[CNID.attributes_file], found
-    )
+    catalog_tree, catalog_leaves = read("catalog", CNID.catalog_file)
+    attribute_tree, attribute_leaves = read("attributes", CNID.attributes_file)
     assert isinstance(catalog_leaves, catalog_file.CatalogLeaves)  # noqa: S101  (for the type checker)
     assert isinstance(attribute_leaves, attributes_file.AttributeLeaves)  # noqa: S101  (for the type checker)
     catalog = catalog_file.collect(catalog_tree, catalog_leaves)
-    read = {"extents-overflow": overflow, "catalog": catalog_tree, "attributes": attribute_tree}
-    read["hot-files"] = read_hot_files(volume, catalog, overflow)
-    trees = {name: tree for name, tree in read.items() if tree is not None}
+    every = {"extents-overflow": overflow, "catalog": catalog_tree, "attributes": attribute_tree}
+    every["hot-files"] = read_hot_files(volume, catalog, overflow)
+    trees = {name: tree for name, tree in every.items() if tree is not None}
     for tree in trees.values():
         report_losses(volume, tree, catalog)
     rows = first_rows(list(trees.values()))
@@ -196,13 +181,13 @@ def special_forks(volume: Volume) -> dict[int, Fork]:
     }
 
 
-def _read(volume: Volume, name: str, file_id: int, fork: Fork, found: Swept | None) -> tuple[Tree | None, LeafDecoder]:
+def _read(volume: Volume, place: TreePlace, found: Swept | None) -> tuple[Tree | None, LeafDecoder]:
     """Read a tree; where the whole volume was looked at, rebuild it if it is broken."""
-    leaves = LEAVES[name]()
-    tree = read_tree(volume, name, file_id, fork, leaves)
-    if found is not None and is_broken(tree, fork, name, found, anywhere=volume.is_inferred):
-        fresh = LEAVES[name]()
-        rebuilt = rebuild(volume, tree, name, file_id, fork, fresh, found)
+    leaves = LEAVES[place.tree]()
+    tree = read_tree(volume, place, leaves)
+    if found is not None and is_broken(place, tree, found, anywhere=volume.is_inferred):
+        fresh = LEAVES[place.tree]()
+        rebuilt = rebuild(volume, place, tree, fresh, found)
         if rebuilt is not None:
             return rebuilt, fresh
     return tree, leaves

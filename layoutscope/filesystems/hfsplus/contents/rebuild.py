@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import bisect
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from layoutscope.filesystems.hfsplus.tree.btree import (
     BATCH_BYTES,
     Decoded,
     TreeFile,
+    TreePlace,
     decode_tree,
     node_pieces,
 )
@@ -67,19 +68,17 @@ class InferredHeader:
     has_variable_index_keys: bool = True
 
 
-def is_broken(tree: Tree | None, fork: Fork, name: str, found: Swept, *, anywhere: bool = False) -> bool:
+def is_broken(place: TreePlace, tree: Tree | None, found: Swept, *, anywhere: bool = False) -> bool:
     """Whether part of a tree cannot be reached, or all of it though nodes of it exist.
 
     Every volume has a catalog; the other trees may have come and gone, unless nothing tells that there are none.
 
     Parameters
     ----------
+    place : TreePlace
+        Which tree.
     tree : Tree or None
         What could be read of it; None where its header is damaged or it has no blocks.
-    fork : Fork
-        Extents of its file.
-    name : str
-        Its name as in the tables.
     found : Swept
         Nodes of the volume.
     anywhere : bool
@@ -91,32 +90,30 @@ def is_broken(tree: Tree | None, fork: Fork, name: str, found: Swept, *, anywher
         True also where the tree's file has blocks and its header is damaged.
     """
     if tree is None:
-        exists = bool((found.tree == TREES.index(name)).any())
-        return bool(fork.num_blocks) or (exists and (anywhere or name == "catalog"))
+        exists = bool((found.tree == TREES.index(place.tree)).any())
+        return bool(place.fork.num_blocks) or (exists and (anywhere or place.tree == "catalog"))
     if len(tree.reach.missing) or len(tree.reach.misled):
         return True
     return not len(tree.reach.leaves) and int(tree.file.header.leaf_records) > 0
 
 
-def rebuild(
-    volume: Volume, tree: Tree | None, name: str, file_id: int, fork: Fork, leaves: LeafDecoder, found: Swept
-) -> Tree | None:
+def rebuild(volume: Volume, place: TreePlace, tree: Tree | None, leaves: LeafDecoder, found: Swept) -> Tree | None:
     """Rebuild a tree from its leaves; None where there are none.
 
     Parameters
     ----------
     volume : Volume
         Receives a finding that says what is inferred.
+    place : TreePlace
+        Which tree, with its file's extents as far as they are known.
     tree : Tree or None
         What could be read of it.
-    name, file_id, fork
-        Its name, its file's CNID, and the file's extents as far as they are known.
     leaves : LeafDecoder
         A fresh one.
     found : Swept
         Nodes of the volume.
     """
-    file = tree.file if tree is not None else _inferred_file(volume, name, file_id, fork, found)
+    file = tree.file if tree is not None else _inferred_file(volume, place, found)
     if file is None:
         return None
     nodes = NodeRows.blank(file.num_nodes)
@@ -129,7 +126,7 @@ def rebuild(
     is_leaf = (nodes.kind == LEAF) & (nodes.height == 1) & (nodes.num_records > 0) & (nodes.first_key_id >= 0)
     reached = _reached(file, tree)
     order, num_left = _chosen(volume, file, nodes, is_leaf & (reached | ~nodes.damaged), reached)
-    _report(volume, file, name, order, reached, num_left)
+    _report(volume, file, order, reached, num_left)
     reach = _rank(nodes, tree, order)
     if isinstance(file.header, InferredHeader):
         counted = replace(file.header, leaf_records=int(nodes.num_records[order].sum()))
@@ -156,8 +153,9 @@ def _reached(file: TreeFile, tree: Tree | None) -> Mask:
     return reached
 
 
-def _inferred_file(volume: Volume, name: str, file_id: int, fork: Fork, found: Swept) -> TreeFile | None:
+def _inferred_file(volume: Volume, place: TreePlace, found: Swept) -> TreeFile | None:
     """Make up the file of a tree whose header is lost: over its own extents, else over the nodes that were found."""
+    name, _, fork = place
     mine = found.of((found.tree == TREES.index(name)) & (found.height == 1))
     if _is_intact(volume, fork):
         size = _usual_size(_in_fork(volume, name, fork))
@@ -174,9 +172,19 @@ def _inferred_file(volume: Volume, name: str, file_id: int, fork: Fork, found: S
     readable[pieces.part] = True
     readable[pieces.part[~volume.is_readable(pieces.volume_offset, pieces.length_bytes)]] = False
     compare = _COMPARE.binary if volume.is_hfsx else _COMPARE.case_folding
-    header: Any = InferredHeader(size, num_nodes, int(compare), FORMS[name].max_length or 0)
+    header = cast(
+        "HfsplusBtree.HeaderRecord", InferredHeader(size, num_nodes, int(compare), FORMS[name].max_length or 0)
+    )
     return TreeFile(
-        name, file_id, fork, header, b"", num_nodes, np.ones(num_nodes, np.bool_), np.empty(0, np.int64), (), readable
+        *place[:2],
+        fork,
+        header,
+        b"",
+        num_nodes,
+        np.ones(num_nodes, np.bool_),
+        np.empty(0, np.int64),
+        (),
+        readable,
     )
 
 
@@ -300,13 +308,13 @@ def _comparable(keys: Keys, *, fold: bool) -> list[Key]:
 _IS_LITTLE: Final = bool(np.array([1], np.uint16).view(np.uint8)[0])
 
 
-def _report(volume: Volume, file: TreeFile, name: str, order: I64, reached: Mask, num_left: int) -> None:
+def _report(volume: Volume, file: TreeFile, order: I64, reached: Mask, num_left: int) -> None:
     added = int((~reached[order]).sum()) if len(order) else 0
     own = "" if not isinstance(file.header, InferredHeader) else "; node numbers, header and index are inferred too"
     left = f"; {num_left:,} with keys of others were left out" if num_left else ""
     pieces = node_pieces(volume, file.fork, file.node_size_bytes, order[~reached[order]][:1])
     at = int(pieces.volume_offset[0]) if len(pieces.part) else None
-    volume.log.at(f"{name} B-tree", at).add(
+    volume.log.at(f"{file.tree} B-tree", at).add(
         "tree-rebuilt",
         "warning",
         f"{added:,} of {len(order):,} leaves were found without the index; their order is inferred from their keys"

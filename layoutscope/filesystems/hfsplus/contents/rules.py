@@ -6,14 +6,13 @@ A scan counts the cases and names the first one's leaf; a check names the field 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.arrays.lookup import distinct, find, is_ascending
+from layoutscope.arrays.lookup import find, is_ascending
 from layoutscope.arrays.ragged import heads, lengths_of
 from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK, RESOURCE_FORK
-from layoutscope.filesystems.hfsplus.tree.keys import folded, misplaced
 from layoutscope.filesystems.hfsplus.tree.shape import header_log, node_log
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, is_case_sensitive
 
@@ -95,11 +94,12 @@ def check_contents(volume: Volume, contents: Contents) -> None:
     if catalog is None:
         return
     check_counts(volume, contents.catalog)
-    _check_threads(volume, catalog, contents.catalog)
-    _check_valence(volume, catalog, contents.catalog)
-    _check_names(volume, catalog, contents.catalog)
-    _check_extents(volume, catalog, contents)
-    _check_fork_sizes(volume, catalog, contents)
+    for code, rule, message in _OF_ENTRIES:
+        rows = np.flatnonzero(rule(volume, contents))
+        if len(rows):
+            first = {name: int(contents.catalog.entries[name][rows[0]]) for name in ("node", "file_id")}
+            told = f"{len(rows):,} files or folders {message}; the first has CNID {first['file_id']}"
+            node_log(volume, catalog.file, first["node"]).add(code, "warning", told)
 
 
 def check_leaf_count(volume: Volume, tree: Tree) -> None:
@@ -158,50 +158,51 @@ def check_tree_header(volume: Volume, tree: Tree) -> None:
             )
 
 
-def _check_threads(volume: Volume, tree: Tree, catalog: Catalog) -> None:
+def without_thread(entry_ids: I64, must_have: Mask, thread_ids: I64) -> Mask:
+    """Say which files and folders must have a thread and have none.
+
+    Parameters
+    ----------
+    entry_ids : (n,) int64 array
+        Their CNIDs.
+    must_have : (n,) bool array
+        Folders, and files that say so: those of old volumes have none.
+    thread_ids : (m,) int64 array
+        CNIDs in the keys of threads.
+    """
+    return must_have & (find(thread_ids, entry_ids) < 0)
+
+
+def _wrong_threads(_: Volume, contents: Contents) -> Mask:
     """Every folder has a thread record; those of files may be missing on old volumes, but not lie."""
-    entries, threads = catalog.entries, catalog.threads
+    entries, threads = contents.catalog.entries, contents.catalog.threads
     place = find(threads["file_id"], entries["file_id"])
-    parent = np.append(threads["parent_id"], -1)[place]
-    wrong = np.where(place >= 0, parent != entries["parent_id"], entries["is_folder"])
-    _report_entries(
-        volume,
-        tree,
-        catalog,
-        "thread-differs",
-        np.flatnonzero(wrong),
-        "have no thread record, or one with another parent",
-    )
+    elsewhere = (place >= 0) & (np.append(threads["parent_id"], -1)[place] != entries["parent_id"])
+    wrong: Mask = elsewhere | without_thread(entries["file_id"], entries["is_folder"], threads["file_id"])
+    return wrong
 
 
-def _check_valence(volume: Volume, tree: Tree, catalog: Catalog) -> None:
-    entries = catalog.entries
-    actual = counted_entries(entries["parent_id"], entries["file_id"])
-    wrong = entries["is_folder"] & (actual != entries["valence"])
-    _report_entries(
-        volume, tree, catalog, "valence-differs", np.flatnonzero(wrong), "count other entries than they have"
-    )
+def _wrong_valence(_: Volume, contents: Contents) -> Mask:
+    entries = contents.catalog.entries
+    counted = counted_entries(entries["parent_id"], entries["file_id"])
+    wrong: Mask = entries["is_folder"] & (counted != entries["valence"])
+    return wrong
 
 
-def _check_names(volume: Volume, tree: Tree, catalog: Catalog) -> None:
-    parent = catalog.entries["parent_id"]
-    names = (catalog.units, catalog.unit_start, catalog.unit_count)
-    if not is_case_sensitive(volume, tree):
-        names = folded(*names)
-    wrong = np.flatnonzero(misplaced(parent, *names))
-    _report_entries(
-        volume, tree, catalog, "keys-unordered", wrong, "have a key that does not come after the one before"
-    )
+def _wrong_order(volume: Volume, contents: Contents) -> Mask:
+    is_folded = not is_case_sensitive(volume, contents.trees.get("catalog"))
+    return contents.catalog.keys(is_folded=is_folded).misplaced()
 
 
-def _check_extents(volume: Volume, tree: Tree, contents: Contents) -> None:
+def _wrong_extents(volume: Volume, contents: Contents) -> Mask:
     forks = contents.catalog.forks
     outside = are_outside(forks["start_block"], forks["block_count"], int(volume.header.total_blocks))
-    rows = distinct(forks["entry"][outside])
-    _report_entries(volume, tree, contents.catalog, "extent-outside", rows, "have extents that leave the volume")
+    wrong = np.zeros(len(contents.catalog.name), np.bool_)
+    wrong[forks["entry"][outside]] = True
+    return wrong
 
 
-def _check_fork_sizes(volume: Volume, tree: Tree, contents: Contents) -> None:
+def _wrong_sizes(_: Volume, contents: Contents) -> Mask:
     """Compare the blocks that each fork counts with its extents, overflow extents included."""
     entries, forks = contents.catalog.entries, contents.catalog.forks
     overflow = contents.trees.get("extents-overflow")
@@ -215,19 +216,17 @@ def _check_fork_sizes(volume: Volume, tree: Tree, contents: Contents) -> None:
             owners, blocks = records["key.file_id"][mine], records["data.extents.block_count"][mine]
             counted += overflow_blocks(entries["file_id"], owners, blocks)
         wrong |= counted != entries[declared]
-    message = "have forks that count other blocks than their extents hold"
-    _report_entries(volume, tree, contents.catalog, "fork-size-differs", np.flatnonzero(wrong), message)
+    return wrong
 
 
-def _report_entries(volume: Volume, tree: Tree, catalog: Catalog, code: str, rows: I64, message: str) -> None:
-    """Report entries, at the leaf of the first one."""
-    if len(rows):
-        node = int(catalog.entries["node"][rows[0]])
-        node_log(volume, tree.file, node).add(
-            code,
-            "warning",
-            f"{len(rows):,} files or folders {message}; the first has CNID {catalog.entries['file_id'][rows[0]]}",
-        )
+_OF_ENTRIES: Final = (
+    ("thread-differs", _wrong_threads, "have no thread record, or one with another parent"),
+    ("valence-differs", _wrong_valence, "count other entries than they have"),
+    ("keys-unordered", _wrong_order, "have a key that does not come after the one before"),
+    ("extent-outside", _wrong_extents, "have extents that leave the volume"),
+    ("fork-size-differs", _wrong_sizes, "have forks that count other blocks than their extents hold"),
+)
+"""What a scan says of files and folders: code, which entries it is true of, and the words."""
 
 
 def _report_nodes(volume: Volume, tree: Tree, code: str, nodes: I64, message: str) -> None:

@@ -16,7 +16,7 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.contents.rebuild import rebuild
 from layoutscope.filesystems.hfsplus.contents.sweep import STEP_BYTES, TREES, Swept, chunks, sweep
 from layoutscope.filesystems.hfsplus.records import catalog as catalog_file
-from layoutscope.filesystems.hfsplus.tree.keys import folded, misplaced
+from layoutscope.filesystems.hfsplus.tree.btree import TreePlace
 from layoutscope.filesystems.hfsplus.volume.fork import inline_fork
 from layoutscope.filesystems.hfsplus.volume.volume import HEADER_BYTES, HEADER_OFFSET, Volume, read_header
 from layoutscope.findings import FindingLog
@@ -149,15 +149,14 @@ def _catalog(volume: Volume, found: Swept) -> tuple[Volume, Catalog]:
         trial = replace(volume, header=header, log=volume.log.branch())
         leaves = catalog_file.CatalogLeaves()
         number = int(grammar.HfsplusVolume.Cnid.catalog_file)
-        tree = rebuild(trial, None, "catalog", number, inline_fork(header.catalog_file), leaves, found)
+        place = TreePlace("catalog", number, inline_fork(header.catalog_file))
+        tree = rebuild(trial, place, None, leaves, found)
         results.append((trial, catalog_file.collect(tree, leaves)))
     return max(results, key=lambda result: (len(result[1].name), -_num_misplaced(*result)))
 
 
 def _num_misplaced(volume: Volume, catalog: Catalog) -> int:
-    names = (catalog.units, catalog.unit_start, catalog.unit_count)
-    names = names if volume.is_hfsx else folded(*names)
-    return int(misplaced(catalog.entries["parent_id"], *names).sum())
+    return int(catalog.keys(is_folded=not volume.is_hfsx).misplaced().sum())
 
 
 def _inferred_header(volume: Volume, catalog: Catalog, found: Swept) -> HfsplusVolume.VolumeHeader:

@@ -15,11 +15,13 @@ from layoutscope.arrays.lookup import find
 from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK
 from layoutscope.filesystems.hfsplus.records.overflow import flatten
+from layoutscope.filesystems.hfsplus.tree.tree import first_rows
 from layoutscope.ondisk import grammar
 from layoutscope.tables.layout import NULL_ROW, build_table
 from layoutscope.tables.schema import FLAG_PAST_END
 
 if TYPE_CHECKING:
+    from layoutscope.filesystems.hfsplus.contents import Contents
     from layoutscope.filesystems.hfsplus.records.attributes import Attributes
     from layoutscope.filesystems.hfsplus.records.catalog import Catalog
     from layoutscope.filesystems.hfsplus.tree.tree import Tree
@@ -32,28 +34,18 @@ _COLUMNS = ("file_id", "fork", "fork_block", "start_block", "block_count", "node
 FORKS = ("data", "resource")
 
 
-def extents_table(
-    volume: Volume,
-    number: int | None,
-    rows: dict[str, int],
-    catalog: Catalog,
-    overflow: Tree | None,
-    attributes: Attributes,
-    special: dict[int, Fork],
-) -> pl.DataFrame:
+def extents_table(volume: Volume, number: int | None, contents: Contents) -> pl.DataFrame:
     """Build the table of extents, sorted by file, fork and place in the fork.
 
     Parameters
     ----------
     volume, number
         The volume.
-    rows : dict of str to int
-        Row of node 0 of each tree.
-    catalog, overflow, attributes
-        What was read.
-    special : dict of int to Fork
-        Special files by their CNID.
+    contents : Contents
+        What was read of it.
     """
+    rows, special = first_rows(list(contents.trees.values())), contents.special
+    catalog, attributes, overflow = contents.catalog, contents.attributes, contents.trees.get("extents-overflow")
     parts = [
         _special(special, rows.get("extents-overflow", 0)),
         _inline(catalog, rows.get("catalog", 0)),

@@ -17,6 +17,7 @@ from layoutscope.arrays.growing import GrowingColumn, GrowingTable
 from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.hfsplus.records.overflow import flatten
 from layoutscope.filesystems.hfsplus.tree import names
+from layoutscope.filesystems.hfsplus.tree.keys import Keys, without_case
 from layoutscope.filesystems.hfsplus.tree.nodes import record_types
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import CATALOG_FILE, CATALOG_FOLDER, CATALOG_KEY, CATALOG_RECORD_TYPE, CATALOG_THREAD
@@ -228,6 +229,11 @@ class Catalog:
     units: Units
     unit_start: I64
     unit_count: I64
+
+    def keys(self, *, is_folded: bool) -> Keys:
+        """Keys of the entries, in their order, as they compare with regard to case or without."""
+        keys = Keys(self.entries["parent_id"], self.units, self.unit_start, self.unit_count)
+        return without_case(keys) if is_folded else keys
 
 
 def collect(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:

@@ -15,6 +15,7 @@ from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK
 from layoutscope.filesystems.hfsplus.records.links import ROOT_FOLDER
 from layoutscope.filesystems.hfsplus.records.overflow import extend_fork
 from layoutscope.filesystems.hfsplus.tree import names
+from layoutscope.filesystems.hfsplus.tree.btree import TreePlace
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, read_tree
 from layoutscope.filesystems.hfsplus.volume.fork import Fork
 from layoutscope.ondisk import grammar
@@ -91,7 +92,7 @@ def read_hot_files(volume: Volume, catalog: Catalog, overflow: Tree | None) -> T
     fork = extend_fork(_fork_of(catalog, row), overflow, file_id, DATA_FORK)
     # What is found in a file that has nothing but the name is nobody's business.
     log = volume.log.branch()
-    tree = read_tree(replace(volume, log=log), "hot-files", file_id, fork, HotFileLeaves())
+    tree = read_tree(replace(volume, log=log), TreePlace("hot-files", file_id, fork), HotFileLeaves())
     if tree is not None and _magic(tree) != MAGIC:
         return None
     volume.log.extend(log.findings)

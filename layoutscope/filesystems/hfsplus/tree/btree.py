@@ -7,7 +7,7 @@ extent, in batches; the tree's shape is then found over arrays (:mod:`layoutscop
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -42,6 +42,24 @@ BATCH_BYTES: Final = 4 * 1024**2
 """Small enough that the fields of a batch are gathered from the processor's cache."""
 
 HEADER_NODE_BYTES: Final = HEADER_NODE.width
+
+
+class TreePlace(NamedTuple):
+    """Which tree it is and where its file lies: what leads to it says no more.
+
+    Attributes
+    ----------
+    tree : str
+        Name as in the tables.
+    file_id : int
+        CNID of the tree's file.
+    fork : Fork
+        Its extents as far as they are known.
+    """
+
+    tree: str
+    file_id: int
+    fork: Fork
 
 
 class LeafDecoder(Protocol):
@@ -163,25 +181,9 @@ def node_pieces(volume: Volume, fork: Fork, node_size_bytes: int, numbers: I64) 
     return locate(volume, fork, numbers * node_size_bytes, np.full(len(numbers), node_size_bytes, np.int64))
 
 
-def open_tree(volume: Volume, tree: str, file_id: int, fork: Fork) -> TreeFile | None:
-    """Read the header node and the map of a tree.
-
-    Parameters
-    ----------
-    volume : Volume
-        Receives findings.
-    tree : str
-        Name as in the tables.
-    file_id : int
-        CNID of the tree's file.
-    fork : Fork
-        Its extents as far as they are known.
-
-    Returns
-    -------
-    TreeFile or None
-        None where the fork has no blocks, or where the header is damaged, which is reported.
-    """
+def open_tree(volume: Volume, place: TreePlace) -> TreeFile | None:
+    """Read the header node and the map of a tree; None where it has no blocks or its header is damaged."""
+    tree, _, fork = place
     if not fork.num_blocks:
         return None
     at = int(fork.start_blocks[0]) * volume.block_size_bytes
@@ -195,7 +197,7 @@ def open_tree(volume: Volume, tree: str, file_id: int, fork: Fork) -> TreeFile |
             "tree-header-invalid", "error", "its file is smaller than a node"
         )
         return None
-    return _with_map(volume, tree, file_id, fork, node)
+    return _with_map(volume, place, node)
 
 
 def _read_header_node(volume: Volume, tree: str, fork: Fork, at: int) -> HfsplusBtree.HeaderNode:
@@ -221,7 +223,8 @@ def _read_header_node(volume: Volume, tree: str, fork: Fork, at: int) -> Hfsplus
     return node
 
 
-def _with_map(volume: Volume, tree: str, file_id: int, fork: Fork, node: HfsplusBtree.HeaderNode) -> TreeFile:
+def _with_map(volume: Volume, place: TreePlace, node: HfsplusBtree.HeaderNode) -> TreeFile:
+    tree, file_id, fork = place
     size = int(node.header.node_size)
     in_fork = min(fork.logical_size_bytes, fork.num_blocks * volume.block_size_bytes) // size
     num_nodes = min(in_fork, volume.source.size_bytes // size + 1)

@@ -16,7 +16,6 @@ import numpy as np
 from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.filesystems.hfsplus.tree.folding import case_table
-from layoutscope.filesystems.hfsplus.tree.names import in_disk_order
 from layoutscope.filesystems.hfsplus.tree.nodes import LENGTH_BYTES
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import (
@@ -41,6 +40,12 @@ if TYPE_CHECKING:
 _LIMIT = grammar.HfsplusBtree.KeyLengthLimit
 _UNIT_BITS: Final = 16
 _UNIT_MASK: Final = (1 << _UNIT_BITS) - 1
+_WORD_UNITS: Final = 4
+_MASKS: Final = np.array([0, *(~0 << shift & (1 << 64) - 1 for shift in (48, 32, 16, 0))], np.uint64)
+"""Of a word, the part that so many units fill."""
+
+_ASCII_LAST: Final = 0x7F
+_LAST_UNIT: Final = 0xFFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +133,25 @@ class Keys:
 
     def not_after(self, before: I64, after: I64) -> Mask:
         """Say of pairs of rows whether the second key fails to come after the first."""
-        return not_after(self.ident, self.units, self.start, self.count, before, after)
+        wrong: Mask = self.ident[after] < self.ident[before]
+        padded = np.concatenate([names.in_disk_order(self.units), np.zeros(_WORD_UNITS, np.uint16)])
+        active = np.flatnonzero(self.ident[after] == self.ident[before])
+        depth = 0
+        while len(active):
+            one, other = before[active], after[active]
+            first, second = (_words(padded, self.start[rows], self.count[rows], depth) for rows in (one, other))
+            wrong[active[first > second]] = True
+            same = first == second
+            depth += _WORD_UNITS
+            ended = same & ((self.count[other] <= depth) | (self.count[one] <= depth))
+            wrong[active[ended]] |= self.count[one[ended]] >= self.count[other[ended]]
+            active = active[same & ~ended]
+        return wrong
+
+    def misplaced(self) -> Mask:
+        """Say which keys do not come after the key before them."""
+        rows = np.arange(1, len(self.ident), dtype=np.int64)
+        return np.append(np.zeros(min(1, len(self.ident)), np.bool_), self.not_after(rows - 1, rows))
 
 
 def read_keys(decoder: Decoder, form: KeyForm, buffer: U8, key: I64) -> Keys:
@@ -197,14 +220,6 @@ def without_case(keys: Keys) -> Keys:
     return Keys(keys.ident, *folded(keys.units, keys.start, keys.count))
 
 
-_WORD_UNITS: Final = 4
-_MASKS: Final = np.array([0, *(~0 << shift & (1 << 64) - 1 for shift in (48, 32, 16, 0))], np.uint64)
-"""Of a word, the part that so many units fill."""
-
-_ASCII_LAST: Final = 0x7F
-_LAST_UNIT: Final = 0xFFFF
-
-
 def _lower(units: NDArray[np.uint16]) -> NDArray[np.uint16]:
     """Fold units; without the table where all are ASCII, as on most volumes."""
     if (units > _ASCII_LAST).any():
@@ -238,60 +253,8 @@ def folded(units: NDArray[np.uint16], starts: I64, lengths: I64) -> tuple[NDArra
     return lower[kept], before[starts], before[starts + lengths] - before[starts]
 
 
-def misplaced(parent_id: I64, units: NDArray[np.uint16], starts: I64, lengths: I64) -> Mask:
-    """Find keys that do not come after the key before them.
-
-    Parameters
-    ----------
-    parent_id : (n,) int64 array
-        First part of the keys.
-    units : (n_units,) uint16 array
-        Names, folded or not.
-    starts, lengths : (n,) int64 arrays
-        Where each key's name lies, in units.
-
-    Returns
-    -------
-    (n,) bool array
-    """
-    wrong = np.zeros(len(parent_id), np.bool_)
-    rows = np.arange(1, len(parent_id), dtype=np.int64)
-    wrong[1:] = not_after(parent_id, units, starts, lengths, rows - 1, rows)
-    return wrong
-
-
-def not_after(parent_id: I64, units: NDArray[np.uint16], starts: I64, lengths: I64, before: I64, after: I64) -> Mask:
-    """Say of pairs of keys whether the second one fails to come after the first.
-
-    Parameters
-    ----------
-    parent_id, units, starts, lengths
-        Keys, as for :func:`misplaced`.
-    before, after : (m,) int64 arrays
-        Rows of the keys that are compared.
-
-    Returns
-    -------
-    (m,) bool array
-    """
-    wrong: Mask = parent_id[after] < parent_id[before]
-    padded = np.concatenate([in_disk_order(units), np.zeros(_WORD_UNITS, np.uint16)])
-    active = np.flatnonzero(parent_id[after] == parent_id[before])
-    depth = 0
-    while len(active):
-        one, other = before[active], after[active]
-        first, second = (_words(padded, starts[rows], lengths[rows], depth) for rows in (one, other))
-        wrong[active[first > second]] = True
-        same = first == second
-        depth += _WORD_UNITS
-        ended = same & ((lengths[other] <= depth) | (lengths[one] <= depth))
-        wrong[active[ended]] |= lengths[one[ended]] >= lengths[other[ended]]
-        active = active[same & ~ended]
-    return wrong
-
-
 def _words(padded: NDArray[np.uint16], starts: I64, lengths: I64, depth: int) -> NDArray[np.uint64]:
     """Take four units of each name, from a depth on, as a number that compares as they do."""
     every = np.ndarray((len(padded) - _WORD_UNITS + 1,), np.uint64, padded, strides=(padded.itemsize,))
-    words = in_disk_order(every[np.minimum(starts + depth, len(every) - 1)])
+    words = names.in_disk_order(every[np.minimum(starts + depth, len(every) - 1)])
     return words & _MASKS[np.clip(lengths - depth, 0, _WORD_UNITS)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.arrays.ragged import heads, lengths_of, ranges
-from layoutscope.filesystems.hfsplus.tree.btree import Decoded, LeafDecoder, TreeFile, decode_tree, open_tree
+from layoutscope.filesystems.hfsplus.tree.btree import Decoded, LeafDecoder, TreeFile, TreePlace, decode_tree, open_tree
 from layoutscope.filesystems.hfsplus.tree.nodes import MAP, NodeRows, ReadNodes, RecordBatch
 from layoutscope.filesystems.hfsplus.tree.shape import (
     Reach,
@@ -23,7 +23,6 @@ from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64, Columns
-    from layoutscope.filesystems.hfsplus.volume.fork import Fork
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
 
 
@@ -66,23 +65,19 @@ def first_rows(trees: list[Tree]) -> dict[str, int]:
     return rows
 
 
-def read_tree(volume: Volume, tree: str, file_id: int, fork: Fork, leaves: LeafDecoder) -> Tree | None:
+def read_tree(volume: Volume, place: TreePlace, leaves: LeafDecoder) -> Tree | None:
     """Read a B-tree; None where there is none or its header is damaged.
 
     Parameters
     ----------
     volume : Volume
         The volume; receives findings.
-    tree : str
-        Name as in the tables.
-    file_id : int
-        CNID of the tree's file.
-    fork : Fork
-        All its extents.
+    place : TreePlace
+        With all extents of its file.
     leaves : LeafDecoder
         Decodes leaf records.
     """
-    file = open_tree(volume, tree, file_id, fork)
+    file = open_tree(volume, place)
     if file is None:
         return None
     nodes = NodeRows.blank(file.num_nodes)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.arrays.columns import I64, U8
+    from layoutscope.filesystems.contract import VolumeRequest
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
     from layoutscope.ondisk.grammar import HfsplusJournal
     from layoutscope.recordtypes import RecordType
@@ -117,6 +118,11 @@ class Writes:
     data_start: I64
     data: U8
     num_lists: int
+
+
+def is_applied(request: VolumeRequest) -> bool:
+    """Whether transactions that the journal still holds are to be applied, as a mount would."""
+    return not request.options.get("no_journal", False)
 
 
 def find_journal(volume: Volume) -> Journal | None:

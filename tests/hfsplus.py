@@ -1,0 +1,25 @@
+"""HFS+ volumes of a source, read and checked by themselves: without partitions around them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from layoutscope.filesystems.contract import VolumeRequest
+from layoutscope.filesystems.hfsplus import check, layout
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from layoutscope.findings import Finding
+    from layoutscope.image import Source
+    from layoutscope.tables import VolumeLayout
+
+
+def read_layout(source: Source, **asked: Any) -> VolumeLayout:
+    """Read a volume; what is asked for are fields of a request."""
+    return layout.read_layout(VolumeRequest(source, **asked))
+
+
+def check_volume(source: Source, *, without: Container[str] = (), **asked: Any) -> list[Finding]:
+    """Check a volume; what is asked for are fields of a request."""
+    return check.check_volume(VolumeRequest(source, **asked), without)

@@ -32,8 +32,6 @@ TREES: Final = (
     TreeTraits("checkpoint-area", "checkpoint-area B-tree", holds_several=True),
 )
 
-PROBED_BLOCKS: Final = 64
-
 TRAITS: Final = Traits(
     labels=("APFS",),
     trees=TREES,
@@ -55,13 +53,6 @@ TRAITS: Final = Traits(
 )
 
 
-def _has_superblock(stretch: Window) -> bool:
-    """Look for a sound superblock near the start: the checkpoints of a new container stand right behind block 0."""
-    from layoutscope.filesystems.apfs.container.container import search_superblock
-
-    return search_superblock(stretch, 0, PROBED_BLOCKS) is not None
-
-
 class Apfs:
     """APFS (Apple File System Reference)."""
 
@@ -72,7 +63,12 @@ class Apfs:
 
     def probe(self, stretch: Window, *, thorough: bool = False) -> Content | None:
         """Tell a container by the superblock in its first block, or by those of its checkpoints."""
-        if parse_at(stretch, APFS_CONTAINER, 0) is None and not (thorough and _has_superblock(stretch)):
+        is_there = parse_at(stretch, APFS_CONTAINER, 0) is not None
+        if not is_there and thorough:
+            from layoutscope.filesystems.apfs.reader import has_superblock
+
+            is_there = has_superblock(stretch)
+        if not is_there:
             return None
         return Content(self.name, TRAITS.label, 0, stretch.size_bytes)
 

@@ -10,7 +10,7 @@ first layout, whose ``facts.volume`` is None; free space is shared by all volume
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from layoutscope.errors import FormatError, UsageError
 from layoutscope.filesystems.apfs.check import Checked, check_contents
 from layoutscope.filesystems.apfs.check.consistency import compare_container, compare_volume
 from layoutscope.filesystems.apfs.check.extents import compare_extents
-from layoutscope.filesystems.apfs.container.container import open_container, report_changes
+from layoutscope.filesystems.apfs.container.container import open_container, report_changes, search_superblock
 from layoutscope.filesystems.apfs.container.fusion import main_first, report_missing
 from layoutscope.filesystems.apfs.container.keybag import unlock
 from layoutscope.filesystems.apfs.container.parts import read_container_parts
@@ -53,6 +53,9 @@ if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout
 
 
+PROBED_BLOCKS: Final = 64
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """How a container is read.
@@ -85,6 +88,11 @@ class Options:
     snapshot: str | None = None
     password: str | None = None
     sweep: bool = False
+
+
+def has_superblock(stretch: Source) -> bool:
+    """Tell whether the checkpoints of a container stand near the start: those of a new one lie right behind block 0."""
+    return search_superblock(stretch, 0, PROBED_BLOCKS) is not None
 
 
 def read_layouts(source: Source, *, image_offset: int = 0, options: Options | None = None) -> list[VolumeLayout]:

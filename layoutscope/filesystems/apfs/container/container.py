@@ -292,7 +292,17 @@ def _parse_superblock(source: Source, image_offset: int) -> ApfsContainer.NxSupe
 def search_superblock(
     source: Source, image_offset: int, num_blocks: int = SEARCHED_BLOCKS
 ) -> ApfsContainer.NxSuperblock | None:
-    """Parse the newest sound superblock behind block 0, as far as some blocks reach; None where there is none."""
+    """Parse the newest sound superblock behind block 0; None where there is none.
+
+    Parameters
+    ----------
+    source : Source
+        The image.
+    image_offset : int
+        Where the container starts there, in bytes.
+    num_blocks : int
+        How many blocks of 4096 bytes are looked at.
+    """
     best = None
     for number in range(1, num_blocks):
         where = image_offset + number * MIN_BLOCK_BYTES

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64, Columns, Mask
     from layoutscope.filesystems.hfsplus.check.catalog import CatalogRecords
     from layoutscope.filesystems.hfsplus.check.subject import Subject
+    from layoutscope.findings import FindingLog
 
 
 _TYPE = grammar.HfsplusCatalog.FinderType
@@ -78,14 +79,15 @@ class Family:
 def families(catalog: CatalogRecords) -> tuple[Family, Family]:
     """Group the links of files, and those of folders, with what they lead to."""
     return (
-        _family(catalog, "file", FILE_LINKS_DIRECTORY, "iNode", is_file_link(catalog.files), catalog.files),
-        _family(
-            catalog, "folder", DIRECTORY_LINKS_DIRECTORY, "dir_", is_directory_link(catalog.files), catalog.folders
-        ),
+        _family(catalog, "file", FILE_LINKS_DIRECTORY, "iNode"),
+        _family(catalog, "folder", DIRECTORY_LINKS_DIRECTORY, "dir_"),
     )
 
 
-def _family(catalog: CatalogRecords, noun: str, directory: str, prefix: str, is_link: Mask, holders: Columns) -> Family:
+def _family(catalog: CatalogRecords, noun: str, directory: str, prefix: str) -> Family:
+    is_of_files = noun == "file"
+    is_link = is_file_link(catalog.files) if is_of_files else is_directory_link(catalog.files)
+    holders = catalog.files if is_of_files else catalog.folders
     home = _home(catalog, directory)
     inside = np.flatnonzero(catalog.parent_id[holders["row"]] == home)
     numbers = np.array([_number(catalog.name(int(row)), prefix) for row in holders["row"][inside]], np.int64)
@@ -93,7 +95,7 @@ def _family(catalog: CatalogRecords, noun: str, directory: str, prefix: str, is_
     links = np.flatnonzero(is_link)
     target = find(numbers, catalog.files["permissions.special"][links].astype(np.int64))
     declared = holders["permissions.special"][inside].astype(np.int64)
-    ids = holders["file_id" if noun == "file" else "folder_id"][inside].astype(np.int64)
+    ids = holders["file_id" if is_of_files else "folder_id"][inside].astype(np.int64)
     return Family(noun, links, target, holders["row"][inside], ids, declared)
 
 
@@ -149,6 +151,8 @@ class _Chains:
 
     Attributes
     ----------
+    catalog : CatalogRecords
+        The files.
     links : I64
         Their places among the files.
     ids, target : I64
@@ -159,6 +163,7 @@ class _Chains:
         Where among them that is: a link of the same inode; else -1.
     """
 
+    catalog: CatalogRecords
     links: I64
     ids: I64
     target: I64
@@ -176,7 +181,7 @@ def _chains(catalog: CatalogRecords, family: Family) -> _Chains:
     for name, values in own.items():
         found = find(ids, values)
         place[name] = np.where((found >= 0) & (np.append(target, -2)[found] == target), found, -1)
-    return _Chains(links, ids, target, own, place)
+    return _Chains(catalog, links, ids, target, own, place)
 
 
 def check_link_chains(subject: Subject) -> None:
@@ -188,10 +193,10 @@ def check_link_chains(subject: Subject) -> None:
         for field in (FORWARD, BACKWARD):
             lost = (chains.own[field] != 0) & (chains.place[field] < 0)
             message = "a link's neighbour in the chain is no link of the same inode"
-            _report(subject, catalog, chains, field, np.flatnonzero(lost), message)
+            _report(subject, chains, field, np.flatnonzero(lost), message)
             wrong = np.setdiff1d(_one_sided(chains, field), np.flatnonzero(lost))
             message = "a link's neighbours in the chain do not name it as theirs"
-            _report(subject, catalog, chains, field, wrong, message)
+            _report(subject, chains, field, wrong, message)
 
 
 def _one_sided(chains: _Chains, field: str) -> I64:
@@ -210,9 +215,9 @@ def _one_sided(chains: _Chains, field: str) -> I64:
     return np.unique(np.concatenate(blamed))
 
 
-def _report(subject: Subject, catalog: CatalogRecords, chains: _Chains, field: str, rows: I64, message: str) -> None:
+def _report(subject: Subject, chains: _Chains, field: str, rows: I64, message: str) -> None:
     for row in subject.cases(CODE, rows, "links"):
-        catalog.field(int(catalog.files["row"][chains.links[row]]), field).add(
+        chains.catalog.field(int(chains.catalog.files["row"][chains.links[row]]), field).add(
             CODE, "error", message, expected="a link of the same inode", found=int(chains.own[field][row])
         )
 
@@ -230,13 +235,13 @@ def check_first_links(subject: Subject) -> None:
         _check_missing(subject, catalog, family, chains, first)
         second = mine & (np.append(chains.place[BACKWARD], -1)[at] >= 0)
         message = "the first link of an inode is none of its links"
-        _check_wrong(subject, catalog, family, first, np.flatnonzero((first >= 0) & ~mine), message)
+        _check_wrong(subject, family, first, np.flatnonzero((first >= 0) & ~mine), message)
         message = "the first link of an inode has one before it"
-        _check_wrong(subject, catalog, family, first, np.flatnonzero(second), message)
+        _check_wrong(subject, family, first, np.flatnonzero(second), message)
         named = np.append(np.where(mine & ~second, first, -1), -1)[chains.target]
         is_head = (chains.own[BACKWARD] == 0) & ~np.isin(np.arange(len(chains.ids)), chains.place[FORWARD])
         wrong = np.flatnonzero(is_head & (named >= 0) & (chains.ids != named))
-        _report(subject, catalog, chains, BACKWARD, wrong, "no link leads to this one, which is not the first")
+        _report(subject, chains, BACKWARD, wrong, "no link leads to this one, which is not the first")
 
 
 def _first_of_files(catalog: CatalogRecords, family: Family) -> I64:
@@ -266,18 +271,19 @@ def _check_missing(subject: Subject, catalog: CatalogRecords, family: Family, ch
         catalog.field(int(family.inode_rows[row]), "folder_id").add(CODE, "error", message)
 
 
-def _check_wrong(
-    subject: Subject, catalog: CatalogRecords, family: Family, first: I64, rows: I64, message: str
-) -> None:
-    expected = "the head of the chain of its links"
+def _check_wrong(subject: Subject, family: Family, first: I64, rows: I64, message: str) -> None:
     for row in subject.cases(CODE, rows, "inodes"):
-        found = int(first[row])
-        if family.noun == "file":
-            number = int(family.inode_rows[row])
-            catalog.field(number, "reserved1").add(CODE, "error", message, expected=expected, found=found)
-            continue
-        attributes = subject.attributes
-        assert attributes is not None  # noqa: S101  (for the type checker)
-        holders = (attributes.file_id == family.inode_ids[row]) & (attributes.first_link >= 0)
-        at = int(attributes.data[np.flatnonzero(holders)[0]]) + INLINE.width
-        attributes.located.at(at).add(CODE, "error", message, expected=expected, found=found)
+        _first_link(subject, family, row).add(
+            CODE, "error", message, expected="the head of the chain of its links", found=int(first[row])
+        )
+
+
+def _first_link(subject: Subject, family: Family, row: int) -> FindingLog:
+    """Bind the log to where an inode names its first link: a field of a file's record, or a folder's attribute."""
+    catalog, attributes = subject.catalog, subject.attributes
+    assert catalog is not None  # noqa: S101  (for the type checker)
+    if family.noun == "file":
+        return catalog.field(int(family.inode_rows[row]), "reserved1")
+    assert attributes is not None  # noqa: S101  (for the type checker)
+    holders = (attributes.file_id == family.inode_ids[row]) & (attributes.first_link >= 0)
+    return attributes.located.at(int(attributes.data[np.flatnonzero(holders)[0]]) + INLINE.width)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
     from layoutscope.findings import FindingLog
+    from layoutscope.ondisk.decoder import Decoder
 
 ROW_COLUMNS: Final = ("node", "level", "key", "key_length", "data", "stop", "child")
 FLAW_COLUMNS: Final = ("at", "node", "kind")
@@ -122,7 +123,7 @@ def read_records(volume: Volume, tree: Tree, leaves: Callable[[Batch], None] | N
     flaws: list[Columns] = []
     for level, numbers in _levels(tree):
         for nodes in _batches(volume, tree, numbers):
-            batch = _sound_records(volume, tree, form, nodes, level, flaws)
+            batch = _sound_records(volume, tree, nodes, level, flaws)
             parts.append(batch.rows)
             keys.append(read_keys(volume.decoder, form, batch.buffer, batch.rows["key"] - batch.shift))
             if leaves is not None and level == 0:
@@ -158,10 +159,9 @@ def _batches(volume: Volume, tree: Tree, numbers: I64) -> Iterator[ReadNodes]:
         yield decode_nodes(volume.decoder, buffer, size, chosen)
 
 
-def _sound_records(
-    volume: Volume, tree: Tree, form: KeyForm, nodes: ReadNodes, level: int, flaws: list[Columns]
-) -> Batch:
+def _sound_records(volume: Volume, tree: Tree, nodes: ReadNodes, level: int, flaws: list[Columns]) -> Batch:
     """Locate the records of nodes; what cannot be one is kept among the flaws."""
+    form = FORMS[tree.file.tree]
     bounds = record_bounds(volume.decoder, nodes)
     shift = nodes.number * nodes.node_size_bytes - nodes.start
     flaws.append(_offset_flaws(nodes, bounds, shift))
@@ -175,12 +175,12 @@ def _sound_records(
     if level and not tree.file.header.has_variable_index_keys:
         stored = np.full(len(key), int(tree.file.header.max_key_length))
     data = key + LENGTH_BYTES + stored + stored % 2
-    flaw = _key_flaws(volume, form, nodes.buffer, key, key_length, data, stop, level)
+    records = {"node": node, "key": key, "key_length": key_length, "data": data, "stop": stop}
+    flaw = _key_flaws(volume.decoder, form, nodes.buffer, records, level)
     whole = flaw < 0
     at = key + np.where(flaw == NAME_FLAW, _name_field(form), 0) + shift[node]
     flaws.append({"at": at[~whole], "node": nodes.number[node[~whole]], "kind": flaw[~whole]})
-    found = {"node": node, "key": key, "key_length": key_length, "data": data, "stop": stop}
-    return _batch(volume, nodes, level, shift, {name: values[whole] for name, values in found.items()})
+    return _batch(volume, nodes, level, shift, {name: values[whole] for name, values in records.items()})
 
 
 def _batch(volume: Volume, nodes: ReadNodes, level: int, shift: I64, kept: Columns) -> Batch:
@@ -229,10 +229,9 @@ def _name_field(form: KeyForm) -> int:
     return form.key_type.offset_of("name_length") if form.has_name else 0
 
 
-def _key_flaws(
-    volume: Volume, form: KeyForm, buffer: U8, key: I64, length: I64, data: I64, stop: I64, level: int
-) -> I64:
+def _key_flaws(decoder: Decoder, form: KeyForm, buffer: U8, records: Columns, level: int) -> I64:
     """Say what is wrong with each key, -1 if nothing is."""
+    key, length, data, stop = (records[name] for name in ("key", "key_length", "data", "stop"))
     flaw = np.full(len(key), -1, np.int64)
     limit = form.max_length if form.max_length is not None else form.fixed_length
     need = POINTER_BYTES if level else 0
@@ -240,16 +239,16 @@ def _key_flaws(
     flaw[bad] = KEY_FLAW
     if form.has_name:
         rows = np.flatnonzero(~bad)
-        units = volume.decoder.column(form.key_type, buffer, key[rows], form.key_type.column("name_length"))
+        units = decoder.column(form.key_type, buffer, key[rows], form.key_type.column("name_length"))
         differs = form.fixed_length + 2 * units.astype(np.int64) != length[rows]
         rows = rows[differs]
         # A key that ends where its record's data start is as long as it says: then the name's length is wrong.
-        fits = data[rows] + need == stop[rows] if level else _has_type(volume, form, buffer, data[rows], stop[rows])
+        fits = data[rows] + need == stop[rows] if level else _has_type(decoder, form, buffer, data[rows], stop[rows])
         flaw[rows] = np.where(fits, NAME_FLAW, KEY_FLAW)
     return flaw
 
 
-def _has_type(volume: Volume, form: KeyForm, buffer: U8, data: I64, stop: I64) -> Mask:
+def _has_type(decoder: Decoder, form: KeyForm, buffer: U8, data: I64, stop: I64) -> Mask:
     """Say of each leaf record whether its data start with a type of its tree."""
     known = np.array(sorted(CATALOG_SIZES if form is FORMS["catalog"] else ATTRIBUTE_SIZES), np.int64)
     start = form.record_types
@@ -257,5 +256,5 @@ def _has_type(volume: Volume, form: KeyForm, buffer: U8, data: I64, stop: I64) -
         return np.zeros(len(data), np.bool_)
     inside: Mask = data + start.width <= stop
     place = np.where(inside, data, 0)
-    found = volume.decoder.column(start, buffer, place, start.column("record_type"))
+    found = decoder.column(start, buffer, place, start.column("record_type"))
     return inside & np.isin(found.astype(np.int64), known)

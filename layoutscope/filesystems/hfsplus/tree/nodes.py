@@ -244,9 +244,8 @@ def locate_records(decoder: Decoder, nodes: ReadNodes, fixed_index_key_bytes: in
     """
     found = record_bounds(decoder, nodes)
     node, keyed, damaged = found.node, found.keyed, found.is_overfull.copy()
-    node_start = nodes.start[node]
-    stop: I64 = node_start + found.stop
-    key, data = _keys(decoder, nodes, node, node_start, found.first, found.is_sound, fixed_index_key_bytes)
+    stop: I64 = nodes.start[node] + found.stop
+    key, data = _keys(decoder, nodes, found, fixed_index_key_bytes)
     is_sound = found.is_sound & (data + np.where(nodes.kind == INDEX, POINTER_BYTES, 0)[node] <= stop)
     free = _free_offset(decoder, nodes, found.counts, keyed, found.limit)
     batch = RecordBatch(nodes, node, found.slot, key, data, stop, free, damaged)
@@ -315,22 +314,14 @@ def _sound(first: I64, stop: I64, limit: I64) -> Mask:
     return sound
 
 
-def _keys(
-    decoder: Decoder,
-    nodes: ReadNodes,
-    node: I64,
-    node_start: I64,
-    first: I64,
-    is_sound: Mask,
-    fixed_index_key_bytes: int | None,
-) -> tuple[I64, I64]:
+def _keys(decoder: Decoder, nodes: ReadNodes, found: Bounds, fixed_index_key_bytes: int | None) -> tuple[I64, I64]:
     """Find where each key ends; data start at an even offset."""
-    key = node_start + np.where(is_sound, first, DESCRIPTOR_BYTES)
+    key: I64 = nodes.start[found.node] + np.where(found.is_sound, found.first, DESCRIPTOR_BYTES)
     length = decoder.column(KEY_HEADER, nodes.buffer, key, KEY_HEADER.key_length)
     wide = length.astype(np.int64)
     # In index nodes without variable keys each takes the room of the longest, whatever its length field says.
     if fixed_index_key_bytes is not None:
-        wide = np.where((nodes.kind == INDEX)[node], fixed_index_key_bytes, wide)
+        wide = np.where((nodes.kind == INDEX)[found.node], fixed_index_key_bytes, wide)
     return key, key + LENGTH_BYTES + wide + wide % 2
 
 

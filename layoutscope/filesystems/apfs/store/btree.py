@@ -149,11 +149,12 @@ class NodeBatch:
 
 @dataclass(frozen=True, slots=True)
 class TreeShape:
-    """What a root says of its tree: sizes in bytes, level, and the type of hash of its children (0 for none)."""
+    """What a root says of its tree: sizes in bytes, level, whether its children are hashed, and how (0: unknown)."""
 
     sizes: toc.FixedSizes
     node_size: int
     level: int
+    is_hashed: bool
     hash_type: int
     is_noheader: bool
     num_keys: int
@@ -223,13 +224,16 @@ def read_shape(source: TreeSource, root: Places) -> TreeShape:
     if problem:
         with source.blocks.concerning(int(root.paddr[0])):
             raise FormatError(problem, structure=f"{source.tree} tree, root", image_offset=address)
-    hash_type = source.hash_type if bool(info["is_hashed"][0]) else 0
+    # The root alone says what its tree is like: it can be read without the seal, unverified.
+    is_hashed = bool(info["is_hashed"][0])
+    hash_type = source.hash_type if is_hashed else 0
     child = CHILD_VAL.width + hash_size(hash_type)
     sizes = toc.FixedSizes(int(info["key_size"][0]), int(info["val_size"][0]), child)
     return TreeShape(
         sizes,
         size,
         level,
+        is_hashed,
         hash_type,
         is_noheader=bool(info["is_noheader"][0]),
         num_keys=int(info["num_keys"][0]),
@@ -291,7 +295,7 @@ def children_of(
     slots, low = batch.slots.take(rows), batch.keys[rows]
     oids = source.decoder.columns(CHILD_VAL, batch.buffer, slots.val_start, (CHILD_VAL.oid,))["oid"]
     hashes = _child_hashes(batch.buffer, slots.val_start, sizes.child - CHILD_VAL.width)
-    if shape.hash_type:
+    if shape.is_hashed:
         # Sealed volumes: children are counted from the root's identifier.
         oids = oids + np.uint64(source.root_oid)
     return slots.node, oids, low, hashes

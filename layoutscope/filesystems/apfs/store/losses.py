@@ -85,7 +85,7 @@ def find_losses(source: TreeSource) -> tuple[list[Loss], bool]:
 def _entries(batch: NodeBatch) -> Entries:
     source, slots = batch.tree.source, batch.slots
     oid = batch.column("val", CHILD_VAL, CHILD_VAL.oid)
-    if batch.places.child_hash.shape[1] or source.hash_type:
+    if batch.tree.shape.is_hashed:
         oid = oid + np.uint64(source.root_oid)
     paddr = batch.places.paddr[slots.node]
     within = slots.val_start - slots.node * batch.size_bytes

@@ -129,7 +129,7 @@ class TreeSource:
     cipher : Cipher, optional
         Decrypts nodes whose object-map entry says that they are encrypted.
     hash_type : int
-        Of sealed volumes: nodes without header, children by their place after the root and verified by their hash.
+        Of sealed volumes: how children are hashed; 0 where that is unknown, and nothing is verified.
     root_hash : bytes
         Of sealed volumes, what the root's hash should be.
     """

@@ -219,15 +219,20 @@ def _read_states(states: dict[str, Volume], chosen: str, cipher: Cipher | None) 
     if _is_locked(states["live"], cipher):
         nodes = {name: locked_nodes(state) for name, state in states.items()}
         return Tree(nodes[chosen]), [snapshots.View(name, nodes[name]) for name in states]
-    pool = Pool() if len(states) > 1 else None
-    fs = read_fs_tree(states[chosen], cipher, pool)
-    views = []
-    for name, state in states.items():
-        own = fs.nodes
-        if pool is not None and name != chosen:
-            own = read_fs_nodes(state, cipher, pool)
-        views.append(snapshots.View(name, own))
+    # States that are sealed read their nodes otherwise than those that are not, even where they share them.
+    pools = {_hash_type(state): Pool() for state in states.values()}
+    shown = states[chosen]
+    fs = read_fs_tree(shown, cipher, pools[_hash_type(shown)] if len(states) > 1 else None)
+    views = [
+        snapshots.View(name, fs.nodes if name == chosen else read_fs_nodes(state, cipher, pools[_hash_type(state)]))
+        for name, state in states.items()
+    ]
     return fs, views
+
+
+def _hash_type(state: Volume) -> int:
+    """How the nodes of a state are hashed; 0 where they are not, or nothing says how."""
+    return state.seal.hash_type if state.seal else 0
 
 
 def _is_locked(volume: Volume, cipher: Cipher | None) -> bool:

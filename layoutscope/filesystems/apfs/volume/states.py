@@ -18,7 +18,7 @@ from layoutscope.filesystems.apfs.store import omap as omaps
 from layoutscope.filesystems.apfs.store.verify import read_object
 from layoutscope.filesystems.apfs.store.walk import read_omap
 from layoutscope.filesystems.apfs.volume.trees import read_physical_tree
-from layoutscope.filesystems.apfs.volume.volume import list_volumes, open_volume, volume_name
+from layoutscope.filesystems.apfs.volume.volume import list_volumes, open_volume, read_seal, volume_name
 from layoutscope.filesystems.contract import ReadableState
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
@@ -211,7 +211,8 @@ def open_snapshot(volume: Volume, snapshot: Snapshot) -> Volume:
         name, cls = f"superblock of {snapshot.view}", grammar.ApfsVolume.ApfsSuperblock
         superblock = read_object(volume.store.blocks, cls, paddr, name)
     view = omaps.view_at(volume.omap, snapshot.xid)
-    return replace(volume, superblock=superblock, paddr=paddr, xid=snapshot.xid, view=view)
+    seal = read_seal(volume.store, view, superblock, snapshot.view)
+    return replace(volume, superblock=superblock, paddr=paddr, xid=snapshot.xid, view=view, seal=seal)
 
 
 def read_extent_references(store: Store, snapshot: Snapshot, max_xid: int) -> Tree:

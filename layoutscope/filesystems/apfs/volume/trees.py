@@ -153,7 +153,7 @@ def locked_nodes(state: Volume) -> TreeNodes:
 def read_fext_tree(volume: Volume) -> Tree:
     """Read the extents of a sealed volume's files; no nodes on any other volume."""
     superblock = volume.superblock
-    if not superblock.is_sealed or not superblock.fext_tree_oid:
+    if not superblock.fext_tree_oid:
         return Tree(join("fext", []))
     is_physical = superblock.fext_tree_type & int(grammar.ApfsObject.ObjectFlag.physical)
     view = None if is_physical else volume.view

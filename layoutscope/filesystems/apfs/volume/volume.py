@@ -124,7 +124,7 @@ def open_volume(container: Container, store: Store, oid: int, number: int) -> Vo
     header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "volume object map")
     omap = read_omap(store, "omap", header.tree_oid, xid)
     view = omaps.view_at(omap, xid)
-    seal = read_seal(store, view, superblock) if superblock.is_sealed else None
+    seal = read_seal(store, view, superblock)
     listed = join("omap-snapshots", [])
     if header.snapshot_tree_oid:
         listed = read_nodes(TreeSource(store, "omap-snapshots", header.snapshot_tree_oid, xid))[0]
@@ -146,24 +146,31 @@ class Seal:
     is_broken: bool
 
 
-def read_seal(store: Store, view: OmapView, superblock: ApfsVolume.ApfsSuperblock) -> Seal | None:
-    """Read a sealed volume's integrity metadata; None if it cannot be used.
+def read_seal(store: Store, view: OmapView, superblock: ApfsVolume.ApfsSuperblock, of_state: str = "") -> Seal | None:
+    """Read the integrity metadata of a state of a volume; None if it is not sealed, or they cannot be used.
+
+    Each state is sealed or not by itself: a system volume's snapshots are, while the live state need not be.
 
     Parameters
     ----------
     store : Store
         Where it is read; its log is told of a broken seal, or why there is none to verify.
     view : OmapView
-        The volume's object map, which finds the metadata: they are a virtual object.
+        The volume's object map as of the state, which finds the metadata: they are a virtual object.
     superblock : ApfsVolume.ApfsSuperblock
-        Of the volume.
+        Of the state.
+    of_state : str
+        Name of the state, for findings, if it is not the live one.
 
     Returns
     -------
     Seal or None
         A broken one too; the tree is verified against it all the same.
     """
-    oid, blocks, structure = superblock.integrity_meta_oid, store.blocks, "integrity metadata"
+    if not superblock.is_sealed:
+        return None
+    oid, blocks = superblock.integrity_meta_oid, store.blocks
+    structure = f"integrity metadata of {of_state}" if of_state else "integrity metadata"
     found = view.find(np.array([oid], np.uint64))
     if found.is_missing[0]:
         message = "the object map does not know the integrity metadata; nodes are not verified"

@@ -175,6 +175,7 @@ def _plain_shape(blocks: Blocks) -> TreeShape:
         sizes=toc.FixedSizes(),
         node_size=blocks.block_size,
         level=0,
+        is_hashed=False,
         hash_type=0,
         is_noheader=False,
         num_keys=0,

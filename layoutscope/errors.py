@@ -5,7 +5,10 @@ Damage that can be read around is no error but a :class:`layoutscope.findings.Fi
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 EXIT_COMPLETE: Final = 0
 EXIT_FAILED: Final = 1
@@ -33,7 +36,6 @@ REFUSALS: Final[dict[str, str]] = {
     "core-storage": "The partition belongs to CoreStorage (Fusion drives, volumes of 10.7 to 10.12).",
     "file-vault": "The partition is encrypted by FileVault 2 on CoreStorage (10.7 to 10.12).",
     "encrypted-image": "The file is an encrypted disk image or sparse bundle, as FileVault 1 makes of homes.",
-    "classic-hfs": "The volume is classic HFS without an HFS+ volume in it.",
     "foreign-file-system": "The image holds other file systems only; they are named.",
     "container": "The file is a container or an archive that is not read; it is named.",
     "nested-containers": "The file holds disk images within disk images, too deep for any that somebody made.",
@@ -45,7 +47,24 @@ REFUSALS: Final[dict[str, str]] = {
     "crypto-missing": "Unlocking an encrypted volume needs a package that is missing.",
     "picture-export": "Pictures of maps need a package that is missing.",
 }
-"""Codes of everything that is refused on purpose; the README's table is made from this."""
+"""Codes of everything that is refused on purpose; the README's table is made from this.
+
+Those of one file system alone are added by :func:`declare_refusals` when its package is imported.
+"""
+
+
+def declare_refusals(refusals: Mapping[str, str]) -> Mapping[str, str]:
+    """Add the codes of what one file system refuses; returns them.
+
+    Raises
+    ------
+    ValueError
+        If one has another meaning already.
+    """
+    for code, meaning in refusals.items():
+        if REFUSALS.setdefault(code, meaning) != meaning:
+            raise ValueError(f"the code {code!r} of refusals has another meaning already")
+    return refusals
 
 
 class UnsupportedError(LayoutscopeError):

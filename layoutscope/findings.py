@@ -8,11 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-import numpy as np
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from layoutscope.errors import FormatError
@@ -261,7 +260,7 @@ class FindingLog:
         most : int
             How many are listed.
         """
-        rows = np.flatnonzero(wrong)
+        rows = wrong.nonzero()[0]
         listed = rows[:most].tolist()
         for row in listed:
             more = len(rows) - most if row == listed[-1] else 0

@@ -6,8 +6,8 @@ and whatever it calls takes that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypedDict
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Final, Literal, TypedDict
 
 if TYPE_CHECKING:
     import os
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 class ReadOptions(TypedDict, total=False):
     """How an image is opened and which of its volumes are read; every verb takes these.
+
+    The last ones are options of the file systems that come with this package, named here for type checkers; each says
+    itself what it has (:class:`layoutscope.filesystems.traits.ReadOption`). Those of others are keywords like these.
 
     Attributes
     ----------
@@ -27,8 +30,6 @@ class ReadOptions(TypedDict, total=False):
         Only what starts at this byte of the image, whether a partition map names it or not.
     decoder : {'bulk', 'grammar'}
         How structures are decoded; both give the same tables.
-    no_journal : bool
-        Show an HFS+ volume as its bytes lie, without the transactions that its journal still holds.
     sweep : bool
         Look at the whole volume for nodes: broken trees are rebuilt, old copies counted.
     names : bool
@@ -37,57 +38,83 @@ class ReadOptions(TypedDict, total=False):
         ddrescue's map of the image: areas that it does not call finished are unread, not zero.
     cache_dir : path
         Where decompressed images are kept.
-    second : path
-        The image of the other device of a Fusion set.
-    xid : int
-        Read the state of this transaction (APFS).
-    snapshot : str
-        Read the snapshot of this name (APFS).
-    password : str
-        Password or recovery key of encrypted volumes (APFS).
     progress : callable
         Called while an image is decompressed, with bytes done and in all.
     on_damage : callable
         Called with the name of an image that was not read whole, the share of the known metadata that was, and how many
         findings are errors.
+    second : path
+        The image of the other device of a set.
+    xid : int
+        Read the state of this transaction.
+    snapshot : str
+        Read the snapshot of this name.
+    password : str
+        Password or recovery key of encrypted volumes.
+    no_journal : bool
+        Show a volume as its bytes lie, without the transactions that its journal still holds.
     """
 
     partition: int | None
     volume: str | None
     volume_at: int | None
     decoder: Literal["bulk", "grammar"]
-    no_journal: bool
     sweep: bool
     names: bool
     map_file: str | os.PathLike[str] | None
     cache_dir: str | os.PathLike[str] | None
+    progress: Callable[[int, int], None] | None
+    on_damage: Callable[[str, float, int], None] | None
     second: str | os.PathLike[str] | None
     xid: int | None
     snapshot: str | None
     password: str | None
-    progress: Callable[[int, int], None] | None
-    on_damage: Callable[[str, float, int], None] | None
+    no_journal: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """How an image is read: every field of :class:`ReadOptions`, as given or as it is without."""
+    """How an image is read: options of every file system, as given or as they are without, and those of single ones.
+
+    Attributes
+    ----------
+    second : path or None
+        The image of the other device, where an option of that kind was given.
+    own : mapping of str to value
+        Options that single file systems have, those that were given.
+    """
 
     partition: int | None = None
     volume: str | None = None
     volume_at: int | None = None
     decoder: Literal["bulk", "grammar"] = "bulk"
-    no_journal: bool = False
     sweep: bool = False
     names: bool = True
     map_file: str | os.PathLike[str] | None = None
     cache_dir: str | os.PathLike[str] | None = None
-    second: str | os.PathLike[str] | None = None
-    xid: int | None = None
-    snapshot: str | None = None
-    password: str | None = None
     progress: Callable[[int, int], None] | None = None
     on_damage: Callable[[str, float, int], None] | None = None
+    second: str | os.PathLike[str] | None = None
+    own: Mapping[str, object] = field(default_factory=dict)
+
+
+OF_ALL: Final = frozenset(item.name for item in fields(ReadRequest)) - {"second", "own"}
+"""Options that every file system has; no file system's own has such a name."""
+
+
+class EnumerationOptions(ReadOptions, total=False):
+    """How images are read, and on which drives and by whose drivers their volumes are enumerated.
+
+    Attributes
+    ----------
+    drives : sequence of str
+        Profiles or TOML files to predict a cold enumeration on; none with an empty sequence.
+    host : {'linux', 'macos'}
+        Whose driver walks.
+    """
+
+    drives: Sequence[str] | None
+    host: str
 
 
 class Workload(TypedDict, total=False):
@@ -101,7 +128,7 @@ class Workload(TypedDict, total=False):
         Whose drivers and libraries do it.
     host_properties : mapping of str to value
         Properties in which the host differs from its profile (:class:`layoutscope.walk.HostProfile`), such as
-        ``read_ahead_bytes`` or ``apfs_looks_up_dstream``; costs as ``apfs.node_us``.
+        ``read_ahead_bytes``; those of a file system's driver have its name in front, its costs as ``name.node_us``.
     start : str
         Path of the directory to start at.
     stat : bool

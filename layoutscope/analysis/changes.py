@@ -1,7 +1,8 @@
 """What stayed, moved, appeared and went between two states of one volume.
 
-Nodes are told by tree and node number (HFS+) or oid (APFS); physical objects of APFS have their address as oid, so that
-they appear and go and never move. Addresses count from the start of the volume, so that a copy elsewhere is alike.
+Nodes are told by tree and the number by which their file system finds them. Where that number is the address itself, as
+of physical objects, nodes appear and go and never move. Addresses count from the start of the volume, so that a copy
+elsewhere is alike.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from layoutscope.results.scan import Prediction, ScanResult, VolumeScan
 
 MAIN: Final = "enumerated tree"
-"""Subject under which the catalog of HFS+ and the file-system tree of APFS stand side by side."""
+"""Subject under which the main trees of different file systems stand side by side."""
 
 SUBJECTS: Final = ("walk", MAIN, "metadata", "files", "free space")
 """Subjects that are compared, in the order in which they are shown."""

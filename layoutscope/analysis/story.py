@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.filesystems.registry import tree_traits
+from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics.pieces import main_tree
 from layoutscope.units import format_bytes, format_seconds, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from layoutscope.filesystems.traits import TreeTraits
     from layoutscope.metrics import TreeSummary
     from layoutscope.results.scan import Prediction, VolumeScan
 
@@ -41,17 +42,16 @@ def _sentences(volume: VolumeScan) -> Iterator[str]:
     values = {(metric.name, metric.subject): metric.value for metric in volume.metrics}
     adjacent = values.get(("next-leaf-adjacent", main))
     if summary is not None:
-        yield placement(summary)
+        yield placement(summary, filesystem_of(volume.layout).traits.tree(main))
     if adjacent is not None:
         yield key_order(adjacent, values.get(("key-order-inversions", main)))
     if volume.predictions:
         yield cost(volume.predictions[0], None if volume.walk is None else volume.walk.reads)
 
 
-def placement(tree: TreeSummary) -> str:
-    """Say whether a tree lies together or is strewn."""
-    traits = tree_traits(tree.tree)
-    words = (traits and traits.words) or f"The tree {tree.tree}"
+def placement(tree: TreeSummary, traits: TreeTraits) -> str:
+    """Say whether a tree lies together or is strewn, in the words of its file system."""
+    words = traits.words or f"The tree {tree.tree}"
     share = f"{format_share(tree.clumped_share)} of its {format_bytes(tree.size_bytes)}"
     where = f"{share}, {_pieces(tree.pieces)}"
     if tree.clumped_share >= TOGETHER:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from layoutscope.analysis.owners import volume_name
 from layoutscope.api.naming import without_names
-from layoutscope.api.reading import layout_findings, opened, with_options
+from layoutscope.api.reading import layout_findings, opened, request_of, with_options
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.options import ReadRequest
 from layoutscope.results.check import CheckedVolume, CheckResult
 from layoutscope.tables import findings_table
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     from layoutscope.api.reading import Opened
     from layoutscope.findings import Finding
-    from layoutscope.options import ReadOptions
+    from layoutscope.options import ReadOptions, ReadRequest
     from layoutscope.tables import VolumeLayout
 
 
@@ -46,7 +45,7 @@ def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Check
         If the image cannot be opened, or nothing on it can be read.
     """
     # Findings quote names, so that these are needed even where they are left out.
-    asked = ReadRequest(**options)
+    asked = request_of(options)
     hidden, request = not asked.names, replace(asked, names=True)
     with opened(path, request) as image:
         found = _findings(image, request)

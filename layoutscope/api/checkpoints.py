@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from layoutscope.api.reading import with_options
+from layoutscope.api.reading import request_of, with_options
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystems
 from layoutscope.image.opening import open_images
 from layoutscope.ondisk.decoder import decoder_named
-from layoutscope.options import ReadRequest
 from layoutscope.partition import choose, find_volumes
 from layoutscope.results.inspect import StateLine
 
@@ -38,7 +38,7 @@ def checkpoints(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) ->
     LayoutscopeError
         If the image cannot be read.
     """
-    request = ReadRequest(**options)
+    request = request_of(options)
     with open_images(path, request) as images:
         source = images.main
         decoder = decoder_named(request.decoder)
@@ -51,17 +51,7 @@ def checkpoints(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) ->
             kept_by = " and ".join(item.traits.label for item in filesystems() if not item.traits.keeps_states)
             raise UsageError(f"{source.name}: no {keeping} container; {kept_by} keeps no older states")
         return tuple(
-            StateLine(
-                container=" > ".join(candidate.stack),
-                kind=state.kind,
-                label=state.label,
-                xid=state.xid,
-                volume=state.volume,
-                time_ns=state.time_ns,
-                is_complete=state.is_complete,
-                num_nodes=state.num_nodes,
-                num_sound_nodes=state.num_sound_nodes,
-            )
+            StateLine(" > ".join(candidate.stack), **asdict(state))
             for candidate, chosen in containers
             for state in chosen.states(
                 with_options(VolumeRequest(source, candidate.image_offset), images, chosen, request)

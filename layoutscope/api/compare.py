@@ -17,16 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
-    from layoutscope.options import ReadOptions
+    from layoutscope.options import EnumerationOptions
     from layoutscope.results.compare import Comparison
 
 
 def compare(
     paths: Sequence[str | os.PathLike[str]],
-    *,
-    drives: Sequence[str] | None = None,
-    host: str = "linux",
-    **options: Unpack[ReadOptions],
+    **options: Unpack[EnumerationOptions],
 ) -> Comparison:
     """Compare the one volume that can be walked on each image.
 
@@ -34,12 +31,8 @@ def compare(
     ----------
     paths : sequence of path
         At least two images.
-    drives : sequence of str, optional
-        Profiles or TOML files.
-    host : {'linux', 'macos'}
-        Whose drivers enumerate.
     **options
-        See :class:`~layoutscope.options.ReadOptions`.
+        See :class:`~layoutscope.options.EnumerationOptions`: drives, host, and how images are read.
 
     Raises
     ------
@@ -50,7 +43,7 @@ def compare(
     """
     if len(paths) < 2:
         raise UsageError("compare needs at least two images")
-    return compare_scans([scan(path, drives=drives, host=host, **options) for path in paths])
+    return compare_scans([scan(path, **options) for path in paths])
 
 
 def write_changed_nodes(found: Comparison, path: str | os.PathLike[str], *, force: bool = False) -> None:

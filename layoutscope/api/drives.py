@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from layoutscope.walk.trace import AccessTrace
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+    from typing import Unpack
 
 RANDOM_READS: Final = 2_000
 """Reads of the sample that latencies are taken from."""
@@ -74,15 +75,31 @@ def sequential_reads() -> AccessTrace:
     return AccessTrace.from_reads(starts, np.full(len(starts), LARGE_READ_BYTES))
 
 
+class Measured(TypedDict, total=False):
+    """What a drive is fitted to, any of these.
+
+    Attributes
+    ----------
+    fio : Path
+        Output of ``fio --output-format=json``.
+    random_ms : float
+        Median of random reads of 4 KiB, such as ioping tells.
+    rate_mb_s : float
+        Sequential rate, such as dd tells.
+    """
+
+    fio: Path | None
+    random_ms: float | None
+    rate_mb_s: float | None
+
+
 def fit(
     name: str,
     *,
     base: str = "generic-7200",
     figures: Mapping[str, float] | None = None,
-    fio: Path | None = None,
-    random_ms: float | None = None,
-    rate_mb_s: float | None = None,
     source: str = "measured by the user",
+    **measured: Unpack[Measured],
 ) -> str:
     """Make a profile from a datasheet, from fio, or from a latency and a rate.
 
@@ -94,14 +111,10 @@ def fit(
         Profile from which everything is taken that is not told.
     figures : mapping of str to float, optional
         Numbers of a datasheet, by the names of :data:`layoutscope.drive.FIGURES`; then `base` is left aside.
-    fio : Path, optional
-        Output of ``fio --output-format=json``.
-    random_ms : float, optional
-        Median of random reads of 4 KiB, such as ioping tells.
-    rate_mb_s : float, optional
-        Sequential rate, such as dd tells.
     source : str
         Where the numbers come from.
+    **measured
+        See :class:`Measured`.
 
     Returns
     -------
@@ -113,6 +126,7 @@ def fit(
     UsageError
         If nothing is told, or what is told does not make a drive.
     """
+    fio, random_ms, rate_mb_s = (measured.get("fio"), measured.get("random_ms"), measured.get("rate_mb_s"))
     if figures:
         return profile_text(from_datasheet(name, title=name, source=source, **figures))
     profile = replace(load_profile(base), name=name)

@@ -6,9 +6,8 @@ import os
 from typing import IO, TYPE_CHECKING
 
 from layoutscope.api.outputs import output
-from layoutscope.api.reading import opened
+from layoutscope.api.reading import opened, request_of
 from layoutscope.errors import UsageError
-from layoutscope.options import ReadRequest
 from layoutscope.report.tables import FORMATS, joined_table, write_table
 from layoutscope.tables import TABLES
 
@@ -55,7 +54,7 @@ def export(
         raise UsageError(f"no table {table!r}; there are {', '.join(TABLES)}")
     if file_format not in FORMATS:
         raise UsageError(f"no format {file_format!r}; there are {', '.join(FORMATS)}")
-    with opened(path, ReadRequest(**options)) as image:
+    with opened(path, request_of(options)) as image:
         frame = joined_table(image.layouts, table)
     if isinstance(target, str | os.PathLike):
         with output(target, force=force) as file:

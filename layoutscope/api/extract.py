@@ -10,12 +10,11 @@ import numpy as np
 
 from layoutscope.api.identity import metadata_ranges
 from layoutscope.api.outputs import check_output, output
-from layoutscope.api.reading import read_images, told
+from layoutscope.api.reading import read_images, request_of, told
 from layoutscope.arrays.intervals import runs_of
 from layoutscope.errors import UnreadError, UsageError
 from layoutscope.image.opening import ImageSet, open_images
 from layoutscope.image.source import RecordingSource
-from layoutscope.options import ReadRequest
 from layoutscope.results.inspect import Extract
 from layoutscope.tables.capture import is_capture
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.image import Source
-    from layoutscope.options import ReadOptions
+    from layoutscope.options import ReadOptions, ReadRequest
 
 CHUNK_BYTES: Final = 4 * 1024**2
 ZERO_FRAMES: Final = (1 << 30, 1 << 24, 1 << 20)
@@ -65,7 +64,7 @@ def extract(
         If the image cannot be read.
     """
     goal = Path(target)
-    request = ReadRequest(**options)
+    request = request_of(options)
     _check_request(Path(path), goal, request, force=force)
     with open_images(path, request) as images:
         source = images.main

@@ -9,11 +9,11 @@ import polars as pl
 
 from layoutscope.analysis.owners import file_owner, owners_at, row_owner
 from layoutscope.analysis.paths import needed_id
-from layoutscope.api.reading import opened, with_options
+from layoutscope.api.reading import opened, request_of, with_options
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.options import ReadRequest
+from layoutscope.options import ReadOptions
 from layoutscope.results.inspect import FieldLine, Inspection, StructureLines
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from layoutscope.api.reading import Opened
     from layoutscope.filesystems.contract import Piece, Row, View
     from layoutscope.ondisk.described import Described
-    from layoutscope.options import ReadOptions
+    from layoutscope.options import ReadRequest
     from layoutscope.results.inspect import Owner
     from layoutscope.tables import VolumeLayout
 
@@ -39,34 +39,39 @@ LONGEST_VALUE: Final = 64
 """Bytes of a value that are shown."""
 
 
-def inspect(
-    path: str | os.PathLike[str],
-    *,
-    node: str | None = None,
-    at: int | None = None,
-    lba: int | None = None,
-    cnid: int | None = None,
-    file_path: str | None = None,
-    **options: Unpack[ReadOptions],
-) -> Inspection:
+class Place(ReadOptions, total=False):
+    """What :func:`inspect` looks at, one of these, and how the image is read.
+
+    Attributes
+    ----------
+    node : str
+        ``TREE:NUMBER``; the number is that by which its file system finds the node.
+    at : int
+        Byte of the image.
+    lba : int
+        Sector of the image.
+    cnid : int
+        CNID or inode number of a file.
+    file_path : str
+        Path of a file from the root of its volume.
+    """
+
+    node: str | None
+    at: int | None
+    lba: int | None
+    cnid: int | None
+    file_path: str | None
+
+
+def inspect(path: str | os.PathLike[str], **options: Unpack[Place]) -> Inspection:
     """Show the structure at a place, and who owns that place.
 
     Parameters
     ----------
     path : path
         The image.
-    node : str, optional
-        ``TREE:NUMBER``; the number is the node number (HFS+) or the oid (APFS).
-    at : int, optional
-        Byte of the image.
-    lba : int, optional
-        Sector of the image.
-    cnid : int, optional
-        CNID or inode number of a file.
-    file_path : str, optional
-        Path of a file from the root of its volume.
     **options
-        See :class:`~layoutscope.options.ReadOptions`.
+        One place, and how the image is read; see :class:`Place`.
 
     Raises
     ------
@@ -75,11 +80,13 @@ def inspect(
     LayoutscopeError
         If the image cannot be read.
     """
+    node, file_path, at = options.pop("node", None), options.pop("file_path", None), options.pop("at", None)
+    lba, cnid = options.pop("lba", None), options.pop("cnid", None)
     chosen = {"node": node, "at": at, "lba": lba, "cnid": cnid, "path": file_path}
     given = [f"{name} {value}" for name, value in chosen.items() if value is not None]
     if len(given) != 1:
         raise UsageError("say one place: --node TREE:NUMBER, --at BYTES, --lba N, --cnid N or --path P")
-    request = ReadRequest(**options)
+    request = request_of(options)
     with opened(path, request) as image:
         view = _views(image, request)
         if lba is not None:

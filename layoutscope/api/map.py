@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 from layoutscope.api.outputs import check_output, output
 from layoutscope.api.scan import scan
 from layoutscope.errors import UnsupportedError, UsageError
-from layoutscope.options import ReadRequest
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from plotly.graph_objects import Figure
 
-    from layoutscope.options import ReadOptions
+    from layoutscope.options import EnumerationOptions
     from layoutscope.results.scan import ScanResult
 
 BROWSERS: Final = ("chromium", "google-chrome", "google-chrome-stable", "chrome")
@@ -153,11 +152,9 @@ def map_images(
     paths: Sequence[str | os.PathLike[str]],
     target: str | os.PathLike[str],
     *,
-    drives: Sequence[str] | None = None,
-    host: str = "linux",
     picture: str | os.PathLike[str] | None = None,
     force: bool = False,
-    **options: Unpack[ReadOptions],
+    **options: Unpack[EnumerationOptions],
 ) -> tuple[ScanResult, ...]:
     """Scan images and write their map as one page, side by side on one scale.
 
@@ -167,16 +164,12 @@ def map_images(
         One or more images.
     target : path
         Where to.
-    drives : sequence of str, optional
-        Profiles or TOML files.
-    host : {'linux', 'macos'}
-        Whose drivers enumerate.
     picture : path, optional
         Where an overview goes as PNG or SVG.
     force : bool
         Whether existing files are overwritten.
     **options
-        See :class:`~layoutscope.options.ReadOptions`.
+        See :class:`~layoutscope.options.EnumerationOptions`: drives, host, and how images are read.
 
     Raises
     ------
@@ -186,8 +179,8 @@ def map_images(
         If an image cannot be read.
     """
     check_output(Path(target), force=force, reads=paths)
-    names = ReadRequest(**options).names
-    results = tuple(scan(path, drives=drives, host=host, **options) for path in paths)
+    names = options.get("names", True)
+    results = tuple(scan(path, **options) for path in paths)
     write_map(results, target, names=names, force=force)
     if picture is not None:
         write_picture(results, picture, names=names, force=force)

@@ -11,12 +11,12 @@ import polars as pl
 from layoutscope.analysis.owners import volume_name
 from layoutscope.analysis.paths import paths_of
 from layoutscope.api.outputs import output
-from layoutscope.api.reading import opened
+from layoutscope.api.reading import opened, request_of
 from layoutscope.api.workloads import checked, host_of, walk
 from layoutscope.drive import load_profile, service
 from layoutscope.errors import UsageError
 from layoutscope.metrics import measure_trace
-from layoutscope.options import ReadRequest, Workload
+from layoutscope.options import Workload
 from layoutscope.report.ncdu import ncdu_text
 from layoutscope.results.predict import Alternative, DirectoryCost, DriveCase, PredictResult, VolumeCase
 from layoutscope.results.scan import Prediction, WalkFacts
@@ -110,7 +110,7 @@ def predict(
     if unknown:
         raise UsageError(f"no what-if {unknown[0]!r}; there are {', '.join(WHAT_IF_NAMES)}")
     profiles = [load_profile(name) for name in (DEFAULT_DRIVES if drives is None else drives)]
-    with opened(path, ReadRequest(**options)) as image:
+    with opened(path, request_of(options)) as image:
         walked = [layout for layout in image.layouts if not layout.entries.is_empty()]
         if not walked:
             raise UsageError(f"{image.about.name}: no volume that can be walked")

@@ -12,7 +12,7 @@ import polars as pl
 from layoutscope.api.naming import without_names
 from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UsageError
 from layoutscope.filesystems.contract import VolumeRequest
-from layoutscope.filesystems.registry import filesystem, filesystem_of, filesystems, names
+from layoutscope.filesystems.registry import filesystem, filesystem_of, filesystems, names, read_options
 from layoutscope.findings import Finding, from_error
 from layoutscope.image.opening import open_images
 from layoutscope.ondisk.decoder import decoder_named
@@ -36,12 +36,8 @@ if TYPE_CHECKING:
     from layoutscope.tables.layout import VolumeLayout
 
 
-IMAGE_ONLY: Final = ("partition", "volume_at", "xid", "snapshot", "second", "password", "map_file", "no_journal")
-"""Options that choose among what only an image holds."""
-
-
-STATES: Final = ("xid", "snapshot")
-"""Options that ask for a state other than the newest."""
+IMAGE_ONLY: Final = ("partition", "volume_at", "map_file")
+"""Options that choose among what only an image holds, besides those that single file systems have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +95,28 @@ def read_layouts(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -
     LayoutscopeError
         If the image cannot be opened, or nothing on it can be read.
     """
-    with opened(path, ReadRequest(**options)) as image:
+    with opened(path, request_of(options)) as image:
         return image.layouts
+
+
+def request_of(options: ReadOptions) -> ReadRequest:
+    """Sort options into those of every file system and those of single ones.
+
+    Raises
+    ------
+    TypeError
+        If no file system has such an option.
+    """
+    given, known = dict[str, Any](options), read_options()
+    own = {name: given.pop(name) for name in known if name in given}
+    second = next((value for name, value in own.items() if known[name][0].kind == "image"), None)
+    return ReadRequest(**given, second=second, own=own)
+
+
+def _own_options(request: ReadRequest) -> list[str]:
+    """Name the options of single file systems that ask for something else than they do by default."""
+    known = read_options()
+    return [name for name, value in request.own.items() if value != known[name][0].default]
 
 
 @contextmanager
@@ -150,10 +166,13 @@ def read_images(images: ImageSet, request: ReadRequest) -> Opened:
 
 def _check_states(source: Source, layouts: list[VolumeLayout], request: ReadRequest) -> None:
     """Refuse to show the newest state of volumes where another one was asked for that none of them can have."""
-    asked = [name for name in STATES if getattr(request, name) is not None]
-    if asked and not any(asked[0] in filesystem_of(layout).traits.options for layout in layouts):
-        able = " or ".join(item.traits.label for item in filesystems() if asked[0] in item.traits.options)
-        raise UsageError(f"{source.name}: holds no {able} volume, whose {asked[0]} was asked for")
+    known = read_options()
+    asked = next((name for name in _own_options(request) if known[name][0].is_state), None)
+    if asked is None:
+        return
+    able = known[asked][1]
+    if not any(filesystem_of(layout).traits.label in able for layout in layouts):
+        raise UsageError(f"{source.name}: holds no {' or '.join(able)} volume, whose {asked} was asked for")
 
 
 def _wanted(
@@ -206,7 +225,7 @@ def load_capture(path: Path, request: ReadRequest) -> Opened:
     ImageError
         If it is damaged or of another version.
     """
-    asked = [name for name in IMAGE_ONLY if getattr(request, name) not in (None, False)]
+    asked = [name for name in IMAGE_ONLY if getattr(request, name) is not None] + _own_options(request)
     if asked:
         raise UsageError(f"{path}: is a capture; {asked[0].replace('_', '-')} needs the image itself")
     layouts, manifest = read_capture(path)
@@ -294,13 +313,13 @@ def with_options(place: VolumeRequest, images: ImageSet, chosen: FileSystem, req
     request : ReadRequest
         How images are read.
     """
-    takes_second, decoder = "second" in chosen.traits.options, decoder_named(request.decoder)
+    decoder = decoder_named(request.decoder)
     return replace(
         place,
         decoder=request.decoder,
         sweep=request.sweep,
-        second=second_part(images, chosen, decoder) if takes_second else None,
-        options={name: getattr(request, name) for name in chosen.traits.options},
+        second=second_part(images, chosen, decoder) if chosen.traits.takes_second else None,
+        options={option.name: request.own.get(option.name, option.default) for option in chosen.traits.options},
     )
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.api.predict import DEFAULT_DRIVES, fits, prediction
-from layoutscope.api.reading import opened
+from layoutscope.api.reading import opened, request_of
 from layoutscope.api.trace import only_volume
 from layoutscope.api.workloads import checked, walk
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.replay import read_trace
-from layoutscope.options import ReadRequest
+from layoutscope.options import ReadOptions
 from layoutscope.results.predict import ReplayResult
 from layoutscope.walk.score import score
 
@@ -23,23 +23,42 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Unpack
 
-    from layoutscope.options import ReadOptions, Workload
+    from layoutscope.options import Workload
     from layoutscope.results.scan import Prediction
     from layoutscope.walk.trace import AccessTrace
 
 
-def replay(  # noqa: PLR0913  (a keyword for each option of the command)
+class Replay(ReadOptions, total=False):
+    """Options of :func:`replay`: how the trace is served, and how the image is read.
+
+    Attributes
+    ----------
+    form : str
+        Format of the trace, where its content does not tell.
+    start_offset_bytes : int
+        Where the traced disk lies on the drive.
+    cache : str
+        ``own``, ``off``, ``join`` or ``no-join``, see :meth:`layoutscope.drive.DriveProfile.with_cache`.
+    think_us : float
+        Host time between reads, in place of what the trace tells.
+    queue_depth : int
+        Reads that are outstanding.
+    """
+
+    form: str
+    start_offset_bytes: int
+    cache: str
+    think_us: float | None
+    queue_depth: int
+
+
+def replay(
     trace: Path,
     *,
     drives: Sequence[str] | None = None,
     against: str | os.PathLike[str] | None = None,
     workload: Workload | None = None,
-    form: str = "",
-    start_offset_bytes: int = 0,
-    cache: str = "own",
-    think_us: float | None = None,
-    queue_depth: int = 1,
-    **options: Unpack[ReadOptions],
+    **options: Unpack[Replay],
 ) -> ReplayResult:
     """Compute the service time of a trace, and hold a prediction against it.
 
@@ -53,18 +72,8 @@ def replay(  # noqa: PLR0913  (a keyword for each option of the command)
         The image that was read; its prediction is scored.
     workload : Workload, optional
         What was done on it.
-    form : str
-        Format of the trace, where its content does not tell.
-    start_offset_bytes : int
-        Where the traced disk lies on the drive.
-    cache : str
-        ``own``, ``off``, ``join`` or ``no-join``, see :meth:`layoutscope.drive.DriveProfile.with_cache`.
-    think_us : float, optional
-        Host time between reads, in place of what the trace tells.
-    queue_depth : int
-        Reads that are outstanding.
     **options
-        See :class:`~layoutscope.options.ReadOptions`; for the image.
+        See :class:`Replay`; those of reading are for the image.
 
     Raises
     ------
@@ -74,24 +83,23 @@ def replay(  # noqa: PLR0913  (a keyword for each option of the command)
         If the image cannot be read.
     """
     work = checked(workload or {})
-    real = read_trace(trace, form=form, think_us=think_us)
+    think_us, start = options.pop("think_us", None), options.pop("start_offset_bytes", 0)
+    cache, depth = options.pop("cache", "own"), options.pop("queue_depth", 1)
+    real = read_trace(trace, form=options.pop("form", ""), think_us=think_us)
     profiles = [load_profile(name) for name in (DEFAULT_DRIVES if drives is None else drives)]
     if drives is None:
-        profiles = [profile for profile in profiles if fits(profile, real, start_offset_bytes)]
+        profiles = [profile for profile in profiles if fits(profile, real, start)]
 
     def serve(reads: AccessTrace) -> tuple[Prediction, ...]:
         return tuple(
-            prediction(
-                service(reads, profile, start_offset_bytes=start_offset_bytes, cache=cache, queue_depth=queue_depth),
-                profile,
-            )
+            prediction(service(reads, profile, start_offset_bytes=start, cache=cache, queue_depth=depth), profile)
             for profile in profiles
         )
 
     times = serve(real)
     if against is None:
         return ReplayResult(str(trace), len(real), int(real.length_bytes.sum()), times)
-    with opened(against, ReadRequest(**options)) as image:
+    with opened(against, request_of(options)) as image:
         layout = only_volume(image.layouts)
     predicted = walk(layout, work).reads
     expected = serve(_paced_alike(predicted, real, think_us))

@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from layoutscope.api.predict import DEFAULT_DRIVES, predict_enumeration
-from layoutscope.api.reading import check_strict, layout_findings, opened
+from layoutscope.api.reading import check_strict, layout_findings, opened, request_of
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics import measure, tree_summaries
 from layoutscope.metrics.space import space_use
-from layoutscope.options import ReadRequest
 from layoutscope.results.scan import ScanResult, VolumeScan
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
-    from layoutscope.options import ReadOptions
+    from layoutscope.options import EnumerationOptions
     from layoutscope.results.scan import Prediction, WalkFacts
     from layoutscope.tables import VolumeLayout
 
@@ -26,11 +25,9 @@ if TYPE_CHECKING:
 def scan(
     path: str | os.PathLike[str],
     *,
-    drives: Sequence[str] | None = None,
-    host: str = "linux",
     strict: bool = False,
     identify: bool = False,
-    **options: Unpack[ReadOptions],
+    **options: Unpack[EnumerationOptions],
 ) -> ScanResult:
     """Scan an image.
 
@@ -38,16 +35,12 @@ def scan(
     ----------
     path : path
         A raw image, split or compressed, or a device.
-    drives : sequence of str, optional
-        Profiles to predict a cold enumeration on; none with an empty sequence.
-    host : {'linux', 'macos'}
-        Whose driver walks.
     strict : bool
         Whether damage is an error instead of a finding.
     identify : bool
         Whether the metadata are hashed, as for a capture.
     **options
-        See :class:`~layoutscope.options.ReadOptions`.
+        See :class:`~layoutscope.options.EnumerationOptions`: drives, host, and how the image is read.
 
     Returns
     -------
@@ -60,8 +53,9 @@ def scan(
     """
     from layoutscope.drive import load_profile
 
+    drives, host = options.pop("drives", None), options.pop("host", "linux")
     profiles = [load_profile(name) for name in (DEFAULT_DRIVES if drives is None else drives)]
-    with opened(path, ReadRequest(**options)) as image:
+    with opened(path, request_of(options)) as image:
         findings = [finding for layout in image.layouts for finding in layout_findings(layout)]
         if strict:
             check_strict((*image.findings, *findings))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
-    from layoutscope.options import ReadOptions
+    from layoutscope.options import EnumerationOptions
     from layoutscope.results.scan import ScanResult
 
 ORDERINGS: Final = ("order", "xid", "time")
@@ -28,9 +28,7 @@ def series(
     paths: Sequence[str | os.PathLike[str]],
     *,
     by: str = "order",
-    drives: Sequence[str] | None = None,
-    host: str = "linux",
-    **options: Unpack[ReadOptions],
+    **options: Unpack[EnumerationOptions],
 ) -> Series:
     """Follow a volume over several images or captures; several volumes make a curve each.
 
@@ -40,12 +38,8 @@ def series(
         Images or captures, one volume that can be walked on each.
     by : {'order', 'xid', 'time'}
         As they are given; by transaction or write count; by the last change of any entry.
-    drives : sequence of str, optional
-        Profiles or TOML files.
-    host : {'linux', 'macos'}
-        Whose drivers enumerate.
     **options
-        See :class:`~layoutscope.options.ReadOptions`.
+        See :class:`~layoutscope.options.EnumerationOptions`: drives, host, and how images are read.
 
     Raises
     ------
@@ -58,7 +52,7 @@ def series(
         raise UsageError(f"no ordering {by!r}; there are {', '.join(ORDERINGS)}")
     if not paths:
         raise UsageError("series needs images or captures")
-    results = [scan(path, drives=drives, host=host, **options) for path in paths]
+    results = [scan(path, **options) for path in paths]
     keys = [_volume_key(result) for result in results]
     first = {key: keys.index(key) for key in keys}
     sorted_by = [

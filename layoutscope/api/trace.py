@@ -6,11 +6,10 @@ import os
 from typing import IO, TYPE_CHECKING, Final
 
 from layoutscope.api.outputs import output
-from layoutscope.api.reading import opened
+from layoutscope.api.reading import opened, request_of
 from layoutscope.api.workloads import checked, walk
 from layoutscope.drive.export import blkparse_lines, csv_text, fio_lines
 from layoutscope.errors import UsageError
-from layoutscope.options import ReadRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -48,7 +47,7 @@ def trace(
         If the image cannot be read.
     """
     work = checked(workload or {})
-    with opened(path, ReadRequest(**options)) as image:
+    with opened(path, request_of(options)) as image:
         return walk(only_volume(image.layouts), work).reads
 
 

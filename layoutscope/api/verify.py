@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from layoutscope.analysis.owners import volume_name
-from layoutscope.api.reading import opened
-from layoutscope.options import ReadRequest
+from layoutscope.api.reading import opened, request_of
 from layoutscope.partition import VolumeSearch
 from layoutscope.results.check import TableVerdict, Verification
 from layoutscope.tables import TABLES
@@ -42,7 +41,7 @@ def verify(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Veri
     LayoutscopeError
         If the image cannot be read.
     """
-    request = ReadRequest(**options)
+    request = request_of(options)
     with opened(path, replace(request, decoder="bulk")) as image:
         image.bytes()
         bulk = image

@@ -1,65 +1,88 @@
-"""All commands together."""
+"""All commands together.
+
+A command is made when it is asked for: to find out what its options are takes as long as all the rest of a start, and
+file systems that are installed or have joined add options of their own.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from typer.models import OptionInfo
+from typer.core import TyperCommand, TyperGroup
 
-from layoutscope.cli import (
-    check,
-    checkpoints,
-    compare,
-    drives,
-    export,
-    extract,
-    inspect,
-    predict,
-    replay,
-    scan,
-    series,
-    trace,
-    verify,
-)
-from layoutscope.cli.map import map_images
+from layoutscope.cli import check, compare, inspect, predict, scan
 from layoutscope.cli.running import Command
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from typer.models import OptionInfo
+
+COMMANDS: Final[dict[str, Callable[..., int | None]]] = {
+    "scan": scan.scan,
+    "map": scan.map_images,
+    "predict": predict.predict,
+    "trace": predict.trace,
+    "replay": predict.replay,
+    "compare": compare.compare,
+    "series": compare.series,
+    "drives": predict.drives,
+    "inspect": inspect.inspect,
+    "export": inspect.export,
+    "extract": inspect.extract,
+    "check": check.check,
+    "checkpoints": inspect.checkpoints,
+    "verify": check.verify,
+}
+"""Every command, in the order of the overview."""
+
+
+class OnDemand(Mapping[str, Any]):
+    """Commands by their names, each made when it is looked up."""
+
+    def __getitem__(self, name: str) -> Any:
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+        alone.command(name)(Command(COMMANDS[name]))
+        return typer.main.get_command(alone)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class Program(TyperGroup):
+    """The program: what it is for, and its commands."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = OnDemand()  # type: ignore[assignment]  # commands are looked up and listed, never added
+
+    def format_help_text(self, context: Any, formatter: Any) -> None:
+        """Say what it is for, with the file systems that it knows."""
+        from layoutscope.filesystems.registry import labels
+
+        known = " and ".join(labels())
+        self.help = f"Inspect the on-disk layout of {known}, and predict what an enumeration costs in seeks."
+        super().format_help_text(context, formatter)
+
+    def format_commands(self, context: Any, formatter: Any) -> None:
+        """List the commands with their first sentences, without their options."""
+        named = [TyperCommand(name, help=command.__doc__) for name, command in COMMANDS.items()]
+        TyperGroup(commands=named).format_commands(context, formatter)
+
 
 app = typer.Typer(
     name="layoutscope",
-    help="Inspect the on-disk layout of HFS+ and APFS, and predict what an enumeration costs in seeks.",
+    cls=Program,
     add_completion=False,
     rich_markup_mode=None,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-COMMANDS: Final[dict[str, Callable[..., int | None]]] = {
-    "scan": scan.scan,
-    "map": map_images,
-    "predict": predict.predict,
-    "trace": trace.trace,
-    "replay": replay.replay,
-    "compare": compare.compare,
-    "series": series.series,
-    "drives": drives.drives,
-    "inspect": inspect.inspect,
-    "export": export.export,
-    "extract": extract.extract,
-    "check": check.check,
-    "checkpoints": checkpoints.checkpoints,
-    "verify": verify.verify,
-}
-"""Every command, in the order of the overview."""
-
-
-for name, command in COMMANDS.items():
-    app.command(name)(Command(command))
 
 
 def ask(context: typer.Context, option: typer.CallbackParam, *, wanted: bool) -> None:

@@ -1,46 +1,67 @@
-"""``layoutscope compare``."""
+"""``layoutscope compare`` and ``layoutscope series``."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from layoutscope.cli.options import AsJson, Drives, Force, Host, Reading
+from layoutscope.cli.options import AsJson, Enumerating, Force, Reading
+from layoutscope.cli.running import Group, show
 
-Images = Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Two or more images or captures.")]
 
-Nodes = Annotated[
-    Path | None,
-    typer.Option(
-        "--nodes", metavar="FILE", help="List the nodes that moved, appeared or went: .csv, .parquet, .jsonl."
-    ),
-]
+class MovedNodes(Group):
+    """Where a list of what moved goes."""
+
+    nodes: Annotated[
+        Path | None,
+        typer.Option(
+            "--nodes", metavar="FILE", help="List the nodes that moved, appeared or went: .csv, .parquet, .jsonl."
+        ),
+    ] = None
+    force: Force = False
+
+
+class Curves(Group):
+    """What a series is ordered by, and where its curves go."""
+
+    by: Annotated[str, typer.Option(metavar="order|xid|time", help="What they are ordered by.")] = "order"
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE.html", help="Draw the curves.")] = None
+    force: Force = False
 
 
 def compare(
-    images: Images,
+    images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Two or more images or captures.")],
     *,
-    options: Reading,
-    drive: Drives = None,
-    host: Host = "linux",
-    nodes: Nodes = None,
+    moved: MovedNodes,
+    enumerating: Enumerating,
+    reading: Reading,
     as_json: AsJson = False,
-    force: Force = False,
 ) -> None:
     """Compare file systems, ages or disks: metrics and predictions side by side, and what explains the difference."""
     from layoutscope.api.compare import compare as run
     from layoutscope.api.compare import write_changed_nodes
-    from layoutscope.report.json.compare import comparison_json
-    from layoutscope.report.text.compare import print_comparison
-    from layoutscope.report.text.console import make_console
 
-    found = run(images, drives=drive, host=host, **options)
-    if nodes is not None:
-        write_changed_nodes(found, nodes, force=force)
-    if as_json:
-        sys.stdout.write(comparison_json(found) + "\n")
-    else:
-        print_comparison(found, make_console(sys.stdout))
+    found = run(images, **enumerating.asked(reading))
+    if moved.nodes is not None:
+        write_changed_nodes(found, moved.nodes, force=moved.force)
+    show(found, as_json=as_json)
+
+
+def series(
+    images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Images or captures of one volume.")],
+    *,
+    curves: Curves,
+    enumerating: Enumerating,
+    reading: Reading,
+    as_json: AsJson = False,
+) -> None:
+    """Follow a volume over several images or captures: the aging curve of every metric and predicted time."""
+    from layoutscope.api.series import series as run
+    from layoutscope.api.series import write_series_plot
+
+    found = run(images, by=curves.by, **enumerating.asked(reading))
+    if curves.plot is not None:
+        write_series_plot(found, curves.plot, force=curves.force)
+    show(found, as_json=as_json)

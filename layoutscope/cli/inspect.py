@@ -1,36 +1,105 @@
-"""``layoutscope inspect``."""
+"""What stands on an image: ``layoutscope inspect``, ``checkpoints``, ``export`` and ``extract``."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from layoutscope.cli.options import AsJson, Image, Reading, byte_count
+from layoutscope.cli.options import AsJson, Force, Image, Reading, byte_count
+from layoutscope.cli.running import Group, show
 
 
-def inspect(
-    image: Image,
-    *,
-    options: Reading,
-    node: Annotated[
-        str | None, typer.Option(metavar="TREE:NUMBER", help="A node, such as catalog:3 or fs:1028.")
-    ] = None,
-    at: Annotated[str | None, typer.Option(metavar="BYTES", help="Whatever lies at this byte of the image.")] = None,
-    lba: Annotated[int | None, typer.Option(metavar="N", help="Whatever lies in this sector.")] = None,
-    cnid: Annotated[int | None, typer.Option(metavar="N", help="The file of this CNID or inode number.")] = None,
-    path: Annotated[str | None, typer.Option(metavar="P", help="The file at this path.")] = None,
-    as_json: AsJson = False,
-) -> None:
+class PlaceOptions(Group):
+    """What is looked at: one of these."""
+
+    node: Annotated[str | None, typer.Option(metavar="TREE:NUMBER", help="A node, such as catalog:3 or fs:1028.")] = (
+        None
+    )
+    at: Annotated[str | None, typer.Option(metavar="BYTES", help="Whatever lies at this byte of the image.")] = None
+    lba: Annotated[int | None, typer.Option(metavar="N", help="Whatever lies in this sector.")] = None
+    cnid: Annotated[int | None, typer.Option(metavar="N", help="The file of this CNID or inode number.")] = None
+    path: Annotated[str | None, typer.Option(metavar="P", help="The file at this path.")] = None
+
+
+class Target(Group):
+    """Where a table or a trace goes."""
+
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to; standard output by default.")
+    ] = None
+    force: Force = False
+
+
+def inspect(image: Image, *, place: PlaceOptions, reading: Reading, as_json: AsJson = False) -> None:
     """Show the structure at a place field by field, and who owns that place: tree, node, file, path."""
     from layoutscope.api.inspect import inspect as run
-    from layoutscope.report.json.inspect import inspect_json
-    from layoutscope.report.text.console import make_console
-    from layoutscope.report.text.inspect import print_inspection
 
-    found = run(image, node=node, at=byte_count(at), lba=lba, cnid=cnid, file_path=path, **options)
+    found = run(
+        image,
+        node=place.node,
+        at=byte_count(place.at),
+        lba=place.lba,
+        cnid=place.cnid,
+        file_path=place.path,
+        **reading.asked(),
+    )
+    show(found, as_json=as_json)
+
+
+def checkpoints(image: Image, *, reading: Reading, as_json: AsJson = False) -> None:
+    """List the older states that can be read, checkpoints and snapshots, and how much of them still exists."""
+    from layoutscope.api.checkpoints import checkpoints as run
+    from layoutscope.report.json.inspect import states_json
+    from layoutscope.report.text.console import make_console
+    from layoutscope.report.text.inspect import print_states
+
+    found = run(image, **reading.asked())
     if as_json:
-        sys.stdout.write(inspect_json(found) + "\n")
+        sys.stdout.write(states_json(found) + "\n")
     else:
-        print_inspection(found, make_console(sys.stdout))
+        print_states(found, make_console(sys.stdout))
+
+
+def export(
+    image: Image,
+    *,
+    table: Annotated[
+        str, typer.Option(metavar="NAME", help="Such as nodes, regions, extents, entries, free or findings.")
+    ],
+    file_format: Annotated[
+        str, typer.Option("--format", metavar="csv|parquet|jsonl", help="How it is written.")
+    ] = "csv",
+    target: Target,
+    reading: Reading,
+) -> None:
+    """Export a table of the layout as CSV, Parquet or JSON lines."""
+    from layoutscope.api.export import export as run
+
+    output = target.output if target.output is not None else sys.stdout.buffer
+    run(image, table, output, file_format=file_format, force=target.force, **reading.asked())
+
+
+def extract(
+    image: Image,
+    *,
+    reading: Reading,
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", metavar="FILE", help="Where to; compressed if it ends in .zst, else sparse."),
+    ],
+    force: Force = False,
+) -> None:
+    """Write a raw image with the metadata alone, which scans the same; names of files are metadata and are in it."""
+    from layoutscope.api.extract import extract as run
+    from layoutscope.report.escape import escape_text
+    from layoutscope.units import format_bytes
+
+    found = run(image, output, force=force, **reading.asked())
+    held = f"{format_bytes(found.metadata_bytes)} of {format_bytes(found.size_bytes)}"
+    sys.stdout.write(f"{escape_text(str(output))}: {held} as {format_bytes(found.written_bytes)}\n")
+    sys.stdout.write(
+        "It holds the names of files and volumes; a capture can leave them out (scan --save --no-names).\n"
+    )

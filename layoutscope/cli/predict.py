@@ -1,47 +1,230 @@
-"""``layoutscope predict``."""
+"""Times on drives: ``layoutscope predict``, ``trace``, ``replay`` and ``drives``."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from layoutscope.cli.inspect import Target
 from layoutscope.cli.options import AsJson, Drives, Force, Image, Reading, byte_count
-from layoutscope.cli.workloads import Working
+from layoutscope.cli.running import Group, show
+from layoutscope.cli.workloads import Work, WorkInMemory
+from layoutscope.errors import UsageError
 
-WhatIf = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--what-if", metavar="NAME", help="packed, clumped-like-hfs, outer-zone, no-snapshots, double-cache, ssd."
-    ),
-]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from layoutscope.results.predict import DriveFacts
 
 
-def predict(
-    image: Image,
-    *,
-    work: Working,
-    options: Reading,
-    drive: Drives = None,
-    what_if: WhatIf = None,
-    starts_at: Annotated[str, typer.Option(metavar="BYTES", help="Where the image lies on the drive.")] = "0",
-    top: Annotated[int, typer.Option(metavar="N", min=0, help="How many directories are listed.")] = 10,
-    ncdu: Annotated[Path | None, typer.Option(metavar="FILE", help="Write costs for ncdu -f (sizes are ms).")] = None,
-    as_json: AsJson = False,
-    force: Force = False,
-) -> None:
+class Question(Group):
+    """What is asked about a workload."""
+
+    drive: Drives = None
+    what_if: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--what-if", metavar="NAME", help="packed, outer-zone, no-snapshots, double-cache, ssd …; repeatable."
+        ),
+    ] = None
+    starts_at: Annotated[str, typer.Option(metavar="BYTES", help="Where the image lies on the drive.")] = "0"
+    top: Annotated[int, typer.Option(metavar="N", min=0, help="How many directories are listed.")] = 10
+    ncdu: Annotated[Path | None, typer.Option(metavar="FILE", help="Write costs for ncdu -f (sizes are ms).")] = None
+    force: Force = False
+
+
+class TraceFile(Target):
+    """Where a trace goes, and in which form."""
+
+    file_format: Annotated[str, typer.Option("--format", metavar="csv|fio|blkparse", help="How it is written.")] = "csv"
+    disk: Annotated[str, typer.Option(metavar="PATH", help="Of a fio iolog: the disk to replay on.")] = "/dev/sdX"
+
+
+class Service(Group):
+    """What serves a trace, and what it is held against."""
+
+    drive: Drives = None
+    against: Annotated[
+        Path | None, typer.Option(metavar="IMAGE", help="The image that was read: scores the prediction.")
+    ] = None
+    form: Annotated[str, typer.Option("--format", metavar="NAME", help="csv, fio, blkparse, fs_usage or pairs.")] = ""
+    starts_at: Annotated[str, typer.Option(metavar="BYTES", help="Where the traced disk lies on the drive.")] = "0"
+    cache: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="The drive's buffer: own, off, join or no-join (wait for look-ahead)."),
+    ] = "own"
+    think_us: Annotated[float | None, typer.Option(min=0, help="Host time between reads, in place of the trace's.")] = (
+        None
+    )
+    queue_depth: Annotated[int, typer.Option(min=1, help="Reads that are outstanding.")] = 1
+
+
+class FitOptions(Group):
+    """What a new profile is made of."""
+
+    figure: Annotated[
+        list[str] | None,
+        typer.Option("--figure", metavar="NAME=NUMBER", help="fit: a number of a datasheet; repeatable."),
+    ] = None
+    fio: Annotated[
+        Path | None, typer.Option("--fio", metavar="FILE", help="fit: output of fio --output-format=json.")
+    ] = None
+    random_ms: Annotated[
+        float | None, typer.Option(metavar="MS", help="fit: median random 4 KiB read, as of ioping.")
+    ] = None
+    rate_mb_s: Annotated[float | None, typer.Option(metavar="MB/S", help="fit: sequential rate, as of dd.")] = None
+    base: Annotated[str, typer.Option(metavar="NAME", help="fit: profile that gives the rest.")] = "generic-7200"
+
+
+class DriveFiles(Group):
+    """Where plots of drives and new profiles go."""
+
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE.html", help="Plot seek curves and latencies.")
+    ] = None
+    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE.toml", help="fit: where to.")] = None
+    force: Force = False
+
+
+def predict(image: Image, *, question: Question, work: WorkInMemory, reading: Reading, as_json: AsJson = False) -> None:
     """Predict how long a workload takes on drives, why, and what would change it."""
     from layoutscope.api.predict import Predict
     from layoutscope.api.predict import predict as run
-    from layoutscope.report.json.predict import predict_json
-    from layoutscope.report.text.console import make_console
-    from layoutscope.report.text.predict import print_prediction
 
-    asked: Predict = {"what_ifs": what_if or (), "top": top, "start_offset_bytes": byte_count(starts_at) or 0}
-    result = run(image, drives=drive, workload={**asked, **work}, ncdu=ncdu, force=force, **options)
+    asked: Predict = {
+        "what_ifs": question.what_if or (),
+        "top": question.top,
+        "start_offset_bytes": byte_count(question.starts_at) or 0,
+        **work.asked(),
+    }
+    result = run(
+        image, drives=question.drive, workload=asked, ncdu=question.ncdu, force=question.force, **reading.asked()
+    )
+    show(result, as_json=as_json)
+
+
+def trace(
+    image: Image,
+    *,
+    written: TraceFile,
+    work: WorkInMemory,
+    reading: Reading,
+) -> None:
+    """Write the reads of a workload in order: table, fio iolog or blkparse text."""
+    from layoutscope.api.trace import trace as run
+    from layoutscope.api.trace import write_trace
+
+    target = sys.stdout.buffer if written.output is None else written.output
+    reads = run(image, workload=work.asked(), **reading.asked())
+    write_trace(reads, target, file_format=written.file_format, disk=written.disk, force=written.force)
+
+
+def replay(
+    trace: Annotated[
+        Path, typer.Argument(metavar="TRACE", help="CSV, fio iolog, blkparse or fs_usage text, or pairs.")
+    ],
+    *,
+    service: Service,
+    work: Work,
+    reading: Reading,
+    as_json: AsJson = False,
+) -> None:
+    """Compute what drives make of a real trace, and score a prediction against it."""
+    from layoutscope.api.replay import replay as run
+
+    result = run(
+        trace,
+        drives=service.drive,
+        against=service.against,
+        workload=work.asked(),
+        form=service.form,
+        start_offset_bytes=byte_count(service.starts_at) or 0,
+        cache=service.cache,
+        think_us=service.think_us,
+        queue_depth=service.queue_depth,
+        **reading.asked(),
+    )
+    show(result, as_json=as_json)
+
+
+def drives(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Profiles or TOML files; 'fit NAME' makes a new one."),
+    ] = None,
+    *,
+    as_json: AsJson = False,
+    measured: FitOptions,
+    files: DriveFiles,
+) -> None:
+    """List drive profiles, show one with its sources, compare several, or fit a new one to measurements."""
+    from layoutscope.api.drives import drives as describe
+
+    if names and names[0] == "fit":
+        if len(names) != 2:
+            raise UsageError("write: layoutscope drives fit NAME, with what it is fitted to")
+        _write(_fitted(names[1], measured), files)
+        return
+    found = describe(names or ())
+    if files.plot is not None:
+        from layoutscope.api.drives import write_drive_plot
+
+        write_drive_plot(found, files.plot, force=files.force)
+    _show_drives(found, as_json=as_json)
+
+
+def _fitted(name: str, measured: FitOptions) -> str:
+    from layoutscope.api.drives import fit
+
+    return fit(
+        name,
+        base=measured.base,
+        figures=numbers(measured.figure),
+        fio=measured.fio,
+        random_ms=measured.random_ms,
+        rate_mb_s=measured.rate_mb_s,
+    )
+
+
+def numbers(figures: list[str] | None) -> dict[str, float]:
+    """Read figures such as ``rpm=7200``.
+
+    Raises
+    ------
+    UsageError
+        If one is not of that form.
+    """
+    found = {}
+    for figure in figures or ():
+        name, _, value = figure.partition("=")
+        try:
+            found[name] = float(value)
+        except ValueError as error:
+            raise UsageError(f"{figure!r} is no figure; write NAME=NUMBER, such as rpm=7200") from error
+    return found
+
+
+def _write(text: str, files: DriveFiles) -> None:
+    """Write a profile to a file or to standard output."""
+    if files.output is None:
+        sys.stdout.write(text)
+        return
+    from layoutscope.api.outputs import output
+
+    with output(files.output, force=files.force) as file:
+        file.write(text.encode())
+
+
+def _show_drives(found: Sequence[DriveFacts], *, as_json: bool) -> None:
+    """Print profiles as JSON or as text."""
+    from layoutscope.report.json.predict import drives_json
+    from layoutscope.report.text.console import make_console
+    from layoutscope.report.text.predict import print_drives
+
     if as_json:
-        sys.stdout.write(predict_json(result) + "\n")
+        sys.stdout.write(drives_json(found) + "\n")
     else:
-        print_prediction(result, make_console(sys.stdout))
+        print_drives(found, make_console(sys.stdout))

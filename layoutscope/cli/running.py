@@ -10,8 +10,7 @@ import inspect
 import os
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, get_type_hints
 
 import typer
 from typer.models import ParameterInfo
@@ -29,30 +28,49 @@ from layoutscope.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-Mark = TypeVar("Mark")
+    from layoutscope.results.shown import Shown
 
-READING: Final = "options"
+READING: Final = "reading"
 """The argument by which every command takes how images are read."""
 
 
-@dataclass(frozen=True, slots=True)
-class MadeOf:
-    """Marks an argument of a command that is made of several options: those of a function, which returns it."""
+class Group:
+    """Options that go together; a command takes them as one argument.
 
-    make: Callable[..., Any]
-    without: tuple[str, ...] = ()
+    Each annotated attribute of a subclass is an option, its value the default. These are no dataclasses, which take
+    longer to make than a command to start.
+    """
 
-    def options(self) -> list[inspect.Parameter]:
-        """List the options."""
-        parameters = inspect.signature(self.make, eval_str=True).parameters
-        return [item for name, item in parameters.items() if name not in self.without]
+    def __init__(self, **given: Any) -> None:
+        vars(self).update(given)
+
+    @classmethod
+    def options(cls) -> list[inspect.Parameter]:
+        """List the options as a command's parameters."""
+        hints = get_type_hints(cls, include_extras=True)
+        return [option(name, kind, getattr(cls, name, inspect.Parameter.empty)) for name, kind in hints.items()]
 
 
-@dataclass(slots=True)
+def option(name: str, annotation: object, default: object) -> inspect.Parameter:
+    """Make an option.
+
+    Parameters
+    ----------
+    name : str
+        The argument that takes it.
+    annotation : object
+        Its type, with what typer is to know of it.
+    default : object
+        What holds where it is not given; :attr:`inspect.Parameter.empty` where it must be.
+    """
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
 class Damage:
     """What could not be read of the images of a command, a line an image."""
 
-    lines: dict[str, str] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.lines: dict[str, str] = {}
 
     def note(self, name: str, coverage: float, errors: int) -> None:
         """Remember an image that was not read whole.
@@ -79,8 +97,8 @@ class Damage:
 class Command:
     """A command as typer takes it.
 
-    Typer has no groups of options, so an argument that is marked with :class:`MadeOf` stands in the signature as the
-    options that it is made of, behind the command's own.
+    Typer has no groups of options, so an argument that is a :class:`Group` stands in the signature as the options that
+    it is made of, behind the command's own.
 
     Parameters
     ----------
@@ -92,11 +110,14 @@ class Command:
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self._function = function
         own = inspect.signature(function, eval_str=True).parameters
-        self._groups = {name: mark for name, item in own.items() for mark in _marks(item, MadeOf)}
-        spread = [item for group in self._groups.values() for item in group.options()]
+        self._groups = {name: item.annotation for name, item in own.items() if _is_group(item.annotation)}
+        self._options = {name: group.options() for name, group in self._groups.items()}
+        spread = [option for options in self._options.values() for option in options]
         parameters = [*(item for name, item in own.items() if name not in self._groups), *spread]
-        for mark in (mark for item in parameters for mark in _marks(item, ParameterInfo)):
-            mark.readable = False  # whoever opens a file says why it cannot, with one exit code
+        for item in parameters:
+            for mark in getattr(item.annotation, "__metadata__", ()):
+                if isinstance(mark, ParameterInfo):
+                    mark.readable = False  # whoever opens a file says why it cannot, with one exit code
         self.__signature__ = inspect.Signature(parameters)
         self.__annotations__ = {item.name: item.annotation for item in parameters}
 
@@ -107,16 +128,29 @@ class Command:
     def _run(self, given: dict[str, Any]) -> int:
         damage = Damage()
         for name, group in self._groups.items():
-            given[name] = group.make(**{item.name: given.pop(item.name) for item in group.options()})
+            given[name] = group(**{item.name: given.pop(item.name) for item in self._options[name]})
         with progress_bar() as progress:
             if READING in self._groups:
-                given[READING] |= {"progress": progress, "on_damage": damage.note}
+                given[READING].heard_by = {"progress": progress, "on_damage": damage.note}
             code = self._function(**given)
         return damage.exit_code() if code is None else code
 
 
-def _marks(parameter: inspect.Parameter, kind: type[Mark]) -> list[Mark]:
-    return [mark for mark in getattr(parameter.annotation, "__metadata__", ()) if isinstance(mark, kind)]
+def _is_group(annotation: object) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, Group)
+
+
+def show(result: Shown, *, as_json: bool) -> None:
+    """Print a result on standard output, as JSON or as text."""
+    if as_json:
+        from layoutscope.report.json import result_json
+
+        sys.stdout.write(result_json(result) + "\n")
+        return
+    from layoutscope.report.text import print_result
+    from layoutscope.report.text.console import make_console
+
+    print_result(result, make_console(sys.stdout))
 
 
 def exit_code(command: Callable[[], int]) -> int:
@@ -154,7 +188,7 @@ def warn(line: str) -> None:
 def silence() -> int:
     """Let go of a pipe whose reader has left, so that nothing complains at exit either."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
+    return EXIT_COMPLETE
 
 
 @contextmanager

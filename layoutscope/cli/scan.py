@@ -1,64 +1,82 @@
-"""``layoutscope scan``."""
+"""``layoutscope scan`` and ``layoutscope map``."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from layoutscope.cli.options import AsJson, Drives, Force, Host, Image, Reading
-
-if TYPE_CHECKING:
-    from layoutscope.results.scan import ScanResult
+from layoutscope.cli.options import AsJson, Enumerating, Force, Image, Reading
+from layoutscope.cli.running import Group, show
 
 
-def scan(
-    image: Image,
-    *,
-    options: Reading,
-    as_json: AsJson = False,
-    map_to: Annotated[Path | None, typer.Option("--map", metavar="FILE.html", help="Write an interactive map.")] = None,
-    drive: Drives = None,
-    host: Host = "linux",
-    explain: Annotated[bool, typer.Option("--explain", help="Show every metric with its definition.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Treat damage as an error.")] = False,
+class Verdict(Group):
+    """How a scan is told."""
+
+    as_json: AsJson = False
+    explain: Annotated[bool, typer.Option("--explain", help="Show every metric with its definition.")] = False
+    strict: Annotated[bool, typer.Option("--strict", help="Treat damage as an error.")] = False
+
+
+class Kept(Group):
+    """What is kept of a scan."""
+
+    map_to: Annotated[Path | None, typer.Option("--map", metavar="FILE.html", help="Write an interactive map.")] = None
     save_to: Annotated[
         Path | None, typer.Option("--save", metavar="NAME.lscope", help="Save a capture, which every verb takes.")
-    ] = None,
-    hash_names: Annotated[bool, typer.Option("--hash-names", help="Save hashes in place of names.")] = False,
-    force: Force = False,
-) -> int:
+    ] = None
+    hash_names: Annotated[bool, typer.Option("--hash-names", help="Save hashes in place of names.")] = False
+    force: Force = False
+
+
+class Pages(Group):
+    """Where a map goes."""
+
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE.html", help="Where to.")]
+    png: Annotated[Path | None, typer.Option(metavar="FILE", help="Write an overview too, as PNG or SVG.")] = None
+    force: Force = False
+
+
+def scan(image: Image, *, verdict: Verdict, kept: Kept, enumerating: Enumerating, reading: Reading) -> int:
     """Scan an image: where metadata lies, how scattered it is, and what an enumeration costs."""
     from layoutscope.api.outputs import check_output
     from layoutscope.api.scan import scan as run
 
-    if map_to is not None:
-        check_output(map_to, force=force, reads=(image,))
-    if save_to is not None:
+    if kept.map_to is not None:
+        check_output(kept.map_to, force=kept.force, reads=(image,))
+    if kept.save_to is not None:
         from layoutscope.api.save import check_capture, save
 
-        check_capture(save_to, force=force, reads=(image,))
-    result = run(image, drives=drive, host=host, strict=strict, identify=save_to is not None, **options)
-    if save_to is not None:
-        save(result, save_to, hash_names=hash_names, force=force)
-    if map_to is not None:
+        check_capture(kept.save_to, force=kept.force, reads=(image,))
+    asked = enumerating.asked(reading)
+    result = run(image, strict=verdict.strict, identify=kept.save_to is not None, **asked)
+    if kept.save_to is not None:
+        save(result, kept.save_to, hash_names=kept.hash_names, force=kept.force)
+    if kept.map_to is not None:
         from layoutscope.api.map import write_map
 
-        write_map(result, map_to, names=options["names"], force=force)
-    _show(result, as_json=as_json, explain=explain)
+        write_map(result, kept.map_to, names=asked["names"], force=kept.force)
+    if verdict.explain and not verdict.as_json:
+        from layoutscope.report.text.console import make_console
+        from layoutscope.report.text.scan import print_scan
+
+        print_scan(result, make_console(sys.stdout), explain=True)
+    else:
+        show(result, as_json=verdict.as_json)
     return result.exit_code
 
 
-def _show(result: ScanResult, *, as_json: bool, explain: bool) -> None:
-    """Print a result as JSON or as text."""
-    if as_json:
-        from layoutscope.report.json.scan import scan_json
+def map_images(
+    images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="One or more images, shown on one scale.")],
+    *,
+    pages: Pages,
+    enumerating: Enumerating,
+    reading: Reading,
+) -> int:
+    """Write an interactive map of images, side by side on one scale: one page that needs no network."""
+    from layoutscope.api.map import map_images as run
 
-        sys.stdout.write(scan_json(result) + "\n")
-        return
-    from layoutscope.report.text.console import make_console
-    from layoutscope.report.text.scan import print_scan
-
-    print_scan(result, make_console(sys.stdout), explain=explain)
+    results = run(images, pages.output, picture=pages.png, force=pages.force, **enumerating.asked(reading))
+    return max(result.exit_code for result in results)

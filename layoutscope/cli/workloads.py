@@ -10,67 +10,71 @@ import typer
 
 from layoutscope import inputs
 from layoutscope.cli.options import byte_count
-from layoutscope.cli.running import MadeOf
+from layoutscope.cli.running import Group
 from layoutscope.errors import UsageError
 from layoutscope.options import Workload
 
 
-def workload(
-    *,
+class Work(Group):
+    """What is done on a volume."""
+
     order: Annotated[
         str,
         typer.Option(metavar="NAME", help="fts, readdir-stat, bulk, names, catalog, searchfs, paths, copy or read."),
-    ] = "fts",
-    host: Annotated[str, typer.Option(metavar="linux|macos", help="Whose drivers and libraries do it.")] = "linux",
+    ] = "fts"
+    host: Annotated[str, typer.Option(metavar="linux|macos", help="Whose drivers and libraries do it.")] = "linux"
     host_property: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="Where the host differs, such as read_ahead_bytes=256KiB; repeatable."),
-    ] = None,
-    start: Annotated[str | None, typer.Option("--from", metavar="PATH", help="Directory to start at.")] = None,
-    no_stat: Annotated[
-        bool, typer.Option("--no-stat", help="fts with FTS_NOSTAT: only directories are stat'ed.")
-    ] = False,
+    ] = None
+    start: Annotated[str | None, typer.Option("--from", metavar="PATH", help="Directory to start at.")] = None
+    no_stat: Annotated[bool, typer.Option("--no-stat", help="fts with FTS_NOSTAT: only directories are stat'ed.")] = (
+        False
+    )
     paths: Annotated[
         Path | None, typer.Option("--list", metavar="FILE", help="For paths: a list of paths, one a line.")
-    ] = None,
-    file: Annotated[str | None, typer.Option(metavar="PATH", help="For read: the file.")] = None,
-    records: Annotated[int | None, typer.Option(metavar="N", min=1, help="For read: so many random records.")] = None,
-    record_size: Annotated[str, typer.Option(metavar="BYTES", help="For read: length of a record.")] = "4096",
-    seed: Annotated[int, typer.Option(metavar="S", help="For read: draws the records.")] = 1,
+    ] = None
+    file: Annotated[str | None, typer.Option(metavar="PATH", help="For read: the file.")] = None
+    records: Annotated[int | None, typer.Option(metavar="N", min=1, help="For read: so many random records.")] = None
+    record_size: Annotated[str, typer.Option(metavar="BYTES", help="For read: length of a record.")] = "4096"
+    seed: Annotated[int, typer.Option(metavar="S", help="For read: draws the records.")] = 1
     offsets: Annotated[
         Path | None, typer.Option(metavar="FILE", help="For read: offsets of records, the last number a line.")
-    ] = None,
-    threads: Annotated[int, typer.Option(metavar="N", min=1, help="Threads that share the host's work.")] = 1,
-    warm: Annotated[bool, typer.Option("--warm", help="With the metadata of a first pass in the cache.")] = False,
-    passes: Annotated[int, typer.Option(metavar="N", min=1, help="How often it is done.")] = 1,
-    cache: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Host's memory for metadata; unlimited else.")
-    ] = None,
-) -> Workload:
-    """Say what is done on a volume."""
-    return {
-        "order": order,
-        "host": host,
-        "host_properties": named_values(host_property),
-        "start": start,
-        "stat": not no_stat,
-        "paths": None if paths is None else read_lines(paths),
-        "file": file,
-        "records": records,
-        "record_bytes": byte_count(record_size) or 0,
-        "seed": seed,
-        "offsets": None if offsets is None else read_offsets(offsets),
-        "cache_bytes": byte_count(cache),
-        "threads": threads,
-        "warm": warm,
-        "passes": passes,
-    }
+    ] = None
+    threads: Annotated[int, typer.Option(metavar="N", min=1, help="Threads that share the host's work.")] = 1
+    warm: Annotated[bool, typer.Option("--warm", help="With the metadata of a first pass in the cache.")] = False
+    passes: Annotated[int, typer.Option(metavar="N", min=1, help="How often it is done.")] = 1
+
+    def asked(self) -> Workload:
+        """Return what was asked for, in the library's words."""
+        return {
+            "order": self.order,
+            "host": self.host,
+            "host_properties": named_values(self.host_property),
+            "start": self.start,
+            "stat": not self.no_stat,
+            "paths": None if self.paths is None else read_lines(self.paths),
+            "file": self.file,
+            "records": self.records,
+            "record_bytes": byte_count(self.record_size) or 0,
+            "seed": self.seed,
+            "offsets": None if self.offsets is None else read_offsets(self.offsets),
+            "threads": self.threads,
+            "warm": self.warm,
+            "passes": self.passes,
+        }
 
 
-Working = Annotated[Workload, MadeOf(workload)]
+class WorkInMemory(Work):
+    """What is done on a volume by a host with so much memory; ``replay`` has a ``--cache`` that is the drive's."""
 
-WorkingWithAnyMemory = Annotated[Workload, MadeOf(workload, without=("cache",))]
-"""For a command whose own ``--cache`` says something of a drive."""
+    cache: Annotated[str | None, typer.Option(metavar="SIZE", help="Host's memory for metadata; unlimited else.")] = (
+        None
+    )
+
+    def asked(self) -> Workload:
+        """Return what was asked for, in the library's words."""
+        return {**super().asked(), "cache_bytes": byte_count(self.cache)}
 
 
 def named_values(given: list[str] | None) -> dict[str, str]:

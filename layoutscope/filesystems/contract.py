@@ -53,7 +53,7 @@ class VolumeRequest:
         The other image of a set of devices, and where the part on it starts; only if ``second`` is among the options
         that the file system understands.
     options : mapping of str to value
-        Its own options (:attr:`Traits.options`) that were given.
+        Its own options (:attr:`Traits.options`), as given or with their defaults.
     """
 
     source: Source

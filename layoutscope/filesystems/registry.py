@@ -15,13 +15,14 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Final
 
-from layoutscope import findings
+from layoutscope import errors, findings
+from layoutscope.options import OF_ALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from layoutscope.filesystems.contract import FileSystem
-    from layoutscope.filesystems.traits import Scheme, TreeTraits
+    from layoutscope.filesystems.traits import ReadOption, Scheme
     from layoutscope.tables import VolumeLayout
 
 GROUP: Final = "layoutscope.filesystems"
@@ -112,12 +113,31 @@ def promised_by(scheme: Scheme, type_name: str) -> FileSystem | None:
     return next((item for item in filesystems() if item.traits.partition_types.named(scheme, type_name)), None)
 
 
-def tree_traits(name: str) -> TreeTraits | None:
-    """Return what is known of a tree by its name; of several file systems' of that name, the first one's."""
-    return next((tree for item in filesystems() for tree in item.traits.trees if tree.name == name), None)
+def read_options() -> dict[str, tuple[ReadOption, tuple[str, ...]]]:
+    """Return the options of reading that single file systems have, by name, with the labels of those that have them.
+
+    Raises
+    ------
+    ValueError
+        If two mean different kinds of the same name, or a name is that of an option of every file system.
+    """
+    found: dict[str, tuple[ReadOption, tuple[str, ...]]] = {}
+    for item in filesystems():
+        for option in item.traits.options:
+            first, having = found.get(option.name, (option, ()))
+            if option.name in OF_ALL or option.kind != first.kind:
+                raise ValueError(f"the option {option.name!r} of {item.traits.label} has another meaning already")
+            found[option.name] = first, (*having, item.traits.label)
+    return found
 
 
 def finding_codes() -> dict[str, str]:
     """Return every code of findings and what it means, those of the file systems among them."""
     filesystems()
     return dict(findings.CODES)
+
+
+def refusals() -> dict[str, str]:
+    """Return every code of what is refused on purpose and what it means, those of the file systems among them."""
+    filesystems()
+    return dict(errors.REFUSALS)

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
 Scheme = Literal["gpt", "apm", "mbr"]
 
+OptionKind = Literal["number", "text", "switch", "secret", "image"]
+"""Of a secret the command line takes a file, too; an image is opened as the other device of a set."""
+
 OTHER_COLOURS = ("#56B4E9", "#8CD0F7")
 """Of trees that say none, on light and on dark."""
 
@@ -68,6 +71,31 @@ class PartitionTypes:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadOption:
+    """An option of reading that is a file system's own: the command line offers it, and every verb takes it.
+
+    Attributes
+    ----------
+    name : str
+        Keyword of the library; with hyphens, the option of the command line.
+    kind : {'number', 'text', 'switch', 'secret', 'image'}
+        What is given.
+    help : str
+        What it does, as it goes on behind the file system's label.
+    default : int, str, bool or None
+        What holds where it is not given.
+    is_state : bool
+        Whether it asks for a state other than the newest, which a volume of another file system cannot have.
+    """
+
+    name: str
+    kind: OptionKind
+    help: str
+    default: int | str | bool | None = None
+    is_state: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Traits:
     """What is known of a file system without a volume of it.
 
@@ -79,8 +107,11 @@ class Traits:
         Its trees.
     stamp_word : str
         What counts its states: ``xid``, ``write count``.
-    options : frozenset of str
-        Options of reading that it understands, besides those that every file system does.
+    options : tuple of ReadOption
+        Options of reading that it has besides those of every file system.
+    relatives : mapping of str to (str, str)
+        Relatives that its probe names and nobody reads, by the kind that it calls them: the code of the refusal, from
+        :func:`layoutscope.errors.declare_refusals`, and what users can do about it.
     finding_codes : mapping of str to str
         Codes of findings that it alone makes, from :func:`layoutscope.findings.declare`.
     partition_types : PartitionTypes
@@ -100,7 +131,8 @@ class Traits:
     labels: tuple[str, ...]
     trees: tuple[TreeTraits, ...] = ()
     stamp_word: str = "write count"
-    options: frozenset[str] = frozenset()
+    options: tuple[ReadOption, ...] = ()
+    relatives: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     finding_codes: Mapping[str, str] = field(default_factory=dict)
     partition_types: PartitionTypes = field(default_factory=PartitionTypes)
     has_containers: bool = False
@@ -113,6 +145,15 @@ class Traits:
     def label(self) -> str:
         """What people call it."""
         return self.labels[0]
+
+    @property
+    def takes_second(self) -> bool:
+        """Whether a volume may lie on two devices, the other one given by an option."""
+        return any(option.kind == "image" for option in self.options)
+
+    def tree(self, name: str) -> TreeTraits:
+        """Return what is known of a tree by its name; of one that is not among its trees, what can be said of any."""
+        return next((tree for tree in self.trees if tree.name == name), TreeTraits(name, f"{name} B-tree"))
 
     @property
     def main_tree(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import ImageError, UnsupportedError, UsageError
-from layoutscope.filesystems.registry import labels, variants
+from layoutscope.filesystems.registry import filesystems, labels, variants
 from layoutscope.ondisk.decoder import BULK
 from layoutscope.partition.probe import probe
 from layoutscope.partition.tables import VolumeCandidate
@@ -23,8 +23,6 @@ _FILEVAULT_ADVICE: Final = (
     "unlock it with diskutil coreStorage unlockVolume on a Mac, or with libfvde's fvdemount, then read the logical "
     "volume's own device"
 )
-
-_CLASSIC_ADVICE: Final = "mount it on Mac OS up to 10.14, or copy its files with hfsutils"
 
 
 def choose(
@@ -106,8 +104,10 @@ def refusal(name: str, found: Sequence[VolumeCandidate]) -> ImageError | Unsuppo
         return UnsupportedError(message, code="file-vault", advice=_FILEVAULT_ADVICE)
     if "corestorage" in kinds:
         return UnsupportedError(message, code="core-storage", advice=_CORE_STORAGE_ADVICE)
-    if "hfs" in kinds:
-        return UnsupportedError(message, code="classic-hfs", advice=_CLASSIC_ADVICE)
+    relatives = {kind: told for item in filesystems() for kind, told in item.traits.relatives.items()}
+    told = next((relatives[kind] for kind in relatives if kind in kinds), None)
+    if told is not None:
+        return UnsupportedError(message, code=told[0], advice=told[1])
     *others, last = variants()
     advice = f"only {', '.join(others)} and {last} are"
     return UnsupportedError(message, code="foreign-file-system", advice=advice)

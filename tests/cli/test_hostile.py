@@ -16,7 +16,8 @@ import pytest
 from fixtures.hfsplus.plan import File, Folder, Fork, VolumePlan
 from fixtures.hfsplus.scenarios import LONE_SURROGATES, ODD_NAMES, SCENARIOS
 from fixtures.hfsplus.writer import render
-from layoutscope.errors import REFUSALS, ImageError, UnsupportedError
+from layoutscope.errors import ImageError, UnsupportedError
+from layoutscope.filesystems.registry import refusals
 from layoutscope.image import MemorySource
 
 UNSAFE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
@@ -295,7 +296,7 @@ def test_every_code_of_a_refusal_is_known():
     """An unknown code is an error of programming; every code has a sentence."""
     with pytest.raises(ValueError, match="unknown code"):
         UnsupportedError("message", code="no-such-code")
-    assert all(text.endswith(".") for text in REFUSALS.values())
+    assert all(text.endswith(".") for text in refusals().values())
 
 
 def test_bombs_end_early(tmp_path):

@@ -18,17 +18,10 @@ def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
 
 def commands() -> None:
     """Print every command with its first sentence of help."""
-    import click
-    import typer.main
+    from layoutscope.cli.application import COMMANDS
 
-    from layoutscope.cli import app
-
-    group = typer.main.get_command(app)
-    assert isinstance(group, click.Group) or hasattr(group, "commands")
-    rows = [
-        (f"`{name}`", (command.help or "").split("\n\n")[0].replace("\n", " "))
-        for name, command in group.commands.items()
-    ]
+    first = lambda command: (command.__doc__ or "").split("\n\n")[0].replace("\n", " ")  # noqa: E731
+    rows = [(f"`{name}`", first(command)) for name, command in COMMANDS.items()]
     table(("command", "what it does"), rows)
 
 
@@ -63,9 +56,9 @@ def findings() -> None:
 
 def refusals() -> None:
     """Print the code of everything that is refused."""
-    from layoutscope.errors import REFUSALS
+    from layoutscope.filesystems.registry import refusals
 
-    table(("code", "what is refused"), [(f"`{code}`", text) for code, text in sorted(REFUSALS.items())])
+    table(("code", "what is refused"), [(f"`{code}`", text) for code, text in sorted(refusals().items())])
 
 
 def schema() -> None:

@@ -20,9 +20,6 @@ ALLOWED = {
 
 FILE_SYSTEM = re.compile(r"\b(hfsplus|apfs|HFSX|APFS)\b|HFS\+")
 FILE_SYSTEMS_NAMED = {
-    "cli/application.py",  # what the program is for, before anything is loaded
-    "cli/options.py",  # helps name the file system that an option is for
-    "errors.py",  # what is refused: the classic HFS around HFS+
     "filesystems/registry.py",  # where the built-in ones are
     "tables/schema.py",  # what a column holds on each of them
     "walk/host.py",  # sources name the drivers that were read

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import struct
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 import layoutscope
 from layoutscope.cli import app
+from layoutscope.errors import UsageError
 from layoutscope.filesystems.contract import FileSystem
-from layoutscope.filesystems.registry import filesystem, joined, names
+from layoutscope.filesystems.registry import filesystem, joined, names, read_options
+from layoutscope.filesystems.traits import ReadOption, TreeTraits
 from layoutscope.walk import host_profile, trace
 from layoutscope.walk.host import LINUX
 from layoutscope.walk.properties import with_properties
@@ -131,6 +134,47 @@ def test_it_is_drawn(image, tmp_path):
     page = (tmp_path / "map.html").read_text()
     assert "file table" in page
     assert "table map" in page
+
+
+def test_its_own_option_is_taken(image):
+    """From file 20 on there are 96 of 100 entries, whoever asks; its help stands under its label."""
+    (volume,) = layoutscope.scan(image, first_file=20).volumes
+    assert volume.layout.entries["file_id"].to_list() == list(range(20, 116))
+    assert run("export", image, "--table", "entries", "--first-file", 20).count("\n") == 1 + 96
+    assert "--first-file N" in run("scan", "--help")
+    assert "ToyFS: only files from this number on." in run("scan", "--help")
+
+
+def test_its_own_option_needs_the_image(image, tmp_path):
+    """A capture holds what was read already; what the option is without being given is no question."""
+    run("scan", image, "--save", tmp_path / "toy.lscope")
+    assert layoutscope.scan(tmp_path / "toy.lscope", first_file=16).volumes
+    with pytest.raises(UsageError, match="first-file needs the image itself"):
+        layoutscope.scan(tmp_path / "toy.lscope", first_file=20)
+
+
+def test_nobody_elses_option_is_taken(image):
+    """A keyword that no file system declares is an error of the caller, as of any function."""
+    with pytest.raises(TypeError, match="last_file"):
+        layoutscope.scan(image, last_file=20)
+
+
+@pytest.mark.parametrize(
+    "option", [ReadOption("sweep", "switch", "something else."), ReadOption("xid", "text", "something else.")]
+)
+def test_an_option_has_one_meaning(option):
+    """No file system's own option has the name of one that all have, nor another kind than a namesake."""
+    twin = type("Twin", (type(TOY),), {"name": "twin", "traits": replace(TOY.traits, options=(option,))})()
+    with joined(twin), pytest.raises(ValueError, match="has another meaning already"):
+        read_options()
+
+
+def test_words_and_colours_are_those_of_its_own_trees():
+    """A tree of the same name in another file system has that one's words."""
+    own = TreeTraits("catalog", "list of files", "main", words="The list")
+    assert replace(TOY.traits, trees=(own,)).tree("catalog") == own
+    assert filesystem("hfsplus").traits.tree("catalog").words == "The catalog"
+    assert TOY.traits.tree("unheard").label == "unheard B-tree"
 
 
 def test_its_places_have_owners(image):

@@ -16,7 +16,7 @@ from layoutscope.access.host import Costs, PlainProperties
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.contract import PlainView
 from layoutscope.filesystems.recognition import Content
-from layoutscope.filesystems.traits import PartitionTypes, Traits, TreeTraits
+from layoutscope.filesystems.traits import PartitionTypes, ReadOption, Traits, TreeTraits
 from layoutscope.findings import Finding, declare
 from layoutscope.tables import NULL_ROW, VolumeFacts, VolumeLayout, build_table, findings_table
 
@@ -40,6 +40,7 @@ class Toy:
             TreeTraits("map", "table map", "map", is_walked=True, light="#D55E00", dark="#FF8A3D"),
         ),
         stamp_word="mount count",
+        options=(ReadOption("first_file", "number", "only files from this number on.", default=16),),
         finding_codes=declare({"toy-file-outside": "A file ends behind the last block of its volume (ToyFS)."}),
         partition_types=PartitionTypes(mbr=("type 0x7f",)),
         maps_every_node=True,
@@ -60,7 +61,8 @@ class Toy:
             raise FormatError("no file system", structure="header", image_offset=at, expected="TOYFILES", found="")
         places = at + BLOCK * np.frombuffer(source.read(at + BLOCK * map_block, 4 * num_tables), "<u4").astype(np.int64)
         table = b"".join(source.read(place, BLOCK) for place in places.tolist())
-        files = [(number, *record) for number, record in enumerate(RECORD.iter_unpack(table)) if record[0]]
+        skipped = request.options.get("first_file", 16) - 16
+        files = [(number, *record) for number, record in enumerate(RECORD.iter_unpack(table)) if record[0]][skipped:]
         number, parent, size, first, name = (np.array(column) for column in zip(*files, strict=True))
         is_file, volume, leaf = first > 0, request.first_volume, (1 + number // 64).astype(np.uint32)
         names = [text.decode() for text in name.tolist()]

@@ -5,11 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.filesystems.apfs import CODES
-from layoutscope.filesystems.apfs.driver import HOST_SOURCES, HOSTS, driver
-from layoutscope.filesystems.recognition import Content, parse_at
-from layoutscope.filesystems.traits import PartitionTypes, Traits, TreeTraits
-from layoutscope.findings import Finding
-from layoutscope.ondisk.records import APFS_CONTAINER
+from layoutscope.filesystems.traits import PartitionTypes, ReadOption, Traits, TreeTraits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,6 +14,8 @@ if TYPE_CHECKING:
     from layoutscope.access.host import DriverProperties, HostProfile
     from layoutscope.filesystems.apfs.reader import Options
     from layoutscope.filesystems.contract import FileSystem, ReadableState, View, VolumeRequest
+    from layoutscope.filesystems.recognition import Content
+    from layoutscope.findings import Finding
     from layoutscope.image.source import Window
     from layoutscope.tables import VolumeLayout
 
@@ -36,7 +34,12 @@ TRAITS: Final = Traits(
     labels=("APFS",),
     trees=TREES,
     stamp_word="xid",
-    options=frozenset({"second", "xid", "snapshot", "password"}),
+    options=(
+        ReadOption("xid", "number", "the state of this transaction.", is_state=True),
+        ReadOption("snapshot", "text", "the snapshot of this name.", is_state=True),
+        ReadOption("second", "image", "the other image of a Fusion set."),
+        ReadOption("password", "secret", "password or recovery key."),
+    ),
     finding_codes=CODES,
     partition_types=PartitionTypes(
         gpt={
@@ -58,11 +61,26 @@ class Apfs:
 
     name: Final = "apfs"
     traits: Final = TRAITS
-    hosts: Final[Mapping[str, DriverProperties]] = HOSTS
-    host_sources: Final = HOST_SOURCES
+
+    @property
+    def hosts(self) -> Mapping[str, DriverProperties]:
+        """What the drivers of the hosts do."""
+        from layoutscope.filesystems.apfs.driver import HOSTS
+
+        return HOSTS
+
+    @property
+    def host_sources(self) -> Mapping[str, tuple[str, str]]:
+        """Where that comes from."""
+        from layoutscope.filesystems.apfs.driver import HOST_SOURCES
+
+        return HOST_SOURCES
 
     def probe(self, stretch: Window, *, thorough: bool = False) -> Content | None:
         """Tell a container by the superblock in its first block, or by those of its checkpoints."""
+        from layoutscope.filesystems.recognition import Content, parse_at
+        from layoutscope.ondisk.records import APFS_CONTAINER
+
         is_there = parse_at(stretch, APFS_CONTAINER, 0) is not None
         if not is_there and thorough:
             from layoutscope.filesystems.apfs.reader import has_superblock
@@ -114,6 +132,8 @@ class Apfs:
 
     def driver(self, host: HostProfile) -> Driver:
         """Return what the driver of a host touches."""
+        from layoutscope.filesystems.apfs.driver import driver
+
         return driver(host)
 
 
@@ -131,6 +151,8 @@ def _options(request: VolumeRequest) -> Options:
 
 
 def _stale_nodes(layout: VolumeLayout) -> list[Finding]:
+    from layoutscope.findings import Finding
+
     found = layout.findings.filter(code="stale-nodes").drop("row")
     return [Finding(**row) for row in found.iter_rows(named=True)]
 

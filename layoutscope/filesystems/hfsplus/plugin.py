@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.errors import FormatError
+from layoutscope.errors import FormatError, declare_refusals
 from layoutscope.filesystems.hfsplus import CODES
-from layoutscope.filesystems.hfsplus.driver import HOST_SOURCES, HOSTS, driver
-from layoutscope.filesystems.traits import PartitionTypes, Traits, TreeTraits
+from layoutscope.filesystems.traits import PartitionTypes, ReadOption, Traits, TreeTraits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,11 +28,15 @@ TREES: Final = (
     TreeTraits("hot-files", "hot-files B-tree", "other", False, "#8A6BBE", "#B79CEB"),
 )
 
+# The wrapper around an HFS+ volume is one of classic HFS; so is what has none inside.
+declare_refusals({"classic-hfs": "The volume is classic HFS without an HFS+ volume in it."})
+
 TRAITS: Final = Traits(
     labels=("HFS+", "HFSX"),
     trees=TREES,
     stamp_word="write count",
-    options=frozenset({"no_journal"}),
+    options=(ReadOption("no_journal", "switch", "the bytes as they lie, journal not replayed.", default=False),),
+    relatives={"hfs": ("classic-hfs", "mount it on Mac OS up to 10.14, or copy its files with hfsutils")},
     finding_codes=CODES,
     partition_types=PartitionTypes(
         gpt={
@@ -90,8 +93,20 @@ class Hfsplus:
 
     name: Final = "hfsplus"
     traits: Final = TRAITS
-    hosts: Final[Mapping[str, DriverProperties]] = HOSTS
-    host_sources: Final = HOST_SOURCES
+
+    @property
+    def hosts(self) -> Mapping[str, DriverProperties]:
+        """What the drivers of the hosts do."""
+        from layoutscope.filesystems.hfsplus.driver import HOSTS
+
+        return HOSTS
+
+    @property
+    def host_sources(self) -> Mapping[str, tuple[str, str]]:
+        """Where that comes from."""
+        from layoutscope.filesystems.hfsplus.driver import HOST_SOURCES
+
+        return HOST_SOURCES
 
     def probe(self, stretch: Window, *, thorough: bool = False) -> Content | None:  # noqa: ARG002  (it asks the copy of the header at once)
         """Tell HFS+, HFSX, a wrapper around either, and classic HFS, which is only named."""
@@ -133,6 +148,8 @@ class Hfsplus:
 
     def driver(self, host: HostProfile) -> Driver:
         """Return what the driver of a host touches."""
+        from layoutscope.filesystems.hfsplus.driver import driver
+
         return driver(host)
 
 

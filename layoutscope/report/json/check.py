@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.findings import CODES
 from layoutscope.report.json.scan import finding_document
+from layoutscope.results.check import CheckResult, Verification
 
 if TYPE_CHECKING:
     from layoutscope.findings import Finding
-    from layoutscope.results.check import CheckResult, Verification
 
 
 def check_document(result: CheckResult) -> dict[str, Any]:
@@ -36,20 +36,15 @@ def _document(item: Finding) -> dict[str, Any]:
     return {**finding_document(item), "meaning": CODES[item.code]}
 
 
-def check_json(result: CheckResult) -> str:
-    """Write the document of a check as JSON text."""
-    return json.dumps(check_document(result), indent=2)
-
-
-def verification_json(found: Verification) -> str:
-    """Write a verification as JSON text."""
-    document = {
+def verification_document(found: Verification) -> dict[str, Any]:
+    """Build the document of a verification."""
+    return {
         "schema": "layoutscope.verify/1",
         "image": found.image,
         "exit_code": found.exit_code,
-        "tables": [
-            {"volume": item.volume, "table": item.table, "rows": item.rows, "differences": list(item.differences)}
-            for item in found.tables
-        ],
+        "tables": [asdict(item) for item in found.tables],
     }
-    return json.dumps(document, indent=2)
+
+
+DOCUMENTS: Final = {CheckResult: check_document, Verification: verification_document}
+"""Makers of the documents of these results, by their kind."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.analysis.explanation import all_reads, ends, explained_row, growth_by_cause, growth_by_reads
-from layoutscope.results.compare import ratio, ratios
+from layoutscope.results.compare import Comparison, Series, ratio, ratios
 
 if TYPE_CHECKING:
-    from layoutscope.results.compare import Changes, Comparison, Cost, Series, TimeRow
+    from layoutscope.results.compare import Changes, Cost, TimeRow
 
 
 def comparison_document(found: Comparison) -> dict[str, Any]:
@@ -71,11 +70,6 @@ def _change_document(change: Changes) -> dict[str, Any]:
     return {**main, "rows": rows}
 
 
-def comparison_json(found: Comparison) -> str:
-    """Write the document of a comparison as JSON text."""
-    return json.dumps(comparison_document(found), indent=2, allow_nan=False)
-
-
 def series_document(series: Series) -> dict[str, Any]:
     """Build the document of a series: that of a comparison, with the places and the volumes."""
     return {
@@ -87,6 +81,5 @@ def series_document(series: Series) -> dict[str, Any]:
     }
 
 
-def series_json(series: Series) -> str:
-    """Write the document of a series as JSON text."""
-    return json.dumps(series_document(series), indent=2, allow_nan=False)
+DOCUMENTS: Final = {Comparison: comparison_document, Series: series_document}
+"""Makers of the documents of these results, by their kind."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.report.json.scan import prediction_document, walk_document
+from layoutscope.results.predict import PredictResult, ReplayResult
 from layoutscope.units import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from layoutscope.results.predict import DriveCase, DriveFacts, PredictResult, ReplayResult
+    from layoutscope.results.predict import DriveCase, DriveFacts
 
 
 def predict_document(result: PredictResult) -> dict[str, Any]:
@@ -52,11 +53,6 @@ def _case(case: DriveCase) -> dict[str, Any]:
     }
 
 
-def predict_json(result: PredictResult) -> str:
-    """Write the document of a prediction as JSON text; ASCII."""
-    return json.dumps(predict_document(result), indent=2, allow_nan=False)
-
-
 def replay_document(result: ReplayResult) -> dict[str, Any]:
     """Build the document of a replay."""
     found = result.agreement
@@ -82,11 +78,6 @@ def replay_document(result: ReplayResult) -> dict[str, Any]:
     }
 
 
-def replay_json(result: ReplayResult) -> str:
-    """Write the document of a replay as JSON text."""
-    return json.dumps(replay_document(result), indent=2, allow_nan=False)
-
-
 def drives_json(drives: Sequence[DriveFacts]) -> str:
     """Write profiles as JSON text."""
     return json.dumps({"schema": "layoutscope.drives/1", "drives": [_drive_facts(item) for item in drives]}, indent=2)
@@ -109,3 +100,7 @@ def _drive_facts(item: DriveFacts) -> dict[str, Any]:
         "members": [member.name for member in profile.members],
         "note": profile.note or NOTHING,
     }
+
+
+DOCUMENTS: Final = {PredictResult: predict_document, ReplayResult: replay_document}
+"""Makers of the documents of these results, by their kind."""

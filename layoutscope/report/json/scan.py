@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.filesystems.registry import names, variants
+from layoutscope.results.scan import ScanResult
 
 if TYPE_CHECKING:
     from layoutscope.findings import Finding
     from layoutscope.metrics import Metric
-    from layoutscope.results.scan import Prediction, ScanResult, VolumeScan, WalkFacts
+    from layoutscope.results.scan import Prediction, VolumeScan, WalkFacts
     from layoutscope.tables import VolumeFacts
 
 SCHEMA: Final = "layoutscope.scan/1"
@@ -99,29 +100,14 @@ FIELDS: Final[dict[str, str]] = {
 
 def scan_document(result: ScanResult) -> dict[str, Any]:
     """Build the document of a scan, with the fields of :data:`FIELDS`."""
-    image = result.image
     return {
         "schema": SCHEMA,
         "exit_code": result.exit_code,
         "coverage": result.coverage,
-        "image": {
-            "name": image.name,
-            "size_bytes": image.size_bytes,
-            "sector_size_bytes": image.sector_size_bytes,
-            "partition_maps": list(image.partition_maps),
-            "other_contents": list(image.other_contents),
-            "reads": image.reads,
-            "read_bytes": image.read_bytes,
-            "hole_bytes": image.hole_bytes,
-        },
+        "image": {name: value for name, value in asdict(result.image).items() if name != "metadata_sha256"},
         "volumes": [_volume(volume) for volume in result.volumes],
         "findings": [finding_document(finding) for finding in result.findings],
     }
-
-
-def scan_json(result: ScanResult) -> str:
-    """Write the document of a scan as JSON text; ASCII, so that no name can act on a terminal."""
-    return json.dumps(scan_document(result), indent=2, allow_nan=False)
 
 
 def _volume(volume: VolumeScan) -> dict[str, Any]:
@@ -165,31 +151,11 @@ def _facts(facts: VolumeFacts) -> dict[str, Any]:
 
 
 def _trees(volume: VolumeScan) -> list[dict[str, Any]]:
-    declared = {
-        tree.tree: {
-            "node_size_bytes": tree.node_size_bytes,
-            "height": tree.height,
-            "num_nodes": tree.num_nodes,
-            "num_free_nodes": tree.num_free_nodes,
-            "num_leaf_records": tree.num_leaf_records,
-            "root_node_id": str(tree.root_node_id),
-        }
-        for tree in volume.layout.facts.trees
-    }
-    return [
-        {
-            "tree": tree.tree,
-            "nodes_by_level": list(tree.nodes_by_level),
-            "other_nodes": tree.other_nodes,
-            "free_nodes": tree.free_nodes,
-            "size_bytes": tree.size_bytes,
-            "pieces": tree.pieces,
-            "clumped_share": tree.clumped_share,
-            "records": tree.records,
-            "declared": declared.get(tree.tree),
-        }
-        for tree in volume.trees
-    ]
+    declared = {tree.tree: asdict(tree) for tree in volume.layout.facts.trees}
+    for tree in declared.values():
+        del tree["tree"]
+        tree["root_node_id"] = str(tree["root_node_id"])
+    return [{**asdict(tree), "declared": declared.get(tree.tree)} for tree in volume.trees]
 
 
 def _metric(metric: Metric) -> dict[str, Any]:
@@ -246,3 +212,7 @@ def finding_document(item: Finding) -> dict[str, Any]:
         "found": item.found,
         "message": item.message,
     }
+
+
+DOCUMENTS: Final = {ScanResult: scan_document}
+"""Makers of the documents of these results, by their kind."""

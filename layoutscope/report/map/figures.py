@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.report.map.segments import METADATA, from_layouts, merge_touching, tree_class, used_span
 from layoutscope.units import MIB
 
@@ -115,18 +116,18 @@ def _legend(segments: Segments, code: int) -> go.Scatter:
 
 
 def _walk(disk: MapDisk) -> Traces:
-    return _walk_points(disk.walks[0], disk.image_offset) if disk.walks else []
+    return _walk_points(disk.walks[0], disk) if disk.walks else []
 
 
-def _walk_points(walk: MapWalk, image_offset: int) -> Traces:
+def _walk_points(walk: MapWalk, disk: MapDisk) -> Traces:
     begin = np.cumsum(walk.service_s + walk.trace.think_us * 1e-6) - walk.service_s
     step = max(1, -(-len(begin) // MOST_POINTS))
-    place = (walk.trace.image_offset - image_offset) / MIB
-    points = []
+    place = (walk.trace.image_offset - disk.image_offset) / MIB
+    points, traits = [], filesystem_of(disk.layouts[0]).traits
     for code, tree in enumerate(walk.trace.trees):
         own = np.flatnonzero(walk.trace.tree == code)[::step]
         if len(own):
-            colour = tree_class(tree).light
+            colour = tree_class(traits.tree(tree)).light
             marker = {"size": 3, "color": colour}
             points.append(go.Scatter(x=begin[own], y=place[own], mode="markers", name=tree, marker=marker))
     return points

@@ -112,7 +112,7 @@ def _to_data(item: MapDisk) -> NDArray[np.int64]:
     return np.concatenate(found) if found else np.empty(0, np.int64)
 
 
-def history(item: MapDisk) -> dict[str, Any] | None:
+def written_when(item: MapDisk) -> dict[str, Any] | None:
     """Return the transactions of all nodes as a picture, and the states that can be read; None without transactions."""
     nodes = pl.concat([layout.nodes for layout in item.layouts], how="vertical_relaxed")
     dated = nodes.filter(pl.col("xid").is_not_null() & (pl.col("xid") > 0) & pl.col("image_offset").is_not_null())

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 
 from layoutscope.report.map import encode
-from layoutscope.report.map.panels import distances, history
+from layoutscope.report.map.panels import distances, written_when
 from layoutscope.report.map.segments import Segments, coalesce, from_layouts, merge_touching, used_span
-from layoutscope.report.map.walks import costs, directories, walk
+from layoutscope.report.map.walks import costs, directories, walk_panel
 from layoutscope.tables.series import numbered
 
 if TYPE_CHECKING:
@@ -59,11 +59,11 @@ def disk(item: MapDisk, *, names: bool) -> dict[str, Any]:
         "exact": len(segments) <= DETAIL_BUDGET,
         "nodes": _nodes(pl.concat([layout.nodes for layout in item.layouts], how="vertical_relaxed")),
         "names": _names(item) if names else None,
-        "walks": [walk(one) for one in item.walks],
+        "walks": [walk_panel(one) for one in item.walks],
         "costs": [costs(one) for one in item.walks],
         "directories": directories(item, names=names),
         "distances": distances(item),
-        "history": history(item),
+        "history": written_when(item),
         "facts": [{"title": f.title, "columns": f.columns, "rows": f.rows} for f in item.facts],
     }
 

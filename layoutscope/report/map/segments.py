@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from layoutscope.filesystems.registry import tree_traits
-from layoutscope.filesystems.traits import TreeTraits
+from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.tables.series import numbered
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from layoutscope.filesystems.traits import TreeTraits
     from layoutscope.tables import VolumeLayout
 
 METADATA: Final = "metadata"
@@ -57,10 +57,9 @@ DAMAGED: Final = MapClass("damaged", "damaged metadata", METADATA, "#E4002B", "#
 NOT_METADATA_REGIONS: Final = frozenset({"free", "pending-free", "unclaimed", "unread"})
 
 
-def tree_class(tree: str) -> MapClass:
-    """Return the class of a B-tree."""
-    traits = tree_traits(tree) or TreeTraits(tree, f"{tree} B-tree")
-    return MapClass(tree, traits.label, METADATA, traits.light, traits.dark)
+def tree_class(traits: TreeTraits) -> MapClass:
+    """Return the class of a B-tree, in the words and colours of its file system."""
+    return MapClass(traits.name, traits.label, METADATA, traits.light, traits.dark)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +142,16 @@ def from_layouts(layouts: list[VolumeLayout], device: int = 0) -> Segments:
 
 def _known_classes(layouts: list[VolumeLayout]) -> tuple[MapClass, ...]:
     """Order classes: trees, other metadata, data, unknown, free, as the legend shows them."""
-    trees = {tree for layout in layouts for tree in layout.nodes["tree"].unique().cast(pl.String).to_list()}
+    trees = {
+        tree: filesystem_of(layout).traits.tree(tree)
+        for layout in layouts
+        for tree in layout.nodes["tree"].unique().cast(pl.String)
+    }
     kinds = {kind for layout in layouts for kind in layout.regions["type"].unique().cast(pl.String).to_list()}
     damaged = any((layout.nodes["valid"].cast(pl.String) == "no").any() for layout in layouts)
     optional = [item for item in (PENDING, UNREAD) if item.key in kinds]
     return (
-        *(tree_class(tree) for tree in sorted(trees)),
+        *(tree_class(trees[tree]) for tree in sorted(trees)),
         REGION,
         *([DAMAGED] if damaged else []),
         FILE_DATA,

@@ -21,7 +21,7 @@ BINS: Final = 300
 TREEMAP_DIRECTORIES: Final = 1_500
 
 
-def walk(item: MapWalk) -> dict[str, Any]:
+def walk_panel(item: MapWalk) -> dict[str, Any]:
     """Return where the head is over time, and its rates."""
     trace = item.trace
     end = np.cumsum(item.service_s + trace.think_us * 1e-6)

@@ -1,38 +1,28 @@
-"""Results as text for a terminal or a pipe: one module a family of verbs, readable from 80 columns on.
+"""Results as text for a terminal or a pipe, readable from 80 columns on.
 
-Each is imported when a result of its kind is first printed.
+The module of a name prints the results of ``layoutscope.results`` in the module of that name, and is imported for that.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
-
-from layoutscope.results.check import CheckResult, Verification
-from layoutscope.results.compare import Comparison, Series
-from layoutscope.results.inspect import Inspection
-from layoutscope.results.predict import PredictResult, ReplayResult
-from layoutscope.results.scan import ScanResult
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import Console
 
     from layoutscope.results.shown import Shown
 
-PRINTERS: Final[dict[type[Shown], tuple[str, str]]] = {
-    ScanResult: ("scan", "print_scan"),
-    PredictResult: ("predict", "print_prediction"),
-    Comparison: ("compare", "print_comparison"),
-    Series: ("compare", "print_series"),
-    CheckResult: ("check", "print_check"),
-    ReplayResult: ("predict", "print_replay"),
-    Inspection: ("inspect", "print_inspection"),
-    Verification: ("check", "print_verification"),
-}
-"""By the kind of a result: the module beside this one, and its function."""
+
+def printer(kind: type[Shown]) -> Callable[[Shown, Console], None]:
+    """Return what prints a kind of result."""
+    family = import_module(f"{__name__}.{kind.__module__.rpartition('.')[2]}")
+    found: Callable[[Shown, Console], None] = family.PRINTERS[kind]
+    return found
 
 
 def print_result(result: Shown, console: Console) -> None:
     """Print a result as its command does."""
-    module, function = PRINTERS[type(result)]
-    getattr(import_module(f"layoutscope.report.text.{module}"), function)(result, console)
+    printer(type(result))(result, console)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
 from layoutscope.report.escape import escape_text
 from layoutscope.report.text.console import STYLES, plain_table, print_parts
+from layoutscope.results.check import CheckResult, Verification
 from layoutscope.units import NOTHING, format_share
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from layoutscope.findings import Finding
-    from layoutscope.results.check import CheckResult, Verification
 
 
 def print_check(result: CheckResult, console: Console) -> None:
@@ -65,3 +65,7 @@ def _verified(found: Verification) -> Iterator[RenderableType]:
     )
     differing = sum(bool(item.differences) for item in found.tables)
     yield Text(f"{differing} tables differ" if differing else "Both decoders agree on every row.", style="bold")
+
+
+PRINTERS: Final = {CheckResult: print_check, Verification: print_verification}
+"""Printers of these results, by their kind."""

@@ -10,7 +10,7 @@ from rich.text import Text
 from layoutscope.analysis.explanation import ends, explained_row
 from layoutscope.report.escape import escape_text
 from layoutscope.report.text.console import plain_table, print_parts
-from layoutscope.results.compare import ratios, side_letters
+from layoutscope.results.compare import Comparison, Series, ratios, side_letters
 from layoutscope.units import NOTHING, format_bytes, format_plain, format_ratio, format_seconds
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from layoutscope.results.compare import Changes, Comparison, Cost, MetricRow, Series, TimeRow
+    from layoutscope.results.compare import Changes, Cost, MetricRow, TimeRow
 
 MOST_RATIOS: Final = 3
 """Up to so many sides each has its ratio to the first; with more of them the last one has."""
@@ -201,3 +201,7 @@ def _metrics_over(series: Series, letters: Sequence[str], numbers: Sequence[int]
             for row in group
         ]
     return plain_table("Metrics", [("Metric", False), *((letters[number], True) for number in numbers)], rows, gap=1)
+
+
+PRINTERS: Final = {Comparison: print_comparison, Series: print_series}
+"""Printers of these results, by their kind."""

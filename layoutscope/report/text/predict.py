@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
 from layoutscope.report.escape import escape_text
 from layoutscope.report.text.console import image_line, plain_table, print_parts
+from layoutscope.results.predict import PredictResult, ReplayResult
 from layoutscope.units import NOTHING, format_bytes, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from layoutscope.results.predict import DriveCase, DriveFacts, PredictResult, ReplayResult, VolumeCase
+    from layoutscope.results.predict import DriveCase, DriveFacts, VolumeCase
     from layoutscope.results.scan import Prediction
     from layoutscope.walk.score import Score
 
@@ -200,3 +201,7 @@ def _one(item: DriveFacts) -> Iterator[RenderableType]:
 def _short(value: object) -> str:
     text = escape_text(f"{value:,}" if isinstance(value, int) else str(value))
     return text if len(text) <= 32 else f"{text[:29]}..."
+
+
+PRINTERS: Final = {PredictResult: print_prediction, ReplayResult: print_replay}
+"""Printers of these results, by their kind."""

@@ -13,6 +13,7 @@ from layoutscope.report.escape import escape_text
 from layoutscope.report.text.console import STYLES, bullets, image_line, plain_table, print_parts
 from layoutscope.report.text.metrics import explained_metrics, main_metrics
 from layoutscope.report.text.predict import prediction_notes, prediction_table
+from layoutscope.results.scan import ScanResult
 from layoutscope.units import NOTHING, format_bytes, format_share
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from layoutscope.findings import Finding
     from layoutscope.metrics import TreeSummary
-    from layoutscope.results.scan import ScanResult, VolumeScan, WalkFacts
+    from layoutscope.results.scan import VolumeScan, WalkFacts
     from layoutscope.tables import VolumeFacts
 
 MOST_FINDINGS: Final = 20
@@ -61,7 +62,7 @@ def scan_parts(result: ScanResult, *, explain: bool = False) -> Iterator[Rendera
     for other in result.image.other_contents:
         yield Text(f"not read: {escape_text(other)}", style="dim")
     if result.findings:
-        yield findings_table(result.findings)
+        yield findings_shown(result.findings)
     for volume in volumes_first(result.volumes):
         yield from volume_parts(volume, explain=explain)
 
@@ -95,7 +96,7 @@ def volume_parts(volume: VolumeScan, *, explain: bool) -> Iterator[RenderableTyp
         yield prediction_table(volume.predictions)
         yield from prediction_notes(volume.predictions) if explain else ()
     if volume.findings:
-        yield findings_table(volume.findings)
+        yield findings_shown(volume.findings)
     if volume.trees:
         yield tree_table(volume.trees)
     if volume.space:
@@ -187,7 +188,7 @@ def walk_line(walk: WalkFacts) -> Text:
     return Text(f"Enumeration ({walk.order} as on {walk.host}, cold): {reads}{shown}")
 
 
-def findings_table(findings: Sequence[Finding]) -> RenderableType:
+def findings_shown(findings: Sequence[Finding]) -> RenderableType:
     """Show findings, the worst first, with their addresses."""
     rank = {"error": 0, "warning": 1, "info": 2}
     chosen = sorted(findings, key=lambda finding: rank[finding.level])[:MOST_FINDINGS]
@@ -232,3 +233,7 @@ def block_table(facts: VolumeFacts) -> Iterator[RenderableType]:
     wrong = int(counts.get("unclaimed blocks", 0)) + int(counts.get("claimed but free blocks", 0))
     verdict = "every used block belongs to something" if not wrong else f"{wrong:,} blocks do not agree"
     yield plain_table(f"Balance of the blocks: {verdict}", columns, rows)
+
+
+PRINTERS: Final = {ScanResult: print_scan}
+"""Printers of these results, by their kind."""

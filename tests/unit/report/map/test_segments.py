@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from layoutscope.filesystems.traits import TreeTraits
 from layoutscope.report.map.payload import TILE_SEGMENTS, tiles
 from layoutscope.report.map.segments import (
     FILE_DATA,
@@ -15,7 +16,7 @@ from layoutscope.report.map.segments import (
     used_span,
 )
 
-CLASSES = (tree_class("fs"), FILE_DATA, FREE_SPACE)
+CLASSES = (tree_class(TreeTraits("fs", "file-system B-tree")), FILE_DATA, FREE_SPACE)
 
 
 def segments(*rows: tuple[int, int, int, int]) -> Segments:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from layoutscope.analysis.story import cost, key_order, placement, story
+from layoutscope.filesystems.registry import filesystem
 from layoutscope.findings import Finding
 from layoutscope.metrics import measure, measure_trace, tree_summaries
 from layoutscope.metrics.space import space_use
@@ -17,6 +18,7 @@ from layoutscope.results.scan import ImageFacts, Prediction, ScanResult, VolumeS
 from layoutscope.walk.trace import AccessTrace
 from tests.layouts import NODE, data, entries, layout, leaves
 
+CATALOG = filesystem("hfsplus").traits.tree("catalog")
 EVIL = "a\x1b[2Jb\u202egpj.exe\nc\ud800[red]x[/red]"
 
 
@@ -120,12 +122,12 @@ def test_an_image_that_ends_early_is_not_complete():
 def test_story_of_packed_strewn_and_mixed_trees():
     """Together from 80 % in one clump on, strewn below 20 %, clumps in between."""
     (packed,) = tree_summaries(layout(nodes=leaves(1, 2, 3)))
-    assert "lies together" in placement(packed)
+    assert "lies together" in placement(packed, CATALOG)
     far = [block * 1000 for block in range(6)]
     (strewn,) = tree_summaries(layout(nodes=leaves(*far)))
-    assert "is strewn" in placement(strewn)
+    assert "is strewn" in placement(strewn, CATALOG)
     (mixed,) = tree_summaries(layout(nodes=leaves(1, 2, 1000, 2000)))
-    assert "several clumps" in placement(mixed)
+    assert "several clumps" in placement(mixed, CATALOG)
 
 
 def test_story_of_order():

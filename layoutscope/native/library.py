@@ -11,15 +11,12 @@ import ctypes
 import os
 import sys
 import zlib
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
 SOURCES: Final = Path(__file__).resolve().parent / "source"
@@ -90,7 +87,7 @@ def _argument(code: str, value: NDArray[Any] | Sequence[NDArray[Any]] | int) -> 
     """Hand over a number, or buffers of which the kernel can rely on what they are."""
     if isinstance(value, int):
         return value
-    if not isinstance(value, np.ndarray):
+    if isinstance(value, Sequence):
         return Columns((Buffer * len(value))(*(_buffer(code, each) for each in value)), len(value))
     if value.dtype != KINDS[code.lower()]:
         raise TypeError(f"a kernel takes contiguous {KINDS[code.lower()]}, not {value.dtype}")

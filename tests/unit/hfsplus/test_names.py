@@ -4,19 +4,17 @@ import numpy as np
 import pytest
 
 from layoutscope.filesystems.hfsplus.tree import names
+from layoutscope.ondisk.leaves import Texts
 
 
 def series(*texts):
-    """Names through gather and both columns; the first at byte 2 of the buffer."""
+    """Names through gather into a column; the first at byte 2 of the buffer."""
     raw = [text.encode("utf-16-be", "surrogatepass") for text in texts]
     buffer = np.frombuffer(b"??" + b"".join(raw), np.uint8)
     counts = np.array([len(item) // 2 for item in raw], np.int64)
     starts = 2 + 2 * (np.cumsum(counts) - counts)
     units = names.gather(buffer, starts, counts)
-    shown = names.text_series("name", units, counts, np.arange(len(raw)))
-    stored = names.raw_series("raw", units, counts, np.arange(len(raw)))
-    assert stored.to_list() == raw
-    return shown.to_list()
+    return names.text_series("name", units, counts).to_list()
 
 
 @pytest.mark.parametrize(
@@ -44,12 +42,13 @@ def test_halves_of_different_names_make_no_pair():
     assert series("a\ud83d", "\ude00b") == ["a\ufffd", "\ufffdb"]
 
 
-def test_chosen_names_come_in_their_order():
-    """A column may take some names only, in another order than they lie in."""
-    units = names.gather(
-        np.frombuffer("abéc".encode("utf-16-be"), np.uint8), np.array([0, 2, 4, 6]), np.ones(4, np.int64)
-    )
-    assert names.text_series("name", units, np.ones(4, np.int64), np.array([3, 2, 0])).to_list() == ["c", "é", "a"]
+def test_names_of_leaves_become_columns_in_both_forms():
+    """What was decoded as UTF-8 gets its colons, what is stored stays as it is; the names in between are empty."""
+    lengths = np.array([3, 0, 2], np.uint32)
+    shown = names.shown_series("name", Texts(np.frombuffer(bytearray(b"a/b\xc3\xa9"), np.uint8), lengths))
+    assert shown.to_list() == ["a:b", "", "\u00e9"]
+    stored = names.stored_series("name_raw", Texts(np.frombuffer(b"\0a\0/", np.uint8), np.array([2, 0, 2], np.uint32)))
+    assert stored.to_list() == [b"\0a", b"", b"\0/"]
 
 
 def test_equals_compares_whole_names():

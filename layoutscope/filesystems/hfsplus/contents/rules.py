@@ -191,7 +191,7 @@ def _wrong_valence(_: Volume, contents: Contents) -> Mask:
 
 def _wrong_order(volume: Volume, contents: Contents) -> Mask:
     is_folded = not is_case_sensitive(volume, contents.trees.get("catalog"))
-    return contents.catalog.keys(is_folded=is_folded).misplaced()
+    return contents.catalog.misplaced(is_folded=is_folded)
 
 
 def _wrong_extents(volume: Volume, contents: Contents) -> Mask:

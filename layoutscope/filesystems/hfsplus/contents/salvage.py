@@ -156,7 +156,7 @@ def _catalog(volume: Volume, found: Swept) -> tuple[Volume, Catalog]:
 
 
 def _num_misplaced(volume: Volume, catalog: Catalog) -> int:
-    return int(catalog.keys(is_folded=not volume.is_hfsx).misplaced().sum())
+    return int(catalog.misplaced(is_folded=not volume.is_hfsx).sum())
 
 
 def _inferred_header(volume: Volume, catalog: Catalog, found: Swept) -> HfsplusVolume.VolumeHeader:

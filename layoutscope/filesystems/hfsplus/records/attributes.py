@@ -14,7 +14,6 @@ from layoutscope.arrays.columns import I64, U8, Columns, Mask, concatenate, sign
 from layoutscope.arrays.lookup import find
 from layoutscope.filesystems.hfsplus.records.overflow import flatten
 from layoutscope.filesystems.hfsplus.tree import names
-from layoutscope.filesystems.hfsplus.tree.nodes import record_types
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import (
     ATTRIBUTE_EXTENTS,
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.tree.nodes import RecordBatch
     from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
+    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.recordtypes import Column, RecordType
 
 KEY: Final = ATTRIBUTE_KEY
@@ -99,7 +99,7 @@ class AttributeLeaves:
         """
         node, key, data, stop = records.of(leaf)
         buffer = records.nodes.buffer
-        kind, is_sound = record_types(volume.decoder, buffer, data, stop, TYPE, RECORD_SIZES)
+        kind, is_sound = _types(volume.decoder, buffer, data, stop)
         keys = volume.decoder.columns(KEY, buffer, key, (KEY.file_id, KEY.start_block, KEY.name_length))
         wide = {name: values.astype(np.int64) for name, values in keys.items()}
         start, length = key + KEY.width, wide["name_length"]
@@ -139,6 +139,17 @@ class AttributeLeaves:
         is_header = found["compression_magic"] == _MAGIC
         size = signed(found["uncompressed_size"])
         self.compressed.append({"file_id": file_id[is_header], "node": node[is_header], "size": size[is_header]})
+
+
+def _types(decoder: Decoder, buffer: U8, data: I64, stop: I64) -> tuple[I64, Mask]:
+    """Tell the type of each leaf record, and whether it is known and all of its fixed part is there."""
+    holds_type = data + TYPE.width <= stop
+    kind = decoder.column(TYPE, buffer, np.where(holds_type, data, 0), TYPE.record_type)
+    wide = kind.astype(np.int64)
+    is_sound = np.zeros(len(data), np.bool_)
+    for number, size in RECORD_SIZES.items():
+        is_sound |= holds_type & (wide == number) & (data + size <= stop)
+    return wide, is_sound
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +224,6 @@ def collect(tree: Tree | None, leaves: AttributeLeaves, first_row: int) -> Attri
         compressed["node"][order],
         compressed["size"][order],
         concatenate(leaves.owners, dict.fromkeys(_OWNER_COLUMNS, none)),
-        names.text_series("fork", units, counts, np.arange(len(counts), dtype=np.int64)),
+        names.text_series("fork", units, counts),
         concatenate(leaves.forks, dict.fromkeys(_FORK_COLUMNS, none)),
     )

@@ -8,29 +8,28 @@ entries of a folder stand together, sorted by name.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.arrays.columns import I64, U8, Columns, Mask, signed
-from layoutscope.arrays.growing import GrowingColumn, GrowingTable
+from layoutscope.arrays.lookup import is_ascending
 from layoutscope.arrays.ragged import starts_of
-from layoutscope.filesystems.hfsplus.records.overflow import flatten
 from layoutscope.filesystems.hfsplus.tree import names
-from layoutscope.filesystems.hfsplus.tree.keys import Keys, without_case
-from layoutscope.filesystems.hfsplus.tree.nodes import record_types
+from layoutscope.filesystems.hfsplus.tree.keys import misplaced
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.leafplan import NO_LEAF, Kind, Leaf, Plan, Repeated, Text
+from layoutscope.ondisk.leaves import LeafTables
 from layoutscope.ondisk.records import CATALOG_FILE, CATALOG_FOLDER, CATALOG_KEY, CATALOG_RECORD_TYPE, CATALOG_THREAD
 
 if TYPE_CHECKING:
     import polars as pl
-    from numpy.typing import NDArray
 
-    from layoutscope.filesystems.hfsplus.tree.names import Units
+    from layoutscope.arrays.columns import I64, Columns, Mask
+    from layoutscope.filesystems.hfsplus.tree.names import StoredNames
     from layoutscope.filesystems.hfsplus.tree.nodes import RecordBatch
     from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
-    from layoutscope.recordtypes import Column, RecordType
+    from layoutscope.recordtypes import Column, Field, RecordType
 
 KEY: Final = CATALOG_KEY
 TYPE: Final = CATALOG_RECORD_TYPE
@@ -74,9 +73,6 @@ _FILE_FIELDS: Final[dict[str, Column]] = {
     "resource_size": FILE.resource_fork.logical_size,
     "resource_blocks": FILE.resource_fork.total_blocks,
 }
-_DATA_EXTENTS: Final = (FILE.data_fork.extents.start_block, FILE.data_fork.extents.block_count)
-_RESOURCE_EXTENTS: Final = (FILE.resource_fork.extents.start_block, FILE.resource_fork.extents.block_count)
-
 ENTRY_COLUMNS: Final[dict[str, type[np.generic]]] = {
     "is_folder": np.bool_,
     "parent_id": np.int64,
@@ -99,12 +95,68 @@ ENTRY_COLUMNS: Final[dict[str, type[np.generic]]] = {
 
 THREAD_COLUMNS: Final[dict[str, type[np.generic]]] = {"file_id": np.int64, "parent_id": np.int64, "is_folder": np.bool_}
 FORK_COLUMNS: Final[dict[str, type[np.generic]]] = {
-    "entry": np.int64,
+    "owner": np.int64,
     "fork_type": np.uint8,
-    "fork_block": np.int64,
+    "before": np.int64,
     "start_block": np.int64,
     "block_count": np.int64,
 }
+
+_NAME: Final = Text("key", KEY.name_length, names.UNIT_BYTES)
+_OWN_ID: Final = {"file_id": KEY.parent_id}
+"""A thread's key has the file's or folder's own ID where that of an entry has its parent's."""
+
+
+def _extents(fork_type: int, start_block: Field, block_count: Field) -> Repeated:
+    """Make rows of the used ones among the eight extents that stand in a file's record."""
+    return Repeated(
+        "forks", block_count, {"fork_type": fork_type, "start_block": start_block, "block_count": block_count}
+    )
+
+
+def _entry(kind: int, record_type: RecordType, fields: dict[str, Column], *lists: Repeated, is_folder: bool) -> Leaf:
+    return Leaf(
+        kind,
+        "entries",
+        KEY,
+        record_type,
+        {"is_folder": int(is_folder), **fields},
+        {"parent_id": KEY.parent_id},
+        {"name": _NAME, "name_raw": _NAME},
+        lists=lists,
+    )
+
+
+def _thread(kind: int, *, is_folder: bool) -> Leaf:
+    columns: dict[str, Column | int] = {"parent_id": THREAD.parent_id, "is_folder": int(is_folder)}
+    return Leaf(kind, "threads", KEY, THREAD, columns, _OWN_ID, checked=(_NAME,))
+
+
+PLAN: Final = Plan(
+    {
+        "entries": {**ENTRY_COLUMNS, "name": "utf-16", "name_raw": "bytes"},
+        "threads": THREAD_COLUMNS,
+        "forks": FORK_COLUMNS,
+    },
+    (
+        _entry(_TYPES.folder, FOLDER, _FOLDER_FIELDS, is_folder=True),
+        _entry(
+            _TYPES.file,
+            FILE,
+            _FILE_FIELDS,
+            _extents(DATA_FORK, FILE.data_fork.extents.start_block, FILE.data_fork.extents.block_count),
+            _extents(RESOURCE_FORK, FILE.resource_fork.extents.start_block, FILE.resource_fork.extents.block_count),
+            is_folder=False,
+        ),
+        _thread(_TYPES.folder_thread, is_folder=True),
+        _thread(_TYPES.file_thread, is_folder=False),
+    ),
+    Kind("val", TYPE, TYPE.record_type),
+)
+"""What the records of the catalog's leaves become; of forks, ``owner`` is a row of the entries."""
+
+_FIRST_THREAD: Final = 2
+"""Place of the first kind of threads among the leaves of the plan."""
 
 
 @dataclass(slots=True)
@@ -117,11 +169,7 @@ class CatalogLeaves:
     key_type: RecordType = KEY
     id_field: Column = KEY.parent_id
     bad: list[I64] = field(default_factory=list)
-    entries: GrowingTable = field(default_factory=lambda: GrowingTable(ENTRY_COLUMNS))
-    threads: GrowingTable = field(default_factory=lambda: GrowingTable(THREAD_COLUMNS))
-    forks: GrowingTable = field(default_factory=lambda: GrowingTable(FORK_COLUMNS))
-    names: GrowingColumn = field(default_factory=lambda: GrowingColumn(np.uint16))
-    name_lengths: GrowingColumn = field(default_factory=lambda: GrowingColumn(np.int64))
+    tables: LeafTables = field(default_factory=lambda: LeafTables(PLAN))
 
     def decode(self, volume: Volume, records: RecordBatch, leaf: Mask) -> Columns:
         """Decode the leaf records of a batch; entries, threads, names and extents are kept.
@@ -138,66 +186,17 @@ class CatalogLeaves:
         Returns
         -------
         dict of str to (n,) array
-            ``node, is_thread, index`` of sound records; `index` is a row of `threads` or of `entries`. Leaves with
-            others are added to `bad`.
+            ``node, is_thread, index`` of sound records; `index` is a row of threads or of entries. Leaves with others
+            are added to `bad`.
         """
-        node, key, data, stop = records.of(leaf)
-        buffer = records.nodes.buffer
-        kind, is_sound = record_types(volume.decoder, buffer, data, stop, TYPE, RECORD_SIZES)
-        keys = volume.decoder.columns(KEY, buffer, key, (KEY.parent_id, KEY.name_length))
-        name_units = keys["name_length"].astype(np.int64)
-        name_start = key + KEY.width
-        is_sound &= name_start + name_units * names.UNIT_BYTES <= data
+        batch = records.in_leaves(leaf)
+        found = self.tables.add(volume.decoder, batch, records.nodes.to_come)
+        node, is_sound = records.nodes.number[batch.node], found.leaf != NO_LEAF
+        columns: Columns = {"node": node, "is_thread": found.leaf >= _FIRST_THREAD, "index": found.row}
+        if is_sound.all():
+            return columns
         self.bad.append(node[~is_sound])
-        is_entry = (kind == _TYPES.folder) | (kind == _TYPES.file)
-        is_thread = is_sound & ~is_entry
-        entry, thread = np.flatnonzero(is_sound & is_entry), np.flatnonzero(is_thread)
-        index = np.zeros(len(node), np.int64)
-        index[entry] = len(self.entries) + np.arange(len(entry))
-        index[thread] = len(self.threads) + np.arange(len(thread))
-        parent, to_come = keys["parent_id"].astype(np.int64), records.nodes.to_come
-        self.names.add(names.gather(buffer, name_start[entry], name_units[entry]), to_come)
-        self.name_lengths.add(name_units[entry], to_come)
-        found = self._entries(volume, buffer, data[entry], kind[entry] == _TYPES.folder, to_come)
-        self.entries.add({**found, "parent_id": parent[entry]}, to_come)
-        # A thread's key has the file's or folder's own ID where that of an entry has its parent's.
-        found = volume.decoder.columns(THREAD, buffer, data[thread], (THREAD.parent_id,))
-        is_folder = kind[thread] == _TYPES.folder_thread
-        self.threads.add({"file_id": parent[thread], **found, "is_folder": is_folder}, to_come)
-        columns: Columns = {"node": node, "is_thread": is_thread, "index": index}
-        return columns if is_sound.all() else {name: values[is_sound] for name, values in columns.items()}
-
-    def _entries(self, volume: Volume, buffer: U8, data: I64, is_folder: Mask, to_come: float) -> Columns:
-        """Decode files and folders; extents are kept."""
-        columns: Columns = {name: np.zeros(len(data), dtype) for name, dtype in ENTRY_COLUMNS.items()}
-        columns["is_folder"] = is_folder
-        folder, file = np.flatnonzero(is_folder), np.flatnonzero(~is_folder)
-        decode = volume.decoder.columns
-        _fill(columns, folder, _FOLDER_FIELDS, decode(FOLDER, buffer, data[folder], tuple(_FOLDER_FIELDS.values())))
-        # The extents of data forks come along; most files have no resource fork.
-        found = decode(FILE, buffer, data[file], (*_FILE_FIELDS.values(), *_DATA_EXTENTS))
-        _fill(columns, file, _FILE_FIELDS, found)
-        self._keep_forks(DATA_FORK, file, found[_DATA_EXTENTS[0]], found[_DATA_EXTENTS[1]], to_come)
-        rich = np.flatnonzero(columns["resource_blocks"])
-        found = decode(FILE, buffer, data[rich], _RESOURCE_EXTENTS)
-        self._keep_forks(RESOURCE_FORK, rich, found[_RESOURCE_EXTENTS[0]], found[_RESOURCE_EXTENTS[1]])
-        return columns
-
-    def _keep_forks(
-        self, fork_type: int, chosen: I64, starts: NDArray[Any], counts: NDArray[Any], to_come: float = 0.0
-    ) -> None:
-        """Keep the extents of forks of chosen entries."""
-        rows = flatten(starts, counts, np.zeros(len(chosen), np.int64))
-        rows["entry"] = len(self.entries) + chosen[rows.pop("record")]
-        rows["fork_type"] = np.full(len(rows["entry"]), fork_type, np.uint8)
-        self.forks.add(rows, to_come)
-
-
-def _fill(columns: Columns, rows: I64, fields: dict[str, Column], found: Columns) -> None:
-    """Put decoded fields into rows of columns."""
-    for name, path in fields.items():
-        values = found[path]
-        columns[name][rows] = signed(values) if values.dtype == np.uint64 else values
+        return {name: values[is_sound] for name, values in columns.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,10 +214,8 @@ class Catalog:
     forks : Columns
         One row an extent of the catalog's own: ``entry`` is a row of `entries`, ``fork_type``, and ``fork_block,
         start_block, block_count`` in allocation blocks.
-    units : (n_units,) uint16 array
-        Names as stored, in the order of decoding.
-    unit_start, unit_count : (n_entries,) int64 arrays
-        Where each entry's name lies among them.
+    stored : StoredNames
+        The same names as bytes, for comparison.
     """
 
     entries: Columns
@@ -226,14 +223,11 @@ class Catalog:
     name_raw: pl.Series
     threads: Columns
     forks: Columns
-    units: Units
-    unit_start: I64
-    unit_count: I64
+    stored: StoredNames
 
-    def keys(self, *, is_folded: bool) -> Keys:
-        """Keys of the entries, in their order, as they compare with regard to case or without."""
-        keys = Keys(self.entries["parent_id"], self.units, self.unit_start, self.unit_count)
-        return without_case(keys) if is_folded else keys
+    def misplaced(self, *, is_folded: bool) -> Mask:
+        """Say which entries have a key that does not come after the one before, with regard to case or without."""
+        return misplaced(self.entries["parent_id"], self.stored, is_folded=is_folded)
 
 
 def collect(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
@@ -241,33 +235,50 @@ def collect(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
     none = np.empty(0, np.int64)
     records = tree.records if tree is not None else dict.fromkeys(("node", "is_thread", "index"), none)
     is_thread = records["is_thread"].astype(np.bool_)
-    chosen = records["index"][~is_thread]
-    renumbered = _renumbered(leaves, chosen)
-    entries = leaves.entries.give_up(chosen)
-    entries["node"] = records["node"][~is_thread]
-    threads = leaves.threads.give_up(records["index"][is_thread])
-    threads["node"] = records["node"][is_thread]
-    units, counts = leaves.names.values, leaves.name_lengths.values
-    starts = starts_of(counts)[chosen]
+    chosen = _Chosen(leaves.tables, "entries", records["index"][~is_thread])
+    forks = _renumbered(leaves, chosen)
+    text, raw = (leaves.tables.table("entries")[name] for name in ("name", "name_raw"))
+    lengths = raw.length.astype(np.int64)
+    starts = starts_of(lengths)
+    threads = _Chosen(leaves.tables, "threads", records["index"][is_thread])
     return Catalog(
-        entries,
-        names.text_series("name", units, counts, chosen),
-        names.raw_series("name_raw", units, counts, chosen),
-        threads,
-        renumbered,
-        units,
-        starts,
-        counts[chosen],
+        {**chosen.numbers(), "node": records["node"][~is_thread]},
+        chosen.series(names.shown_series("name", text)),
+        chosen.series(names.stored_series("name_raw", raw)),
+        {**threads.numbers(), "node": records["node"][is_thread]},
+        forks,
+        names.StoredNames(raw.data, starts[chosen.rows], lengths[chosen.rows]),
     )
 
 
-def _renumbered(leaves: CatalogLeaves, chosen: I64) -> Columns:
+class _Chosen:
+    """Rows of a table in the order in which they are wanted; all of them in their own order are not copied."""
+
+    def __init__(self, tables: LeafTables, table: str, rows: I64) -> None:
+        self.tables, self.table, self.rows = tables, table, rows
+        self.is_all = len(rows) == tables.count(table) and is_ascending(rows)
+
+    def numbers(self) -> Columns:
+        """Return the columns with numbers, which the table may lose."""
+        if not self.is_all:
+            return self.tables.give_up(self.table, self.rows)
+        return {
+            name: values for name, values in self.tables.table(self.table).items() if isinstance(values, np.ndarray)
+        }
+
+    def series(self, values: pl.Series) -> pl.Series:
+        """Return a column made of texts."""
+        return values if self.is_all else values.gather(self.rows)
+
+
+def _renumbered(leaves: CatalogLeaves, chosen: _Chosen) -> Columns:
     """Extents of the entries that were reached; those of a fork stand in its order."""
-    forks = leaves.forks.values
-    row = np.full(len(leaves.entries), -1, np.int64)
-    row[chosen] = np.arange(len(chosen))
-    entry = row[forks["entry"]]
-    reached = entry >= 0
-    if reached.all():
-        return {**forks, "entry": entry}
-    return {**{name: values[reached] for name, values in forks.items()}, "entry": entry[reached]}
+    found = leaves.tables.table("forks")
+    forks: Columns = {"entry": found.pop("owner"), "fork_block": found.pop("before"), **found}
+    if chosen.is_all:
+        return forks
+    row = np.full(leaves.tables.count("entries"), -1, np.int64)
+    row[chosen.rows] = np.arange(len(chosen.rows))
+    forks["entry"] = row[forks["entry"]]
+    reached = forks["entry"] >= 0
+    return forks if reached.all() else {name: values[reached] for name, values in forks.items()}

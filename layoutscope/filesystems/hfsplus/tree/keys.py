@@ -17,6 +17,7 @@ from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.filesystems.hfsplus.tree.folding import case_table
 from layoutscope.filesystems.hfsplus.tree.nodes import LENGTH_BYTES
+from layoutscope.native import Kernel
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import (
     ATTRIBUTE_KEY,
@@ -46,6 +47,8 @@ _MASKS: Final = np.array([0, *(~0 << shift & (1 << 64) - 1 for shift in (48, 32,
 
 _ASCII_LAST: Final = 0x7F
 _LAST_UNIT: Final = 0xFFFF
+
+MISPLACED_NAMES: Final = Kernel("misplaced_names", "lblliB")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +155,36 @@ class Keys:
         """Say which keys do not come after the key before them."""
         rows = np.arange(1, len(self.ident), dtype=np.int64)
         return np.append(np.zeros(min(1, len(self.ident)), np.bool_), self.not_after(rows - 1, rows))
+
+
+def misplaced(ident: I64, stored: names.StoredNames, *, is_folded: bool) -> Mask:
+    """Say which keys do not come after the key before them.
+
+    Parameters
+    ----------
+    ident : (n,) int64 array
+        What comes first in the order.
+    stored : StoredNames
+        What comes second.
+    is_folded : bool
+        Whether names compare without regard to case.
+
+    Returns
+    -------
+    (n,) bool array
+    """
+    wrong = np.empty(len(ident), np.bool_)
+    table = case_table().astype(np.int32) if is_folded else np.empty(0, np.int32)
+    if MISPLACED_NAMES(ident, stored.data, stored.start, stored.length, table, wrong.view(np.uint8)) is not None:
+        return wrong
+    return plain_misplaced(ident, stored, is_folded=is_folded)
+
+
+def plain_misplaced(ident: I64, stored: names.StoredNames, *, is_folded: bool) -> Mask:
+    """Say which keys do not come after the key before them, in Python: as :func:`misplaced`."""
+    units = names.in_disk_order(stored.data.view(np.uint16))
+    keys = Keys(ident, units, stored.start // names.UNIT_BYTES, stored.length // names.UNIT_BYTES)
+    return (without_case(keys) if is_folded else keys).misplaced()
 
 
 def read_keys(decoder: Decoder, form: KeyForm, buffer: U8, key: I64) -> Keys:

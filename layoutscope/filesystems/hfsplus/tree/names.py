@@ -6,7 +6,7 @@ A ``/`` on the disk stands for the ``:`` of Unix paths and is shown as one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from layoutscope.arrays.columns import I64, U8
+    from layoutscope.ondisk.leaves import Texts
 
 Units: TypeAlias = NDArray[np.uint16]
 _Number = TypeVar("_Number", np.uint16, np.uint64)
@@ -62,8 +63,35 @@ def in_disk_order(numbers: NDArray[_Number]) -> NDArray[_Number]:
     return numbers.byteswap() if _IS_LITTLE else numbers
 
 
-def raw_series(name: str, units: Units, counts: I64, chosen: I64) -> pl.Series:
-    """Make a binary column of concatenated names, in big-endian UTF-16.
+class StoredNames(NamedTuple):
+    """Names as they stand on the disk.
+
+    Attributes
+    ----------
+    data : (n_bytes,) uint8 array
+        Big-endian UTF-16.
+    start, length : (n,) int64 arrays
+        Where each name lies among these, in bytes.
+    """
+
+    data: U8
+    start: I64
+    length: I64
+
+
+def shown_series(name: str, texts: Texts) -> pl.Series:
+    """Make a text column of names in UTF-8, in which ``/`` becomes ``:``."""
+    texts.data[texts.data == _SLASH] = _COLON
+    return series.cut(name, texts.data, texts.length.astype(np.int64), "text")
+
+
+def stored_series(name: str, texts: Texts) -> pl.Series:
+    """Make a binary column of names as they are stored."""
+    return series.cut(name, texts.data, texts.length.astype(np.int64), "binary")
+
+
+def text_series(name: str, units: Units, counts: I64) -> pl.Series:
+    """Decode concatenated UTF-16 names into a text column.
 
     Parameters
     ----------
@@ -73,19 +101,6 @@ def raw_series(name: str, units: Units, counts: I64, chosen: I64) -> pl.Series:
         All names, one after the other, in native byte order.
     counts : (n,) int64 array
         Their lengths in units.
-    chosen : (m,) int64 array
-        Which names the column shall have, in its order.
-    """
-    return series.cut(name, in_disk_order(units).view(np.uint8), counts * UNIT_BYTES, "binary").gather(chosen)
-
-
-def text_series(name: str, units: Units, counts: I64, chosen: I64) -> pl.Series:
-    """Decode concatenated UTF-16 names into a text column.
-
-    Parameters
-    ----------
-    name, units, counts, chosen
-        As for :func:`raw_series`.
 
     Returns
     -------
@@ -94,7 +109,7 @@ def text_series(name: str, units: Units, counts: I64, chosen: I64) -> pl.Series:
     """
     utf8, lengths = _utf8(units, counts)
     utf8[utf8 == _SLASH] = _COLON
-    return series.cut(name, utf8, lengths, "text").gather(chosen)
+    return series.cut(name, utf8, lengths, "text")
 
 
 def _utf8(units: Units, counts: I64) -> tuple[U8, I64]:

@@ -13,14 +13,12 @@ import numpy as np
 
 from layoutscope.arrays.ragged import heads, lengths_of, ordinals, owners
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.leafplan import LeafBatch
 from layoutscope.ondisk.records import KEY_HEADER, NODE_DESCRIPTOR, POINTER_RECORD, RECORD_OFFSET
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from layoutscope.arrays.columns import I64, U8, Mask
     from layoutscope.ondisk.decoder import Decoder
-    from layoutscope.recordtypes import RecordType
 
 DESCRIPTOR: Final = NODE_DESCRIPTOR
 DESCRIPTOR_BYTES: Final = DESCRIPTOR.width
@@ -154,6 +152,13 @@ class RecordBatch:
         """Node numbers, keys, data and stops of the chosen records."""
         return self.nodes.number[self.node[chosen]], self.key[chosen], self.data[chosen], self.stop[chosen]
 
+    def in_leaves(self, leaf: Mask) -> LeafBatch:
+        """Return the records that stand in leaves, in the form that tables are made from."""
+        places = (self.node, self.key, self.data, self.stop)
+        node, key, data, stop = places if leaf.all() else (values[leaf] for values in places)
+        nodes = self.nodes
+        return LeafBatch(nodes.buffer, nodes.node_size_bytes, nodes.number, node, key, data - key, data, stop - data)
+
     def without(self, wrong: Mask) -> RecordBatch:
         """Leave out records; their nodes are damaged."""
         damaged = self.damaged.copy()
@@ -250,37 +255,6 @@ def locate_records(decoder: Decoder, nodes: ReadNodes, fixed_index_key_bytes: in
     free = _free_offset(decoder, nodes, found.counts, keyed, found.limit)
     batch = RecordBatch(nodes, node, found.slot, key, data, stop, free, damaged)
     return batch if is_sound.all() else batch.without(~is_sound)
-
-
-def record_types(
-    decoder: Decoder, buffer: U8, data: I64, stop: I64, start: RecordType, sizes: Mapping[int, int]
-) -> tuple[I64, Mask]:
-    """Tell the type of each leaf record, and whether it is known and all of its fixed part is there.
-
-    Parameters
-    ----------
-    decoder : Decoder
-        How structures are decoded.
-    buffer : uint8 array
-        Whole nodes.
-    data, stop : (n,) int64 arrays
-        Where what follows the key begins, and where the record ends.
-    start : RecordType
-        What the data of every leaf record of the tree start with.
-    sizes : mapping of int to int
-        Fixed part of a record by its type, in bytes.
-
-    Returns
-    -------
-    (n,) int64 array, (n,) bool array
-    """
-    holds_type = data + start.width <= stop
-    kind = decoder.column(start, buffer, np.where(holds_type, data, 0), start.column("record_type"))
-    wide = kind.astype(np.int64)
-    is_sound = np.zeros(len(data), np.bool_)
-    for number, size in sizes.items():
-        is_sound |= holds_type & (wide == number) & (data + size <= stop)
-    return wide, is_sound
 
 
 def record_bounds(decoder: Decoder, nodes: ReadNodes) -> Bounds:

@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from layoutscope.native import Kernel
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+JOIN_RUNS: Final = Kernel("join_runs", "llL")
+COMBINE_RUNS: Final = Kernel("combine_runs", "llnL")
 
 MANY: Final = 10_000
 DIGIT_BITS: Final = 16
@@ -33,12 +38,24 @@ def runs_of(start: NDArray[Any], length: NDArray[Any]) -> NDArray[np.int64]:
     if (first[1:] < first[:-1]).any():
         order = order_of(first)
         first, count = first[order], count[order]
+    runs = np.empty((len(first), 2), np.int64)
+    found = JOIN_RUNS(np.ascontiguousarray(first), np.ascontiguousarray(count), runs)
+    return plain_join(first, count) if found is None else _cut_off(runs, found)
+
+
+def plain_join(first: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Join runs that ascend by their first blocks; the twin of the kernel."""
     ends = np.maximum.accumulate(first + count)
     is_head = np.ones(len(first), bool)
     is_head[1:] = first[1:] > ends[:-1]
     heads = np.flatnonzero(is_head)
     tails = np.append(heads[1:], len(first)) - 1
     return np.stack([first[heads], ends[tails] - first[heads]], axis=1)
+
+
+def _cut_off(runs: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Return the first runs; a copy where they would hold much memory that nobody uses."""
+    return runs[:count] if 2 * count > len(runs) else runs[:count].copy()
 
 
 def order_of(values: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -108,7 +125,22 @@ def intersect(runs: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.i
 
 
 def _combine(runs: NDArray[np.int64], other: NDArray[np.int64], wanted: int) -> NDArray[np.int64]:
-    """Sweep over all edges and keep the stretches whose membership (1 first, 2 second, 3 both) is the wanted one."""
+    """Keep the stretches whose membership (1 first, 2 second, 3 both) is the wanted one."""
+    found = np.empty((len(runs) + len(other), 2), np.int64)
+    count = COMBINE_RUNS(np.ascontiguousarray(runs), np.ascontiguousarray(other), wanted, found)
+    return plain_combine(runs, other, wanted) if count is None else _cut_off(found, count)
+
+
+def plain_combine(runs: NDArray[np.int64], other: NDArray[np.int64], wanted: int) -> NDArray[np.int64]:
+    """Sweep over all edges, of sets that need not be in order; the twin of the kernel.
+
+    Parameters
+    ----------
+    runs, other : (n, 2) int64 arrays
+        First blocks and lengths.
+    wanted : int
+        Which stretches are kept: 1 in the first set alone, 2 in the second alone, 3 in both.
+    """
     edges = np.concatenate([runs[:, 0], runs.sum(axis=1), other[:, 0], other.sum(axis=1)])
     n, m = len(runs), len(other)
     steps = np.concatenate([np.full(n, 1), np.full(n, -1), np.full(m, 2), np.full(m, -2)])

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.arrays.ragged import heads
+from layoutscope.native import Kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.arrays.columns import I64, Mask
+
+FIRST_PLACES: Final = Kernel("first_places", "lBL")
 
 MAX_SPARSENESS: Final = 8
 """A table of a whole range of numbers is made where it has at most so many places a key."""
@@ -212,6 +215,13 @@ def first_places(codes: NDArray[np.integer[Any]], bound: int) -> I64:
     >>> first_places(np.array([3, 1, 3, 0, 1]), 4).tolist()
     [0, 1, 3]
     """
+    places = np.empty(len(codes), np.int64)
+    count = FIRST_PLACES(np.ascontiguousarray(codes, np.int64), np.zeros(bound, np.uint8), places)
+    return plain_first_places(codes, bound) if count is None else places[:count]
+
+
+def plain_first_places(codes: NDArray[np.integer[Any]], bound: int) -> I64:
+    """Find first places; the twin of the kernel."""
     first = np.full(bound, -1, np.int64)
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1, dtype=np.int64)
     is_first = np.zeros(len(codes), np.bool_)

@@ -7,17 +7,20 @@ touches no index node.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from layoutscope.access.touches import CODE, Touches
 from layoutscope.arrays.lookup import first_places
+from layoutscope.native import Kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.model import Model
+
+READ_ONCE: Final = Kernel("read_once", "ibbiinnBBIBL")
 
 MAX_WAY = 64
 """Longest chain of nodes that is followed; real ones have fewer than 16, a loop in a damaged volume has no end."""
@@ -42,14 +45,42 @@ def read_once(touches: Touches, model: Model, size: int, known: NDArray[np.int32
     Touches, int64 array
         Reads in their order, each once; the touch that each belongs to.
     """
-    wanted = np.where(touches.node >= 0, touches.node + np.where(along_chain(touches, model), size, 0), 2 * size)
-    place = first_places(wanted.astype(np.int32), 2 * size + 1)
-    place = place[wanted[place] < 2 * size]
-    reads, origin = with_ways(touches[place], model, size)
+    reads, origin = _natively_once(touches, model, size) or plain_once(touches, model, size)
     fresh = np.ones(size, bool)
     fresh[known] = False
     kept = fresh[reads.node]
-    return reads[kept], place[origin[kept]]
+    return reads[kept], origin[kept]
+
+
+def _natively_once(touches: Touches, model: Model, size: int) -> tuple[Touches, NDArray[np.int64]] | None:
+    """Let the kernel find the reads; None where it does not run, or ways of a damaged volume are loops."""
+    node, cause, touch = np.empty(size, np.int32), np.empty(size, np.uint8), np.empty(size, np.int64)
+    nodes = (np.ascontiguousarray(each, np.int32) for each in (model.nodes.parent, model.nodes.mapper))
+    count = READ_ONCE(
+        np.ascontiguousarray(touches.node, np.int32), along_chain(touches, model).view(np.uint8),
+        np.ascontiguousarray(touches.cause), *nodes,
+        int(CODE["index"]), int(CODE[model.driver.locator_cause]), np.zeros(2 * size, np.uint8),
+        np.zeros(size, np.uint8), node, cause, touch,
+    )  # fmt: skip
+    if count is None:
+        return None
+    origin = touch[:count]
+    return Touches(node[:count], cause[:count], touches.directory_id[origin], touches.host_us[origin]), origin
+
+
+def plain_once(touches: Touches, model: Model, size: int) -> tuple[Touches, NDArray[np.int64]]:
+    """Find what an unlimited cache reads that knows nothing at first; the twin of the kernel.
+
+    Parameters
+    ----------
+    touches, model, size
+        As for :func:`read_once`.
+    """
+    wanted = np.where(touches.node >= 0, touches.node + np.where(along_chain(touches, model), size, 0), 2 * size)
+    place = first_places(wanted, 2 * size + 1)
+    place = place[wanted[place] < 2 * size]
+    reads, origin = with_ways(touches[place], model, size)
+    return reads, place[origin]
 
 
 def along_chain(touches: Touches, model: Model) -> NDArray[np.bool_]:

@@ -8,6 +8,8 @@ import sys
 import numpy as np
 import pytest
 
+from layoutscope.arrays.intervals import COMBINE_RUNS, JOIN_RUNS
+from layoutscope.arrays.lookup import FIRST_PLACES
 from layoutscope.drive.loops import CLOSED_LOOP, QUEUED_LOOP
 from layoutscope.image.raw import READ_PIECES
 from layoutscope.native import Kernel
@@ -15,6 +17,7 @@ from layoutscope.native.build import build, compiler
 from layoutscope.native.library import SOURCES
 from layoutscope.ondisk.checksum import FLETCHER64
 from layoutscope.ondisk.leaves import DECODE_LEAVES
+from layoutscope.walk.cache import READ_ONCE
 from layoutscope.walk.lru import LRU_MISSES
 from tests.cli.conftest import ROOT
 
@@ -56,11 +59,13 @@ def test_a_library_of_other_sources_is_not_taken(tmp_path, monkeypatch):
     assert told == "plain Python (the library was built from other sources)"
 
 
-@pytest.mark.parametrize(
-    "kernel",
-    [CLOSED_LOOP, QUEUED_LOOP, LRU_MISSES, READ_PIECES, FLETCHER64, DECODE_LEAVES],
-    ids=lambda kernel: kernel.name,
-)
+KERNELS = (
+    CLOSED_LOOP, QUEUED_LOOP, LRU_MISSES, READ_ONCE, READ_PIECES, FLETCHER64, DECODE_LEAVES,
+    FIRST_PLACES, JOIN_RUNS, COMBINE_RUNS,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 def test_a_kernel_takes_what_its_prototype_says(kernel):
     """Letters in Python are types in C, one by one."""
     text = "".join(path.read_text() for path in SOURCES.glob("*.c"))

@@ -1,0 +1,159 @@
+"""Sets of runs, first places and reads with their ways in C against those in numpy."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from layoutscope.access.touches import CODE, Touches
+from layoutscope.arrays import intervals
+from layoutscope.arrays.lookup import FIRST_PLACES, first_places, plain_first_places
+from layoutscope.walk import cache
+from tests.unit.native.fences import EVIL, EXAMPLES, Fenced, spoil
+
+pytestmark = pytest.mark.usefixtures("native")
+
+NUMBERS = st.lists(st.integers(0, 40), max_size=60)
+
+
+def a_set(draw) -> np.ndarray:
+    """Return a set of runs with gaps, of which some touch."""
+    steps = draw(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 6)), max_size=20))
+    ends = np.cumsum([gap + length for gap, length in steps])
+    lengths = np.array([length for _, length in steps], np.int64)
+    return np.stack([ends - lengths, lengths], axis=1).astype(np.int64).reshape(-1, 2)
+
+
+@EXAMPLES
+@given(runs=st.lists(st.tuples(st.integers(0, 100), st.integers(-2, 30)), max_size=40))
+def test_joined_runs_are_the_blocks_of_all(runs):
+    """Each block once, in runs that do not touch: counted block by block."""
+    first, count = np.array(runs, np.int64).reshape(-1, 2).T
+    blocks = {block for start, length in runs for block in range(start, start + length)}
+    found = intervals.runs_of(first, count)
+    assert [block for start, length in found.tolist() for block in range(start, start + length)] == sorted(blocks)
+    assert (found[1:, 0] > found[:-1].sum(axis=1)).all()
+
+
+@EXAMPLES
+@given(data=st.data(), wanted=st.integers(1, 3))
+def test_sets_are_combined_as_by_sweeping(data, wanted):
+    """Blocks of one set alone, or of both; the kernel takes whatever is in order."""
+    runs, other = a_set(data.draw), a_set(data.draw)
+    found = np.empty((len(runs) + len(other), 2), np.int64)
+    count = intervals.COMBINE_RUNS(runs, other, wanted, found)
+    assert count is not None
+    assert found[:count].tolist() == intervals.plain_combine(runs, other, wanted).tolist()
+
+
+@EXAMPLES
+@given(data=st.data(), wanted=EVIL, room=st.integers(0, 90))
+def test_hostile_runs_are_refused_or_give_the_same(data, wanted, room):
+    """Whatever numbers runs have, and however little room there is, nothing is written elsewhere."""
+    fenced = Fenced(*spoil(data.draw, [a_set(data.draw), a_set(data.draw)]), np.zeros(room, np.int64))
+    runs, other, found = fenced.copies
+    wanted = data.draw(st.sampled_from([1, 2, 3, wanted]))
+    count = intervals.COMBINE_RUNS(runs, other, wanted, found)
+    assert fenced.hold()
+    assert fenced.unchanged(0, 1)
+    if count is not None:
+        theirs = intervals.plain_combine(runs.reshape(-1, 2), other.reshape(-1, 2), wanted)
+        assert found[: 2 * count].tolist() == theirs.ravel().tolist()
+    count = intervals.JOIN_RUNS(runs, other, found)
+    assert fenced.hold()
+    if count is not None:
+        theirs = intervals.plain_join(runs.ravel(), other.ravel()) if len(runs) else np.empty(0, np.int64)
+        assert found[: 2 * count].tolist() == theirs.ravel().tolist()
+
+
+@EXAMPLES
+@given(codes=NUMBERS)
+def test_first_places_are_the_same(codes):
+    """In the order in which numbers come."""
+    array = np.array(codes, np.int32)
+    assert first_places(array, 41).tolist() == plain_first_places(array, 41).tolist()
+    assert first_places(array, 41).tolist() == [k for k, code in enumerate(codes) if code not in codes[:k]]
+
+
+@EXAMPLES
+@given(data=st.data(), codes=NUMBERS, bound=st.integers(0, 41), room=st.integers(0, 60))
+def test_numbers_out_of_bounds_are_refused(data, codes, bound, room):
+    """A number that has no mark, or more first places than there is room for."""
+    fenced = Fenced(*spoil(data.draw, [np.array(codes, np.int64)]), np.zeros(bound, np.uint8), np.zeros(room, np.int64))
+    given_codes = fenced.copies[0].tolist()
+    count = FIRST_PLACES(*fenced.copies)
+    assert fenced.hold()
+    is_sound = all(0 <= code < bound for code in given_codes) and len(set(given_codes)) <= room
+    assert (count is not None) == is_sound
+    assert count is None or count == len(set(given_codes))
+
+
+@st.composite
+def volumes(draw, *, with_loops: bool) -> tuple[Touches, SimpleNamespace, int]:
+    """Return touches, a volume with ways, and the bound of numbers; ways may be loops, as on damaged volumes."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    count, more = draw(st.integers(1, 25)), draw(st.integers(0, 4))
+    above = np.full(count, count) if with_loops else np.arange(count)
+    parent, mapper = (
+        np.where(rng.random(count) < 0.7, rng.integers(0, 2**30, count) % np.maximum(above, 1), -1).astype(np.int32)
+        for _ in range(2)
+    )
+    if not with_loops:
+        parent[0] = mapper[0] = -1
+    length = draw(st.integers(0, 40))
+    causes = np.array([CODE[name] for name in ("next", "name", "index", "omap")], np.uint8)
+    touches = Touches(
+        rng.integers(-1, count + more, length).astype(np.int32), rng.choice(causes, length),
+        rng.integers(0, 99, length).astype(np.uint64), rng.random(length).astype(np.float32),
+    )  # fmt: skip
+    driver = SimpleNamespace(leaves_are_chained=draw(st.booleans()), locator_cause="omap")
+    nodes = type("Nodes", (SimpleNamespace,), {"__len__": lambda self: len(self.parent)})(parent=parent, mapper=mapper)
+    return touches, SimpleNamespace(nodes=nodes, driver=driver), count + more
+
+
+def columns(reads: Touches) -> list:
+    """Return all columns as lists."""
+    return [getattr(reads, name).tolist() for name in ("node", "cause", "directory_id", "host_us")]
+
+
+@EXAMPLES
+@given(given_volume=volumes(with_loops=False))
+def test_the_same_is_read_once(given_volume):
+    """Every read with its way, in order, and the touch that it belongs to."""
+    ours, origin = cache._natively_once(*given_volume)
+    theirs, their_origin = cache.plain_once(*given_volume)
+    assert columns(ours) == columns(theirs)
+    assert origin.tolist() == their_origin.tolist()
+
+
+@EXAMPLES
+@given(given_volume=volumes(with_loops=True))
+def test_ways_that_are_loops_are_left_to_the_twin(given_volume):
+    """What the kernel accepts is what the twin reads; loops it refuses."""
+    found = cache._natively_once(*given_volume)
+    if found is not None:
+        theirs, their_origin = cache.plain_once(*given_volume)
+        assert columns(found[0]) == columns(theirs)
+        assert found[1].tolist() == their_origin.tolist()
+
+
+@EXAMPLES
+@given(data=st.data(), index=EVIL, mapped=EVIL)
+def test_hostile_ways_lead_nowhere(data, index, mapped):
+    """With any number replaced and any end cut off nothing is touched outside."""
+    touches, model, size = data.draw(volumes(with_loops=True))
+    alone = np.zeros(len(touches.node), np.uint8)
+    given_arrays = [touches.node, alone, touches.cause, model.nodes.parent, model.nodes.mapper]
+    spoilt = spoil(data.draw, given_arrays)
+    work = spoil(data.draw, [np.zeros(2 * size, np.uint8), np.zeros(size, np.uint8)])
+    room = data.draw(st.integers(0, size))
+    answers = [np.zeros(room, np.int32), np.zeros(room, np.uint8), np.zeros(room, np.int64)]
+    fenced = Fenced(*spoilt, *work, *answers)
+    codes = [data.draw(st.sampled_from([3, code])) for code in (index, mapped)]
+    cache.READ_ONCE(*fenced.copies[:5], *codes, *fenced.copies[5:])
+    assert fenced.hold()
+    assert fenced.unchanged(*range(5))

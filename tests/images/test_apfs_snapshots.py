@@ -24,7 +24,7 @@ from fixtures.apfs.structures import records as disk
 from fixtures.apfs.writer import write
 from layoutscope.filesystems.apfs.container.container import open_container
 from layoutscope.filesystems.apfs.reader import Options, read_layouts
-from layoutscope.filesystems.apfs.store.btree import batch_columns
+from layoutscope.filesystems.apfs.store.btree import as_rows
 from layoutscope.filesystems.apfs.store.nodes import join
 from layoutscope.filesystems.apfs.store.walk import Pool, read_levels
 from layoutscope.filesystems.apfs.volume.states import list_snapshots, open_all
@@ -117,7 +117,7 @@ def test_a_shared_node_is_read_once(written):
             assert cost == (len(new) + 1) * 4096
             seen |= new
             tree = fs_source(container.store, state, None)
-            alone = join("fs", [batch_columns(batch) for batch in read_levels(tree)])
+            alone = join("fs", [as_rows(batch) for batch in read_levels(tree)])
             for column in alone.__slots__[1:]:
                 assert getattr(alone, column).tolist() == getattr(nodes, column).tolist()
     assert len(kept) == NUM_SNAPSHOTS

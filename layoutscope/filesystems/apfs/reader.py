@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.errors import FormatError, UsageError
-from layoutscope.filesystems.apfs.check import Checked, check_contents
+from layoutscope.filesystems.apfs.check import Checked, run_checks
 from layoutscope.filesystems.apfs.check.consistency import compare_container, compare_volume
 from layoutscope.filesystems.apfs.check.extents import compare_extents
 from layoutscope.filesystems.apfs.container.container import open_container, report_changes, search_superblock
@@ -24,14 +24,14 @@ from layoutscope.filesystems.apfs.container.keybag import unlock
 from layoutscope.filesystems.apfs.container.parts import read_container_parts
 from layoutscope.filesystems.apfs.layout.container import build_container_layout, second_half
 from layoutscope.filesystems.apfs.layout.nodes import with_stale
-from layoutscope.filesystems.apfs.layout.volume import build_layout
+from layoutscope.filesystems.apfs.layout.volume import build_volume_layout
 from layoutscope.filesystems.apfs.recovery.rebuild import mended, rebuild_tree, reopen_volume
 from layoutscope.filesystems.apfs.recovery.salvage import salvage_container
 from layoutscope.filesystems.apfs.store.losses import report_losses
 from layoutscope.filesystems.apfs.store.source import TreeSource
 from layoutscope.filesystems.apfs.store.sweep import sweep
 from layoutscope.filesystems.apfs.volume.accounting import account
-from layoutscope.filesystems.apfs.volume.parts import ContainerContents, read_parts
+from layoutscope.filesystems.apfs.volume.parts import ContainerContents, read_volume_parts
 from layoutscope.filesystems.apfs.volume.states import LIVE, given_up, read_snapshots, shown_as, states_of
 from layoutscope.filesystems.apfs.volume.trees import fs_source, is_encrypted
 from layoutscope.filesystems.apfs.volume.volume import list_volumes, open_volume
@@ -139,7 +139,7 @@ def read_layouts(source: Source, *, image_offset: int = 0, options: Options | No
         else open_with((source, image_offset), replace(options, xid=None), FindingLog())
     )
     layouts = [
-        build_layout(container, volume, options.stack, view, given_up(newest, volume.state, volume.fs.nodes))
+        build_volume_layout(container, volume, options.stack, view, given_up(newest, volume.state, volume.fs.nodes))
         for volume in found.volumes
     ]
     balance = account(container, parts, found.volumes)
@@ -189,7 +189,7 @@ def check_container(
         alone = FindingLog()
         if second_half((source, image_offset), options.stack, alone) is not None:
             return Checked(alone.findings, {})
-    return check_contents(open_contents(source, image_offset, options), without)
+    return run_checks(open_contents(source, image_offset, options), without)
 
 
 def list_states(
@@ -306,7 +306,7 @@ def _read_volumes(container: Container, options: Options, swept: Swept | None) -
             view = _chosen_view(container, volume, options)
             if view is not None:
                 cipher = _unlock(container, volume, options)
-                volumes.append(read_parts(container, volume, cipher=cipher, chosen=view))
+                volumes.append(read_volume_parts(container, volume, cipher=cipher, chosen=view))
         except FormatError as error:
             container.log.extend(store.log.findings)
             container.log.survive(error, code="volume-unreadable")

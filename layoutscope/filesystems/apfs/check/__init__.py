@@ -68,7 +68,7 @@ def _extents(subject: Subject) -> None:
 def _references(subject: Subject) -> None:
     for parts, physical in _with_references(subject):
         if not parts.snapshots:
-            extents.check_references(parts, physical, subject.references(parts))
+            extents.check_extent_references(parts, physical, subject.references(parts))
         elif len(parts.snapshots) == len(parts.snapshot_extents):
             extents.check_shared_references(parts, subject.log, MOST_CASES)
 
@@ -158,7 +158,7 @@ class Checked:
         return [*self.outside, *(item for found in self.volumes.values() for item in found)]
 
 
-def check_contents(contents: ContainerContents, without: Collection[str] = ()) -> Checked:
+def run_checks(contents: ContainerContents, without: Collection[str] = ()) -> Checked:
     """Check the structure of a container that was read.
 
     Parameters
@@ -202,4 +202,4 @@ def _run(
     return list(dict.fromkeys(refined(coarse, fine, is_refined)))
 
 
-__all__ = ["CONTAINER_CHECKS", "VOLUME_CHECKS", "Checked", "check_contents"]
+__all__ = ["CONTAINER_CHECKS", "VOLUME_CHECKS", "Checked", "run_checks"]

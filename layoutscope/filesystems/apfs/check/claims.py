@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.arrays import intervals
-from layoutscope.filesystems.apfs.check.extents import touches
+from layoutscope.filesystems.apfs.check.extents import is_touched
 from layoutscope.filesystems.apfs.check.space import INVALID, chunk_table, differs, spaceman_field
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES, queue_sources
 from layoutscope.filesystems.apfs.container.regions import as_runs, node_runs
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.check.subject import Subject
-    from layoutscope.filesystems.apfs.store.btree import NodeBatch
+    from layoutscope.filesystems.apfs.store.btree import ReadNodes
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
 
 Owner = tuple[str, "NDArray[np.int64]"]
@@ -33,7 +33,7 @@ SPARE: Final = ("internal-pool", "pending-free")
 """Regions that hold nothing current."""
 
 
-def owners(subject: Subject) -> Iterator[Owner]:
+def claims_by_owner(subject: Subject) -> Iterator[Owner]:
     """Name every structure with its blocks; nodes that several states of a volume share stand once."""
     block_size = subject.container.blocks.block_size
     for nodes in subject.parts.trees:
@@ -46,7 +46,7 @@ def owners(subject: Subject) -> Iterator[Owner]:
 
 def _volume_owners(parts: VolumeParts, block_size: int) -> Iterator[Owner]:
     volume = f"of volume {parts.state.number + 1}"
-    trees = [*parts.own_trees(), *(view.nodes for view in parts.views)]
+    trees = [*parts.own_trees(), *parts.views.values()]
     for name in dict.fromkeys(nodes.tree for nodes in trees):
         yield f"{name} tree {volume}", node_runs([nodes for nodes in trees if nodes.tree == name], block_size)
     for number, tree in enumerate(parts.snapshot_extents):
@@ -58,12 +58,12 @@ def _volume_owners(parts: VolumeParts, block_size: int) -> Iterator[Owner]:
 
 def current_claims(subject: Subject) -> NDArray[np.int64]:
     """Blocks that something current uses."""
-    return intervals.union([runs for _, runs in owners(subject)])
+    return intervals.union([runs for _, runs in claims_by_owner(subject)])
 
 
 def check_double_claims(subject: Subject) -> None:
     """No block belongs to two structures."""
-    named = [(name, runs) for name, runs in owners(subject) if len(runs)]
+    named = [(name, runs) for name, runs in claims_by_owner(subject) if len(runs)]
     table = np.concatenate([np.empty((0, 2), np.int64), *(runs for _, runs in named)])
     owner = np.repeat(np.arange(len(named)), [len(runs) for _, runs in named])
     order = np.argsort(table[:, 0], kind="stable")
@@ -82,7 +82,7 @@ def check_double_claims(subject: Subject) -> None:
 def check_file_claims(subject: Subject) -> None:
     """No file has a block of metadata, or one of another file that does not count that it is shared."""
     block_size = subject.container.blocks.block_size
-    metadata = intervals.union([runs for name, runs in owners(subject) if not name.startswith("data ")])
+    metadata = intervals.union([runs for name, runs in claims_by_owner(subject) if not name.startswith("data ")])
     for parts in subject.volumes:
         extents = parts.file_extents()
         if not len(extents["obj_id"]) or parts.is_locked:
@@ -93,7 +93,7 @@ def check_file_claims(subject: Subject) -> None:
         length = -(-extents["length_bytes"].astype(np.int64) // block_size)
         field, what = "val.file_extent_val.paddr", "extent of data stream"
         sides = (None, extents["paddr"])
-        wrong = real & touches(metadata, start, length)
+        wrong = real & is_touched(metadata, start, length)
         message, code = "it has blocks that metadata use", "block-claimed-twice"
         if "key_at" in extents:
             report.cases(wrong, extents, code, what, message, level="error", field=field, sides=sides)
@@ -113,7 +113,7 @@ def _unshared_twice(
     later = np.flatnonzero(start[rows][1:] < furthest[:-1]) + 1
     twice[rows[later]] = True
     twice[rows[later - 1]] = True
-    return twice & ~touches(_shared_runs(parts), start, length)
+    return twice & ~is_touched(_shared_runs(parts), start, length)
 
 
 def _shared_runs(parts: VolumeParts) -> NDArray[np.int64]:
@@ -186,14 +186,14 @@ def check_queues(subject: Subject) -> None:
                 _check_queued(subject, batch, claims, QUEUE_NAMES[number])
 
 
-def _check_queued(subject: Subject, batch: NodeBatch, claims: NDArray[np.int64], owner: str) -> None:
+def _check_queued(subject: Subject, batch: ReadNodes, claims: NDArray[np.int64], owner: str) -> None:
     """Compare the entries of a free queue with what is used."""
     blocks = subject.container.blocks
     paddr = batch.column("key", FREE_QUEUE_KEY, FREE_QUEUE_KEY.paddr)
     length = np.minimum(queued_lengths(batch), 2**40).astype(np.int64)
     outside = ~blocks.present(paddr, blocks.block_size)
     start = np.minimum(paddr, np.uint64(2**62)).astype(np.int64)
-    used = ~outside & touches(claims, start, length)
+    used = ~outside & is_touched(claims, start, length)
     for wrong, message in ((outside, "lies outside"), (used, "is in use")):
         for row in np.flatnonzero(wrong)[:MOST_CASES].tolist():
             node = int(batch.slots.node[row])

@@ -39,7 +39,7 @@ def compare_extents(parts: VolumeParts) -> None:
         own = Report(parts.log, parts.extentref.nodes)
         check_owners(parts, physical, own)
         if not parts.snapshots:
-            check_references(parts, physical, own)
+            check_extent_references(parts, physical, own)
         elif len(parts.snapshots) == len(parts.snapshot_extents):
             check_shared_references(parts, parts.log)
     check_snapshots(parts)
@@ -91,7 +91,7 @@ def _device_sizes(blocks: Blocks) -> NDArray[np.int64]:
     return np.array([*sizes, 2**62], np.int64)
 
 
-def check_references(parts: VolumeParts, physical: Columns, report: Report) -> None:
+def check_extent_references(parts: VolumeParts, physical: Columns, report: Report) -> None:
     """Each run of blocks is used by as many extents as its reference counts; without snapshots only.
 
     Parameters
@@ -152,7 +152,7 @@ def check_shared_references(parts: VolumeParts, log: FindingLog, most: int = 1) 
     for tree, table in zip(trees, tables, strict=True):
         rows = slice(begin, begin + len(table["obj_id"]))
         begin += len(table["obj_id"])
-        odd = touches(wrong, start[rows], length[rows])
+        odd = is_touched(wrong, start[rows], length[rows])
         message = "the references of all states add up to others than the files of the live state have"
         report, field = Report(log, tree.nodes, most), "val.phys_ext_val.refcnt"
         report.cases(odd, table, "reference-differs", "extent at block", message, field=field)
@@ -176,7 +176,7 @@ def _unbalanced(*weighted: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[n
     return intervals.runs_of(edges[odd], np.diff(edges)[odd])
 
 
-def touches(runs: NDArray[np.int64], start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.bool_]:
+def is_touched(runs: NDArray[np.int64], start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Tell which stretches touch a set of runs.
 
     Parameters
@@ -188,7 +188,7 @@ def touches(runs: NDArray[np.int64], start: NDArray[np.int64], length: NDArray[n
 
     Examples
     --------
-    >>> touches(np.array([[5, 2], [9, 1]]), np.array([3, 4, 7, 8]), np.array([2, 2, 2, 2])).tolist()
+    >>> is_touched(np.array([[5, 2], [9, 1]]), np.array([3, 4, 7, 8]), np.array([2, 2, 2, 2])).tolist()
     [False, True, False, True]
     """
     if not len(runs):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.check.subject import Subject
-    from layoutscope.filesystems.apfs.store.btree import NodeBatch
+    from layoutscope.filesystems.apfs.store.btree import ReadNodes
     from layoutscope.filesystems.apfs.store.source import TreeSource
     from layoutscope.findings import FindingLog
     from layoutscope.recordtypes import Column, RecordType
@@ -47,7 +47,7 @@ NAMED: Final = {"xattr": records.XATTR_KEY, "snap_name": records.SNAP_NAME_KEY, 
 """Records whose keys end with a name."""
 
 
-class Keys(NamedTuple):
+class WholeKeys(NamedTuple):
     """Keys of consecutive records: two numbers that sort as the tree does, where the rest is, and each one's address.
 
     `name` is the place of the name in the buffer, `stop` where the key ends; equal where there is none.
@@ -64,8 +64,8 @@ class Keys(NamedTuple):
 class Level:
     """Keys of one level of a tree: those of the level above, and what was seen of this one."""
 
-    above: list[Keys] = field(default_factory=list)
-    own: list[Keys] = field(default_factory=list)
+    above: list[WholeKeys] = field(default_factory=list)
+    own: list[WholeKeys] = field(default_factory=list)
     number: int = -1
     num_nodes: int = 0
     last: tuple[int, int, bytes] | None = None
@@ -104,7 +104,7 @@ def check_tree(subject: Subject, source: TreeSource, *, hashed_names: bool) -> N
     level = Level()
     for batch in read_levels(source):
         level.enter(batch.level)
-        keys = read_keys(batch, hashed_names=hashed_names)
+        keys = whole_keys(batch, hashed_names=hashed_names)
         _check_order(subject, batch, keys, level)
         _check_bounds(subject, batch, keys, level)
         _check_empty(subject, batch)
@@ -115,7 +115,7 @@ def check_tree(subject: Subject, source: TreeSource, *, hashed_names: bool) -> N
             level.last = _whole(batch.buffer, keys, -1)
 
 
-def read_keys(batch: NodeBatch, *, hashed_names: bool) -> Keys:
+def whole_keys(batch: ReadNodes, *, hashed_names: bool) -> WholeKeys:
     """Decode the keys of a batch of nodes."""
     source, slots = batch.tree.source, batch.slots
     lead = low_keys(source, batch.buffer, slots.key_start)
@@ -126,10 +126,10 @@ def read_keys(batch: NodeBatch, *, hashed_names: bool) -> Keys:
         second = batch.column("key", source.kind.key_type, SECOND[source.tree])
     within = slots.key_start - slots.node * batch.size_bytes
     where = source.blocks.image_offset(batch.places.paddr[slots.node]) + within
-    return Keys(lead, second, name, slots.key_start + slots.key_len, where)
+    return WholeKeys(lead, second, name, slots.key_start + slots.key_len, where)
 
 
-def _volume_keys(batch: NodeBatch, second: NDArray[np.uint64], name: NDArray[np.int64], *, hashed_names: bool) -> None:
+def _volume_keys(batch: ReadNodes, second: NDArray[np.uint64], name: NDArray[np.int64], *, hashed_names: bool) -> None:
     """Fill in what follows object and type in keys of file-system records."""
     slots = batch.slots
     kinds = batch.column("key", records.J_KEY, records.J_KEY.record_type)
@@ -152,12 +152,12 @@ def _of_kind(
     return np.flatnonzero((kinds == int(RECORD[record])) & (length >= key_type.width))
 
 
-def _whole(buffer: NDArray[np.uint8], keys: Keys, row: int) -> tuple[int, int, bytes]:
+def _whole(buffer: NDArray[np.uint8], keys: WholeKeys, row: int) -> tuple[int, int, bytes]:
     name = buffer[int(keys.name[row]) : int(keys.stop[row])].tobytes()
     return int(keys.lead[row]), int(keys.second[row]), name
 
 
-def _check_order(subject: Subject, batch: NodeBatch, keys: Keys, level: Level) -> None:
+def _check_order(subject: Subject, batch: ReadNodes, keys: WholeKeys, level: Level) -> None:
     """Each key comes after the one before it."""
     if not len(keys.lead):
         return
@@ -192,7 +192,7 @@ def _falls(tree: str, one: tuple[int, int, bytes], other: tuple[int, int, bytes]
     return other == one if is_hashed and other[:2] == one[:2] else other <= one
 
 
-def _check_bounds(subject: Subject, batch: NodeBatch, keys: Keys, level: Level) -> None:
+def _check_bounds(subject: Subject, batch: ReadNodes, keys: WholeKeys, level: Level) -> None:
     """The first key of a node is not before the key that leads to it."""
     if not level.above:
         return
@@ -217,7 +217,7 @@ def _check_bounds(subject: Subject, batch: NodeBatch, keys: Keys, level: Level) 
         at.add(UNORDERED, "warning", "the key that leads to it is after its first key")
 
 
-def _check_empty(subject: Subject, batch: NodeBatch) -> None:
+def _check_empty(subject: Subject, batch: ReadNodes) -> None:
     """No node but a root is empty: a driver gives it back."""
     wrong = batch.check.is_sound & (batch.head["num_keys"] == 0) & (batch.places.parent >= 0)
     for number in np.flatnonzero(wrong)[:MOST_CASES].tolist():
@@ -226,5 +226,5 @@ def _check_empty(subject: Subject, batch: NodeBatch) -> None:
         log.add("node-header-differs", "error", "a node that is no root is empty")
 
 
-def _at_key(subject: Subject, batch: NodeBatch, row: int) -> FindingLog:
+def _at_key(subject: Subject, batch: ReadNodes, row: int) -> FindingLog:
     return batch.at(int(batch.slots.node[row]), int(batch.slots.key_start[row]), log=subject.log)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.check.subject import Subject
-    from layoutscope.filesystems.apfs.store.btree import NodeBatch
+    from layoutscope.filesystems.apfs.store.btree import ReadNodes
     from layoutscope.ondisk.grammar import ApfsContainer
 
 SUPERBLOCK: Final = NX_SUPERBLOCK
@@ -176,7 +176,7 @@ def _check_map(subject: Subject, tree: str, root: int, *, may_encrypt: bool) -> 
             _check_entries(subject, batch, may_encrypt=may_encrypt)
 
 
-def _check_entries(subject: Subject, batch: NodeBatch, *, may_encrypt: bool) -> None:
+def _check_entries(subject: Subject, batch: ReadNodes, *, may_encrypt: bool) -> None:
     source = batch.tree.source
     blocks = source.blocks
     entry = batch.columns("key", KEY, (KEY.oid, KEY.xid)) | batch.columns("val", VALUE, ENTRY_FIELDS)
@@ -226,7 +226,7 @@ class _Entries:
     """Reports entries of a batch of leaves."""
 
     subject: Subject
-    batch: NodeBatch
+    batch: ReadNodes
     entry: dict[str, NDArray[Any]]
 
     def cases(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.check.subject import Subject
-    from layoutscope.filesystems.apfs.store.btree import NodeBatch
+    from layoutscope.filesystems.apfs.store.btree import ReadNodes
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
 
 
@@ -42,7 +42,7 @@ def check_snapshot_records(subject: Subject) -> None:
                 _check_listed(subject, batch, xids)
 
 
-def _check_listed(subject: Subject, batch: NodeBatch, xids: NDArray[np.uint64]) -> None:
+def _check_listed(subject: Subject, batch: ReadNodes, xids: NDArray[np.uint64]) -> None:
     """Compare what the object map lists with the snapshots that there are."""
     kind = batch.tree.source.kind
     found = batch.column("key", kind.key_type, kind.key_field)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container
     from layoutscope.filesystems.apfs.container.parts import ContainerParts
     from layoutscope.filesystems.apfs.store.fsrecords import Columns
-    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.filesystems.apfs.store.source import Store
     from layoutscope.filesystems.apfs.volume.parts import ContainerContents, VolumeParts
     from layoutscope.filesystems.apfs.volume.states import Snapshot
@@ -186,14 +186,14 @@ class Report:
     ----------
     log : FindingLog
         Where it goes.
-    nodes : TreeNodes
+    nodes : NodeRows
         Nodes of the tree.
     most : int
         How many cases of a kind are listed.
     """
 
     log: FindingLog
-    nodes: TreeNodes
+    nodes: NodeRows
     most: int = 1
 
     def cases(

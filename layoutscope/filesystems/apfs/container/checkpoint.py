@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.store.blocks import Blocks
-    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.filesystems.apfs.store.source import Store
     from layoutscope.findings import FindingLog
     from layoutscope.ondisk.decoder import Decoder
@@ -330,7 +330,7 @@ def pass_over(log: FindingLog, xid: int, error: FormatError) -> None:
     log.at_error(error).add("checkpoint-invalid", "warning", message)
 
 
-def ring_paddrs(store: Store, base: int, count: int, *, is_tree: bool) -> tuple[NDArray[np.uint64], list[TreeNodes]]:
+def ring_paddrs(store: Store, base: int, count: int, *, is_tree: bool) -> tuple[NDArray[np.uint64], list[NodeRows]]:
     """List the blocks of a checkpoint area: contiguous, or mapped by a tree of runs, which is given too.
 
     Parameters

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.container.checkpoint import Checkpoint, DescriptorArea, Younger
-    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.filesystems.apfs.store.omap import ObjectMap, OmapView
     from layoutscope.findings import FindingLog
     from layoutscope.image.source import Source
@@ -74,7 +74,7 @@ class Container:
         Head of the object map.
     data_paddrs : (n,) uint64 array
         Blocks of the checkpoint data area, in the ring's order.
-    area_trees : list of TreeNodes
+    area_trees : list of NodeRows
         Trees that say where the checkpoint areas lie, if they lie in fragments.
     device_blocks : tuple of int
         Blocks of the main device, and of the second one of a Fusion set.
@@ -90,7 +90,7 @@ class Container:
     view: OmapView
     omap_header: ApfsContainer.OmapPhys | NoMap
     data_paddrs: NDArray[np.uint64]
-    area_trees: list[TreeNodes]
+    area_trees: list[NodeRows]
     device_blocks: tuple[int, ...]
     younger: Younger | None = None
 
@@ -170,7 +170,7 @@ def _open_state(
     first: ApfsContainer.NxSuperblock,
     area: DescriptorArea,
     checkpoint: Checkpoint,
-    trees: list[TreeNodes],
+    trees: list[NodeRows],
 ) -> Container:
     """Open the object map of a checkpoint; `trees` are those of the descriptor area.
 

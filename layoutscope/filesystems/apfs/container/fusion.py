@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.apfs.container.container import Container
     from layoutscope.filesystems.apfs.container.objects import Place
-    from layoutscope.filesystems.apfs.store.btree import NodeBatch
-    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.store.btree import ReadNodes
+    from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.findings import FindingLog
     from layoutscope.ondisk.grammar import ApfsContainer
 
@@ -85,7 +85,7 @@ def second_regions(container: Container) -> list[Region]:
     return [Region("container-superblock", "copy on the second device", container.blocks.tier2_mark)]
 
 
-def middle_tree(container: Container) -> tuple[list[TreeNodes], Details]:
+def middle_tree(container: Container) -> tuple[list[NodeRows], Details]:
     """Read the tree that maps cached blocks of the second device: its nodes, and numbers for a report."""
     oid = container.superblock.fusion_mt_oid
     if not oid:
@@ -97,7 +97,7 @@ def middle_tree(container: Container) -> tuple[list[TreeNodes], Details]:
     return [nodes], {"cached blocks": int(counts[0]), "dirty cached blocks": int(counts[1])}
 
 
-def _cached(container: Container, batch: NodeBatch) -> NDArray[np.int64]:
+def _cached(container: Container, batch: ReadNodes) -> NDArray[np.int64]:
     """Count cached blocks and the dirty ones; a run that lies on the wrong device is a finding."""
     slots = batch.slots
     values = batch.columns(

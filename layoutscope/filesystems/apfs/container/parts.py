@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.container.container import Container
-    from layoutscope.filesystems.apfs.store.btree import NodeBatch
-    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.store.btree import ReadNodes
+    from layoutscope.filesystems.apfs.store.nodes import NodeRows
 
 
 Details = dict[str, "str | int | float | bool"]
@@ -39,7 +39,7 @@ class ContainerParts:
     """All that was read of a container beside its volumes."""
 
     space: Space | None
-    trees: list[TreeNodes]
+    trees: list[NodeRows]
     regions: list[Region]
     details: Details = field(default_factory=dict)
 
@@ -66,7 +66,7 @@ def read_container_parts(container: Container) -> ContainerParts:
     return ContainerParts(space, trees, regions, details)
 
 
-def _rare_structures(container: Container) -> tuple[list[TreeNodes], list[Region], Details]:
+def _rare_structures(container: Container) -> tuple[list[NodeRows], list[Region], Details]:
     """Read what most containers do not have: trees, regions, and numbers for a report."""
     details = read_reaper(container)
     report_unknown(container)
@@ -111,7 +111,7 @@ def _superblock_regions(container: Container) -> list[Region]:
     return regions
 
 
-def _checkpoint_regions(container: Container, trees: list[TreeNodes]) -> list[Region]:
+def _checkpoint_regions(container: Container, trees: list[NodeRows]) -> list[Region]:
     """Both checkpoint areas, block by block where something is known."""
     block_size = container.blocks.block_size
     kinds = grammar.ApfsObject.ObjectType
@@ -155,7 +155,7 @@ def read_jumpstart(container: Container) -> list[Region]:
     return regions + [Region("efi-driver", "EFI jumpstart", run.start_paddr, run.num_blocks) for run in record.extents]
 
 
-def read_evictions(container: Container) -> tuple[list[TreeNodes], Details]:
+def read_evictions(container: Container) -> tuple[list[NodeRows], Details]:
     """Read where the blocks behind the future end of a container go that is made smaller: nodes, and numbers.
 
     Mostly there is none.
@@ -172,7 +172,7 @@ def read_evictions(container: Container) -> tuple[list[TreeNodes], Details]:
     return [nodes], details
 
 
-def _moved(container: Container, batch: NodeBatch) -> int:
+def _moved(container: Container, batch: ReadNodes) -> int:
     """Count the blocks of a batch of leaves that move; a run that leaves the container is a finding."""
     slots = batch.slots
     keys = batch.columns("key", EVICT_MAPPING_KEY, (EVICT_MAPPING_KEY.paddr,))

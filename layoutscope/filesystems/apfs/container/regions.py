@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.filesystems.apfs.store.source import Store
 
 
@@ -85,7 +85,7 @@ def rest(region_type: str, owner: str, runs: NDArray[np.int64], taken: NDArray[n
     return from_runs(region_type, owner, intervals.subtract(runs, taken))
 
 
-def node_runs(trees: Sequence[TreeNodes], block_size: int) -> NDArray[np.int64]:
+def node_runs(trees: Sequence[NodeRows], block_size: int) -> NDArray[np.int64]:
     """Blocks of the nodes of trees."""
     parts = [intervals.runs_of(nodes.paddr, nodes.size_bytes // block_size) for nodes in trees if len(nodes)]
     return intervals.union(parts)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.container.checkpoint import Checkpoint
-    from layoutscope.filesystems.apfs.store.btree import NodeBatch
-    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.store.btree import ReadNodes
+    from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.filesystems.apfs.store.source import Store
     from layoutscope.findings import FindingLog
     from layoutscope.ondisk.decoder import Decoder
@@ -50,7 +50,7 @@ class Space:
         Its own structures outside the checkpoint areas.
     pending : list of Region
         Blocks that become free when older checkpoints are given up.
-    queues : list of TreeNodes
+    queues : list of NodeRows
         Trees of the free queues.
     queued : dict
         Blocks that each queue holds, by its number.
@@ -60,7 +60,7 @@ class Space:
     free: NDArray[np.int64]
     regions: list[Region]
     pending: list[Region]
-    queues: list[TreeNodes]
+    queues: list[NodeRows]
     queued: dict[int, int]
 
 
@@ -305,10 +305,10 @@ def queue_source(store: Store, checkpoint: Checkpoint, tree_oid: int) -> TreeSou
 
 def _read_queues(
     store: Store, checkpoint: Checkpoint, header: ApfsSpaceman.SpacemanPhys
-) -> tuple[list[Region], list[TreeNodes], dict[int, int]]:
+) -> tuple[list[Region], list[NodeRows], dict[int, int]]:
     """Read the trees of the free queues."""
     pending: list[Region] = []
-    queues: list[TreeNodes] = []
+    queues: list[NodeRows] = []
     queued: dict[int, int] = {}
     for number, queue in enumerate(header.free_queues):
         source = queue_source(store, checkpoint, queue.tree_oid)
@@ -322,7 +322,7 @@ def _read_queues(
     return pending, queues, queued
 
 
-def _queued(batch: NodeBatch, owner: str) -> list[Region]:
+def _queued(batch: ReadNodes, owner: str) -> list[Region]:
     """Decode the entries of a free queue."""
     keys = batch.columns("key", FREE_QUEUE_KEY, (FREE_QUEUE_KEY.xid, FREE_QUEUE_KEY.paddr))
     lengths = queued_lengths(batch).astype(np.int64)
@@ -330,7 +330,7 @@ def _queued(batch: NodeBatch, owner: str) -> list[Region]:
     return [Region("pending-free", f"{owner}, freed by xid {xid}", paddr, length) for xid, paddr, length in entries]
 
 
-def queued_lengths(batch: NodeBatch) -> NDArray[np.uint64]:
+def queued_lengths(batch: ReadNodes) -> NDArray[np.uint64]:
     """Blocks of each entry of a free queue."""
     # A ghost, an entry without value, stands for a single block.
     lengths = np.ones(len(batch.slots), np.uint64)

@@ -15,7 +15,7 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.container import find_superblock, uuid_text
 from layoutscope.filesystems.apfs.container.regions import Region, as_runs, from_runs
 from layoutscope.filesystems.apfs.layout.facts import container_facts, container_features, volume_groups
-from layoutscope.filesystems.apfs.layout.nodes import nodes_table, place, with_stale
+from layoutscope.filesystems.apfs.layout.nodes import nodes_table, with_stale
 from layoutscope.filesystems.apfs.layout.regions import free_table, regions_table
 from layoutscope.filesystems.apfs.store.blocks import Blocks
 from layoutscope.filesystems.apfs.store.sweep import sweep
@@ -63,9 +63,8 @@ def build_container_layout(
         Facts, nodes, regions, free runs and findings; extents and entries belong to volumes.
     """
     blocks = container.blocks
-    placed = place([(nodes, -1) for nodes in parts.trees])
     unclaimed = from_runs("unclaimed", "space manager", balance_of.unclaimed) if parts.space else []
-    nodes = nodes_table(placed, blocks, None, [np.zeros(len(tree), np.int64) for tree in parts.trees])
+    nodes = nodes_table(parts.trees, blocks, None, [np.zeros(len(tree), np.int64) for tree in parts.trees])
     read = int(nodes["size_bytes"].sum())
     known = read + blocks.block_size * ((parts.space is None) + (not len(container.omap.nodes)))
     waiting = intervals.total(as_runs(parts.space.pending)) if parts.space else 0

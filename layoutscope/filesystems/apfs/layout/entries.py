@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.store.fsrecords import Columns, RecordTables, Tree
-    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.findings import FindingLog
 
 KINDS = ("file", "directory", "symlink", "fifo", "socket", "char-device", "block-device", "whiteout", "unknown")
@@ -187,13 +187,13 @@ def _ranks(parent: NDArray[np.uint64]) -> NDArray[np.uint32]:
     return np.arange(len(parent), dtype=np.uint32) - np.repeat(starts, np.diff(starts, append=np.uint32(len(parent))))
 
 
-def _low_keys(nodes: TreeNodes) -> NDArray[np.uint64]:
+def _low_keys(nodes: NodeRows) -> NDArray[np.uint64]:
     """Lower bounds of the leaves' keys; in a damaged index, where they do not ascend, none is below one before it."""
     low: NDArray[np.uint64] = np.maximum.accumulate(nodes.low_key[nodes.leaves])
     return low
 
 
-def _leaves_at(nodes: TreeNodes, position: NDArray[np.int64]) -> NDArray[np.int32]:
+def _leaves_at(nodes: NodeRows, position: NDArray[np.int64]) -> NDArray[np.int32]:
     """Leaves by their place in key order, as positions among the nodes; the first one for what is before it."""
     leaves = nodes.leaves
     if not len(leaves):
@@ -210,7 +210,7 @@ def _xattr_leaves(records: RecordTables) -> NDArray[np.int32]:
     return np.where(known, leaves[spot], NO_NODE).astype(np.int32)
 
 
-def _dstream_leaves(inodes: Columns, nodes: TreeNodes) -> NDArray[np.int32]:
+def _dstream_leaves(inodes: Columns, nodes: NodeRows) -> NDArray[np.int32]:
     """Leaf in which a search for each inode's data-stream record ends."""
     if not len(inodes["obj_id"]):
         return np.empty(0, np.int32)
@@ -221,7 +221,7 @@ def _dstream_leaves(inodes: Columns, nodes: TreeNodes) -> NDArray[np.int32]:
 
 
 def _listing_leaves(
-    file_id: NDArray[np.uint64], is_directory: NDArray[np.bool_], nodes: TreeNodes, side: Literal["left", "right"]
+    file_id: NDArray[np.uint64], is_directory: NDArray[np.bool_], nodes: NodeRows, side: Literal["left", "right"]
 ) -> NDArray[np.int32]:
     """Leaf in which a listing of each directory backwards begins, or where it sees that it is done.
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from layoutscope.filesystems.apfs.container.container import uuid_text
-from layoutscope.filesystems.apfs.volume.volume import program, volume_name
+from layoutscope.filesystems.apfs.volume.volume import program, stored_name
 from layoutscope.ondisk import grammar
 from layoutscope.tables import TreeFacts, VolumeFacts
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from enum import IntEnum
 
     from layoutscope.filesystems.apfs.container.container import Container
-    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.filesystems.apfs.volume.volume import Volume
 
 Details = dict[str, "str | int | float | bool"]
@@ -28,7 +28,7 @@ def flag_names(value: int, flags: type[IntEnum]) -> tuple[str, ...]:
     return (*names, *([f"{left:#x}"] if left else []))
 
 
-def tree_facts(trees: Sequence[TreeNodes]) -> tuple[TreeFacts, ...]:
+def tree_facts(trees: Sequence[NodeRows]) -> tuple[TreeFacts, ...]:
     """Describe trees as they were found."""
     return tuple(
         TreeFacts(
@@ -96,7 +96,7 @@ def container_features(superblock: Any) -> tuple[str, ...]:
     return (*names, *flag_names(superblock.flags, kinds.ContainerFlag))
 
 
-def history(superblock: Any) -> Details:
+def history_facts(superblock: Any) -> Details:
     """Who formatted and changed the volume, and when."""
     details: Details = {
         "formatted by": program(superblock.formatted_by),
@@ -110,7 +110,7 @@ def volume_facts(
     container: Container,
     volume: Volume,
     stack: tuple[str, ...],
-    trees: Sequence[TreeNodes],
+    trees: Sequence[NodeRows],
     view: str,
     details: Mapping[str, str | int | float | bool],
     coverage: tuple[int, int],
@@ -125,7 +125,7 @@ def volume_facts(
         The state that is shown.
     stack : tuple of str
         Layers around the container, outermost first.
-    trees : sequence of TreeNodes
+    trees : sequence of NodeRows
         Trees of this state; empty ones are left out.
     view : str
         What the state is called: ``live``, ``xid N`` or ``snapshot NAME``.
@@ -152,7 +152,7 @@ def volume_facts(
         "unmounted": shown_time(superblock.unmount_time),
         "modified": shown_time(superblock.last_mod_time),
         "next object id": superblock.next_obj_id,
-        **history(superblock),
+        **history_facts(superblock),
     }
     group = bytes(superblock.volume_group_id)
     if any(group):
@@ -161,7 +161,7 @@ def volume_facts(
         filesystem="apfs",
         variant="APFS",
         volume=volume.number,
-        name=volume_name(superblock),
+        name=stored_name(superblock),
         uuid=uuid_text(bytes(superblock.vol_uuid)),
         stack=stack,
         image_offset=container.blocks.image_offsets[0],
@@ -183,7 +183,7 @@ def volume_facts(
 def container_facts(
     container: Container,
     stack: tuple[str, ...],
-    trees: Sequence[TreeNodes],
+    trees: Sequence[NodeRows],
     details: Mapping[str, str | int | float | bool],
     coverage: tuple[int, int],
     view: str,
@@ -196,7 +196,7 @@ def container_facts(
         The container.
     stack : tuple of str
         Layers around it, outermost first.
-    trees : sequence of TreeNodes
+    trees : sequence of NodeRows
         Trees that belong to no volume; empty ones are left out.
     details : mapping
         Further facts, shown after those of the superblock.

@@ -6,13 +6,14 @@ block is used again. Such old copies, of earlier transactions, are rows too wher
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
 
-from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+from layoutscope.filesystems.apfs.store.nodes import NodeRows, rows_of
 from layoutscope.filesystems.apfs.store.sweep import TREES, Swept
 from layoutscope.filesystems.apfs.store.verify import VALID_NAMES
 from layoutscope.filesystems.apfs.volume.trees import UNKNOWN_LEVEL
@@ -20,67 +21,34 @@ from layoutscope.findings import FindingLog
 from layoutscope.tables import NULL_ROW, VolumeLayout, build_table, findings_table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.store.blocks import Blocks
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
-    from layoutscope.filesystems.apfs.volume.states import View
 
 CONTENT_COLUMNS = ("num_records", "used_bytes", "free_bytes", "key_rank", "first_key_id", "last_key_id")
 STATES = ("live", "snapshot", "stale")
 KINDS = ("leaf", "index", "locked")
+SHOWN_TRANSACTIONS: Final = 8
+CHECKED: Final = VALID_NAMES.index("checksum")
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedTree:
-    """A tree's nodes and the row of the first of them.
-
-    Attributes
-    ----------
-    nodes : TreeNodes
-        The nodes.
-    rows : (n,) int64 array
-        Row of each.
-    omap_rows : (k,) int64 array
-        Rows of the nodes of the object map that the tree's nodes refer to; empty if physical.
-    """
-
-    nodes: TreeNodes
-    rows: NDArray[np.int64]
-    omap_rows: NDArray[np.int64]
-
-    @property
-    def first_row(self) -> int:
-        """Row of the root."""
-        return int(self.rows[0]) if len(self.rows) else 0
-
-
-def place(trees: list[tuple[TreeNodes, int]]) -> list[PlacedTree]:
-    """Number the nodes of several trees through.
-
-    Parameters
-    ----------
-    trees : list of (TreeNodes, int)
-        Each tree and the position, in this list, of the object map that finds its nodes; -1 if physical.
-    """
-    starts = np.cumsum([0, *(len(nodes) for nodes, _ in trees)])
-    rows = [np.arange(start, start + len(nodes)) for start, (nodes, _) in zip(starts, trees, strict=False)]
-    none = np.empty(0, np.int64)
-    return [
-        PlacedTree(nodes, own, rows[omap] if omap >= 0 else none)
-        for own, (nodes, omap) in zip(rows, trees, strict=True)
-    ]
+def rows_before(trees: Sequence[NodeRows]) -> list[int]:
+    """Number the nodes of several trees through: the row of the first node of each."""
+    return list(accumulate((len(nodes) for nodes in trees[:-1]), initial=0))[: len(trees)]
 
 
 def nodes_table(
-    trees: list[PlacedTree], blocks: Blocks, volume: int | None, states: list[NDArray[np.int64]]
+    trees: Sequence[NodeRows], blocks: Blocks, volume: int | None, states: list[NDArray[np.int64]]
 ) -> pl.DataFrame:
     """Make the table of nodes, in the order of their rows.
 
     Parameters
     ----------
-    trees : list of PlacedTree
-        Trees of this state, then what only others hold.
+    trees : sequence of NodeRows
+        Trees of this state, then what only others hold. If nodes of one are found by an object map, that comes first.
     blocks : Blocks
         For addresses.
     volume : int or None
@@ -89,11 +57,11 @@ def nodes_table(
         Of each tree, position in :data:`STATES` of each node.
     """
     state = np.concatenate([np.empty(0, np.int64), *states])
-    trees = [tree for tree in trees if len(tree.nodes)]
+    trees = [nodes for nodes in trees if len(nodes)]
     if not trees:
         return build_table("nodes", {})
-    names = list(dict.fromkeys(tree.nodes.tree for tree in trees))
-    codes = np.concatenate([np.full(len(tree.nodes), names.index(tree.nodes.tree)) for tree in trees])
+    names = list(dict.fromkeys(nodes.tree for nodes in trees))
+    codes = np.concatenate([np.full(len(nodes), names.index(nodes.tree)) for nodes in trees])
     paddr = _all(trees, "paddr")
     level = _all(trees, "level")
     columns: dict[str, Any] = {
@@ -107,16 +75,18 @@ def nodes_table(
         "kind": (np.where(level == UNKNOWN_LEVEL, 2, np.minimum(level, 1)), KINDS),
         "xid": _all(trees, "xid"),
         **{name: _known(_all(trees, name), level) for name in CONTENT_COLUMNS},
-        "parent_row": np.concatenate([_refer(tree.nodes.parent, tree.rows) for tree in trees]),
-        "locator_row": np.concatenate([_refer(tree.nodes.omap_leaf, tree.omap_rows) for tree in trees]),
+        "parent_row": np.concatenate(
+            [_refer(nodes.parent, first) for nodes, first in zip(trees, rows_before(trees), strict=True)]
+        ),
+        "locator_row": _refer(_all(trees, "omap_leaf"), 0),
         "state": (state, STATES),
         "valid": (_all(trees, "valid"), VALID_NAMES),
     }
     return build_table("nodes", columns)
 
 
-def _all(trees: list[PlacedTree], name: str) -> NDArray[Any]:
-    return np.concatenate([getattr(tree.nodes, name) for tree in trees])
+def _all(trees: Sequence[NodeRows], name: str) -> NDArray[Any]:
+    return np.concatenate([getattr(nodes, name) for nodes in trees])
 
 
 def _known(values: NDArray[Any], level: NDArray[np.uint8]) -> pl.Series:
@@ -124,17 +94,9 @@ def _known(values: NDArray[Any], level: NDArray[np.uint8]) -> pl.Series:
     return pl.Series(values).set(pl.Series(level == UNKNOWN_LEVEL), None)
 
 
-def _refer(position: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """Rows from positions; null where the position is negative."""
-    if not len(rows):
-        return np.full(len(position), NULL_ROW, np.uint32)
-    return np.where(position < 0, NULL_ROW, rows[position]).astype(np.uint32)
-
-
-SHOWN_TRANSACTIONS: Final = 8
-
-
-CHECKED: Final = 2
+def _refer(position: NDArray[np.int64], first_row: int) -> NDArray[np.uint32]:
+    """Rows from positions in a tree; null where the position is negative."""
+    return np.where(position < 0, NULL_ROW, position + first_row).astype(np.uint32)
 
 
 def with_stale(
@@ -188,7 +150,7 @@ def _addresses(layouts: list[VolumeLayout]) -> NDArray[np.int64]:
 
 def _added(layout: VolumeLayout, left: Swept, blocks: Blocks) -> VolumeLayout:
     """Add nodes to a layout's table, counts to its facts, and a finding for each tree."""
-    trees: list[TreeNodes] = []
+    trees: list[NodeRows] = []
     log = FindingLog(locate=blocks.place)
     details: dict[str, Any] = {}
     for name in dict.fromkeys([*TREES.values(), "other"]):
@@ -202,7 +164,7 @@ def _added(layout: VolumeLayout, left: Swept, blocks: Blocks) -> VolumeLayout:
     if not trees:
         return replace(layout, facts=replace(layout.facts, details={**layout.facts.details, "stale nodes": 0}))
     states = [np.full(len(nodes), STATES.index("stale")) for nodes in trees]
-    table = nodes_table(place([(nodes, -1) for nodes in trees]), blocks, layout.facts.volume, states)
+    table = nodes_table(trees, blocks, layout.facts.volume, states)
     first = int(layout.nodes["row"].max() or -1) + 1 if len(layout.nodes) else 0  # type: ignore[arg-type]
     table = table.with_columns((pl.col("row") + first).cast(table["row"].dtype))
     nodes = pl.concat([layout.nodes, table]) if len(layout.nodes) else table
@@ -212,29 +174,11 @@ def _added(layout: VolumeLayout, left: Swept, blocks: Blocks) -> VolumeLayout:
     return replace(layout, facts=facts, nodes=nodes, findings=told)
 
 
-def as_nodes(tree: str, found: Swept) -> TreeNodes:
+def as_nodes(tree: str, found: Swept) -> NodeRows:
     """Nodes as a tree's, without their places in it."""
-    count = len(found)
-    numbers, places = np.zeros(count, np.uint64), np.full(count, -1, np.int64)
-    nothing = np.zeros(count, np.uint32)
-    return TreeNodes(
-        tree=tree,
-        node_id=found.oid,
-        xid=found.xid,
-        paddr=found.paddr,
-        size_bytes=found.size_bytes,
-        level=found.level.astype(np.uint8),
-        num_records=found.num_records.astype(np.uint32),
-        used_bytes=nothing,
-        free_bytes=nothing,
-        parent=places,
-        omap_leaf=places,
-        key_rank=nothing,
-        low_key=numbers,
-        first_key_id=numbers,
-        last_key_id=numbers,
-        valid=np.full(count, CHECKED, np.uint8),
-    )
+    names = ("node_id", "xid", "paddr", "size_bytes", "level", "num_records")
+    columns = (found.oid, found.xid, found.paddr, found.size_bytes, found.level, found.num_records)
+    return rows_of(tree, dict(zip(names, columns, strict=True)) | {"valid": np.full(len(found), CHECKED, np.uint8)})
 
 
 def _report(log: FindingLog, tree: str, found: Swept) -> None:
@@ -248,35 +192,30 @@ def _report(log: FindingLog, tree: str, found: Swept) -> None:
     log.at(f"{tree} tree", int(found.paddr[0])).add("stale-nodes", "info", message)
 
 
-def views_table(views: list[View], paddr: NDArray[np.uint64], rows: NDArray[np.uint32]) -> pl.DataFrame:
+def views_table(views: Mapping[str, NodeRows], paddr: NDArray[np.uint64], rows: NDArray[np.uint32]) -> pl.DataFrame:
     """Make the table of memberships.
 
     Parameters
     ----------
-    views : list of View
-        All views, the live one first.
+    views : mapping of str to NodeRows
+        Nodes of every state by its name, the live one first.
     paddr : (n,) uint64 array
         Addresses of the nodes in the table of nodes.
     rows : (n,) uint32 array
         Their rows.
     """
     order = np.argsort(paddr, kind="stable")
-    parts = [_membership(view, paddr[order], rows[order]) for view in views]
+    parts = [_membership(nodes, paddr[order], rows[order]) for nodes in views.values()]
     lengths = [len(part[0]) for part in parts]
     codes = np.repeat(np.arange(len(views)), lengths)
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     return build_table(
         "node_views",
-        {
-            "node_row": columns[0],
-            "view": (codes, [view.name for view in views]),
-            "parent_row": columns[1],
-            "key_rank": columns[2],
-        },
+        {"node_row": columns[0], "view": (codes, list(views)), "parent_row": columns[1], "key_rank": columns[2]},
     )
 
 
-def _membership(view: View, paddr: NDArray[np.uint64], rows: NDArray[np.uint32]) -> tuple[NDArray[Any], ...]:
-    own = rows[np.searchsorted(paddr, view.nodes.paddr)]
-    parent = np.where(view.nodes.parent < 0, NULL_ROW, own[np.maximum(view.nodes.parent, 0)])
-    return own, parent.astype(np.uint32), view.nodes.key_rank
+def _membership(nodes: NodeRows, paddr: NDArray[np.uint64], rows: NDArray[np.uint32]) -> tuple[NDArray[Any], ...]:
+    own = rows[np.searchsorted(paddr, nodes.paddr)]
+    parent = np.where(nodes.parent < 0, NULL_ROW, own[np.maximum(nodes.parent, 0)])
+    return own, parent.astype(np.uint32), nodes.key_rank

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
@@ -12,9 +11,9 @@ from layoutscope.filesystems.apfs.container.regions import rest
 from layoutscope.filesystems.apfs.layout.entries import entries_table
 from layoutscope.filesystems.apfs.layout.extents import extents_table
 from layoutscope.filesystems.apfs.layout.facts import volume_facts
-from layoutscope.filesystems.apfs.layout.nodes import nodes_table, place, views_table
+from layoutscope.filesystems.apfs.layout.nodes import nodes_table, rows_before, views_table
 from layoutscope.filesystems.apfs.layout.regions import regions_table
-from layoutscope.filesystems.apfs.store.nodes import take_nodes
+from layoutscope.filesystems.apfs.store.nodes import without_others
 from layoutscope.filesystems.apfs.volume.parts import streams
 from layoutscope.filesystems.apfs.volume.states import LIVE
 from layoutscope.tables import VolumeLayout, build_table, findings_table
@@ -23,16 +22,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.container.container import Container
-    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
 
 Details = dict[str, "str | int | float | bool"]
 FS: Final = 1
-PHYSICAL: Final = -1
-VIRTUAL_TREES: Final = ("fs", "fext", "gbitmap")
 
 
-def build_layout(
+def build_volume_layout(
     container: Container, parts: VolumeParts, stack: tuple[str, ...], live: str, details: Details
 ) -> VolumeLayout:
     """Put what was read of a volume into tables.
@@ -54,11 +51,10 @@ def build_layout(
     view = live if parts.view == LIVE else parts.view
     own = parts.own_trees()
     trees = [*own, *_exclusive_trees(parts, own)]
-    maps = [0 if nodes.tree in VIRTUAL_TREES else PHYSICAL for nodes in trees]
-    placed = place(list(zip(trees, maps, strict=True)))
-    extent_row = placed[own.index(parts.fext.nodes)].first_row if len(parts.fext.nodes) else placed[FS].first_row
-    nodes = nodes_table(placed, blocks, state.number, _states(parts, trees, len(own)))
-    entries = entries_table(parts.fs, placed[FS].first_row, state.number, parts.log)
+    first = rows_before(trees)
+    extent_row = first[own.index(parts.fext.nodes)] if len(parts.fext.nodes) else first[FS]
+    nodes = nodes_table(trees, blocks, state.number, _states(parts, trees, len(own)))
+    entries = entries_table(parts.fs, first[FS], state.number, parts.log)
     extents = extents_table(
         parts.file_extents(),
         streams(parts.fs.records),
@@ -78,7 +74,7 @@ def build_layout(
         entries=entries,
         free=build_table("free", {}),
         findings=findings_table(parts.log.findings),
-        node_views=_views(parts, placed, trees, live),
+        node_views=_views(parts, trees, live),
     )
 
 
@@ -89,23 +85,23 @@ def _held_type(parts: VolumeParts) -> str:
     return "snapshot-data" if parts.snapshots else "referenced-data"
 
 
-def _exclusive_trees(parts: VolumeParts, own: list[TreeNodes]) -> list[TreeNodes]:
+def _exclusive_trees(parts: VolumeParts, own: list[NodeRows]) -> list[NodeRows]:
     """Nodes that only other states hold, each physical node once."""
     known = np.concatenate([np.empty(0, np.uint64), *(nodes.paddr for nodes in own)])
-    views = [view.nodes for view in parts.views if not any(view.nodes is nodes for nodes in own)]
+    views = [nodes for nodes in parts.views.values() if not any(nodes is other for other in own)]
     if not views:
         return [tree.nodes for tree in parts.snapshot_extents]
     shown = np.concatenate([known, *(nodes.paddr for nodes in views)])
     first = np.sort(np.unique(shown, return_index=True)[1])
     stops = np.cumsum([len(known), *(len(nodes) for nodes in views)])
     fresh = np.split(first, np.searchsorted(first, stops))[1:-1]
-    extra = [take_nodes(nodes, rows - start) for nodes, rows, start in zip(views, fresh, stops[:-1], strict=True)]
+    extra = [without_others(nodes, rows - start) for nodes, rows, start in zip(views, fresh, stops[:-1], strict=True)]
     return extra + [tree.nodes for tree in parts.snapshot_extents]
 
 
-def _states(parts: VolumeParts, trees: list[TreeNodes], num_own: int) -> list[NDArray[np.int64]]:
+def _states(parts: VolumeParts, trees: list[NodeRows], num_own: int) -> list[NDArray[np.int64]]:
     """0 for nodes that the live state holds, 1 for those that only snapshots do."""
-    live = parts.views[0].nodes
+    live = next(iter(parts.views.values()))
     return [
         (~np.isin(nodes.paddr, live.paddr)).astype(np.int64)
         if nodes.tree == "fs" and nodes is not live
@@ -114,15 +110,14 @@ def _states(parts: VolumeParts, trees: list[TreeNodes], num_own: int) -> list[ND
     ]
 
 
-def _views(parts: VolumeParts, placed: list[Any], trees: list[TreeNodes], live: str) -> pl.DataFrame:
+def _views(parts: VolumeParts, trees: list[NodeRows], live: str) -> pl.DataFrame:
     """Membership of the file-system tree's nodes in each view; nothing where there is but one."""
     if len(parts.views) < 2:
         return build_table("node_views", {})
-    chosen = [number for number, nodes in enumerate(trees) if nodes.tree == "fs"]
-    paddr = np.concatenate([trees[number].paddr for number in chosen])
-    rows = np.concatenate([placed[number].rows for number in chosen])
-    named = [replace(view, name=live) if view.name == LIVE else view for view in parts.views]
-    return views_table(named, paddr, rows.astype(np.uint32))
+    chosen = [(nodes, first) for nodes, first in zip(trees, rows_before(trees), strict=True) if nodes.tree == "fs"]
+    paddr = np.concatenate([nodes.paddr for nodes, _ in chosen])
+    rows = np.concatenate([np.arange(first, first + len(nodes), dtype=np.uint32) for nodes, first in chosen])
+    return views_table({live if name == LIVE else name: nodes for name, nodes in parts.views.items()}, paddr, rows)
 
 
 def _details(parts: VolumeParts) -> dict[str, str | int | float | bool]:
@@ -145,18 +140,18 @@ def _shares(parts: VolumeParts) -> dict[str, str | int | float | bool]:
     """Count the nodes of each view and those that no other view holds, and what views share."""
     if len(parts.views) < 2:
         return {}
-    paddr = np.concatenate([view.nodes.paddr for view in parts.views])
+    paddr = np.concatenate([nodes.paddr for nodes in parts.views.values()])
     _, first, place, counts = np.unique(paddr, return_index=True, return_inverse=True, return_counts=True)
-    size = np.concatenate([view.nodes.size_bytes for view in parts.views])[first]
+    size = np.concatenate([nodes.size_bytes for nodes in parts.views.values()])[first]
     details: dict[str, str | int | float | bool] = {
         "shared metadata bytes": int(size[counts > 1].sum()),
         "exclusive metadata bytes": int(size[counts == 1].sum()),
     }
     start = 0
-    for view in parts.views:
-        alone = counts[place[start : start + len(view.nodes)]] == 1
-        details |= {f"{view.name} nodes": len(alone), f"{view.name} nodes held by it alone": int(alone.sum())}
-        start += len(view.nodes)
+    for name, nodes in parts.views.items():
+        alone = counts[place[start : start + len(nodes)]] == 1
+        details |= {f"{name} nodes": len(alone), f"{name} nodes held by it alone": int(alone.sum())}
+        start += len(nodes)
     return details
 
 

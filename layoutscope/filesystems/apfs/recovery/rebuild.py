@@ -16,16 +16,15 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.container import NoMap
 from layoutscope.filesystems.apfs.store import fsrecords, toc
 from layoutscope.filesystems.apfs.store import omap as omaps
-from layoutscope.filesystems.apfs.store.btree import BATCH_NODES, OpenTree, TreeShape, batch_columns, read_batch
+from layoutscope.filesystems.apfs.store.btree import BATCH_NODES, OpenTree, TreeShape, as_rows, read_batch
 from layoutscope.filesystems.apfs.store.fsrecords import RecordTables, Tree
 from layoutscope.filesystems.apfs.store.losses import MOST_NAMED, NO_LIMIT, find_losses
 from layoutscope.filesystems.apfs.store.nodes import join
 from layoutscope.filesystems.apfs.store.omap import ObjectMap
-from layoutscope.filesystems.apfs.store.source import Places, joined
+from layoutscope.filesystems.apfs.store.source import Places, joined_places
 from layoutscope.filesystems.apfs.store.sweep import KINDS
 from layoutscope.filesystems.apfs.store.verify import read_object
 from layoutscope.filesystems.apfs.store.walk import read_levels, read_omap
-from layoutscope.filesystems.apfs.volume.states import View
 from layoutscope.filesystems.apfs.volume.trees import fs_source
 from layoutscope.filesystems.apfs.volume.volume import Volume
 from layoutscope.ondisk import grammar
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.apfs.container.container import Container
     from layoutscope.filesystems.apfs.store.blocks import Blocks
-    from layoutscope.filesystems.apfs.store.btree import NodeBatch
-    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.store.btree import ReadNodes
+    from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.filesystems.apfs.store.source import Store
     from layoutscope.filesystems.apfs.store.sweep import Swept
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
@@ -165,7 +164,7 @@ def rebuild_tree(parts: VolumeParts, swept: Swept, foreign: NDArray[np.uint64]) 
     if not is_inferred.any():
         return parts
     _report(parts.log, tree.nodes, is_inferred)
-    views = [View(parts.view, tree.nodes), *(view for view in parts.views if view.name != parts.view)]
+    views = parts.views | {parts.view: tree.nodes}
     return replace(parts, fs=tree, views=views)
 
 
@@ -185,7 +184,7 @@ def _plain_shape(blocks: Blocks) -> TreeShape:
     )
 
 
-def _ends(batch: NodeBatch) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]:
+def _ends(batch: ReadNodes) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]:
     """Nodes of a batch that have records, with their first and last keys."""
     keys, node = batch.keys, batch.slots.node
     first = np.flatnonzero(np.diff(node, prepend=-1) != 0)
@@ -193,7 +192,7 @@ def _ends(batch: NodeBatch) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDAr
     return node[first], keys[first], keys[last]
 
 
-def _walked(batches: list[NodeBatch]) -> Leaves:
+def _walked(batches: list[ReadNodes]) -> Leaves:
     """Leaves that the index still leads to."""
     parts = []
     for batch in batches:
@@ -207,7 +206,7 @@ def _joined(parts: list[Leaves]) -> Leaves:
     parts = [*parts, Leaves(_places_of(nothing, nothing, nothing, np.empty(0, np.int64), nothing), nothing, nothing)]
     parts = [part for part in parts if len(part.first)] or parts[:1]
     return Leaves(
-        joined([part.places for part in parts]),
+        joined_places([part.places for part in parts]),
         np.concatenate([part.first for part in parts]),
         np.concatenate([part.last for part in parts]),
     )
@@ -279,21 +278,21 @@ def _in_order(own: Leaves, adopted: Leaves) -> Leaves:
     return Leaves(every.places.take(order), every.first[order], every.last[order])
 
 
-def _tree_of(tree: OpenTree, index: list[NodeBatch], leaves: Leaves, *, hashed_names: bool) -> Tree:
+def _tree_of(tree: OpenTree, index: list[ReadNodes], leaves: Leaves, *, hashed_names: bool) -> Tree:
     """Make a tree of index nodes and leaves."""
-    columns = [batch_columns(batch) for batch in index]
+    columns = [as_rows(batch) for batch in index]
     first, records = sum(len(batch.places) for batch in index), RecordTables()
     for start in range(0, len(leaves.places), BATCH_NODES):
         places = leaves.places.take(slice(start, start + BATCH_NODES))
         batch = read_batch(tree, places, 0, first)
         first += len(places)
-        columns.append(batch_columns(batch))
+        columns.append(as_rows(batch))
         found, num_decoded = fsrecords.decode_batch(batch, hashed_names=hashed_names)
         records.add(found, len(batch.slots), num_decoded)
     return Tree(join(tree.source.tree, columns), records.finish())
 
 
-def _report(log: FindingLog, nodes: TreeNodes, is_inferred: NDArray[np.bool_]) -> None:
+def _report(log: FindingLog, nodes: NodeRows, is_inferred: NDArray[np.bool_]) -> None:
     """Say what is inferred."""
     leaves = np.flatnonzero(is_inferred & (nodes.level == 0) & (nodes.num_records > 0))
     ranges = ", ".join(

@@ -31,7 +31,7 @@ from layoutscope.ondisk.records import NX_SUPERBLOCK
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Half
-    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.image.source import Source
     from layoutscope.ondisk.decoder import Decoder
     from layoutscope.ondisk.grammar import ApfsContainer
@@ -125,7 +125,7 @@ def _container(
     return Container(store, area, state, view.omap, view, header, np.empty(0, np.uint64), trees, sizes)
 
 
-def _area(store: Store, superblock: ApfsContainer.NxSuperblock) -> tuple[DescriptorArea, list[TreeNodes]]:
+def _area(store: Store, superblock: ApfsContainer.NxSuperblock) -> tuple[DescriptorArea, list[NodeRows]]:
     """Read the descriptor area as far as it is there."""
     base, count = superblock.xp_desc_base, superblock.desc_num_blocks
     try:

@@ -13,7 +13,8 @@ import numpy as np
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.store import toc
-from layoutscope.filesystems.apfs.store.source import Places, locate, low_keys, object_of
+from layoutscope.filesystems.apfs.store.nodes import NodeRows, rows_of
+from layoutscope.filesystems.apfs.store.source import Places, locate_nodes, low_keys, object_of
 from layoutscope.filesystems.apfs.store.verify import Expected, NodeCheck, check_nodes, hash_size
 from layoutscope.ondisk.records import BTREE_INFO, CHILD_VAL, J_KEY
 
@@ -43,7 +44,7 @@ INFO_FIELDS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class NodeBatch:
+class ReadNodes:
     """Nodes that were read together, with their contents.
 
     Attributes
@@ -179,7 +180,7 @@ def read_root(source: TreeSource) -> tuple[OpenTree, Places] | None:
     OpenTree, Places
         The tree, and where its root is.
     """
-    root = locate(source, np.array([source.root_oid], np.uint64))
+    root = locate_nodes(source, np.array([source.root_oid], np.uint64))
     if not len(root):
         return None
     try:
@@ -211,7 +212,7 @@ def read_shape(source: TreeSource, root: Places) -> TreeShape:
         name.removeprefix("fixed."): values
         for name, values in source.decoder.columns(BTREE_INFO, data, start, INFO_FIELDS).items()
     }
-    head = toc.heads(source.decoder, data, np.zeros(1, np.int64))
+    head = toc.node_heads(source.decoder, data, np.zeros(1, np.int64))
     level, node_size = int(head["level"][0]), int(info["node_size"][0])
     address = source.blocks.at(int(root.paddr[0]))
     problem = ""
@@ -253,7 +254,7 @@ def _fetch(
     return data.reshape(-1)
 
 
-def read_batch(tree: OpenTree, places: Places, level: int, first: int, workspace: Workspace | None = None) -> NodeBatch:
+def read_batch(tree: OpenTree, places: Places, level: int, first: int, workspace: Workspace | None = None) -> ReadNodes:
     """Read, verify and take apart nodes of one level.
 
     Parameters
@@ -272,7 +273,7 @@ def read_batch(tree: OpenTree, places: Places, level: int, first: int, workspace
     source, shape = tree.source, tree.shape
     buffer = _fetch(source, places, shape.node_size, workspace)
     starts = np.arange(len(places), dtype=np.int64) * shape.node_size
-    head = toc.heads(source.decoder, buffer, starts)
+    head = toc.node_heads(source.decoder, buffer, starts)
     expected = Expected(level, shape.hash_type, shape.is_noheader)
     check = check_nodes(source, expected, places, head, buffer.reshape(-1, shape.node_size))
     usable = {"num_keys": np.where(check.is_sound, head["num_keys"], 0)}
@@ -282,11 +283,11 @@ def read_batch(tree: OpenTree, places: Places, level: int, first: int, workspace
         log.add("node-invalid", "error", TORN)
     check = replace(check, is_sound=check.is_sound & ~torn)
     keys = low_keys(source, buffer, slots.key_start)
-    return NodeBatch(tree, level, first, places, head, check, buffer, slots, keys)
+    return ReadNodes(tree, level, first, places, head, check, buffer, slots, keys)
 
 
 def children_of(
-    batch: NodeBatch,
+    batch: ReadNodes,
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint8]]:
     """Decode the records of a batch of index nodes: the node's position in it, the child, its low key and its hash."""
     source, shape = batch.tree.source, batch.tree.shape
@@ -309,23 +310,23 @@ def _child_hashes(buffer: NDArray[np.uint8], val_start: NDArray[np.int64], hash_
     return hashes
 
 
-def batch_columns(batch: NodeBatch) -> dict[str, NDArray[Any]]:
-    """Turn one batch into columns; ``key_rank`` follows in :func:`join`."""
+def as_rows(batch: ReadNodes) -> NodeRows:
+    """Turn nodes as they were read into rows; ``key_rank`` follows when the batches of a tree are joined."""
     places, head, count = batch.places, batch.head, len(batch.places)
     bounds = np.searchsorted(batch.slots.node, np.arange(count + 1))
     first_key, last_key = _end_keys(batch, bounds)
     lengths = np.append(0, np.cumsum(batch.slots.key_len + batch.slots.val_len, dtype=np.int64))
     # Nodes of sealed volumes have no header; the object map alone knows their transaction.
     has_header = head["hdr.xid"] != 0
-    return {
+    known = {
         "node_id": places.node_id,
         "xid": np.where(has_header, head["hdr.xid"], places.xid),
         "paddr": places.paddr,
         "size_bytes": np.full(count, batch.size_bytes, np.int64),
         "level": np.full(count, batch.level, np.uint8),
-        "num_records": np.where(batch.check.is_sound, head["num_keys"], 0).astype(np.uint32),
-        "used_bytes": np.diff(lengths[bounds]).astype(np.uint32),
-        "free_bytes": _free_bytes(head).astype(np.uint32),
+        "num_records": np.where(batch.check.is_sound, head["num_keys"], 0),
+        "used_bytes": np.diff(lengths[bounds]),
+        "free_bytes": _free_bytes(head),
         "parent": places.parent,
         "omap_leaf": places.omap_leaf,
         "low_key": places.low_key,
@@ -333,6 +334,7 @@ def batch_columns(batch: NodeBatch) -> dict[str, NDArray[Any]]:
         "last_key_id": last_key,
         "valid": batch.check.valid,
     }
+    return rows_of(batch.tree.source.tree, known)
 
 
 def _free_bytes(head: dict[str, NDArray[Any]]) -> NDArray[np.int64]:
@@ -341,7 +343,7 @@ def _free_bytes(head: dict[str, NDArray[Any]]) -> NDArray[np.int64]:
     return np.asarray(total, np.int64)
 
 
-def _end_keys(batch: NodeBatch, bounds: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def _end_keys(batch: ReadNodes, bounds: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Leading number of the first and the last key of each node, 0 in empty ones; `bounds` are of its records."""
     first, stop = bounds[:-1], bounds[1:]
     filled = np.flatnonzero(stop > first)

@@ -14,9 +14,9 @@ import numpy as np
 
 from layoutscope.arrays.growing import GrowingColumn
 from layoutscope.arrays.lookup import Index, index_of
-from layoutscope.filesystems.apfs.store.btree import batch_columns
+from layoutscope.filesystems.apfs.store.btree import as_rows
 from layoutscope.filesystems.apfs.store.names import GrowingNames, Names, gather_names
-from layoutscope.filesystems.apfs.store.nodes import TreeNodes, join
+from layoutscope.filesystems.apfs.store.nodes import NodeRows, join
 from layoutscope.filesystems.apfs.store.shapes import HASHED_DREC, SHAPES
 from layoutscope.filesystems.apfs.store.source import object_of, type_of
 from layoutscope.filesystems.apfs.store.walk import index_records, read_levels
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.store.btree import NodeBatch
+    from layoutscope.filesystems.apfs.store.btree import ReadNodes
     from layoutscope.filesystems.apfs.store.shapes import Shape
     from layoutscope.filesystems.apfs.store.source import TreeSource
     from layoutscope.filesystems.apfs.store.toc import Slots
@@ -139,12 +139,12 @@ class RecordTables:
         return len(self.get(name)["obj_id"])
 
 
-def decode_batch(batch: NodeBatch, *, hashed_names: bool) -> tuple[dict[str, Columns], int]:
+def decode_batch(batch: ReadNodes, *, hashed_names: bool) -> tuple[dict[str, Columns], int]:
     """Decode the records of one batch of leaves; those that are not understood are findings.
 
     Parameters
     ----------
-    batch : NodeBatch
+    batch : ReadNodes
         Leaves.
     hashed_names : bool
         Whether directory keys carry a hash of the name.
@@ -176,7 +176,7 @@ def decode_batch(batch: NodeBatch, *, hashed_names: bool) -> tuple[dict[str, Col
     return tables, num_decoded
 
 
-def _places(batch: NodeBatch, slots: Slots) -> Columns:
+def _places(batch: ReadNodes, slots: Slots) -> Columns:
     """Where key and value of records start, in bytes from the start of their node."""
     origin = slots.node * batch.size_bytes
     return {
@@ -194,7 +194,7 @@ class _Tail(NamedTuple):
     length: NDArray[np.int32]
 
 
-def _fitting(shape: Shape, batch: NodeBatch, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], Slots]:
+def _fitting(shape: Shape, batch: ReadNodes, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], Slots]:
     """Keep the records that have the lengths that their shape asks for."""
     slots, decoder = batch.slots.take(rows), batch.tree.source.decoder
     ok = (slots.key_len >= shape.key_type.width) & (slots.val_len >= shape.val_type.width)
@@ -215,7 +215,7 @@ def _tail_fits(decoder: Decoder, buffer: NDArray[np.uint8], tail: _Tail, ok: NDA
     return result
 
 
-def _decode(batch: NodeBatch, slots: Slots, name: str, shape: Shape) -> tuple[Columns, NDArray[np.int64]]:
+def _decode(batch: ReadNodes, slots: Slots, name: str, shape: Shape) -> tuple[Columns, NDArray[np.int64]]:
     """Decode records of one type; also tell which were not understood wholly."""
     decoder, buffer = batch.tree.source.decoder, batch.buffer
     table: Columns = decoder.columns(
@@ -241,7 +241,7 @@ def _decode(batch: NodeBatch, slots: Slots, name: str, shape: Shape) -> tuple[Co
     return table, damaged
 
 
-def _field_columns(batch: NodeBatch, count: int, name: str, fields: ExtendedFields) -> Columns:
+def _field_columns(batch: ReadNodes, count: int, name: str, fields: ExtendedFields) -> Columns:
     """Pick the extended fields that the tables need; zero where a record has none."""
     kinds, decoder, buffer = grammar.ApfsXfields, batch.tree.source.decoder, batch.buffer
     if name == "dir_rec":
@@ -264,7 +264,7 @@ def _spread(values: NDArray[Any], rows: NDArray[np.int64], count: int) -> NDArra
     return column
 
 
-def _attribute_columns(batch: NodeBatch, slots: Slots, table: Columns) -> Columns:
+def _attribute_columns(batch: ReadNodes, slots: Slots, table: Columns) -> Columns:
     """Data streams of extended attributes, and the size that a compressed file declares."""
     decoder, buffer = batch.tree.source.decoder, batch.buffer
     start = slots.val_start + XATTR_VAL.width
@@ -283,7 +283,7 @@ def _attribute_columns(batch: NodeBatch, slots: Slots, table: Columns) -> Column
     return {"stream_id": stream_id, "stream_size": stream_size, "expanded_size": expanded}
 
 
-def _report_unknown(batch: NodeBatch, rows: NDArray[np.int64]) -> None:
+def _report_unknown(batch: ReadNodes, rows: NDArray[np.int64]) -> None:
     owner, obj_ids, kinds = batch.slots.node[rows], object_of(batch.keys[rows]), type_of(batch.keys[rows])
     starts = batch.slots.key_start[rows].tolist()
     for node, start, kind, obj in zip(owner.tolist(), starts, kinds.tolist(), obj_ids.tolist(), strict=True):
@@ -302,7 +302,7 @@ def _numbers() -> dict[int, str]:
 class Tree:
     """Nodes and decoded records."""
 
-    nodes: TreeNodes
+    nodes: NodeRows
     records: RecordTables = field(default_factory=RecordTables)
 
 
@@ -320,7 +320,7 @@ def read_record_tree(source: TreeSource, *, hashed_names: bool = False, pool: Po
     """
     parts, children, records = [], [], RecordTables()
     for batch in read_levels(source, Workspace()):
-        parts.append(batch_columns(batch))
+        parts.append(as_rows(batch))
         if batch.level:
             children += [index_records(batch, batch.first)] if pool is not None else []
             continue

@@ -18,7 +18,7 @@ from layoutscope.ondisk.records import CHILD_VAL, J_KEY
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.store.btree import NodeBatch
+    from layoutscope.filesystems.apfs.store.btree import ReadNodes
     from layoutscope.filesystems.apfs.store.fsrecords import RecordTables
     from layoutscope.filesystems.apfs.store.source import TreeSource
     from layoutscope.findings import FindingLog
@@ -82,7 +82,7 @@ def find_losses(source: TreeSource) -> tuple[list[Loss], bool]:
     return losses, bool(level >= 0 and (above or any(len(part) for part in sound)))
 
 
-def _entries(batch: NodeBatch) -> Entries:
+def _entries(batch: ReadNodes) -> Entries:
     source, slots = batch.tree.source, batch.slots
     oid = batch.column("val", CHILD_VAL, CHILD_VAL.oid)
     if batch.tree.shape.is_hashed:

@@ -1,4 +1,4 @@
-"""Nodes of one tree as columns, gathered from the batches that a walk of the tree yields."""
+"""Nodes of one tree as rows, gathered from the batches that a walk of the tree yields."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import numpy as np
 from layoutscope.arrays.ragged import heads, lengths_of, ordinals
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
-class TreeNodes:
+class NodeRows:
     """Nodes of one tree, root first, then level by level in key order; one row a node.
 
     Attributes
@@ -63,13 +65,17 @@ class TreeNodes:
     def __len__(self) -> int:
         return len(self.node_id)
 
+    def take(self, chosen: NDArray[Any]) -> NodeRows:
+        """Return some of the nodes, as they are."""
+        return NodeRows(self.tree, *(getattr(self, name)[chosen] for name in _COLUMNS))
+
     @property
     def leaves(self) -> NDArray[np.int64]:
         """Positions of the leaves, in key order."""
         return np.flatnonzero(self.level == 0)
 
 
-_COLUMNS = TreeNodes.__slots__[1:]
+_COLUMNS = NodeRows.__slots__[1:]
 _DTYPES = {
     "size_bytes": np.int64,
     "level": np.uint8,
@@ -81,26 +87,42 @@ _DTYPES = {
     "key_rank": np.uint32,
     "valid": np.uint8,
 }
+_POSITIONS = ("parent", "omap_leaf")
 
 
-def join(tree: str, parts: list[dict[str, NDArray[Any]]]) -> TreeNodes:
-    """Put the batches of a tree together."""
+def rows_of(tree: str, known: Mapping[str, NDArray[Any]] | None = None) -> NodeRows:
+    """Make rows of what is known of nodes: other positions are -1, other numbers 0.
+
+    Parameters
+    ----------
+    tree : str
+        Name in the tables.
+    known : mapping of str to (n,) array, optional
+        Columns; no nodes if left out.
+    """
+    known = known or {}
+    count = len(next(iter(known.values()), ()))
+    columns = {
+        name: np.full(count, -1 if name in _POSITIONS else 0, _DTYPES.get(name, np.uint64))
+        if name not in known
+        else known[name].astype(_DTYPES.get(name, np.uint64), copy=False)
+        for name in _COLUMNS
+    }
+    return NodeRows(tree, **columns)
+
+
+def join(tree: str, parts: Sequence[NodeRows]) -> NodeRows:
+    """Put the batches of a tree together and rank their nodes within each level."""
     if not parts:
-        return TreeNodes(tree, *(np.empty(0, _DTYPES.get(name, np.uint64)) for name in _COLUMNS))
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    columns["key_rank"] = _ranks(columns["level"])
-    return TreeNodes(tree, **columns)
+        return rows_of(tree)
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS}
+    columns["key_rank"] = ordinals(lengths_of(heads(columns["level"]), len(columns["level"]))).astype(np.uint32)
+    return NodeRows(tree, **columns)
 
 
-def _ranks(level: NDArray[np.uint8]) -> NDArray[np.uint32]:
-    """Count within runs of one level."""
-    return ordinals(lengths_of(heads(level), len(level))).astype(np.uint32)
-
-
-def take_nodes(nodes: TreeNodes, chosen: NDArray[np.int64]) -> TreeNodes:
+def without_others(nodes: NodeRows, chosen: NDArray[np.int64]) -> NodeRows:
     """Return some nodes of a tree; a parent that is not among them becomes unknown."""
     position = np.full(len(nodes) + 1, -1, np.int64)
     position[chosen] = np.arange(len(chosen))
-    columns: dict[str, Any] = {name: getattr(nodes, name)[chosen] for name in nodes.__slots__ if name != "tree"}
-    columns["parent"] = position[columns["parent"]]
-    return replace(nodes, **columns)
+    taken = nodes.take(chosen)
+    return replace(taken, parent=position[taken.parent])

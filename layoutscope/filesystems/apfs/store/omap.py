@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.store.nodes import NodeRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class ObjectMap:
 
     Attributes
     ----------
-    nodes : TreeNodes
+    nodes : NodeRows
         Nodes of its tree.
     oid, xid, paddr : (n,) uint64 arrays
         Object, the transaction from which the mapping holds, and its first block.
@@ -35,7 +35,7 @@ class ObjectMap:
         Position of the mapping's leaf in `nodes`.
     """
 
-    nodes: TreeNodes
+    nodes: NodeRows
     oid: NDArray[np.uint64]
     xid: NDArray[np.uint64]
     paddr: NDArray[np.uint64]

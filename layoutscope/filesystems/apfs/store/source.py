@@ -238,7 +238,7 @@ def type_of(order_keys: NDArray[np.uint64]) -> NDArray[np.uint8]:
     return (order_keys & np.uint64(15)).astype(np.uint8)
 
 
-def locate(
+def locate_nodes(
     source: TreeSource,
     oids: NDArray[np.uint64],
     origin: tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint8]] | None = None,
@@ -306,12 +306,12 @@ def _report_unlocated(
         log.add(code, "error", message)
 
 
-def joined(parts: list[Places]) -> Places:
+def joined_places(parts: list[Places]) -> Places:
     """Put places of several batches together."""
     return Places(*(np.concatenate([getattr(part, name) for part in parts]) for name in Places.__slots__))
 
 
-def distinct(source: TreeSource, places: Places) -> Places:
+def named_once(source: TreeSource, places: Places) -> Places:
     """Leave out nodes that a level names twice: a tree that loops back or branches together is damaged."""
     ascending = np.sort(places.paddr)
     if (ascending[1:] != ascending[:-1]).all():

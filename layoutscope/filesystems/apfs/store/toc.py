@@ -87,7 +87,7 @@ class FixedSizes:
     child: int = 8
 
 
-def heads(decoder: Decoder, buffer: NDArray[np.uint8], starts: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+def node_heads(decoder: Decoder, buffer: NDArray[np.uint8], starts: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
     """Decode the heads of many nodes.
 
     Parameters
@@ -126,7 +126,7 @@ def slots(
     starts : (n,) int64 array
         Where each node starts in the buffer.
     head : dict
-        From :func:`heads`.
+        From :func:`node_heads`.
     size_bytes : int
         Size of a node.
     sizes : FixedSizes

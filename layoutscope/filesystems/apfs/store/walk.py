@@ -19,15 +19,15 @@ from layoutscope.arrays.growing import GrowingColumn
 from layoutscope.arrays.ragged import owners, ranges
 from layoutscope.filesystems.apfs.store.btree import (
     BATCH_NODES,
-    NodeBatch,
-    batch_columns,
+    ReadNodes,
+    as_rows,
     children_of,
     read_batch,
     read_root,
 )
-from layoutscope.filesystems.apfs.store.nodes import TreeNodes, join
+from layoutscope.filesystems.apfs.store.nodes import NodeRows, join
 from layoutscope.filesystems.apfs.store.omap import ObjectMap
-from layoutscope.filesystems.apfs.store.source import Places, TreeSource, distinct, joined, locate
+from layoutscope.filesystems.apfs.store.source import Places, TreeSource, joined_places, locate_nodes, named_once
 from layoutscope.image import Workspace
 from layoutscope.ondisk.records import OMAP_KEY, OMAP_VAL
 
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.store.btree import NodeBatch, OpenTree
+    from layoutscope.filesystems.apfs.store.btree import OpenTree, ReadNodes
     from layoutscope.filesystems.apfs.store.source import Places, Store
 
 
-def read_levels(source: TreeSource, workspace: Workspace | None = None) -> Iterator[NodeBatch]:
+def read_levels(source: TreeSource, workspace: Workspace | None = None) -> Iterator[ReadNodes]:
     """Read a tree from the root down; nodes that cannot be used are findings, and left out or yield no records.
 
     Parameters
@@ -52,7 +52,7 @@ def read_levels(source: TreeSource, workspace: Workspace | None = None) -> Itera
 
     Yields
     ------
-    NodeBatch
+    ReadNodes
         Level by level, each level in key order.
     """
     opened = read_root(source)
@@ -74,21 +74,21 @@ def read_levels(source: TreeSource, workspace: Workspace | None = None) -> Itera
         if not level:
             tally.compare(first)
             return
-        places = distinct(source, joined(children))
+        places = named_once(source, joined_places(children))
         if not len(places):
             return
 
 
-def _children(batch: NodeBatch) -> Places:
+def _children(batch: ReadNodes) -> Places:
     """Locate the children of a batch of index nodes, in key order."""
     node, oids, low, hashes = children_of(batch)
-    return locate(batch.tree.source, oids, (node + batch.first, low, hashes))
+    return locate_nodes(batch.tree.source, oids, (node + batch.first, low, hashes))
 
 
-def read_nodes(source: TreeSource) -> tuple[TreeNodes, list[NodeBatch]]:
+def read_nodes(source: TreeSource) -> tuple[NodeRows, list[ReadNodes]]:
     """Read a whole tree and keep its leaves' batches; for trees that are small."""
     batches = list(read_levels(source))
-    nodes = join(source.tree, [batch_columns(batch) for batch in batches])
+    nodes = join(source.tree, [as_rows(batch) for batch in batches])
     return nodes, [batch for batch in batches if batch.level == 0]
 
 
@@ -123,13 +123,13 @@ def read_omap(store: Store, tree: Literal["container-omap", "omap"], tree_oid: i
     """
     parts, columns = [], {name: GrowingColumn(dtype) for name, dtype in _DTYPES.items()}
     for batch in read_levels(TreeSource(store, tree, tree_oid, max_xid), Workspace()):
-        parts.append(batch_columns(batch))
+        parts.append(as_rows(batch))
         for name, values in _mappings(batch).items() if not batch.level else ():
             columns[name].add(values, batch.to_come)
     return ObjectMap(join(tree, parts), **{name: column.values for name, column in columns.items()})
 
 
-def _mappings(batch: NodeBatch) -> dict[str, NDArray[Any]]:
+def _mappings(batch: ReadNodes) -> dict[str, NDArray[Any]]:
     """Decode the mappings in one batch of leaves."""
     keys = batch.columns("key", OMAP_KEY, (OMAP_KEY.oid, OMAP_KEY.xid))
     values = batch.columns("val", OMAP_VAL, _VALUE_FIELDS)
@@ -156,7 +156,7 @@ class Tally:
     def __post_init__(self) -> None:
         self._num_findings = len(self.tree.source.store.log.findings)
 
-    def add(self, batch: NodeBatch) -> None:
+    def add(self, batch: ReadNodes) -> None:
         """Count a batch and check the order of its keys."""
         if batch.level != self.level:
             self.level, self.last_key = batch.level, 0
@@ -167,7 +167,7 @@ class Tally:
         self._check_order(batch)
         self.last_key = int(batch.keys[-1])
 
-    def _check_order(self, batch: NodeBatch) -> None:
+    def _check_order(self, batch: ReadNodes) -> None:
         keys, node = batch.keys, batch.slots.node
         descends = np.zeros(len(keys), bool)
         descends[0] = int(keys[0]) < self.last_key
@@ -201,8 +201,8 @@ class Pool:
 
     Attributes
     ----------
-    columns : dict of arrays
-        As of :class:`~layoutscope.filesystems.apfs.store.nodes.TreeNodes`; one row a node, in the order of reading.
+    nodes : NodeRows or None
+        In the order of reading; of several trees, so that ranks and parents mean nothing.
     children : dict of arrays
         One row an index record, in the order of its node: ``node`` is that node's row, ``oid``, ``low_key`` and
         ``hash`` are of the child.
@@ -210,27 +210,28 @@ class Pool:
         Rows by address.
     """
 
-    columns: dict[str, NDArray[Any]] = field(default_factory=dict)
+    nodes: NodeRows | None = None
     children: dict[str, NDArray[Any]] = field(default_factory=dict)
     order: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
     def __len__(self) -> int:
         return len(self.order)
 
-    def add(self, parts: list[dict[str, NDArray[Any]]], children: list[dict[str, NDArray[Any]]]) -> None:
+    def add(self, parts: list[NodeRows], children: list[dict[str, NDArray[Any]]]) -> None:
         """Add nodes and their children."""
-        self.columns = _stacked([self.columns, *parts])
+        if parts:
+            self.nodes = join(parts[0].tree, parts if self.nodes is None else [self.nodes, *parts])
+            self.order = np.argsort(self.nodes.paddr, kind="stable")
         self.children = _stacked([self.children, *children])
-        self.order = np.argsort(self.columns["paddr"], kind="stable") if self.columns else self.order
 
     def find(self, places: Places, level: int) -> NDArray[np.int64]:
         """Rows of nodes by address, number and level; -1 for those that were not read."""
-        if not len(self):
+        if self.nodes is None or not len(self):
             return np.full(len(places), -1, np.int64)
-        known = self.columns["paddr"][self.order]
+        known = self.nodes.paddr[self.order]
         row = self.order[np.minimum(np.searchsorted(known, places.paddr), len(known) - 1)]
-        same = (self.columns["paddr"][row] == places.paddr) & (self.columns["node_id"][row] == places.node_id)
-        return np.where(same & (self.columns["level"][row] == level), row, -1)
+        same = (self.nodes.paddr[row] == places.paddr) & (self.nodes.node_id[row] == places.node_id)
+        return np.where(same & (self.nodes.level[row] == level), row, -1)
 
     def named_by(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Records of some index nodes, in their order: the node's position among those given, the record's row."""
@@ -245,13 +246,13 @@ def _stacked(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
     return {name: np.concatenate([part[name] for part in filled]) for name in filled[0]} if filled else {}
 
 
-def index_records(batch: NodeBatch, first_row: int) -> dict[str, NDArray[Any]]:
+def index_records(batch: ReadNodes, first_row: int) -> dict[str, NDArray[Any]]:
     """Give what a batch of index nodes names, for a pool in which its first node has a given row."""
     owner, oid, low_key, child_hash = children_of(batch)
     return dict(zip(_CHILD_COLUMNS, (owner + first_row, oid, low_key, child_hash), strict=True))
 
 
-def read_shared(source: TreeSource, pool: Pool) -> TreeNodes:
+def read_shared(source: TreeSource, pool: Pool) -> NodeRows:
     """Read the nodes of one state's tree; only those that the pool does not have are fetched, and put into it.
 
     What was found in another state already is not written down once more.
@@ -270,18 +271,18 @@ def read_shared(source: TreeSource, pool: Pool) -> TreeNodes:
     return nodes
 
 
-def _read_pooled(source: TreeSource, pool: Pool) -> TreeNodes:
+def _read_pooled(source: TreeSource, pool: Pool) -> NodeRows:
     opened = read_root(source)
     if opened is None:
         return join(source.tree, [])
     tree, places = opened
-    tally, parts, base = Tally(tree), list[dict[str, Any]](), 0
+    tally, parts, base = Tally(tree), list[NodeRows](), 0
     for level in range(tree.shape.level, -1, -1):
         _fetch_new(tally, pool, places, level)
         rows = pool.find(places, level)
-        here = {name: values[rows] for name, values in pool.columns.items()}
-        here |= {"parent": places.parent, "omap_leaf": places.omap_leaf, "low_key": places.low_key}
-        parts.append(here)
+        if pool.nodes is not None:
+            here = pool.nodes.take(rows)
+            parts.append(replace(here, parent=places.parent, omap_leaf=places.omap_leaf, low_key=places.low_key))
         if level:
             places = _children_in(source, pool, rows, base)
             base += len(rows)
@@ -299,7 +300,7 @@ def _fetch_new(tally: Tally, pool: Pool, places: Places, level: int) -> None:
     for start in range(0, len(new), BATCH_NODES):
         batch = read_batch(tally.tree, new.take(slice(start, start + BATCH_NODES)), level, row)
         tally.add(batch)
-        parts.append(batch_columns(batch))
+        parts.append(as_rows(batch))
         if level:
             children.append(index_records(batch, row))
         row += len(batch.places)
@@ -311,4 +312,4 @@ def _children_in(source: TreeSource, pool: Pool, rows: NDArray[np.int64], base: 
     """Locate, as of this state, the children of index nodes, in key order."""
     owner, record = pool.named_by(rows)
     columns = {name: values[record] for name, values in pool.children.items()}
-    return distinct(source, locate(source, columns["oid"], (owner + base, columns["low_key"], columns["hash"])))
+    return named_once(source, locate_nodes(source, columns["oid"], (owner + base, columns["low_key"], columns["hash"])))

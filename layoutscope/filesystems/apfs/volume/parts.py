@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.parts import ContainerParts
     from layoutscope.filesystems.apfs.store.crypto import Cipher
     from layoutscope.filesystems.apfs.store.fsrecords import Columns, RecordTables
-    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.filesystems.apfs.store.sweep import Swept
-    from layoutscope.filesystems.apfs.volume.states import Snapshot, View
+    from layoutscope.filesystems.apfs.volume.states import Snapshot
     from layoutscope.filesystems.apfs.volume.volume import Volume
     from layoutscope.findings import FindingLog
 
@@ -55,8 +55,8 @@ class VolumeParts:
         Its trees; the last one only of sealed volumes.
     snapshots : list of Snapshot
         All that the volume has.
-    views : list of View
-        File-system trees of all states, the live one first.
+    views : dict of str to NodeRows
+        Nodes of the file-system trees of all states by their names, the live one first; parents are positions in it.
     snapshot_extents : list of Tree
         Extent-reference trees of the snapshots.
     regions : list of Region
@@ -76,7 +76,7 @@ class VolumeParts:
     snapmeta: Tree
     fext: Tree
     snapshots: list[Snapshot]
-    views: list[View]
+    views: dict[str, NodeRows]
     snapshot_extents: list[Tree]
     regions: list[Region]
     is_locked: bool
@@ -98,12 +98,12 @@ class VolumeParts:
         nodes = self._remembered("nodes", lambda: node_runs(self._trees(), block_size))
         return [nodes, as_runs(self.regions), self.data_runs(), self.file_runs(block_size)]
 
-    def _trees(self) -> list[TreeNodes]:
+    def _trees(self) -> list[NodeRows]:
         """All trees of all states, each once."""
         trees = [*self.own_trees(), *(tree.nodes for tree in self.snapshot_extents)]
-        return trees + [view.nodes for view in self.views if not any(view.nodes is nodes for nodes in trees)]
+        return trees + [nodes for nodes in self.views.values() if not any(nodes is other for other in trees)]
 
-    def own_trees(self) -> list[TreeNodes]:
+    def own_trees(self) -> list[NodeRows]:
         """Nodes of the trees of this state; the object map comes first, the file-system tree second."""
         state = self.state
         trees = [self.fs, self.extentref, self.snapmeta, self.fext]
@@ -150,7 +150,7 @@ def stretches(extents: Columns, block_size: int) -> tuple[NDArray[np.int64], NDA
     return first, -(-length // block_size)
 
 
-def read_parts(
+def read_volume_parts(
     container: Container, volume: Volume, *, cipher: Cipher | None = None, chosen: str = "live"
 ) -> VolumeParts:
     """Read all trees of one state of a volume, and the nodes of its other states.
@@ -178,7 +178,7 @@ def read_parts(
     references = [snapshots.read_extent_references(volume.store, snapshot, xid) for snapshot, _ in opened]
     fext = read_fext_tree(shown)
     rolling = read_rolling(container, volume)
-    claimed = [*(view.nodes for view in views), fext.nodes, *rolling.trees]
+    claimed = [*views.values(), fext.nodes, *rolling.trees]
     regions = volume_regions(container, list(states.values()), claimed, rolling.regions)
     return VolumeParts(
         state=shown,
@@ -214,19 +214,19 @@ def _read_physical(container: Container, volume: Volume) -> tuple[list[tuple[Sna
     return snapshots.open_all(volume, listed), _Physical(extentref, snapmeta, listed)
 
 
-def _read_states(states: dict[str, Volume], chosen: str, cipher: Cipher | None) -> tuple[Tree, list[View]]:
+def _read_states(states: dict[str, Volume], chosen: str, cipher: Cipher | None) -> tuple[Tree, dict[str, NodeRows]]:
     """Read the file-system tree of the chosen state, and the nodes that only others have."""
     if _is_locked(states["live"], cipher):
         nodes = {name: locked_nodes(state) for name, state in states.items()}
-        return Tree(nodes[chosen]), [snapshots.View(name, nodes[name]) for name in states]
+        return Tree(nodes[chosen]), nodes
     # States that are sealed read their nodes otherwise than those that are not, even where they share them.
     pools = {_hash_type(state): Pool() for state in states.values()}
     shown = states[chosen]
     fs = read_fs_tree(shown, cipher, pools[_hash_type(shown)] if len(states) > 1 else None)
-    views = [
-        snapshots.View(name, fs.nodes if name == chosen else read_fs_nodes(state, cipher, pools[_hash_type(state)]))
+    views = {
+        name: fs.nodes if name == chosen else read_fs_nodes(state, cipher, pools[_hash_type(state)])
         for name, state in states.items()
-    ]
+    }
     return fs, views
 
 

@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.container.container import Container
-    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.filesystems.apfs.store.source import Store
     from layoutscope.filesystems.apfs.volume.volume import Volume
 
 
-def virtual_regions(volume: Volume, claimed: list[TreeNodes]) -> list[Region]:
+def virtual_regions(volume: Volume, claimed: list[NodeRows]) -> list[Region]:
     """Make regions of the objects that are no nodes of a tree that was read, by the type in their header.
 
     Parameters
     ----------
     volume : Volume
         A volume, in its live state; its log is told of objects that are damaged or of an unknown type.
-    claimed : list of TreeNodes
+    claimed : list of NodeRows
         Nodes of all virtual trees of all states.
     """
     blocks, omap = volume.store.blocks, volume.omap
@@ -73,7 +73,7 @@ def _report(store: Store, paddrs: NDArray[np.uint64], sizes: NDArray[np.int64], 
 
 
 def volume_regions(
-    container: Container, states: list[Volume], claimed: list[TreeNodes], others: list[Region]
+    container: Container, states: list[Volume], claimed: list[NodeRows], others: list[Region]
 ) -> list[Region]:
     """List metadata of a volume and its snapshots outside their trees, each block once.
 
@@ -83,7 +83,7 @@ def volume_regions(
         The container.
     states : list of Volume
         The live state, then those of the snapshots.
-    claimed : list of TreeNodes
+    claimed : list of NodeRows
         All virtual trees of all states.
     others : list of Region
         What is known already.

@@ -23,8 +23,8 @@ from layoutscope.ondisk.records import ER_STATE_HEAD, GBITMAP_VAL
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container
     from layoutscope.filesystems.apfs.container.objects import Place
-    from layoutscope.filesystems.apfs.store.btree import NodeBatch
-    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.store.btree import ReadNodes
+    from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.filesystems.apfs.volume.volume import Volume
 
 KINDS: Final = grammar.ApfsObject.ObjectType
@@ -37,7 +37,7 @@ class Rolling:
     """What an encryption under way holds: regions, trees, and facts for a report."""
 
     regions: list[Region] = field(default_factory=list)
-    trees: list[TreeNodes] = field(default_factory=list)
+    trees: list[NodeRows] = field(default_factory=list)
     details: dict[str, str | int | float | bool] = field(default_factory=dict)
 
 
@@ -132,7 +132,7 @@ def _read_bitmap(objects: Objects, volume: Volume, oid: int, rolling: Rolling) -
         rolling.regions.extend(_bitmap_blocks(objects.container, batch))
 
 
-def _bitmap_blocks(container: Container, batch: NodeBatch) -> list[Region]:
+def _bitmap_blocks(container: Container, batch: ReadNodes) -> list[Region]:
     """Locate the blocks that a batch of leaves leads to."""
     slots, regions = batch.slots, list[Region]()
     kind = ObjectKind(grammar.ApfsEncryption.GbitmapBlock, int(KINDS.gbitmap_block), "bitmap block")

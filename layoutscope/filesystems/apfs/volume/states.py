@@ -18,7 +18,7 @@ from layoutscope.filesystems.apfs.store import omap as omaps
 from layoutscope.filesystems.apfs.store.verify import read_object
 from layoutscope.filesystems.apfs.store.walk import read_omap
 from layoutscope.filesystems.apfs.volume.trees import read_physical_tree
-from layoutscope.filesystems.apfs.volume.volume import list_volumes, open_volume, read_seal, volume_name
+from layoutscope.filesystems.apfs.volume.volume import list_volumes, open_volume, read_seal, stored_name
 from layoutscope.filesystems.contract import ReadableState
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
@@ -27,7 +27,7 @@ from layoutscope.ondisk.records import OBJ_PHYS
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container
     from layoutscope.filesystems.apfs.store.fsrecords import RecordTables, Tree
-    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.filesystems.apfs.store.source import Store
     from layoutscope.filesystems.apfs.volume.volume import Volume
     from layoutscope.ondisk.grammar import ApfsContainer, ApfsVolume
@@ -45,7 +45,7 @@ def shown_as(container: Container, wanted_xid: int | None) -> str:
     return f"xid {container.xid}" if is_older or container.younger else LIVE
 
 
-def given_up(newest: Container | None, state: Volume, nodes: TreeNodes) -> dict[str, str | int | float | bool]:
+def given_up(newest: Container | None, state: Volume, nodes: NodeRows) -> dict[str, str | int | float | bool]:
     """Count the nodes of an older state's file-system tree that the newest state no longer has.
 
     Parameters
@@ -54,7 +54,7 @@ def given_up(newest: Container | None, state: Volume, nodes: TreeNodes) -> dict[
         The container in its newest state; None if that is the state that was read.
     state : Volume
         The older state.
-    nodes : TreeNodes
+    nodes : NodeRows
         Its file-system tree.
     """
     if newest is None:
@@ -104,7 +104,7 @@ def _checkpoint_state(container: Container, paddr: int, superblock: ApfsContaine
         is_complete = False
     names, times, nodes = [], [0], np.zeros(2, np.int64)
     for volume in _volumes_of(container, superblock):
-        names.append(volume_name(volume))
+        names.append(stored_name(volume))
         times.append(volume.last_mod_time)
         nodes += _volume_nodes(container, volume, xid)
     return ReadableState(
@@ -244,11 +244,3 @@ def open_all(volume: Volume, snapshots: list[Snapshot]) -> list[tuple[Snapshot, 
         except FormatError as error:
             volume.log.survive(error)
     return opened
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """Membership of one view: its nodes by address, parents as positions among them."""
-
-    name: str
-    nodes: TreeNodes

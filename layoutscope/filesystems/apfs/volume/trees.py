@@ -6,13 +6,13 @@ volume's object map; the other trees are physical. Files of sealed volumes have 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.store.btree import batch_columns
+from layoutscope.filesystems.apfs.store.btree import as_rows
 from layoutscope.filesystems.apfs.store.fsrecords import RecordTables, Tree, read_record_tree
-from layoutscope.filesystems.apfs.store.nodes import TreeNodes, join
+from layoutscope.filesystems.apfs.store.nodes import NodeRows, join, rows_of
 from layoutscope.filesystems.apfs.store.source import Store, TreeSource
 from layoutscope.filesystems.apfs.store.walk import Pool, read_levels, read_shared
 from layoutscope.image import Workspace
@@ -20,7 +20,9 @@ from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import FEXT_KEY, FEXT_VAL
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.apfs.store.btree import NodeBatch
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.store.btree import ReadNodes
     from layoutscope.filesystems.apfs.store.crypto import Cipher
     from layoutscope.filesystems.apfs.store.fsrecords import Columns
     from layoutscope.filesystems.apfs.volume.volume import Volume
@@ -77,7 +79,7 @@ def read_fs_tree(volume: Volume, cipher: Cipher | None, pool: Pool | None = None
     return read_record_tree(fs_source(volume.store, volume, cipher), hashed_names=hashed, pool=pool)
 
 
-def read_fs_nodes(volume: Volume, cipher: Cipher | None, pool: Pool) -> TreeNodes:
+def read_fs_nodes(volume: Volume, cipher: Cipher | None, pool: Pool) -> NodeRows:
     """Read the nodes of the file-system tree of a state of a volume, but those that other states have shown.
 
     Parameters
@@ -91,7 +93,7 @@ def read_fs_nodes(volume: Volume, cipher: Cipher | None, pool: Pool) -> TreeNode
 
     Returns
     -------
-    TreeNodes
+    NodeRows
         All nodes of this state, those from the pool too.
     """
     return read_shared(fs_source(volume.store, volume, cipher), pool)
@@ -118,7 +120,7 @@ UNKNOWN_LEVEL: Final = 255
 """Level of nodes whose contents are not known; null in the tables."""
 
 
-def locked_nodes(state: Volume) -> TreeNodes:
+def locked_nodes(state: Volume) -> NodeRows:
     """List the encrypted nodes of a state by identifier: addresses and sizes are known, nothing else.
 
     Parameters
@@ -128,26 +130,15 @@ def locked_nodes(state: Volume) -> TreeNodes:
     """
     omap = state.omap
     row = state.view.row[omap.is_encrypted[state.view.row]]
-    count = len(row)
-    numbers, small = np.zeros(count, np.uint64), np.zeros(count, np.uint32)
-    return TreeNodes(
-        tree="fs",
-        node_id=omap.oid[row],
-        xid=omap.xid[row],
-        paddr=omap.paddr[row],
-        size_bytes=omap.size_bytes[row],
-        level=np.full(count, UNKNOWN_LEVEL, np.uint8),
-        num_records=small,
-        used_bytes=small,
-        free_bytes=small,
-        parent=np.full(count, -1, np.int64),
-        omap_leaf=omap.leaf[row],
-        key_rank=small,
-        low_key=numbers,
-        first_key_id=numbers,
-        last_key_id=numbers,
-        valid=np.zeros(count, np.uint8),
-    )
+    known: dict[str, NDArray[Any]] = {
+        "node_id": omap.oid[row],
+        "xid": omap.xid[row],
+        "paddr": omap.paddr[row],
+        "size_bytes": omap.size_bytes[row],
+        "level": np.full(len(row), UNKNOWN_LEVEL, np.uint8),
+        "omap_leaf": omap.leaf[row],
+    }
+    return rows_of("fs", known)
 
 
 def read_fext_tree(volume: Volume) -> Tree:
@@ -160,13 +151,13 @@ def read_fext_tree(volume: Volume) -> Tree:
     source = TreeSource(volume.store, "fext", superblock.fext_tree_oid, volume.xid, view=view)
     parts, records = [], RecordTables()
     for batch in read_levels(source, Workspace()):
-        parts.append(batch_columns(batch))
+        parts.append(as_rows(batch))
         if not batch.level:
             records.add({"file_extent": _extents(batch)}, len(batch.slots), len(batch.slots), batch.to_come)
     return Tree(join("fext", parts), records.finish())
 
 
-def _extents(batch: NodeBatch) -> Columns:
+def _extents(batch: ReadNodes) -> Columns:
     """Decode extents, named as those of other volumes are."""
     keys = batch.columns("key", FEXT_KEY, (FEXT_KEY.private_id, FEXT_KEY.logical_addr))
     values = batch.columns("val", FEXT_VAL, (FEXT_VAL.length_bytes, FEXT_VAL.paddr))

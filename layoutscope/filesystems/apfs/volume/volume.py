@@ -13,7 +13,7 @@ import numpy as np
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.store import omap as omaps
-from layoutscope.filesystems.apfs.store.nodes import TreeNodes, join
+from layoutscope.filesystems.apfs.store.nodes import NodeRows, join
 from layoutscope.filesystems.apfs.store.source import Store, TreeSource
 from layoutscope.filesystems.apfs.store.verify import hash_size, read_object
 from layoutscope.filesystems.apfs.store.walk import read_nodes, read_omap
@@ -22,7 +22,7 @@ from layoutscope.ondisk.records import APFS_SUPERBLOCK
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container, NoMap
-    from layoutscope.filesystems.apfs.store.nodes import TreeNodes
+    from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.filesystems.apfs.store.omap import ObjectMap, OmapView
     from layoutscope.filesystems.apfs.store.source import Store
     from layoutscope.findings import FindingLog
@@ -51,7 +51,7 @@ class Volume:
         All versions of all objects.
     view : OmapView
         Those of this state.
-    omap_snapshots : TreeNodes
+    omap_snapshots : NodeRows
         Tree of the snapshots that the object map knows.
     seal : Seal or None
         Of a sealed volume.
@@ -65,13 +65,13 @@ class Volume:
     omap_header: ApfsContainer.OmapPhys | NoMap
     omap: ObjectMap
     view: OmapView
-    omap_snapshots: TreeNodes
+    omap_snapshots: NodeRows
     seal: Seal | None = None
 
     @property
     def name(self) -> str:
         """Name as stored in the superblock."""
-        return volume_name(self.superblock)
+        return stored_name(self.superblock)
 
     @property
     def log(self) -> FindingLog:
@@ -84,7 +84,7 @@ class Volume:
         return self.log.at("volume superblock", self.paddr, plus=plus)
 
 
-def volume_name(superblock: ApfsVolume.ApfsSuperblock) -> str:
+def stored_name(superblock: ApfsVolume.ApfsSuperblock) -> str:
     """Return the name that a volume superblock stores."""
     return bytes(superblock.volname).split(b"\0", 1)[0].decode(errors="replace")
 

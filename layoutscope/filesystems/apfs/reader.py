@@ -143,7 +143,7 @@ def read_layouts(source: Source, *, image_offset: int = 0, options: Options | No
         for volume in found.volumes
     ]
     balance = account(container, parts, found.volumes)
-    own = build_container_layout(container, parts, found.volumes, balance, options.stack, view)
+    own = build_container_layout(found, balance, options.stack, view)
     if found.swept is None:
         return [own, *layouts]
     return with_stale(container.blocks, found.swept, own, list(zip(found.volumes, layouts, strict=True)))

@@ -4,19 +4,19 @@ import struct
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.store.toc import FixedSizes, heads, slots
+from layoutscope.filesystems.apfs.store.toc import Sizes, node_heads, slots
 from layoutscope.ondisk.decoder import decoder_named
 from tests.unit.apfs.toys import BLOCK, FIXED, HEAD, INFO, LEAF, mapping, node
 
-SIZES = FixedSizes(16, 16, 8)
-VARYING = FixedSizes()
+SIZES = Sizes(BLOCK, 16, 16, 8)
+VARYING = Sizes(BLOCK)
 
 
-def locate(decoder, *nodes: bytes, sizes: FixedSizes = VARYING):
+def locate(decoder, *nodes: bytes, sizes: Sizes = VARYING):
     """Return the records of nodes that follow each other, and which nodes are torn."""
     buffer = np.frombuffer(b"".join(nodes), np.uint8)
     starts, by = np.arange(len(nodes)) * BLOCK, decoder_named(decoder)
-    return slots(by, buffer, starts, heads(by, buffer, starts), BLOCK, sizes)
+    return slots(by, buffer, starts, node_heads(by, buffer, starts), sizes)
 
 
 def varying(*entries: tuple[int, int, int, int], num_records: int | None = None) -> bytes:

@@ -200,6 +200,3 @@ def _run(
         return (item.code, item.structure) in exact or (item.image_offset is None and item.code in codes)
 
     return list(dict.fromkeys(refined(coarse, fine, is_refined)))
-
-
-__all__ = ["CONTAINER_CHECKS", "VOLUME_CHECKS", "Checked", "run_checks"]

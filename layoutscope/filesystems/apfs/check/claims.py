@@ -17,6 +17,7 @@ from layoutscope.filesystems.apfs.container.regions import as_runs, node_runs
 from layoutscope.filesystems.apfs.container.spaceman import QUEUE_NAMES, queued_lengths
 from layoutscope.filesystems.apfs.store.walk import read_levels
 from layoutscope.filesystems.apfs.volume.accounting import account
+from layoutscope.findings import Contradiction
 from layoutscope.ondisk.records import FREE_QUEUE_KEY
 
 if TYPE_CHECKING:
@@ -96,10 +97,10 @@ def check_file_claims(subject: Subject) -> None:
         wrong = real & is_touched(metadata, start, length)
         message, code = "it has blocks that metadata use", "block-claimed-twice"
         if "key_at" in extents:
-            report.cases(wrong, extents, code, what, message, level="error", field=field, sides=sides)
+            report.cases(wrong, extents, what, Contradiction(code, message, "error", *sides), field)
             wrong = real & _unshared_twice(parts, start, length, real)
             message = "it has blocks of another extent, and no reference says that they are shared"
-            report.cases(wrong, extents, code, what, message, level="error", field=field, sides=sides)
+            report.cases(wrong, extents, what, Contradiction(code, message, "error", *sides), field)
 
 
 def _unshared_twice(

@@ -16,6 +16,7 @@ from layoutscope.filesystems.apfs.check.subject import Report
 from layoutscope.filesystems.apfs.container.regions import as_runs
 from layoutscope.filesystems.apfs.store.verify import object_header, report_damaged
 from layoutscope.filesystems.apfs.volume.volume import program
+from layoutscope.findings import Contradiction
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import CHECKPOINT_MAP_HEAD
 
@@ -110,7 +111,9 @@ def check_links(parts: VolumeParts, report: Report) -> None:
         return
     kinds = grammar.ApfsInode.ModeFormat
     known = np.isin(inodes["format"], np.array([int(kind) for kind in kinds], np.uint16))
-    report.cases(~known, inodes, "record-differs", "inode", "its mode is of no kind", field="val.inode_val_fixed.mode")
+    report.cases(
+        ~known, inodes, "inode", Contradiction("record-differs", "its mode is of no kind"), "val.inode_val_fixed.mode"
+    )
     is_directory = inodes["format"] == int(kinds.directory)
     entries = _times_listed(inodes["obj_id"], drecs["obj_id"])
     wrong = is_directory & (entries != inodes["num_children_or_links"])
@@ -119,21 +122,21 @@ def check_links(parts: VolumeParts, report: Report) -> None:
     counts, field = inodes["num_children_or_links"], "val.inode_val_fixed.num_children_or_links"
     message = "it counts other entries than it has"
     sides = (entries, counts)
-    report.cases(wrong, inodes, "count-differs", "directory", message, level=level, field=field, sides=sides)
+    report.cases(wrong, inodes, "directory", Contradiction("count-differs", message, level, *sides), field)
     spot, found = records.find("dir_rec", "inode", "file_id")
     named = spot if found.all() else spot[found]
     links = np.bincount(named, minlength=len(counts))
     wrong = ~is_directory & (links != counts) & ~_is_deleted(inodes)
     message, sides = "it counts other links than lead to it", (links, counts)
-    report.cases(wrong, inodes, "count-differs", "inode", message, field=field, sides=sides)
+    report.cases(wrong, inodes, "inode", Contradiction("count-differs", message, "warning", *sides), field)
     parents = drecs["obj_id"] if named is spot else drecs["obj_id"][found]
     wrong = ~_is_listed(named, parents, inodes["parent_id"]) & ~_is_deleted(inodes)
     wrong &= inodes["parent_id"] != int(grammar.ApfsInode.InodeNumber.root_dir_parent)
     message, field = "the directory that it names does not list it", "val.inode_val_fixed.parent_id"
-    report.cases(wrong, inodes, "record-differs", "inode", message, field=field, sides=(None, inodes["parent_id"]))
+    report.cases(wrong, inodes, "inode", Contradiction("record-differs", message, found=inodes["parent_id"]), field)
     wrong = found & (drecs["entry_type"] != inodes["format"][spot] >> ENTRY_TYPE_SHIFT)
     message, field = "entry and inode are of different kinds", "val.drec_val_fixed.flags"
-    report.cases(wrong, drecs, "record-differs", "entry of directory", message, field=field)
+    report.cases(wrong, drecs, "entry of directory", Contradiction("record-differs", message), field)
     _check_siblings(parts, report, inodes, drecs)
 
 
@@ -187,14 +190,14 @@ def _check_siblings(parts: VolumeParts, report: Report, inodes: Columns, drecs: 
         pairs = _pairs(inodes["obj_id"], drecs["file_id"][rows], drecs["obj_id"][rows])
         wrong = ~np.isin(_pairs(inodes["obj_id"], links["obj_id"], links["parent_id"]), pairs[pairs >= 0])
         message, field = "its directory does not list it", "val.sibling_val.fixed.parent_id"
-        report.cases(wrong, links, "record-differs", "hard link of inode", message, field=field)
+        report.cases(wrong, links, "hard link of inode", Contradiction("record-differs", message), field)
     if "file_id" not in maps or "sibling_id" not in links:
         return
     order = np.argsort(links["sibling_id"], kind="stable")
     spot, found = match(links["sibling_id"][order], maps["obj_id"])
     wrong = ~found | (links["obj_id"][order][spot] != maps["file_id"])
     message, field = "its inode does not know it", "val.sibling_map_val.file_id"
-    report.cases(wrong, maps, "record-differs", "hard link", message, field=field, sides=(None, maps["file_id"]))
+    report.cases(wrong, maps, "hard link", Contradiction("record-differs", message, found=maps["file_id"]), field)
 
 
 def check_attributes(parts: VolumeParts, report: Report) -> None:
@@ -203,7 +206,7 @@ def check_attributes(parts: VolumeParts, report: Report) -> None:
     if "is_embedded" in xattrs:
         wrong = xattrs["is_embedded"] == xattrs["is_stream"]
         message, field = "it is not either embedded or streamed", "val.xattr_val.fixed.flags"
-        report.cases(wrong, xattrs, "record-differs", "attribute of", message, field=field)
+        report.cases(wrong, xattrs, "attribute of", Contradiction("record-differs", message), field)
 
 
 def check_identity(parts: VolumeParts, slot: int) -> None:
@@ -241,10 +244,12 @@ def check_streams(parts: VolumeParts, report: Report) -> None:
         users = _times_named(streams["obj_id"], owners)
         wrong = users != streams["refcnt"].astype(np.int64)
         message, field, found = "it counts other users than it has", "val.dstream_id_val.refcnt", streams["refcnt"]
-        report.cases(wrong, streams, "count-differs", "data stream", message, field=field, sides=(users, found))
+        report.cases(
+            wrong, streams, "data stream", Contradiction("count-differs", message, expected=users, found=found), field
+        )
     lacking = inodes["has_dstream"] & ~records.find("inode", "dstream_id", "private_id")[1]
     message, field = "its data stream does not exist", "val.inode_val_fixed.private_id"
-    report.cases(lacking, inodes, "record-differs", "inode", message, field=field, sides=(None, inodes["private_id"]))
+    report.cases(lacking, inodes, "inode", Contradiction("record-differs", message, found=inodes["private_id"]), field)
 
 
 def _is_one_to_one(owners: NDArray[np.uint64], streams: Columns) -> bool:

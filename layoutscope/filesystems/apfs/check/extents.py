@@ -13,6 +13,7 @@ from layoutscope.arrays import intervals
 from layoutscope.filesystems.apfs.check.snapshots import check_snapshots
 from layoutscope.filesystems.apfs.check.subject import Report
 from layoutscope.filesystems.apfs.volume.parts import streams, stretches
+from layoutscope.findings import Contradiction
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
@@ -61,21 +62,29 @@ def check_shape(blocks: Blocks, extents: Columns, report: Report) -> None:
     length = extents["length_bytes"].astype(np.int64)
     logical = extents["logical_addr"].astype(np.int64)
     code, what = "extent-invalid", "extent of data stream"
-    report.cases(length == 0, extents, code, what, "it is empty", field=LENGTH)
+    report.cases(length == 0, extents, what, Contradiction(code, "it is empty"), LENGTH)
     odd = _is_odd(length, blocks.block_size) | _is_odd(logical, blocks.block_size)
-    report.cases(odd, extents, code, what, "it is no whole number of blocks", field=LENGTH, sides=(None, length))
+    report.cases(odd, extents, what, Contradiction(code, "it is no whole number of blocks", found=length), LENGTH)
     same = np.zeros(len(length), bool)
     same[1:] = extents["obj_id"][1:] == extents["obj_id"][:-1]
     expected = np.zeros(len(length), np.int64)
     expected[1:] = (logical[:-1] + length[:-1]) * same[1:]
     message, field = "it does not start where the one before it ends", "key.file_extent_key.logical_addr"
-    report.cases((logical != expected) & ~odd, extents, code, what, message, field=field, sides=(expected, logical))
+    report.cases(
+        (logical != expected) & ~odd,
+        extents,
+        what,
+        Contradiction(code, message, expected=expected, found=logical),
+        field,
+    )
     # An extent at block 0 is a hole: it has a length, but no blocks.
     device, position = blocks.split(extents["paddr"])
     outside = (extents["paddr"] != 0) & ~blocks.present(extents["paddr"], 0)
     outside |= (extents["paddr"] != 0) & (position + length > _device_sizes(blocks)[device])
     field = "val.file_extent_val.paddr"
-    report.cases(outside, extents, code, what, "it lies outside the image", field=field, sides=(None, extents["paddr"]))
+    report.cases(
+        outside, extents, what, Contradiction(code, "it lies outside the image", found=extents["paddr"]), field
+    )
 
 
 def _is_odd(values: NDArray[np.int64], block_size: int) -> NDArray[np.bool_]:
@@ -106,7 +115,7 @@ def check_extent_references(parts: VolumeParts, physical: Columns, report: Repor
     """
     kinds = [int(kind) for kind in grammar.ApfsExtents.PhysExtKind]
     code, what, field = "reference-differs", "extent at block", "val.phys_ext_val.len_and_kind"
-    report.cases(~np.isin(physical["kind"], kinds), physical, code, what, "unknown kind", field=field)
+    report.cases(~np.isin(physical["kind"], kinds), physical, what, Contradiction(code, "unknown kind"), field)
     start, count = physical["obj_id"].astype(np.int64), physical["num_blocks"].astype(np.int64)
     first, length = stretches(parts.file_extents(), parts.state.store.blocks.block_size)
     if (physical["refcnt"] == 1).all() and _match_once(parts, count, length):
@@ -115,7 +124,7 @@ def check_extent_references(parts: VolumeParts, physical: Columns, report: Repor
     wrong = used != physical["refcnt"].astype(np.int64) * count
     message = "it counts other references than extents refer to it"
     report.cases(
-        wrong, physical, code, what, message, field="val.phys_ext_val.refcnt", sides=(None, physical["refcnt"])
+        wrong, physical, what, Contradiction(code, message, found=physical["refcnt"]), "val.phys_ext_val.refcnt"
     )
 
 
@@ -155,7 +164,7 @@ def check_shared_references(parts: VolumeParts, log: FindingLog, most: int = 1) 
         odd = is_touched(wrong, start[rows], length[rows])
         message = "the references of all states add up to others than the files of the live state have"
         report, field = Report(log, tree.nodes, most), "val.phys_ext_val.refcnt"
-        report.cases(odd, table, "reference-differs", "extent at block", message, field=field)
+        report.cases(odd, table, "extent at block", Contradiction("reference-differs", message), field)
 
 
 def _unbalanced(*weighted: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -219,7 +228,7 @@ def check_owners(parts: VolumeParts, physical: Columns, report: Report) -> None:
     lost = ~known & (((physical["refcnt"] == 1) & is_new) | is_future)
     code, what, field = "reference-differs", "extent at block", "val.phys_ext_val.owning_obj_id"
     message, sides = "its owner does not exist", (None, physical["owning_obj_id"])
-    report.cases(lost, physical, code, what, message, field=field, sides=sides)
+    report.cases(lost, physical, what, Contradiction(code, message, "warning", *sides), field)
 
 
 def _uses(

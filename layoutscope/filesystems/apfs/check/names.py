@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.findings import Contradiction
 from layoutscope.ondisk.records import APFS_SUPERBLOCK
 
 if TYPE_CHECKING:
@@ -138,7 +139,9 @@ def check_name_hashes(subject: Subject) -> None:
         message, field = "its hash is not that of its name", "key.drec_hashed_key.name_len_and_hash"
         sides = (hashes, drecs["name_hash"])
         report = subject.records(parts)
-        report.cases(wrong, drecs, "name-hash-differs", "entry of directory", message, field=field, sides=sides)
+        report.cases(
+            wrong, drecs, "entry of directory", Contradiction("name-hash-differs", message, "warning", *sides), field
+        )
 
 
 def _telling(drecs: Columns, known: NDArray[np.bool_]) -> int:

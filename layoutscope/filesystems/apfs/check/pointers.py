@@ -187,11 +187,11 @@ def _check_entries(subject: Subject, batch: ReadNodes, *, may_encrypt: bool) -> 
     alone = deleted & ~_has_older(entry["oid"])
     strange = ~deleted & entry["is_encrypted"] & (not may_encrypt)
     report = _Entries(subject, batch, entry)
-    report.cases(future, "key", "xid", "its transaction is younger than the container", None, entry["xid"])
-    report.cases(odd, "val", "size_bytes", "its size is no whole number of blocks", None, entry["size_bytes"])
-    report.cases(outside, "val", "paddr", "it leads out of the image", None, entry["paddr"])
-    report.cases(alone, "val", "flags", "it says deleted, but no older entry is there to delete")
-    report.cases(strange, "val", "flags", "it says encrypted on a volume that is not")
+    report.cases(future, "key.xid", "its transaction is younger than the container", found=entry["xid"])
+    report.cases(odd, "val.size_bytes", "its size is no whole number of blocks", found=entry["size_bytes"])
+    report.cases(outside, "val.paddr", "it leads out of the image", found=entry["paddr"])
+    report.cases(alone, "val.flags", "it says deleted, but no older entry is there to delete")
+    report.cases(strange, "val.flags", "it says encrypted on a volume that is not")
     plain = ~(deleted | outside | future | odd | entry["is_encrypted"] | entry["is_noheader"])
     plain &= blocks.readable(entry["paddr"], blocks.block_size)
     _check_objects(report, np.flatnonzero(plain))
@@ -216,9 +216,9 @@ def _check_objects(report: _Entries, rows: NDArray[np.int64]) -> None:
     for name, values in head.items():
         found[name][rows] = values
     other = found["oid"] != entry["oid"]
-    report.cases(other, "key", "oid", "the object there has another number", entry["oid"], found["oid"])
+    report.cases(other, "key.oid", "the object there has another number", entry["oid"], found["oid"])
     later = (found["xid"] != entry["xid"]) & ~other
-    report.cases(later, "key", "xid", "the object there is of another transaction", entry["xid"], found["xid"])
+    report.cases(later, "key.xid", "the object there is of another transaction", entry["xid"], found["xid"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,16 +232,27 @@ class _Entries:
     def cases(
         self,
         wrong: NDArray[np.bool_],
-        part: str,
         field: str,
         message: str,
         expected: NDArray[Any] | None = None,
         found: NDArray[Any] | None = None,
     ) -> None:
-        """Report entries at a field of their key or value."""
-        slots = self.batch.slots
+        """Report entries at a field of their key or value.
+
+        Parameters
+        ----------
+        wrong : (n,) bool array
+            Which entries.
+        field : str
+            ``key`` or ``val``, a dot, and the field.
+        message : str
+            What is wrong with it.
+        expected, found : (n,) array, optional
+            Both sides of the contradiction.
+        """
+        slots, (part, _, path) = self.batch.slots, field.partition(".")
         starts, type_name = (slots.key_start, KEY) if part == "key" else (slots.val_start, VALUE)
-        plus = type_name.offset_of(field)
+        plus = type_name.offset_of(path)
         for row in np.flatnonzero(wrong)[:MOST_CASES].tolist():
             sides = ["" if side is None else side[row] for side in (expected, found)]
             name, at = f"entry of object {self.entry['oid'][row]}", int(starts[row]) + plus

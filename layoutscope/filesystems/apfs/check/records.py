@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.arrays.lookup import match
+from layoutscope.findings import Contradiction
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def check_entries(subject: Subject) -> None:
             wrong = ~match(inodes["obj_id"], drecs["file_id"])[1]
             report, field, sides = subject.records(parts), "val.drec_val_fixed.file_id", (None, drecs["file_id"])
             message, what = "its inode does not exist", "entry of directory"
-            report.cases(wrong, drecs, "inode-missing", what, message, level="error", field=field, sides=sides)
+            report.cases(wrong, drecs, what, Contradiction("inode-missing", message, "error", *sides), field)
 
 
 def check_sibling_links(subject: Subject) -> None:
@@ -47,12 +48,16 @@ def check_sibling_links(subject: Subject) -> None:
             field, message = "key.sibling_key.sibling_id", "no record leads from its number to its inode"
             # Pre-releases of macOS 10.13 wrote none of these records.
             level: Level = "warning" if len(maps["obj_id"]) else "info"
-            report.cases(wrong, links, code, "hard link of inode", message, level=level, field=field)
+            report.cases(wrong, links, "hard link of inode", Contradiction(code, message, level), field)
         if "sibling_id" in drecs:
             wrong = (drecs["sibling_id"] != 0) & ~match(known, drecs["sibling_id"])[1]
             message, sides = "it names a hard link that does not exist", (None, drecs["sibling_id"])
             report.cases(
-                wrong, drecs, code, "entry of directory", message, field="val.drec_val_fixed.file_id", sides=sides
+                wrong,
+                drecs,
+                "entry of directory",
+                Contradiction(code, message, "warning", *sides),
+                "val.drec_val_fixed.file_id",
             )
 
 
@@ -69,10 +74,10 @@ def check_stream_sizes(subject: Subject) -> None:
         report, field = subject.records(parts), "val.inode_val_fixed.private_id"
         message, sides = "its extents hold other bytes than its stream allocates", (inodes["alloced_size"], allocated)
         wrong = has & (inodes["alloced_size"] != allocated)
-        report.cases(wrong, inodes, "count-differs", "inode", message, field=field, sides=sides)
+        report.cases(wrong, inodes, "inode", Contradiction("count-differs", message, "warning", *sides), field)
         message, sides = "its stream is longer than what it allocates", (inodes["alloced_size"], inodes["data_size"])
         wrong = has & (inodes["data_size"] > inodes["alloced_size"])
-        report.cases(wrong, inodes, "count-differs", "inode", message, field=field, sides=sides)
+        report.cases(wrong, inodes, "inode", Contradiction("count-differs", message, "warning", *sides), field)
 
 
 def _ends(extents: Columns) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
@@ -104,7 +109,7 @@ def check_directories(subject: Subject) -> None:
         wrong[rows[step[:-1] != top]] = True
         field, message = "val.inode_val_fixed.parent_id", "it lies in a directory that lies in it"
         report = subject.records(parts)
-        report.cases(wrong, inodes, "record-differs", "directory", message, field=field)
+        report.cases(wrong, inodes, "directory", Contradiction("record-differs", message), field)
         _check_root(subject, parts, int(numbers.root_dir))
 
 
@@ -126,7 +131,7 @@ def check_lost_inodes(subject: Subject) -> None:
                 table["obj_id"] != int(grammar.ApfsInode.InodeNumber.root_dir_parent)
             )
             message = "the inode that it belongs to does not exist"
-            report.cases(wrong, table, "record-differs", f"{kind} of inode", message, field=f"key.{key}.hdr")
+            report.cases(wrong, table, f"{kind} of inode", Contradiction("record-differs", message), f"key.{key}.hdr")
         attributes = records.get("xattr")
         streams = records.get("dstream_id")["obj_id"]
         if "stream_id" in attributes:
@@ -134,4 +139,4 @@ def check_lost_inodes(subject: Subject) -> None:
         extents = parts.file_extents()
         wrong = ~match(streams, extents["obj_id"])[1]
         message, field = "the stream that it belongs to does not exist", "key.file_extent_key.hdr"
-        report.cases(wrong, extents, "record-differs", "extent of data stream", message, field=field)
+        report.cases(wrong, extents, "extent of data stream", Contradiction("record-differs", message), field)

@@ -13,6 +13,7 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.check.subject import Report, snapshot_places, volume_sources
 from layoutscope.filesystems.apfs.store.verify import hash_objects, read_object
 from layoutscope.filesystems.apfs.store.walk import read_levels
+from layoutscope.findings import Contradiction
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ def check_snapshot_records(subject: Subject) -> None:
             field, sides = "val.snap_name_val.snap_xid", (None, names["snap_xid"])
             wrong = ~np.isin(names["snap_xid"], xids)
             message = "a name leads to no snapshot"
-            report.cases(wrong, names, "snapshot-differs", "snapshot name", message, field=field, sides=sides)
+            report.cases(
+                wrong, names, "snapshot name", Contradiction("snapshot-differs", message, "warning", *sides), field
+            )
         for source in volume_sources(subject, parts):
             if source.tree != "omap-snapshots":
                 continue

@@ -159,27 +159,11 @@ def _check_geometry(subject: Subject, table: ChunkTable, number: int) -> None:
     bitmap = columns["bitmap_paddr"].astype(np.int64)
     base = min(max(int(header.ip_base), 0), MAX_BLOCKS)
     pool = (bitmap >= base) & (bitmap < base + min(int(header.ip_block_count), MAX_BLOCKS))
-    _cases(subject, table, "paddr", plain != start, "starts elsewhere", start)
-    _cases(subject, table, "block_count_field", columns["num_blocks"] != length, "is of another size", length)
-    _cases(subject, table, "bitmap_paddr", (bitmap != 0) & ~pool, "has a bitmap outside of the internal pool", None)
+    table.report(subject.log, "paddr", plain != start, "starts elsewhere", start)
+    table.report(subject.log, "block_count_field", columns["num_blocks"] != length, "is of another size", length)
+    table.report(subject.log, "bitmap_paddr", (bitmap != 0) & ~pool, "has a bitmap outside of the internal pool")
     young = columns["xid"] > np.uint64(subject.container.xid)
-    _cases(subject, table, "xid", young, "is younger than its container", None)
-
-
-def _cases(
-    subject: Subject,
-    table: ChunkTable,
-    field: str,
-    wrong: NDArray[np.bool_],
-    message: str,
-    expected: NDArray[np.int64] | None,
-) -> None:
-    names = {"block_count_field": "num_blocks", "free_count_field": "free_count"}
-    found = table.columns[names.get(field, field)]
-    for row in np.flatnonzero(wrong)[:MOST_CASES].tolist():
-        plus = int(table.plus[row]) + CHUNK.offset_of(field)
-        log = subject.log.at(f"chunk {row}", int(table.cib_paddr[row]), plus=plus)
-        log.add(INVALID, "warning", message, expected="" if expected is None else expected[row], found=found[row])
+    table.report(subject.log, "xid", young, "is younger than its container")
 
 
 def _check_free_counts(subject: Subject, table: ChunkTable, number: int) -> None:
@@ -194,7 +178,7 @@ def _check_free_counts(subject: Subject, table: ChunkTable, number: int) -> None
     free = columns["free_count"].astype(np.int64)
     wrong = counted != free
     wrong[(bitmap != 0) & ~blocks.readable(bitmap, blocks.block_size)] = False
-    _cases(subject, table, "free_count_field", wrong, "counts other free blocks than its bitmap", counted)
+    table.report(subject.log, "free_count_field", wrong, "counts other free blocks than its bitmap", counted)
     space = subject.parts.space
     if space is not None and int(space.header.devices[number].free_count) != int(free.sum()):
         at, found = spaceman_field(subject, "free_count", device=number), space.header.devices[number].free_count
@@ -220,6 +204,36 @@ class ChunkTable(NamedTuple):
     columns: dict[str, NDArray[Any]]
     cib_paddr: NDArray[np.uint64]
     plus: NDArray[np.int64]
+
+    def report(
+        self,
+        log: FindingLog,
+        field: str,
+        wrong: NDArray[np.bool_],
+        message: str,
+        expected: NDArray[np.int64] | None = None,
+    ) -> None:
+        """Report chunks at a field of theirs.
+
+        Parameters
+        ----------
+        log : FindingLog
+            Is told.
+        field : str
+            The field, as it is stored.
+        wrong : (n,) bool array
+            Which chunks.
+        message : str
+            What is wrong with it.
+        expected : (n,) int64 array, optional
+            What it should be.
+        """
+        names = {"block_count_field": "num_blocks", "free_count_field": "free_count"}
+        found = self.columns[names.get(field, field)]
+        for row in np.flatnonzero(wrong)[:MOST_CASES].tolist():
+            at = log.at(f"chunk {row}", int(self.cib_paddr[row]), plus=int(self.plus[row]) + CHUNK.offset_of(field))
+            side = "" if expected is None else expected[row]
+            at.add(INVALID, "warning", message, expected=side, found=found[row])
 
 
 def chunk_table(subject: Subject, device: int) -> tuple[ChunkTable, dict[str, NDArray[Any]]]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from layoutscope.filesystems.apfs.container.spaceman import queue_source
 from layoutscope.filesystems.apfs.store.source import TreeSource
 from layoutscope.filesystems.apfs.volume.trees import fs_source
-from layoutscope.findings import Contradiction
 from layoutscope.ondisk import grammar, records
 from layoutscope.ondisk.records import APFS_SUPERBLOCK, OMAP_PHYS
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.store.source import Store
     from layoutscope.filesystems.apfs.volume.parts import ContainerContents, VolumeParts
     from layoutscope.filesystems.apfs.volume.states import Snapshot
-    from layoutscope.findings import FindingLog, Level
+    from layoutscope.findings import Contradiction, FindingLog
 
 VOLUME: Final = APFS_SUPERBLOCK
 MOST_CASES: Final = 100
@@ -197,16 +196,7 @@ class Report:
     most: int = 1
 
     def cases(
-        self,
-        wrong: NDArray[np.bool_],
-        table: Columns,
-        code: str,
-        what: str,
-        message: str,
-        *,
-        level: Level = "warning",
-        field: str = "",
-        sides: tuple[NDArray[Any] | None, NDArray[Any] | None] = (None, None),
+        self, wrong: NDArray[np.bool_], table: Columns, what: str, contradiction: Contradiction, field: str = ""
     ) -> None:
         """Report rows of a table that are wrong: the first ones each with its field, and how many more there are.
 
@@ -216,22 +206,15 @@ class Report:
             Which rows.
         table : dict of arrays
             Records of one type.
-        code, message, level
-            As of a finding.
         what : str
             What one of the records is.
+        contradiction : Contradiction
+            What is wrong with them.
         field : str
             ``key`` or ``val``, the grammar's type, and the field in it, with dots between them.
-        sides : tuple of arrays
-            What was expected and what found, one row a record.
         """
-        contradiction = Contradiction(code, message, level, *sides)
-        self.log.cases(
-            wrong,
-            contradiction,
-            lambda row: self.at(table, row, field, f"{what} {table['obj_id'][row]}"),
-            most=self.most,
-        )
+        at = lambda row: self.at(table, row, field, f"{what} {table['obj_id'][row]}")  # noqa: E731
+        self.log.cases(wrong, contradiction, at, most=self.most)
 
     def at(self, table: Columns, row: int, field: str, structure: str) -> FindingLog:
         """Bind the log to a field of a record; to its leaf where the table does not say more.

@@ -14,7 +14,7 @@ import numpy as np
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.container import Container, Half, find_superblock
 from layoutscope.filesystems.apfs.container.objects import ObjectKind, objects_of
-from layoutscope.filesystems.apfs.container.regions import Region
+from layoutscope.filesystems.apfs.container.regions import Details, Region
 from layoutscope.filesystems.apfs.store.source import TreeSource
 from layoutscope.filesystems.apfs.store.walk import read_nodes
 from layoutscope.ondisk import grammar
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 KINDS: Final = grammar.ApfsObject.ObjectType
 LIST: Final = FUSION_WBC_LIST_HEAD
 ENTRY: Final = FUSION_WBC_LIST_ENTRY
-Details = dict[str, "str | int | float | bool"]
 
 
 def main_first(first: Half, second: Half | None, log: FindingLog) -> tuple[Half, Half | None]:

@@ -15,7 +15,7 @@ from layoutscope.arrays import intervals
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.fusion import middle_tree, second_regions, write_cache
 from layoutscope.filesystems.apfs.container.reaper import read_reaper, report_unknown
-from layoutscope.filesystems.apfs.container.regions import Region, as_runs, inside, node_runs, rest, type_name
+from layoutscope.filesystems.apfs.container.regions import Details, Region, as_runs, inside, node_runs, rest, type_name
 from layoutscope.filesystems.apfs.container.spaceman import Space, read_space
 from layoutscope.filesystems.apfs.store.source import TreeSource
 from layoutscope.filesystems.apfs.store.verify import read_object
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container
     from layoutscope.filesystems.apfs.store.btree import ReadNodes
     from layoutscope.filesystems.apfs.store.nodes import NodeRows
-
-
-Details = dict[str, "str | int | float | bool"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.objects import ObjectKind, objects_of
-from layoutscope.filesystems.apfs.container.regions import type_name
+from layoutscope.filesystems.apfs.container.regions import Details, type_name
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import REAP_LIST_ENTRY, REAP_LIST_HEAD, REAPER_HEAD
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 KINDS: Final = grammar.ApfsObject.ObjectType
 NO_SLOT: Final = int(grammar.ApfsReaper.Slot.none)
-
-Details = dict[str, "str | int | float | bool"]
 
 
 def read_reaper(container: Container) -> Details:

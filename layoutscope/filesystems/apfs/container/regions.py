@@ -12,6 +12,9 @@ from layoutscope.ondisk import grammar
 MAX_BLOCKS: Final = 2**44
 """No device is larger: 2**56 bytes in the smallest blocks."""
 
+Details = dict[str, "str | int | float | bool"]
+"""Numbers and words for reports."""
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -14,7 +14,7 @@ from layoutscope.arrays import intervals
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.container import find_superblock, uuid_text
 from layoutscope.filesystems.apfs.container.regions import Region, as_runs, from_runs
-from layoutscope.filesystems.apfs.layout.facts import container_facts, container_features, volume_groups
+from layoutscope.filesystems.apfs.layout.facts import Summary, container_facts, container_features, volume_groups
 from layoutscope.filesystems.apfs.layout.nodes import nodes_table, with_stale
 from layoutscope.filesystems.apfs.layout.regions import free_table, regions_table
 from layoutscope.filesystems.apfs.store.blocks import Blocks
@@ -25,31 +25,21 @@ from layoutscope.ondisk.decoder import BULK
 from layoutscope.tables import VolumeFacts, VolumeLayout, build_table, findings_table
 
 if TYPE_CHECKING:
-    from layoutscope.filesystems.apfs.container.container import Container, Half
-    from layoutscope.filesystems.apfs.container.parts import ContainerParts
-    from layoutscope.filesystems.apfs.volume.parts import VolumeParts
+    from layoutscope.filesystems.apfs.container.container import Half
+    from layoutscope.filesystems.apfs.volume.parts import ContainerContents
     from layoutscope.findings import FindingLog
     from layoutscope.ondisk.grammar import ApfsContainer
 
 
 def build_container_layout(
-    container: Container,
-    parts: ContainerParts,
-    volumes: list[VolumeParts],
-    balance_of: Account,
-    stack: tuple[str, ...],
-    view: str,
+    contents: ContainerContents, balance_of: Account, stack: tuple[str, ...], view: str
 ) -> VolumeLayout:
     """Put what belongs to the container into tables; ``volume`` is null in them.
 
     Parameters
     ----------
-    container : Container
-        The container; its findings are those of the layout.
-    parts : ContainerParts
-        What belongs to no volume.
-    volumes : list of VolumeParts
-        Every volume that could be opened, for the groups that they form.
+    contents : ContainerContents
+        All that was read; the findings of its container are those of the layout.
     balance_of : Account
         Which blocks are free, and which are used and claimed by nothing.
     stack : tuple of str
@@ -62,6 +52,7 @@ def build_container_layout(
     VolumeLayout
         Facts, nodes, regions, free runs and findings; extents and entries belong to volumes.
     """
+    container, parts = contents.container, contents.parts
     blocks = container.blocks
     unclaimed = from_runs("unclaimed", "space manager", balance_of.unclaimed) if parts.space else []
     nodes = nodes_table(parts.trees, blocks, None, [np.zeros(len(tree), np.int64) for tree in parts.trees])
@@ -69,13 +60,13 @@ def build_container_layout(
     known = read + blocks.block_size * ((parts.space is None) + (not len(container.omap.nodes)))
     waiting = intervals.total(as_runs(parts.space.pending)) if parts.space else 0
     details = (
-        volume_groups([item.state for item in volumes])
+        volume_groups([item.state for item in contents.volumes])
         | parts.details
         | balance_of.details()
         | {"pending-free blocks": waiting}
     )
     return VolumeLayout(
-        facts=container_facts(container, stack, parts.trees, details, (known, read), view),
+        facts=container_facts(container, Summary(stack, view, parts.trees, details, known, read)),
         nodes=nodes,
         node_fragments=build_table("node_fragments", {}),
         regions=regions_table([*parts.regions, *unclaimed], blocks, None),

@@ -7,7 +7,7 @@ hash of their names; each inode lies elsewhere, in the order of inode numbers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -151,26 +151,30 @@ def _sizes(inode: _Matched, kind: NDArray[np.uint8], xattrs: Columns, file_id: N
         stored = compressed & inode["has_uncompressed_size"]
         size = np.where(stored, inode["uncompressed_size"].astype(np.int64), size)
     if "expanded_size" in xattrs:
-        size = _from_attribute(xattrs, xattrs["expanded_size"] >= 0, xattrs["expanded_size"], file_id, compressed, size)
-        is_target = xattrs["name"].equal_to(SYMLINK_NAME)
+        rows = np.flatnonzero(xattrs["expanded_size"] >= 0)
+        expanded = _Attributes(xattrs["obj_id"][rows], xattrs["expanded_size"][rows])
+        size = _from_attributes(size, compressed, file_id, expanded)
+        rows = np.flatnonzero(xattrs["name"].equal_to(SYMLINK_NAME))
         # The target ends with a zero byte that stat does not count.
-        target = xattrs["xdata_len"].astype(np.int64) - 1
-        size = _from_attribute(xattrs, is_target, target, file_id, kind == KINDS.index("symlink"), size)
+        targets = _Attributes(xattrs["obj_id"][rows], xattrs["xdata_len"][rows].astype(np.int64) - 1)
+        size = _from_attributes(size, kind == KINDS.index("symlink"), file_id, targets)
     size[kind == KINDS.index("directory")] = 0
     return size
 
 
-def _from_attribute(
-    xattrs: Columns,
-    chosen: NDArray[np.bool_],
-    value: NDArray[np.int64],
-    file_id: NDArray[np.uint64],
-    wanted: NDArray[np.bool_],
-    size: NDArray[np.int64],
+def _from_attributes(
+    size: NDArray[np.int64], wanted: NDArray[np.bool_], file_id: NDArray[np.uint64], attributes: _Attributes
 ) -> NDArray[np.int64]:
-    rows = np.flatnonzero(chosen)
-    spot, found = match(xattrs["obj_id"][rows], file_id)
-    return np.where(found & wanted, value[rows][spot], size) if len(rows) else size
+    """Take the sizes of wanted files from attributes of theirs, where they have one."""
+    spot, found = match(attributes.file_id, file_id)
+    return np.where(found & wanted, attributes.value[spot], size) if len(attributes.value) else size
+
+
+class _Attributes(NamedTuple):
+    """Files and what an attribute says of each."""
+
+    file_id: NDArray[np.uint64]
+    value: NDArray[np.int64]
 
 
 def _flags(drecs: Columns, inode: _Matched, links: NDArray[np.int32]) -> NDArray[np.uint32]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from layoutscope.arrays.lookup import Index, is_strictly_ascending
 from layoutscope.arrays.ragged import ordinals, owners
-from layoutscope.filesystems.apfs.volume.parts import ORPHAN, Streams
+from layoutscope.filesystems.apfs.volume.parts import ORPHAN, streams
 from layoutscope.tables import NULL_OFFSET, build_table
 from layoutscope.tables.schema import FLAG_ENCRYPTED, FLAG_PAST_END, FLAG_SHARED
 
@@ -20,39 +20,21 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.store.blocks import Blocks
     from layoutscope.filesystems.apfs.store.fsrecords import Columns
+    from layoutscope.filesystems.apfs.volume.parts import VolumeParts
 
 
-def extents_table(
-    extents: Columns,
-    owners: Streams,
-    physical: Columns,
-    blocks: Blocks,
-    volume: int,
-    first_row: int,
-    *,
-    is_encrypted: bool,
-) -> pl.DataFrame:
+def extents_table(parts: VolumeParts, first_row: int) -> pl.DataFrame:
     """Make the table of extents.
 
     Parameters
     ----------
-    extents : Columns
-        Extent records: ``obj_id`` (data stream), ``logical_addr``, ``length_bytes``, ``paddr``, ``node``.
-    owners : Streams
-        Who owns each data stream.
-    physical : Columns
-        Extent references: ``obj_id`` (first block), ``num_blocks``, ``refcnt``.
-    blocks : Blocks
-        For addresses.
-    volume : int
-        Number of the volume on the image.
+    parts : VolumeParts
+        The volume: its extents, who owns each data stream, and who refers to which blocks.
     first_row : int
         Row of the tree's root in the table of nodes.
-    is_encrypted : bool
-        Whether the volume encrypts its data.
     """
+    extents, owners, blocks = parts.file_extents(), streams(parts.fs.records), parts.state.store.blocks
     if not len(extents["obj_id"]):
         return build_table("extents", {})
     owned = _owned(owners.index, extents["obj_id"])
@@ -60,13 +42,15 @@ def extents_table(
     stream_id, paddr = extents["obj_id"][owned.extent], extents["paddr"][owned.extent]
     is_hole = paddr == 0
     logical = extents["logical_addr"][owned.extent].astype(np.int64)
-    flags = ((_is_shared(paddr, physical) | owned.has_others) & ~is_hole).astype(np.uint32) * np.uint32(FLAG_SHARED)
-    if is_encrypted:
+    flags = ((_is_shared(paddr, parts.extentref.records.get("extent")) | owned.has_others) & ~is_hole).astype(
+        np.uint32
+    ) * np.uint32(FLAG_SHARED)
+    if not parts.state.superblock.is_unencrypted:
         flags[~is_hole] |= FLAG_ENCRYPTED
     flags[known & (logical >= owned.of(owners.size_bytes, 0))] |= FLAG_PAST_END
     columns = {
         "device": blocks.split(paddr)[0],
-        "volume": volume,
+        "volume": parts.state.number,
         "file_id": owned.of(owners.file_id, stream_id),
         "fork": (owned.of(owners.fork, ORPHAN), owners.forks),
         "logical_offset": logical,

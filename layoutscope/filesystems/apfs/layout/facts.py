@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutscope.filesystems.apfs.container.container import uuid_text
 from layoutscope.filesystems.apfs.volume.volume import program, stored_name
@@ -15,10 +15,9 @@ if TYPE_CHECKING:
     from enum import IntEnum
 
     from layoutscope.filesystems.apfs.container.container import Container
+    from layoutscope.filesystems.apfs.container.regions import Details
     from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.filesystems.apfs.volume.volume import Volume
-
-Details = dict[str, "str | int | float | bool"]
 
 
 def flag_names(value: int, flags: type[IntEnum]) -> tuple[str, ...]:
@@ -106,15 +105,32 @@ def history_facts(superblock: Any) -> Details:
     return details | {"modified by": ", ".join(users)}
 
 
-def volume_facts(
-    container: Container,
-    volume: Volume,
-    stack: tuple[str, ...],
-    trees: Sequence[NodeRows],
-    view: str,
-    details: Mapping[str, str | int | float | bool],
-    coverage: tuple[int, int],
-) -> VolumeFacts:
+class Summary(NamedTuple):
+    """What reports are told of a volume or container beside its superblock.
+
+    Attributes
+    ----------
+    stack : tuple of str
+        Layers around the container, outermost first.
+    view : str
+        What the state is called: ``live``, ``xid N`` or ``snapshot NAME``.
+    trees : sequence of NodeRows
+        Its trees; empty ones are left out.
+    details : mapping
+        Further facts, shown after those of the superblock.
+    known_bytes, read_bytes : int
+        Metadata that are known to exist, and those of them that could be read.
+    """
+
+    stack: tuple[str, ...]
+    view: str
+    trees: Sequence[NodeRows]
+    details: Mapping[str, str | int | float | bool]
+    known_bytes: int
+    read_bytes: int
+
+
+def volume_facts(container: Container, volume: Volume, summary: Summary) -> VolumeFacts:
     """Describe a volume.
 
     Parameters
@@ -123,16 +139,8 @@ def volume_facts(
         The container, which gives place, size and block size.
     volume : Volume
         The state that is shown.
-    stack : tuple of str
-        Layers around the container, outermost first.
-    trees : sequence of NodeRows
-        Trees of this state; empty ones are left out.
-    view : str
-        What the state is called: ``live``, ``xid N`` or ``snapshot NAME``.
-    details : mapping
-        Further facts, shown after those of the superblock.
-    coverage : (int, int)
-        Bytes of metadata that are known to exist, and those of them that could be read.
+    summary : Summary
+        What its superblock does not say.
 
     Returns
     -------
@@ -163,7 +171,7 @@ def volume_facts(
         volume=volume.number,
         name=stored_name(superblock),
         uuid=uuid_text(bytes(superblock.vol_uuid)),
-        stack=stack,
+        stack=summary.stack,
         image_offset=container.blocks.image_offsets[0],
         size_bytes=container.superblock.block_count * container.blocks.block_size,
         block_size_bytes=container.blocks.block_size,
@@ -172,44 +180,16 @@ def volume_facts(
         num_files=superblock.num_files,
         num_directories=superblock.num_directories,
         features=(*volume_features(superblock), *(["fusion"] if container.superblock.is_fusion else [])),
-        details={**own, **details},
-        trees=tree_facts(trees),
-        view=view,
-        metadata_known_bytes=coverage[0],
-        metadata_read_bytes=coverage[1],
+        details={**own, **summary.details},
+        trees=tree_facts(summary.trees),
+        view=summary.view,
+        metadata_known_bytes=summary.known_bytes,
+        metadata_read_bytes=summary.read_bytes,
     )
 
 
-def container_facts(
-    container: Container,
-    stack: tuple[str, ...],
-    trees: Sequence[NodeRows],
-    details: Mapping[str, str | int | float | bool],
-    coverage: tuple[int, int],
-    view: str,
-) -> VolumeFacts:
-    """Describe a container.
-
-    Parameters
-    ----------
-    container : Container
-        The container.
-    stack : tuple of str
-        Layers around it, outermost first.
-    trees : sequence of NodeRows
-        Trees that belong to no volume; empty ones are left out.
-    details : mapping
-        Further facts, shown after those of the superblock.
-    coverage : (int, int)
-        Bytes of metadata that are known to exist, and those of them that could be read.
-    view : str
-        What the state is called: ``live``, or ``xid N`` where the checkpoint is an older one.
-
-    Returns
-    -------
-    VolumeFacts
-        Without number, name and counts of files, which only volumes have.
-    """
+def container_facts(container: Container, summary: Summary) -> VolumeFacts:
+    """Describe a container: without number, name and counts of files, which only volumes have."""
     superblock = container.superblock
     own: Details = {
         "volumes": sum(bool(oid) for oid in superblock.fs_oid),
@@ -225,7 +205,7 @@ def container_facts(
         volume=None,
         name="",
         uuid=uuid_text(bytes(superblock.uuid)),
-        stack=stack,
+        stack=summary.stack,
         image_offset=container.blocks.image_offsets[0],
         size_bytes=superblock.block_count * container.blocks.block_size,
         block_size_bytes=container.blocks.block_size,
@@ -234,9 +214,9 @@ def container_facts(
         num_files=0,
         num_directories=0,
         features=container_features(superblock),
-        details={**own, **details},
-        trees=tree_facts(trees),
-        view=view,
-        metadata_known_bytes=coverage[0],
-        metadata_read_bytes=coverage[1],
+        details={**own, **summary.details},
+        trees=tree_facts(summary.trees),
+        view=summary.view,
+        metadata_known_bytes=summary.known_bytes,
+        metadata_read_bytes=summary.read_bytes,
     )

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from layoutscope.filesystems.apfs.container.regions import rest
+from layoutscope.filesystems.apfs.container.regions import Details, rest
 from layoutscope.filesystems.apfs.layout.entries import entries_table
 from layoutscope.filesystems.apfs.layout.extents import extents_table
-from layoutscope.filesystems.apfs.layout.facts import volume_facts
+from layoutscope.filesystems.apfs.layout.facts import Summary, volume_facts
 from layoutscope.filesystems.apfs.layout.nodes import nodes_table, rows_before, views_table
 from layoutscope.filesystems.apfs.layout.regions import regions_table
 from layoutscope.filesystems.apfs.store.nodes import without_others
-from layoutscope.filesystems.apfs.volume.parts import streams
 from layoutscope.filesystems.apfs.volume.states import LIVE
 from layoutscope.tables import VolumeLayout, build_table, findings_table
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
 
-Details = dict[str, "str | int | float | bool"]
 FS: Final = 1
 
 
@@ -55,18 +53,12 @@ def build_volume_layout(
     extent_row = first[own.index(parts.fext.nodes)] if len(parts.fext.nodes) else first[FS]
     nodes = nodes_table(trees, blocks, state.number, _states(parts, trees, len(own)))
     entries = entries_table(parts.fs, first[FS], state.number, parts.log)
-    extents = extents_table(
-        parts.file_extents(),
-        streams(parts.fs.records),
-        parts.extentref.records.get("extent"),
-        blocks,
-        state.number,
-        extent_row,
-        is_encrypted=not state.superblock.is_unencrypted,
-    )
+    extents = extents_table(parts, extent_row)
     held = rest(_held_type(parts), "extent references", parts.data_runs(), parts.file_runs(blocks.block_size))
     return VolumeLayout(
-        facts=volume_facts(container, state, stack, own, view, _details(parts) | details, _coverage(parts, nodes)),
+        facts=volume_facts(
+            container, state, Summary(stack, view, own, _details(parts) | details, *_coverage(parts, nodes))
+        ),
         nodes=nodes,
         node_fragments=build_table("node_fragments", {}),
         regions=regions_table([*parts.regions, *held], blocks, state.number),
@@ -120,9 +112,9 @@ def _views(parts: VolumeParts, trees: list[NodeRows], live: str) -> pl.DataFrame
     return views_table({live if name == LIVE else name: nodes for name, nodes in parts.views.items()}, paddr, rows)
 
 
-def _details(parts: VolumeParts) -> dict[str, str | int | float | bool]:
+def _details(parts: VolumeParts) -> Details:
     trees = (parts.fs, parts.extentref, parts.snapmeta, parts.fext)
-    details: dict[str, str | int | float | bool] = {
+    details: Details = {
         "locked": parts.is_locked,
         "object map entries": len(parts.state.omap),
         "records": sum(tree.records.num_records for tree in trees),
@@ -136,14 +128,14 @@ def _details(parts: VolumeParts) -> dict[str, str | int | float | bool]:
     return details
 
 
-def _shares(parts: VolumeParts) -> dict[str, str | int | float | bool]:
+def _shares(parts: VolumeParts) -> Details:
     """Count the nodes of each view and those that no other view holds, and what views share."""
     if len(parts.views) < 2:
         return {}
     paddr = np.concatenate([nodes.paddr for nodes in parts.views.values()])
     _, first, place, counts = np.unique(paddr, return_index=True, return_inverse=True, return_counts=True)
     size = np.concatenate([nodes.size_bytes for nodes in parts.views.values()])[first]
-    details: dict[str, str | int | float | bool] = {
+    details: Details = {
         "shared metadata bytes": int(size[counts > 1].sum()),
         "exclusive metadata bytes": int(size[counts == 1].sum()),
     }

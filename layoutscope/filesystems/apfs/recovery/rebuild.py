@@ -154,7 +154,7 @@ def rebuild_tree(parts: VolumeParts, swept: Swept, foreign: NDArray[np.uint64]) 
     opened = batches[0].tree if batches else OpenTree(source, _plain_shape(source.blocks))
     copies = swept.nodes("fs").newest(parts.state.xid)
     copies = copies.take((copies.level == 0) & ~np.isin(copies.oid, own.places.node_id))
-    copies = copies.take(~np.isin(copies.oid, foreign) & (copies.size_bytes == opened.shape.node_size))
+    copies = copies.take(~np.isin(copies.oid, foreign) & (copies.size_bytes == opened.shape.sizes.node))
     live = parts.state.omap.oid[parts.state.omap.leaf >= 0]
     adopted = _fitting(_read_leaves(opened, copies), gaps, own, live)
     leaves = _in_order(own, adopted)
@@ -171,8 +171,7 @@ def rebuild_tree(parts: VolumeParts, swept: Swept, foreign: NDArray[np.uint64]) 
 def _plain_shape(blocks: Blocks) -> TreeShape:
     """A tree of which nothing is known has nodes of one block and records of any size."""
     return TreeShape(
-        sizes=toc.FixedSizes(),
-        node_size=blocks.block_size,
+        sizes=toc.Sizes(blocks.block_size),
         level=0,
         is_hashed=False,
         hash_type=0,

@@ -85,7 +85,7 @@ class ReadNodes:
     @property
     def size_bytes(self) -> int:
         """Size of each node."""
-        return self.tree.shape.node_size
+        return self.tree.shape.sizes.node
 
     @property
     def to_come(self) -> float:
@@ -152,8 +152,7 @@ class ReadNodes:
 class TreeShape:
     """What a root says of its tree: sizes in bytes, level, whether its children are hashed, and how (0: unknown)."""
 
-    sizes: toc.FixedSizes
-    node_size: int
+    sizes: toc.Sizes
     level: int
     is_hashed: bool
     hash_type: int
@@ -229,10 +228,9 @@ def read_shape(source: TreeSource, root: Places) -> TreeShape:
     is_hashed = bool(info["is_hashed"][0])
     hash_type = source.hash_type if is_hashed else 0
     child = CHILD_VAL.width + hash_size(hash_type)
-    sizes = toc.FixedSizes(int(info["key_size"][0]), int(info["val_size"][0]), child)
+    sizes = toc.Sizes(size, int(info["key_size"][0]), int(info["val_size"][0]), child)
     return TreeShape(
         sizes,
-        size,
         level,
         is_hashed,
         hash_type,
@@ -271,13 +269,13 @@ def read_batch(tree: OpenTree, places: Places, level: int, first: int, workspace
         Memory for their bytes, which are then valid until the next batch.
     """
     source, shape = tree.source, tree.shape
-    buffer = _fetch(source, places, shape.node_size, workspace)
-    starts = np.arange(len(places), dtype=np.int64) * shape.node_size
+    buffer = _fetch(source, places, shape.sizes.node, workspace)
+    starts = np.arange(len(places), dtype=np.int64) * shape.sizes.node
     head = toc.node_heads(source.decoder, buffer, starts)
     expected = Expected(level, shape.hash_type, shape.is_noheader)
-    check = check_nodes(source, expected, places, head, buffer.reshape(-1, shape.node_size))
+    check = check_nodes(source, expected, places, head, buffer.reshape(-1, shape.sizes.node))
     usable = {"num_keys": np.where(check.is_sound, head["num_keys"], 0)}
-    slots, torn = toc.slots(source.decoder, buffer, starts, head | usable, shape.node_size, shape.sizes)
+    slots, torn = toc.slots(source.decoder, buffer, starts, head | usable, shape.sizes)
     for number in np.flatnonzero(torn & check.is_sound).tolist():
         log = source.at_node(int(places.node_id[number]), int(places.paddr[number]))
         log.add("node-invalid", "error", TORN)

@@ -108,37 +108,33 @@ def _masks(key: bytes, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 def _aes(key: bytes, data: bytes, *, encrypt: bool) -> bytes:
     """Run AES over independent blocks of 16 bytes."""
-    algorithms, ciphers, modes = _library()
+    algorithms, ciphers, modes, _ = _library()
     cipher = ciphers.Cipher(algorithms.AES(key), modes.ECB())
     worker = cipher.encryptor() if encrypt else cipher.decryptor()
     result: bytes = worker.update(data) + worker.finalize()
     return result
 
 
-def _library() -> tuple[Any, Any, Any]:
-    """Import the optional package: algorithms, ciphers, modes."""
+def _library() -> tuple[Any, Any, Any, Any]:
+    """Import the optional package: algorithms, ciphers, modes, and the wrapping of keys."""
     try:
-        from cryptography.hazmat.primitives import ciphers
+        from cryptography.hazmat.primitives import ciphers, keywrap
         from cryptography.hazmat.primitives.ciphers import algorithms, modes
     except ImportError as error:
         raise UnsupportedError(
             "unlocking needs the package cryptography", code="crypto-missing", advice="install layoutscope[crypto]"
         ) from error
-    return algorithms, ciphers, modes
+    return algorithms, ciphers, modes, keywrap
 
 
 def unwrap_key(wrapping_key: bytes, wrapped: bytes) -> bytes | None:
     """Unwrap a key (RFC 3394); None if the wrapping key is not the right one."""
+    *_, keywrap = _library()
     try:
-        from cryptography.hazmat.primitives import keywrap
-    except ImportError as error:
-        raise UnsupportedError(
-            "unlocking needs the package cryptography", code="crypto-missing", advice="install layoutscope[crypto]"
-        ) from error
-    try:
-        return keywrap.aes_key_unwrap(wrapping_key, wrapped)
+        key: bytes = keywrap.aes_key_unwrap(wrapping_key, wrapped)
     except (keywrap.InvalidUnwrap, ValueError):
         return None
+    return key
 
 
 def password_key(password: str, salt: bytes, iterations: int, length_bytes: int) -> bytes:

@@ -79,9 +79,10 @@ class Slots:
 
 
 @dataclass(frozen=True, slots=True)
-class FixedSizes:
-    """Sizes of keys and values in a tree whose nodes do not say, in bytes."""
+class Sizes:
+    """Sizes of a tree's nodes, and of keys and values where its nodes do not say, in bytes."""
 
+    node: int
     key: int = 0
     val: int = 0
     child: int = 8
@@ -112,8 +113,7 @@ def slots(
     buffer: NDArray[np.uint8],
     starts: NDArray[np.int64],
     head: dict[str, NDArray[Any]],
-    size_bytes: int,
-    sizes: FixedSizes,
+    sizes: Sizes,
 ) -> tuple[Slots, NDArray[np.bool_]]:
     """Locate every record of many nodes.
 
@@ -127,10 +127,8 @@ def slots(
         Where each node starts in the buffer.
     head : dict
         From :func:`node_heads`.
-    size_bytes : int
-        Size of a node.
-    sizes : FixedSizes
-        For nodes with entries of fixed size.
+    sizes : Sizes
+        Of nodes, and for nodes with entries of fixed size.
 
     Returns
     -------
@@ -144,7 +142,7 @@ def slots(
     table = starts + BTREE_NODE.width + head["table_space.start"]
     keys: NDArray[np.int64] = table + head["table_space.len"]
     info = BTREE_INFO.width
-    values_end: NDArray[np.int64] = starts + size_bytes - np.where(head["is_root"], info, 0)
+    values_end: NDArray[np.int64] = starts + sizes.node - np.where(head["is_root"], info, 0)
     entry = np.where(head["is_fixed"], KVOFF.width, KVLOC.width)
     counts = head["num_keys"].astype(np.int64)
     torn = (counts * entry > head["table_space.len"]) | (keys > values_end)
@@ -153,7 +151,8 @@ def slots(
     # Row i of a node has its entry i entries after the node's table; `before` counts the rows of the nodes before it.
     before = np.cumsum(counts) - counts
     spots = np.repeat(table - before * entry, counts) + np.arange(len(node)) * np.repeat(entry, counts)
-    found = _entries(decoder, buffer, head, spots, node, sizes)
+    val_len = np.where(head["is_leaf"], min(sizes.val, MAX_LENGTH), sizes.child).astype(np.int32)
+    found = _entries(decoder, buffer, spots, head["is_fixed"][node], _Fixed(sizes.key, val_len[node]))
     room = np.repeat(np.minimum(values_end - keys, MAX_LENGTH).astype(np.int32), counts)
     # A value starts as far before the end as its offset says, and may not be longer than that.
     outside = (found.key_start + found.key_len > room) | (found.val_start > room)
@@ -177,27 +176,27 @@ class _Entries(NamedTuple):
 
 
 def _entries(
-    decoder: Decoder,
-    buffer: NDArray[np.uint8],
-    head: dict[str, NDArray[Any]],
-    spots: NDArray[np.int64],
-    node: NDArray[np.int64],
-    sizes: FixedSizes,
+    decoder: Decoder, buffer: NDArray[np.uint8], spots: NDArray[np.int64], is_fixed: NDArray[np.bool_], sizes: _Fixed
 ) -> _Entries:
-    """Decode table entries; ghosts have an empty value at 0."""
-    is_fixed = head["is_fixed"]
+    """Decode table entries, of fixed sizes or with lengths; ghosts have an empty value at 0."""
     if not is_fixed.any():
         return _varying(decoder, buffer, spots)
-    val_len = np.where(head["is_leaf"], min(sizes.val, MAX_LENGTH), sizes.child).astype(np.int32)[node]
     if is_fixed.all():
-        return _fixed(decoder, buffer, spots, val_len, sizes.key)
+        return _fixed(decoder, buffer, spots, sizes)
     # A damaged node can be of another kind than the rest of its tree.
-    out = np.empty((4, len(node)), np.int32)
-    rows = np.flatnonzero(is_fixed[node])
-    out[:, rows] = _fixed(decoder, buffer, spots[rows], val_len[rows], sizes.key)
-    rows = np.flatnonzero(~is_fixed[node])
+    out = np.empty((4, len(spots)), np.int32)
+    rows = np.flatnonzero(is_fixed)
+    out[:, rows] = _fixed(decoder, buffer, spots[rows], _Fixed(sizes.key, sizes.val[rows]))
+    rows = np.flatnonzero(~is_fixed)
     out[:, rows] = _varying(decoder, buffer, spots[rows])
     return _Entries(*out)
+
+
+class _Fixed(NamedTuple):
+    """Lengths that table entries do not say: that of all keys, and those of the values."""
+
+    key: int
+    val: NDArray[np.int32]
 
 
 def _varying(decoder: Decoder, buffer: NDArray[np.uint8], spots: NDArray[np.int64]) -> _Entries:
@@ -206,13 +205,11 @@ def _varying(decoder: Decoder, buffer: NDArray[np.uint8], spots: NDArray[np.int6
     return _without_ghosts(_Entries(*(found[name].astype(np.int32) for name in fields)))
 
 
-def _fixed(
-    decoder: Decoder, buffer: NDArray[np.uint8], spots: NDArray[np.int64], val_len: NDArray[np.int32], key_size: int
-) -> _Entries:
+def _fixed(decoder: Decoder, buffer: NDArray[np.uint8], spots: NDArray[np.int64], sizes: _Fixed) -> _Entries:
     found = decoder.columns(KVOFF, buffer, spots, (KVOFF.key_start, KVOFF.val_start))
     key_start, val_start = found["key_start"].astype(np.int32), found["val_start"].astype(np.int32)
-    key_len = np.full(len(spots), min(key_size, MAX_LENGTH), np.int32)
-    return _without_ghosts(_Entries(key_start, key_len, val_start, val_len))
+    key_len = np.full(len(spots), min(sizes.key, MAX_LENGTH), np.int32)
+    return _without_ghosts(_Entries(key_start, key_len, val_start, sizes.val.copy()))
 
 
 def _without_ghosts(found: _Entries) -> _Entries:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.arrays import intervals
-from layoutscope.filesystems.apfs.container.regions import MAX_BLOCKS, as_runs, node_runs
+from layoutscope.filesystems.apfs.container.regions import MAX_BLOCKS, Details, as_runs, node_runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,7 @@ class Account:
     unclaimed: NDArray[np.int64]
     disputed: NDArray[np.int64]
 
-    def details(self) -> dict[str, str | int | float | bool]:
+    def details(self) -> Details:
         """Numbers for a report, in blocks."""
         free = intervals.total(self.free)
         return {

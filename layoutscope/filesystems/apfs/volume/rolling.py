@@ -14,7 +14,7 @@ import numpy as np
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.objects import ObjectKind, Objects, objects_of
-from layoutscope.filesystems.apfs.container.regions import Region
+from layoutscope.filesystems.apfs.container.regions import Details, Region
 from layoutscope.filesystems.apfs.store.source import TreeSource
 from layoutscope.filesystems.apfs.store.walk import read_nodes
 from layoutscope.ondisk import grammar
@@ -38,7 +38,7 @@ class Rolling:
 
     regions: list[Region] = field(default_factory=list)
     trees: list[NodeRows] = field(default_factory=list)
-    details: dict[str, str | int | float | bool] = field(default_factory=dict)
+    details: Details = field(default_factory=dict)
 
 
 def read_rolling(container: Container, volume: Volume) -> Rolling:

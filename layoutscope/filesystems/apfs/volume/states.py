@@ -26,6 +26,7 @@ from layoutscope.ondisk.records import OBJ_PHYS
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container
+    from layoutscope.filesystems.apfs.container.regions import Details
     from layoutscope.filesystems.apfs.store.fsrecords import RecordTables, Tree
     from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.filesystems.apfs.store.source import Store
@@ -45,7 +46,7 @@ def shown_as(container: Container, wanted_xid: int | None) -> str:
     return f"xid {container.xid}" if is_older or container.younger else LIVE
 
 
-def given_up(newest: Container | None, state: Volume, nodes: NodeRows) -> dict[str, str | int | float | bool]:
+def given_up(newest: Container | None, state: Volume, nodes: NodeRows) -> Details:
     """Count the nodes of an older state's file-system tree that the newest state no longer has.
 
     Parameters

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import polars as pl
 
 from layoutscope.arrays.columns import I64, U8, Columns, Mask, concatenate, signed
 from layoutscope.arrays.lookup import find
@@ -26,7 +27,6 @@ from layoutscope.ondisk.records import (
 from layoutscope.tables.layout import NULL_ROW
 
 if TYPE_CHECKING:
-    import polars as pl
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.hfsplus.tree.names import Units
@@ -75,7 +75,6 @@ class AttributeLeaves:
     bad: list[I64] = field(default_factory=list)
     owners: list[Columns] = field(default_factory=list)
     names: list[Units] = field(default_factory=list)
-    name_lengths: list[I64] = field(default_factory=list)
     forks: list[Columns] = field(default_factory=list)
     compressed: list[Columns] = field(default_factory=list)
     num_owners: int = 0
@@ -109,8 +108,7 @@ class AttributeLeaves:
             chosen = np.flatnonzero(is_sound & (kind == number))
             self._keep_fork(volume, buffer, data[chosen], wide["start_block"][chosen], number)
             self._keep_owner(volume, buffer, data[chosen], node[chosen], wide["file_id"][chosen], number)
-            self.names.append(names.gather(buffer, start[chosen], length[chosen]))
-            self.name_lengths.append(length[chosen])
+            self._keep_names(buffer, start[chosen], length[chosen])
         is_inline = is_sound & (kind == _TYPES.inline_data) & names.equals(buffer, start, length, COMPRESSION_ATTRIBUTE)
         is_inline &= data + INLINE.width + DECMPFS.width <= stop
         self._keep_compressed(volume, buffer, data[is_inline], node[is_inline], wide["file_id"][is_inline])
@@ -131,6 +129,11 @@ class AttributeLeaves:
             size = volume.decoder.column(FORK, buffer, data, FORK.the_fork.logical_size)
         self.owners.append({"file_id": file_id, "node": node, "size": signed(size)})
         self.num_owners += len(data)
+
+    def _keep_names(self, buffer: U8, start: I64, length: I64) -> None:
+        """Keep the names of attributes with extents, one by one: they are few."""
+        units = names.gather(buffer, start, length)
+        self.names += np.split(units, np.cumsum(length)[:-1]) if len(length) else []
 
     def _keep_compressed(self, volume: Volume, buffer: U8, data: I64, node: I64, file_id: I64) -> None:
         # This header is little-endian on a volume that is big-endian.
@@ -214,8 +217,7 @@ def collect(tree: Tree | None, leaves: AttributeLeaves, first_row: int) -> Attri
     records = tree.records if tree is not None else {"file_id": none, "node": none}
     compressed = concatenate(leaves.compressed, dict.fromkeys(_COMPRESSED_COLUMNS, none))
     order = np.argsort(compressed["file_id"], kind="stable")
-    units = np.concatenate(leaves.names) if leaves.names else np.empty(0, np.uint16)
-    counts = np.concatenate(leaves.name_lengths) if leaves.name_lengths else none
+    owner_names = [names.shown(units).replace("/", ":") for units in leaves.names]
     return Attributes(
         first_row,
         records["file_id"],
@@ -224,6 +226,6 @@ def collect(tree: Tree | None, leaves: AttributeLeaves, first_row: int) -> Attri
         compressed["node"][order],
         compressed["size"][order],
         concatenate(leaves.owners, dict.fromkeys(_OWNER_COLUMNS, none)),
-        names.text_series("fork", units, counts),
+        pl.Series("fork", owner_names, pl.String),
         concatenate(leaves.forks, dict.fromkeys(_FORK_COLUMNS, none)),
     )

@@ -109,6 +109,7 @@ _OWN_ID: Final = {"file_id": KEY.parent_id}
 
 def _extents(fork_type: int, start_block: Field, block_count: Field) -> Repeated:
     """Make rows of the used ones among the eight extents that stand in a file's record."""
+    # A fork uses its extents from the first one on: the first of no blocks ends the list (TN1150, Fork Data Structure).
     return Repeated(
         "forks", block_count, {"fork_type": fork_type, "start_block": start_block, "block_count": block_count}
     )
@@ -128,6 +129,7 @@ def _entry(kind: int, record_type: RecordType, fields: dict[str, Column], *lists
 
 
 def _thread(kind: int, *, is_folder: bool) -> Leaf:
+    # The name in a thread is that of the file or folder, so that a scan can do without; a check compares both.
     columns: dict[str, Column | int] = {"parent_id": THREAD.parent_id, "is_folder": int(is_folder)}
     return Leaf(kind, "threads", KEY, THREAD, columns, _OWN_ID, checked=(_NAME,))
 

@@ -177,11 +177,6 @@ def misplaced(ident: I64, stored: names.StoredNames, *, is_folded: bool) -> Mask
     table = case_table().astype(np.int32) if is_folded else np.empty(0, np.int32)
     if MISPLACED_NAMES(ident, stored.data, stored.start, stored.length, table, wrong.view(np.uint8)) is not None:
         return wrong
-    return plain_misplaced(ident, stored, is_folded=is_folded)
-
-
-def plain_misplaced(ident: I64, stored: names.StoredNames, *, is_folded: bool) -> Mask:
-    """Say which keys do not come after the key before them, in Python: as :func:`misplaced`."""
     units = names.in_disk_order(stored.data.view(np.uint16))
     keys = Keys(ident, units, stored.start // names.UNIT_BYTES, stored.length // names.UNIT_BYTES)
     return (without_case(keys) if is_folded else keys).misplaced()

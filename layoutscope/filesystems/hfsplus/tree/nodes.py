@@ -260,6 +260,7 @@ def locate_records(decoder: Decoder, nodes: ReadNodes, fixed_index_key_bytes: in
 def record_bounds(decoder: Decoder, nodes: ReadNodes) -> Bounds:
     """Read the offset tables of leaf and index nodes; other kinds have no keyed records and are passed over."""
     keyed = (nodes.kind == LEAF) | (nodes.kind == INDEX)
+    # The offset of the free space stands behind those of the records: one entry more than these.
     table_space = (nodes.node_size_bytes - DESCRIPTOR_BYTES) // OFFSET_BYTES - 1
     counts = np.where(keyed, np.clip(nodes.num_records, 0, table_space), 0)
     first, stop = _bounds(decoder, nodes, counts, keyed)
@@ -284,6 +285,7 @@ def _bounds(decoder: Decoder, nodes: ReadNodes, counts: I64, keyed: Mask) -> tup
 
 def _sound(first: I64, stop: I64, limit: I64) -> Mask:
     """Records lie behind the descriptor, before the offset table, and start at even offsets."""
+    # Keys and data take an even number of bytes each, so that an odd offset is none (TN1150, Keyed Records).
     sound: Mask = (first >= DESCRIPTOR_BYTES) & (first + LENGTH_BYTES <= stop) & (stop <= limit) & (first % 2 == 0)
     return sound
 

@@ -108,6 +108,7 @@ def _first_only(child: I64, fits: Mask) -> Mask:
 
 
 def _root(file: TreeFile, nodes: NodeRows) -> I64:
+    # Node 0 is the header node: a root of 0 is that of an empty tree.
     root = int(file.header.root_node)
     if not 0 < root < file.num_nodes or nodes.kind[root] not in (INDEX, LEAF):
         return np.empty(0, np.int64)

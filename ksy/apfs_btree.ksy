@@ -68,19 +68,19 @@ types:
     -orig-id: nloc_t
     doc: Piece of a node.
     doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), B-Trees, nloc_t'
-    -webide-representation: '{start}+{len}'
+    -webide-representation: '{ofs_data}+{len_data}'
     seq:
-      - id: start
+      - id: ofs_data
         -orig-id: 'off'
         type: u2
         doc: In bytes; what it is counted from depends on the use. 0xffff means none.
-      - id: len
+      - id: len_data
         -orig-id: len
         type: u2
         doc: In bytes.
     instances:
       is_nowhere:
-        value: 'start == location::invalid.to_i'
+        value: 'ofs_data == location::invalid.to_i'
         doc: There is no such key, value or free space.
   kvloc:
     -orig-id: kvloc_t
@@ -100,11 +100,11 @@ types:
     doc: Entry of a table of contents whose keys and values have one size.
     doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), B-Trees, kvoff_t'
     seq:
-      - id: key_start
+      - id: ofs_key
         -orig-id: k
         type: u2
         doc: 'Counted from the end of the table of contents, upwards.'
-      - id: val_start
+      - id: ofs_val
         -orig-id: v
         type: u2
         doc: 'Counted from the end of the value area, downwards; 0xffff for a ghost.'
@@ -139,15 +139,15 @@ types:
       - id: flags
         -orig-id: bt_flags
         type: u4
-      - id: node_size
+      - id: len_node
         -orig-id: bt_node_size
         type: u4
         doc: In bytes.
-      - id: key_size
+      - id: len_key
         -orig-id: bt_key_size
         type: u4
         doc: In bytes; zero where keys vary.
-      - id: val_size
+      - id: len_val
         -orig-id: bt_val_size
         type: u4
         doc: In bytes; zero where values vary.

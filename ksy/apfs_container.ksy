@@ -21,7 +21,7 @@ types:
       Container superblock. Block 0 holds a copy; the newest valid one lies in the checkpoint
       descriptor area.
     doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Container, nx_superblock_t'
-    -webide-representation: 'xid {hdr.xid}, {block_count} blocks of {block_size}'
+    -webide-representation: 'xid {hdr.xid}, {num_blocks} blocks of {len_block}'
     seq:
       - id: hdr
         -orig-id: nx_o
@@ -32,14 +32,14 @@ types:
         enum: container_magic
         valid: container_magic::nx_superblock
         doc: The letters NXSB.
-      - id: block_size
+      - id: len_block
         -orig-id: nx_block_size
         type: u4
         valid:
           min: 4096
           max: 65536
         doc: 'In bytes, a power of two.'
-      - id: block_count
+      - id: num_blocks
         -orig-id: nx_block_count
         type: u8
         doc: Blocks on the main device; on Fusion drives the second device follows in its own address range.
@@ -88,14 +88,14 @@ types:
         -orig-id: nx_xp_desc_index
         type: u4
         doc: First block of this checkpoint within the descriptor ring.
-      - id: xp_desc_len
+      - id: num_desc_used
         -orig-id: nx_xp_desc_len
         type: u4
         doc: 'Blocks of this checkpoint in the descriptor ring, the superblock included.'
       - id: xp_data_index
         -orig-id: nx_xp_data_index
         type: u4
-      - id: xp_data_len
+      - id: num_data_used
         -orig-id: nx_xp_data_len
         type: u4
       - id: spaceman_oid
@@ -186,11 +186,11 @@ types:
         type: apfs_object::prange
         doc: Wrapped media key.
     instances:
-      desc_num_blocks:
+      num_desc_blocks:
         value: 'xp_desc_blocks & 0x7fffffff'
       desc_is_tree:
         value: 'xp_desc_blocks >> 31'
-      data_num_blocks:
+      num_data_blocks:
         value: 'xp_data_blocks & 0x7fffffff'
       data_is_tree:
         value: 'xp_data_blocks >> 31'
@@ -256,7 +256,7 @@ types:
       - id: subtype
         -orig-id: cpm_subtype
         type: u4
-      - id: size_bytes
+      - id: len_object
         -orig-id: cpm_size
         type: u4
         doc: Of the object; one or more blocks.
@@ -309,7 +309,7 @@ types:
       - id: flags
         -orig-id: om_flags
         type: u4
-      - id: snap_count
+      - id: num_snapshots
         -orig-id: om_snap_count
         type: u4
       - id: tree_type
@@ -366,7 +366,7 @@ types:
       - id: flags
         -orig-id: ov_flags
         type: u4
-      - id: size_bytes
+      - id: len_object
         -orig-id: ov_size
         type: u4
         doc: A multiple of the block size.
@@ -423,7 +423,7 @@ types:
     -orig-id: nx_efi_jumpstart_t
     doc: Where firmware finds the driver that boots from this container.
     doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), EFI Jumpstart, nx_efi_jumpstart_t'
-    -webide-representation: '{efi_file_len} bytes in {num_extents} extents'
+    -webide-representation: '{len_efi_file} bytes in {num_extents} extents'
     seq:
       - id: hdr
         -orig-id: nej_o
@@ -436,7 +436,7 @@ types:
       - id: version
         -orig-id: nej_version
         type: u4
-      - id: efi_file_len
+      - id: len_efi_file
         -orig-id: nej_efi_file_len
         type: u4
         doc: In bytes.

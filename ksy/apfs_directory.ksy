@@ -27,13 +27,13 @@ types:
       - id: hdr
         -orig-id: hdr
         type: apfs_record::j_key
-      - id: name_len
+      - id: len_name
         -orig-id: name_len
         type: u2
         doc: With the zero byte at its end.
       - id: name
         -orig-id: name
-        size: name_len
+        size: len_name
         doc: UTF-8.
   drec_hashed_key:
     -orig-id: j_drec_hashed_key_t
@@ -44,21 +44,21 @@ types:
       - id: hdr
         -orig-id: hdr
         type: apfs_record::j_key
-      - id: name_len_and_hash
+      - id: len_name_and_hash
         -orig-id: name_len_and_hash
         type: u4
       - id: name
         -orig-id: name
-        size: 'name_len_and_hash & 0x3ff'
+        size: 'len_name_and_hash & 0x3ff'
         doc: 'UTF-8, ends with a zero byte.'
     instances:
-      name_len:
+      len_name:
         -orig-id: J_DREC_LEN_MASK
-        value: 'name_len_and_hash & 0x3ff'
+        value: 'len_name_and_hash & 0x3ff'
         doc: With the zero byte at its end.
       name_hash:
         -orig-id: J_DREC_HASH_SHIFT
-        value: 'name_len_and_hash >> 10'
+        value: 'len_name_and_hash >> 10'
         doc: 'CRC-32C of the normalized name, 22 bits of it.'
   drec_val_fixed:
     -orig-id: j_drec_val_t
@@ -104,7 +104,7 @@ types:
       - id: num_children
         -orig-id: num_children
         type: u8
-      - id: total_size
+      - id: len_total
         -orig-id: total_size
         type: u8
         doc: In bytes.
@@ -135,7 +135,7 @@ types:
       - id: parent_id
         -orig-id: parent_id
         type: u8
-      - id: name_len
+      - id: len_name
         -orig-id: name_len
         type: u2
         doc: With the zero byte at its end.
@@ -150,7 +150,7 @@ types:
         type: sibling_val_fixed
       - id: name
         -orig-id: name
-        size: fixed.name_len
+        size: fixed.len_name
         doc: UTF-8.
   sibling_map_val:
     -orig-id: j_sibling_map_val_t

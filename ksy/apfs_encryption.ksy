@@ -35,7 +35,7 @@ types:
     -orig-id: er_state_phys_t
     doc: 'State of encryption rolling, version 2.'
     doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling, er_state_phys_t'
-    -webide-representation: '{progress} of {total_blocks_to_encrypt}'
+    -webide-representation: '{progress} of {num_blocks_to_encrypt}'
     seq:
       - id: head
         -orig-id: ersb_header
@@ -56,7 +56,7 @@ types:
       - id: progress
         -orig-id: ersb_progress
         type: u8
-      - id: total_blocks_to_encrypt
+      - id: num_blocks_to_encrypt
         -orig-id: ersb_total_blk_to_encrypt
         type: u8
       - id: blockmap_oid
@@ -65,7 +65,7 @@ types:
       - id: tidemark_obj_id
         -orig-id: ersb_tidemark_obj_id
         type: u8
-      - id: recovery_extents_count
+      - id: num_recovery_extents
         -orig-id: ersb_recovery_extents_count
         type: u8
       - id: recovery_list_oid
@@ -82,7 +82,7 @@ types:
     -orig-id: er_state_phys_v1_t
     doc: 'State of encryption rolling, version 1, without its checksums.'
     doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling, er_state_phys_v1_t'
-    -webide-representation: '{progress} of {total_blocks_to_encrypt}'
+    -webide-representation: '{progress} of {num_blocks_to_encrypt}'
     seq:
       - id: head
         -orig-id: ersb_header
@@ -109,13 +109,13 @@ types:
       - id: progress
         -orig-id: ersb_progress
         type: u8
-      - id: total_blocks_to_encrypt
+      - id: num_blocks_to_encrypt
         -orig-id: ersb_total_blk_to_encrypt
         type: u8
       - id: blockmap_oid
         -orig-id: ersb_blockmap_oid
         type: u8
-      - id: checksum_count
+      - id: num_checksums
         -orig-id: ersb_checksum_count
         type: u4
       - id: reserved
@@ -132,7 +132,7 @@ types:
       - id: hdr
         -orig-id: erb_o
         type: apfs_object::obj_phys
-      - id: data_start
+      - id: ofs_data
         -orig-id: erb_offset
         type: u8
       - id: next_oid

@@ -21,22 +21,22 @@ types:
     -orig-id: j_dstream_t
     doc: Size of a data stream.
     doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Data Streams, j_dstream_t'
-    -webide-representation: '{size_bytes} bytes'
+    -webide-representation: '{len_stream} bytes'
     seq:
-      - id: size_bytes
+      - id: len_stream
         -orig-id: size
         type: u8
-      - id: alloced_size
+      - id: len_alloced
         -orig-id: alloced_size
         type: u8
         doc: 'In bytes, holes included.'
       - id: default_crypto_id
         -orig-id: default_crypto_id
         type: u8
-      - id: total_bytes_written
+      - id: num_bytes_written
         -orig-id: total_bytes_written
         type: u8
-      - id: total_bytes_read
+      - id: num_bytes_read
         -orig-id: total_bytes_read
         type: u8
   dstream_id_val:
@@ -65,7 +65,7 @@ types:
     -orig-id: j_file_extent_val_t
     doc: Where a part of a data stream lies; block zero is a hole.
     doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Data Streams, j_file_extent_val_t'
-    -webide-representation: '{length_bytes} bytes at block {paddr}'
+    -webide-representation: '{len_extent} bytes at block {paddr}'
     seq:
       - id: len_and_flags
         -orig-id: len_and_flags
@@ -78,7 +78,7 @@ types:
         type: u8
         doc: Encryption key or tweak.
     instances:
-      length_bytes:
+      len_extent:
         -orig-id: J_FILE_EXTENT_LEN_MASK
         value: 'len_and_flags & record_mask::extent_length.to_i'
       flags:
@@ -101,7 +101,7 @@ types:
     -orig-id: fext_tree_val_t
     doc: Where a part of a data stream of a sealed volume lies.
     doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Sealed Volumes, fext_tree_val_t'
-    -webide-representation: '{length_bytes} bytes at block {paddr}'
+    -webide-representation: '{len_extent} bytes at block {paddr}'
     seq:
       - id: len_and_flags
         -orig-id: len_and_flags
@@ -110,7 +110,7 @@ types:
         -orig-id: phys_block_num
         type: u8
     instances:
-      length_bytes:
+      len_extent:
         -orig-id: J_FILE_EXTENT_LEN_MASK
         value: 'len_and_flags & record_mask::extent_length.to_i'
       flags:
@@ -169,7 +169,7 @@ types:
       - id: key_revision
         -orig-id: key_revision
         type: u2
-      - id: key_len
+      - id: len_key
         -orig-id: key_len
         type: u2
         doc: In bytes.
@@ -184,7 +184,7 @@ types:
         type: crypto_val_fixed
       - id: persistent_key
         -orig-id: persistent_key
-        size: fixed.key_len
+        size: fixed.len_key
         doc: Wrapped.
   file_info_key:
     -orig-id: j_file_info_key_t
@@ -212,11 +212,11 @@ types:
     doc: 'Hash of a part of a file, without the hash.'
     doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Sealed Volumes, j_file_data_hash_val_t'
     seq:
-      - id: hashed_len
+      - id: num_hashed_blocks
         -orig-id: hashed_len
         type: u2
         doc: In blocks.
-      - id: hash_size
+      - id: len_hash
         -orig-id: hash_size
         type: u1
         doc: In bytes.
@@ -224,14 +224,14 @@ types:
     -orig-id: j_file_info_val_t
     doc: Hash of a part of a file.
     doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Sealed Volumes, j_file_data_hash_val_t'
-    -webide-representation: '{fixed.hashed_len} blocks'
+    -webide-representation: '{fixed.num_hashed_blocks} blocks'
     seq:
       - id: fixed
         -orig-id: j_file_data_hash_val_t
         type: file_info_val_fixed
       - id: hash
         -orig-id: hash
-        size: fixed.hash_size
+        size: fixed.len_hash
 enums:
   record_mask:
     0x00ffffffffffffff:

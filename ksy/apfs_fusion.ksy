@@ -39,7 +39,7 @@ types:
       - id: stable_tail_position
         -orig-id: fwp_stableTailOffset
         type: u8
-      - id: list_num_blocks
+      - id: num_list_blocks
         -orig-id: fwp_listBlocksCount
         type: u4
       - id: reserved

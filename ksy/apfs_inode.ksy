@@ -76,7 +76,7 @@ types:
       - id: pad1
         -orig-id: pad1
         type: u2
-      - id: uncompressed_size
+      - id: len_uncompressed
         -orig-id: uncompressed_size
         type: u8
         doc: In bytes; valid where the internal flags say so.

@@ -49,7 +49,7 @@ types:
     -orig-id: keybag_entry_t
     doc: Entry without its data; the next one starts at a multiple of 16 bytes.
     doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption, keybag_entry_t'
-    -webide-representation: 'tag {tag}, {key_len} bytes'
+    -webide-representation: 'tag {tag}, {len_key} bytes'
     seq:
       - id: uuid
         -orig-id: ke_uuid
@@ -59,7 +59,7 @@ types:
         -orig-id: ke_tag
         type: u2
         enum: keybag_tag
-      - id: key_len
+      - id: len_key
         -orig-id: ke_keylen
         type: u2
         doc: In bytes.
@@ -77,7 +77,7 @@ types:
         type: entry_head
       - id: keydata
         -orig-id: ke_keydata
-        size: head.key_len
+        size: head.len_key
   der_value:
     doc: 'Value in DER, as key records use them; lengths of up to 65535 bytes.'
     doc-ref: 'ITU-T X.690, sections 8.1.2 to 8.1.5'

@@ -47,7 +47,7 @@ types:
       - id: type
         -orig-id: nr_type
         type: u4
-      - id: size_bytes
+      - id: len_object
         -orig-id: nr_size
         type: u4
       - id: fs_oid
@@ -62,7 +62,7 @@ types:
       - id: nrle_flags
         -orig-id: nr_nrle_flags
         type: u4
-      - id: state_buffer_size
+      - id: len_state_buffer
         -orig-id: nr_state_buffer_size
         type: u4
         doc: In bytes.
@@ -84,7 +84,7 @@ types:
         type: reaper_head
       - id: state_buffer
         -orig-id: nr_state_buffer
-        size: head.state_buffer_size
+        size: head.len_state_buffer
   reap_list_head:
     -orig-id: nx_reap_list_phys_t
     doc: Reap list without its entries.
@@ -152,7 +152,7 @@ types:
       - id: type
         -orig-id: nrle_type
         type: u4
-      - id: size_bytes
+      - id: len_object
         -orig-id: nrle_size
         type: u4
       - id: fs_oid

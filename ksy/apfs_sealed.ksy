@@ -32,7 +32,7 @@ types:
         -orig-id: im_hash_type
         type: u4
         enum: hash_type
-      - id: root_hash_start
+      - id: ofs_root_hash
         -orig-id: im_root_hash_offset
         type: u4
         doc: 'Where the hash of the root node stands, in bytes from the start of this object.'

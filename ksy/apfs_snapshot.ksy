@@ -47,7 +47,7 @@ types:
       - id: flags
         -orig-id: flags
         type: u4
-      - id: name_len
+      - id: len_name
         -orig-id: name_len
         type: u2
         doc: With the zero byte at its end.
@@ -66,7 +66,7 @@ types:
         type: snap_metadata_val_fixed
       - id: name
         -orig-id: name
-        size: fixed.name_len
+        size: fixed.len_name
         doc: UTF-8.
   snap_name_key:
     -orig-id: j_snap_name_key_t
@@ -77,13 +77,13 @@ types:
       - id: hdr
         -orig-id: hdr
         type: apfs_record::j_key
-      - id: name_len
+      - id: len_name
         -orig-id: name_len
         type: u2
         doc: With the zero byte at its end.
       - id: name
         -orig-id: name
-        size: name_len
+        size: len_name
         doc: UTF-8.
   snap_name_val:
     -orig-id: j_snap_name_val_t

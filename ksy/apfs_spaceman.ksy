@@ -19,16 +19,16 @@ types:
     -orig-id: spaceman_phys_t
     doc: Space manager without the address arrays that follow it.
     doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, spaceman_phys_t'
-    -webide-representation: '{devices[0].free_count} blocks free'
+    -webide-representation: '{devices[0].num_free_blocks} blocks free'
     seq:
       - id: hdr
         -orig-id: sm_o
         type: apfs_object::obj_phys
-      - id: block_size
+      - id: len_block
         -orig-id: sm_block_size
         type: u4
         doc: In bytes.
-      - id: blocks_per_chunk
+      - id: num_blocks_per_chunk
         -orig-id: sm_blocks_per_chunk
         type: u4
         doc: Blocks that one bitmap block covers.
@@ -50,15 +50,15 @@ types:
       - id: ip_bm_tx_multiplier
         -orig-id: sm_ip_bm_tx_multiplier
         type: u4
-      - id: ip_block_count
+      - id: num_ip_blocks
         -orig-id: sm_ip_block_count
         type: u8
         doc: Blocks of the internal pool.
-      - id: ip_bm_size_in_blocks
+      - id: num_ip_bm_used
         -orig-id: sm_ip_bm_size_in_blocks
         type: u4
         doc: 'Blocks of one version of the pool''s bitmap.'
-      - id: ip_bm_block_count
+      - id: num_ip_bm_blocks
         -orig-id: sm_ip_bm_block_count
         type: u4
         doc: 'Blocks of the ring that holds versions of the pool''s bitmap.'
@@ -70,10 +70,10 @@ types:
         -orig-id: sm_ip_base
         type: s8
         doc: First block of the internal pool.
-      - id: fs_reserve_block_count
+      - id: num_fs_reserve_blocks
         -orig-id: sm_fs_reserve_block_count
         type: u8
-      - id: fs_reserve_alloc_count
+      - id: num_fs_reserve_alloced
         -orig-id: sm_fs_reserve_alloc_count
         type: u8
       - id: free_queues
@@ -88,26 +88,26 @@ types:
       - id: ip_bm_free_tail
         -orig-id: sm_ip_bm_free_tail
         type: u2
-      - id: ip_bm_xid_start
+      - id: ofs_ip_bm_xid
         -orig-id: sm_ip_bm_xid_offset
         type: u4
         doc: >-
           Where the transactions of the pool's bitmap blocks stand, in bytes from the start of
           the object.
-      - id: ip_bitmap_start
+      - id: ofs_ip_bitmap
         -orig-id: sm_ip_bitmap_offset
         type: u4
         doc: >-
           Where the positions of the pool's current bitmap blocks in the ring stand, in bytes
           from the start of the object.
-      - id: ip_bm_free_next_start
+      - id: ofs_ip_bm_free_next
         -orig-id: sm_ip_bm_free_next_offset
         type: u4
         doc: 'Where the list of free bitmap blocks stands, in bytes from the start of the object.'
       - id: version
         -orig-id: sm_version
         type: u4
-      - id: struct_size
+      - id: len_struct
         -orig-id: sm_struct_size
         type: u4
     instances:
@@ -118,7 +118,7 @@ types:
     -orig-id: spaceman_device_t
     doc: One device.
     doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, spaceman_device_t'
-    -webide-representation: '{num_blocks} blocks, {free_count} free'
+    -webide-representation: '{num_blocks} blocks, {num_free_blocks} free'
     seq:
       - id: num_blocks
         -orig-id: sm_block_count
@@ -133,11 +133,11 @@ types:
         -orig-id: sm_cab_count
         type: u4
         doc: Zero where the addresses of the chunk-info blocks stand in the space manager itself.
-      - id: free_count
+      - id: num_free_blocks
         -orig-id: sm_free_count
         type: u8
         doc: In blocks.
-      - id: addresses_start
+      - id: ofs_addresses
         -orig-id: sm_addr_offset
         type: u4
         doc: 'Where the block addresses stand, in bytes from the start of the object.'
@@ -252,7 +252,7 @@ types:
     -orig-id: chunk_info_t
     doc: One chunk of blocks and its bitmap.
     doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, chunk_info_t'
-    -webide-representation: '{free_count} of {num_blocks} free'
+    -webide-representation: '{num_free_blocks} of {num_blocks} free'
     seq:
       - id: xid
         -orig-id: ci_xid
@@ -261,10 +261,10 @@ types:
         -orig-id: ci_addr
         type: u8
         doc: First block of the chunk.
-      - id: block_count_field
+      - id: num_blocks_and_flags
         -orig-id: ci_block_count
         type: u4
-      - id: free_count_field
+      - id: num_free_and_flags
         -orig-id: ci_free_count
         type: u4
       - id: bitmap_paddr
@@ -274,10 +274,10 @@ types:
     instances:
       num_blocks:
         -orig-id: CI_COUNT_MASK
-        value: 'block_count_field & chunk_mask::count.to_i'
-      free_count:
+        value: 'num_blocks_and_flags & chunk_mask::count.to_i'
+      num_free_blocks:
         -orig-id: CI_COUNT_MASK
-        value: 'free_count_field & chunk_mask::count.to_i'
+        value: 'num_free_and_flags & chunk_mask::count.to_i'
   cib_head:
     -orig-id: chunk_info_block_t
     doc: Chunk-info block without its entries.

@@ -44,13 +44,13 @@ types:
         -orig-id: apfs_unmount_time
         type: u8
         doc: Nanoseconds since 1970.
-      - id: fs_reserve_block_count
+      - id: num_reserve_blocks
         -orig-id: apfs_fs_reserve_block_count
         type: u8
-      - id: fs_quota_block_count
+      - id: num_quota_blocks
         -orig-id: apfs_fs_quota_block_count
         type: u8
-      - id: fs_alloc_count
+      - id: num_alloced_blocks
         -orig-id: apfs_fs_alloc_count
         type: u8
         doc: Blocks allocated to this volume now.
@@ -109,11 +109,11 @@ types:
       - id: num_snapshots
         -orig-id: apfs_num_snapshots
         type: u8
-      - id: total_blocks_alloced
+      - id: num_blocks_ever_alloced
         -orig-id: apfs_total_blocks_alloced
         type: u8
         doc: Ever.
-      - id: total_blocks_freed
+      - id: num_blocks_ever_freed
         -orig-id: apfs_total_blocks_freed
         type: u8
         doc: Ever.

@@ -26,13 +26,13 @@ types:
       - id: hdr
         -orig-id: hdr
         type: apfs_record::j_key
-      - id: name_len
+      - id: len_name
         -orig-id: name_len
         type: u2
         doc: With the zero byte at its end.
       - id: name
         -orig-id: name
-        size: name_len
+        size: len_name
         doc: UTF-8.
   xattr_val_fixed:
     -orig-id: j_xattr_val_t
@@ -42,7 +42,7 @@ types:
       - id: flags
         -orig-id: flags
         type: u2
-      - id: xdata_len
+      - id: len_xdata
         -orig-id: xdata_len
         type: u2
     instances:
@@ -56,14 +56,14 @@ types:
     -orig-id: j_xattr_val_t
     doc: 'Extended attribute, embedded or with a data stream of its own.'
     doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, j_xattr_val_t'
-    -webide-representation: '{fixed.xdata_len} bytes'
+    -webide-representation: '{fixed.len_xdata} bytes'
     seq:
       - id: fixed
         -orig-id: j_xattr_val_t
         type: xattr_val_fixed
       - id: xdata
         -orig-id: xdata
-        size: fixed.xdata_len
+        size: fixed.len_xdata
   xattr_dstream:
     -orig-id: j_xattr_dstream_t
     doc: Data of an extended attribute that has a stream.

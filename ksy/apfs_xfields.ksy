@@ -29,7 +29,7 @@ types:
     -orig-id: x_field_t
     doc: 'One extended field''s description.'
     doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Extended Fields, x_field_t'
-    -webide-representation: 'type {type}, {size_bytes} bytes'
+    -webide-representation: 'type {type}, {len_data} bytes'
     seq:
       - id: type
         -orig-id: x_type
@@ -37,13 +37,13 @@ types:
       - id: flags
         -orig-id: x_flags
         type: u1
-      - id: size_bytes
+      - id: len_data
         -orig-id: x_size
         type: u2
         doc: Without the padding.
     instances:
-      padded_size:
-        value: '(size_bytes + 7) & 0xfff8'
+      len_padded:
+        value: '(len_data + 7) & 0xfff8'
         doc: Bytes that it takes among the data.
   xf_blob:
     -orig-id: xf_blob_t
@@ -62,7 +62,7 @@ types:
         doc: 'Descriptions, in the order of the data.'
       - id: data
         -orig-id: xf_data
-        type: 'x_field_data(fields[_index].size_bytes)'
+        type: 'x_field_data(fields[_index].len_data)'
         repeat: expr
         repeat-expr: head.num_exts
         doc: Data of each field.

@@ -18,14 +18,14 @@ doc-ref: 'https://developer.apple.com/library/archive/documentation/mac/Devices/
 types:
   driver_descriptor_map:
     -orig-id: Block0
-    -webide-representation: 'driver descriptor map, {num_blocks} blocks of {block_size}'
+    -webide-representation: 'driver descriptor map, {num_blocks} blocks of {len_block}'
     doc: First block of the device.
     doc-ref: 'https://developer.apple.com/library/archive/documentation/mac/Devices/Devices-126.html Inside Macintosh: Devices, SCSI Manager, Driver Descriptor Record'
     seq:
       - id: signature
         -orig-id: sbSig
         contents: ER
-      - id: block_size
+      - id: len_block
         -orig-id: sbBlkSize
         type: u2
         doc: Bytes of a block, 512 or 2048.

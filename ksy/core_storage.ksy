@@ -31,11 +31,11 @@ types:
         type: u4
       - id: reserved1
         size: 32
-      - id: sector_size_bytes
+      - id: len_sector
         type: u4
       - id: reserved2
         size: 12
-      - id: physical_volume_size_bytes
+      - id: len_physical_volume
         type: u8
       - id: reserved3
         size: 16
@@ -46,10 +46,10 @@ types:
         doc: 1 is CRC-32C.
       - id: num_metadata_blocks
         type: u2
-      - id: block_size
+      - id: len_block
         type: u4
         doc: In bytes.
-      - id: metadata_size_bytes
+      - id: len_metadata
         type: u4
         doc: Size of each copy of the disk label.
       - id: metadata_block
@@ -59,7 +59,7 @@ types:
         doc: Blocks at which the copies of the disk label start.
       - id: reserved4
         size: 32
-      - id: key_size_bytes
+      - id: len_key
         type: u4
         doc: 16.
       - id: encryption_method
@@ -106,7 +106,7 @@ types:
         doc: From the start of the metadata.
       - id: owner
         type: u8
-      - id: block_size
+      - id: len_block
         type: u4
         doc: In bytes; 8192.
       - id: flags
@@ -121,18 +121,18 @@ types:
       - id: head
         -orig-id: mh
         type: metadata_block_head
-      - id: size_bytes
+      - id: len_label
         type: u4
         doc: Of all the copy, this block included.
       - id: reserved1
         size: 152
-      - id: descriptor_offset
+      - id: ofs_descriptor
         type: u4
         doc: Of the volume groups descriptor, in bytes from the start of this copy.
-      - id: property_list_offset
+      - id: ofs_property_list
         type: u4
         doc: Of the XML that names the group, in bytes from the start of this copy.
-      - id: property_list_size_bytes
+      - id: len_property_list
         type: u4
   volume_groups_descriptor:
     doc: Where the encrypted metadata lie; both copies are as long.

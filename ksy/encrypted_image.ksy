@@ -23,7 +23,7 @@ types:
       - id: version
         -orig-id: version
         type: u4
-      - id: iv_size_bytes
+      - id: len_iv
         -orig-id: enc_iv_size
         type: u4
       - id: encryption_mode
@@ -39,21 +39,21 @@ types:
       - id: prng_algorithm
         -orig-id: prngalg
         type: u4
-      - id: prng_key_size
+      - id: len_prng_key
         -orig-id: prngkeysize
         type: u4
       - id: uuid
         -orig-id: uuid
         size: 16
-      - id: block_size
+      - id: len_block
         -orig-id: blocksize
         type: u4
         doc: Bytes that are encrypted together.
-      - id: data_size_bytes
+      - id: len_data
         -orig-id: datasize
         type: u8
         doc: Size of the image within.
-      - id: data_offset
+      - id: ofs_data
         -orig-id: dataoffset
         type: u8
         doc: In bytes from the start of the file.

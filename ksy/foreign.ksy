@@ -24,7 +24,7 @@ types:
       - id: magic
         -orig-id: nx_magic
         contents: NXSB
-      - id: block_size
+      - id: len_block
         -orig-id: nx_block_size
         type: u4
       - id: num_blocks

@@ -52,7 +52,7 @@ types:
         type: u2
   master_directory_block:
     -orig-id: HFSMasterDirectoryBlock
-    -webide-representation: 'HFS, {num_allocation_blocks} blocks of {allocation_block_size}, embedded {embedded_signature}'
+    -webide-representation: 'HFS, {num_allocation_blocks} blocks of {len_allocation_block}, embedded {embedded_signature}'
     doc: Volume header of classic HFS, 1024 bytes into the volume, up to the extent of an embedded volume.
     doc-ref: 'https://developer.apple.com/library/archive/documentation/mac/Files/Files-102.html Inside Macintosh: Files, Master Directory Blocks'
     seq:
@@ -82,11 +82,11 @@ types:
       - id: num_allocation_blocks
         -orig-id: drNmAlBlks
         type: u2
-      - id: allocation_block_size
+      - id: len_allocation_block
         -orig-id: drAlBlkSiz
         type: u4
         doc: Bytes, a multiple of 512.
-      - id: clump_size
+      - id: len_clump
         -orig-id: drClpSiz
         type: u4
       - id: first_allocation_sector
@@ -115,10 +115,10 @@ types:
       - id: write_count
         -orig-id: drWrCnt
         type: u4
-      - id: extents_clump_size
+      - id: len_extents_clump
         -orig-id: drXTClpSiz
         type: u4
-      - id: catalog_clump_size
+      - id: len_catalog_clump
         -orig-id: drCTClpSiz
         type: u4
       - id: num_root_folders
@@ -142,11 +142,11 @@ types:
         -orig-id: drEmbedExtent
         type: extent_descriptor
     instances:
-      embedded_volume_offset:
-        value: first_allocation_sector * 512 + embedded_extent.start_block * allocation_block_size
+      ofs_embedded_volume:
+        value: first_allocation_sector * 512 + embedded_extent.start_block * len_allocation_block
         doc: Bytes from the start of the wrapper to the embedded volume.
-      embedded_size_bytes:
-        value: embedded_extent.num_blocks * allocation_block_size
+      len_embedded_volume:
+        value: embedded_extent.num_blocks * len_allocation_block
 enums:
   signature:
     0x4244:

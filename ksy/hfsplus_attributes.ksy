@@ -23,7 +23,7 @@ types:
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#AttributesFile TN1150, Attributes File'
     -webide-representation: 'file {file_id:dec}, block {start_block:dec}'
     seq:
-      - id: key_length
+      - id: len_key
         -orig-id: keyLength
         type: u2
         doc: Bytes of the key, without this field; 12 and twice the name's length.
@@ -38,13 +38,13 @@ types:
         -orig-id: startBlock
         type: u4
         doc: First allocation block of the attribute's fork in an extents record; else 0.
-      - id: name_length
+      - id: num_name_units
         -orig-id: attrNameLen
         type: u2
         doc: Length of the name in 16-bit units, up to 127.
       - id: name
         -orig-id: attrName
-        size: name_length * 2
+        size: num_name_units * 2
         doc: UTF-16, big-endian.
   attribute_record_type:
     doc: What every leaf record's data starts with.
@@ -68,13 +68,13 @@ types:
         type: u4
         repeat: expr
         repeat-expr: 2
-      - id: attribute_size
+      - id: len_attribute
         -orig-id: attrSize
         type: u4
         doc: Bytes of the value.
       - id: attribute_data
         -orig-id: attrData
-        size: attribute_size
+        size: len_attribute
   attribute_fork_data:
     -orig-id: HFSPlusAttrForkData
     doc: An attribute that has a fork of its own; 88 bytes.
@@ -154,7 +154,7 @@ types:
       The beginning of the attribute "com.apple.decmpfs" of a compressed file; 16 bytes, little-endian. The file's
       own data fork is empty; the compressed bytes follow here or lie in the resource fork.
     doc-ref: 'https://github.com/apple-oss-distributions/xnu/blob/main/bsd/sys/decmpfs.h XNU, decmpfs.h'
-    -webide-representation: '{compression_type}, {uncompressed_size:dec} bytes'
+    -webide-representation: '{compression_type}, {len_uncompressed:dec} bytes'
     seq:
       - id: compression_magic
         -orig-id: compression_magic
@@ -165,7 +165,7 @@ types:
         -orig-id: compression_type
         type: u4
         enum: compression_type
-      - id: uncompressed_size
+      - id: len_uncompressed
         -orig-id: uncompressed_size
         type: u8
         doc: Bytes of the file as a reader sees it.

@@ -49,14 +49,14 @@ types:
       the two before them that of record 1, and so on; after the last record comes the offset of the free space.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#BTrees TN1150, B-Trees, Node Structure'
     seq:
-      - id: node_offset
+      - id: ofs_record
         type: u2
         doc: Bytes from the start of the node.
   key_header:
     doc: What every key starts with, in trees with big keys (all HFS+ trees have them).
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#KeyedRecords TN1150, B-Trees, Keyed Records'
     seq:
-      - id: key_length
+      - id: len_key
         -orig-id: keyLength
         type: u2
         doc: Bytes of the key, without this field.
@@ -91,25 +91,25 @@ types:
       - id: last_leaf_node
         -orig-id: lastLeafNode
         type: u4
-      - id: node_size
+      - id: len_node
         -orig-id: nodeSize
         type: u2
         doc: Bytes of a node; a power of two from 512 to 32768.
-      - id: max_key_length
+      - id: len_key_max
         -orig-id: maxKeyLength
         type: u2
         doc: Longest key in this tree, without the length field; 516 catalog, 10 extents overflow, 266 attributes.
-      - id: total_nodes
+      - id: num_nodes
         -orig-id: totalNodes
         type: u4
         doc: Nodes in the file, used and free.
-      - id: free_nodes
+      - id: num_free_nodes
         -orig-id: freeNodes
         type: u4
       - id: reserved1
         -orig-id: reserved1
         type: u2
-      - id: clump_size
+      - id: len_clump
         -orig-id: clumpSize
         type: u4
         doc: Ignored; the clump size of the volume header counts.

@@ -19,9 +19,9 @@ types:
     -orig-id: HFSPlusCatalogKey
     doc: Key of a leaf or index record; 8 bytes and the name.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#CatalogFile TN1150, Catalog File Key'
-    -webide-representation: 'parent {parent_id:dec}, name of {name_length:dec}'
+    -webide-representation: 'parent {parent_id:dec}, name of {num_name_units:dec}'
     seq:
-      - id: key_length
+      - id: len_key
         -orig-id: keyLength
         type: u2
         doc: Bytes of the key, without this field; 6 and twice the name's length.
@@ -29,13 +29,13 @@ types:
         -orig-id: parentID
         type: u4
         doc: ID of the parent folder; in a thread record, the ID of the file or folder itself.
-      - id: name_length
+      - id: num_name_units
         -orig-id: nodeName.length
         type: u2
         doc: Length of the name in 16-bit units, 0 to 255.
       - id: name
         -orig-id: nodeName.unicode
-        size: name_length * 2
+        size: num_name_units * 2
         doc: UTF-16, big-endian.
   catalog_record_type:
     doc: What every leaf record's data starts with.
@@ -95,7 +95,7 @@ types:
       - id: text_encoding
         -orig-id: textEncoding
         type: u4
-      - id: folder_count
+      - id: num_folders
         -orig-id: folderCount
         type: u4
         doc: Number of folders directly in this folder, if has_folder_count; else reserved.
@@ -216,12 +216,12 @@ types:
       - id: parent_id
         -orig-id: parentID
         type: u4
-      - id: name_length
+      - id: num_name_units
         -orig-id: nodeName.length
         type: u2
       - id: name
         -orig-id: nodeName.unicode
-        size: name_length * 2
+        size: num_name_units * 2
   catalog_data:
     doc: The data of a leaf record, by its type.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#CatalogFile TN1150, Catalog File Data'

@@ -20,7 +20,7 @@ types:
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#ExtentsOverflowFile TN1150, Extents Overflow File Key'
     -webide-representation: 'file {file_id:dec} fork {fork_type} block {start_block:dec}'
     seq:
-      - id: key_length
+      - id: len_key
         -orig-id: keyLength
         type: u2
         doc: 10.

@@ -60,7 +60,7 @@ types:
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#HotFiles TN1150, Hot File B-Tree Key'
     -webide-representation: 'file {file_id:dec}, temperature {temperature:dec}'
     seq:
-      - id: key_length
+      - id: len_key
         -orig-id: keyLength
         type: u2
         doc: 10.

@@ -28,11 +28,11 @@ types:
         repeat: expr
         repeat-expr: 8
         doc: Identifies the device of a journal that is not on this volume.
-      - id: journal_offset
+      - id: ofs_journal
         -orig-id: offset
         type: u8
         doc: Start of the journal header, in bytes from the start of the device.
-      - id: journal_size
+      - id: len_journal
         -orig-id: size
         type: u8
         doc: Bytes of the journal, header and buffer.
@@ -74,26 +74,26 @@ types:
         enum: journal_endian
         valid:
           in-enum: true
-      - id: start
+      - id: ofs_start
         -orig-id: start
         type: u8
         doc: First byte of the oldest transaction, from the start of the journal header.
-      - id: end
+      - id: ofs_end
         -orig-id: end
         type: u8
         doc: Byte after the newest transaction, from the start of the journal header; equal to start if there is none.
-      - id: size
+      - id: len_journal
         -orig-id: size
         type: u8
         doc: Bytes of header and buffer.
-      - id: blhdr_size
+      - id: len_block_list
         -orig-id: blhdr_size
         type: u4
         doc: Bytes of a block list header with its array.
       - id: checksum
         -orig-id: checksum
         type: u4
-      - id: jhdr_size
+      - id: len_header
         -orig-id: jhdr_size
         type: u4
         doc: Bytes of this header; the size of a sector, and the unit of block numbers.
@@ -135,7 +135,7 @@ types:
         -orig-id: num_blocks
         type: u2
         doc: Entries of the array in use, the first one included.
-      - id: bytes_used
+      - id: len_used
         -orig-id: bytes_used
         type: u4
         doc: Bytes of this list in the journal, with header and blocks.

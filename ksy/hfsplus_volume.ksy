@@ -45,7 +45,7 @@ types:
     -orig-id: HFSPlusVolumeHeader
     doc: What is needed to mount the volume. 512 bytes.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#VolumeHeader TN1150, Volume Header'
-    -webide-representation: '{signature} version {version:dec}, {total_blocks:dec} blocks of {block_size:dec}'
+    -webide-representation: '{signature} version {version:dec}, {num_blocks:dec} blocks of {len_block:dec}'
     seq:
       - id: signature
         -orig-id: signature
@@ -87,34 +87,34 @@ types:
         -orig-id: checkedDate
         type: u4
         doc: Seconds since 1904-01-01 UTC; 0 if never.
-      - id: file_count
+      - id: num_files
         -orig-id: fileCount
         type: u4
         doc: Files on the volume, without the special files.
-      - id: folder_count
+      - id: num_folders
         -orig-id: folderCount
         type: u4
         doc: Folders on the volume, without the root folder.
-      - id: block_size
+      - id: len_block
         -orig-id: blockSize
         type: u4
         doc: Allocation block size in bytes; a power of two of at least 512.
-      - id: total_blocks
+      - id: num_blocks
         -orig-id: totalBlocks
         type: u4
         doc: Allocation blocks on the volume; a last partial one does not count.
-      - id: free_blocks
+      - id: num_free_blocks
         -orig-id: freeBlocks
         type: u4
       - id: next_allocation
         -orig-id: nextAllocation
         type: u4
         doc: Where the next search for free space starts; a hint.
-      - id: rsrc_clump_size
+      - id: len_rsrc_clump
         -orig-id: rsrcClumpSize
         type: u4
         doc: Default clump size of resource forks, in bytes; a hint.
-      - id: data_clump_size
+      - id: len_data_clump
         -orig-id: dataClumpSize
         type: u4
         doc: Default clump size of data forks, in bytes; a hint.
@@ -198,17 +198,17 @@ types:
     -orig-id: HFSPlusForkData
     doc: Size and place of a fork; 80 bytes. Extents beyond the eighth stand in the extents-overflow file.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#ForkDataStructure TN1150, Fork Data Structure'
-    -webide-representation: '{logical_size:dec} bytes in {total_blocks:dec} blocks'
+    -webide-representation: '{len_logical:dec} bytes in {num_blocks:dec} blocks'
     seq:
-      - id: logical_size
+      - id: len_logical
         -orig-id: logicalSize
         type: u8
         doc: Bytes of valid data.
-      - id: clump_size
+      - id: len_clump
         -orig-id: clumpSize
         type: u4
         doc: In bytes for special files. In catalog records, blocks read of a hot file; else 0.
-      - id: total_blocks
+      - id: num_blocks
         -orig-id: totalBlocks
         type: u4
         doc: Allocation blocks of all extents, overflow extents included.
@@ -232,13 +232,13 @@ types:
     -orig-id: HFSPlusExtentDescriptor
     doc: A run of allocation blocks; 8 bytes.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#ForkDataStructure TN1150, Fork Data Structure'
-    -webide-representation: '{start_block:dec} + {block_count:dec}'
+    -webide-representation: '{start_block:dec} + {num_blocks:dec}'
     seq:
       - id: start_block
         -orig-id: startBlock
         type: u4
         doc: First allocation block, counted from the start of the volume.
-      - id: block_count
+      - id: num_blocks
         -orig-id: blockCount
         type: u4
         doc: Length in allocation blocks; 0 marks an unused descriptor.

@@ -33,23 +33,23 @@ types:
       - id: flags
         -orig-id: udifFlags
         type: u4
-      - id: running_data_fork_offset
+      - id: ofs_running_data_fork
         -orig-id: udifRunningDataForkOffset
         type: u8
         doc: Where this segment starts in the data of all segments, in bytes.
-      - id: data_fork_offset
+      - id: ofs_data_fork
         -orig-id: udifDataForkOffset
         type: u8
         doc: Where the pieces start in this file, in bytes; offsets in block maps count from here.
-      - id: data_fork_length
+      - id: len_data_fork
         -orig-id: udifDataForkLength
         type: u8
         doc: In bytes.
-      - id: resource_fork_offset
+      - id: ofs_resource_fork
         -orig-id: udifRsrcForkOffset
         type: u8
         doc: Of a resource fork with the block maps, in old images without a property list; in bytes.
-      - id: resource_fork_length
+      - id: len_resource_fork
         -orig-id: udifRsrcForkLength
         type: u8
         doc: In bytes, 0 where there is none.
@@ -66,11 +66,11 @@ types:
       - id: data_checksum
         -orig-id: udifDataForkChecksum
         type: checksum
-      - id: plist_offset
+      - id: ofs_plist
         -orig-id: udifXMLOffset
         type: u8
         doc: Where the property list starts, in bytes.
-      - id: plist_length
+      - id: len_plist
         -orig-id: udifXMLLength
         type: u8
         doc: In bytes, 0 where there is none.
@@ -92,7 +92,7 @@ types:
       - id: reserved_end
         size: 12
     instances:
-      size_bytes:
+      len_disk:
         value: num_sectors * 512
         doc: Size of the disk.
   checksum:
@@ -125,7 +125,7 @@ types:
       - id: num_sectors
         -orig-id: SectorCount
         type: u8
-      - id: data_offset
+      - id: ofs_data
         -orig-id: DataOffset
         type: u8
         doc: Added to the offsets of the pieces; 0 in all files seen.
@@ -163,11 +163,11 @@ types:
       - id: num_sectors
         -orig-id: SectorCount
         type: u8
-      - id: stored_offset
+      - id: ofs_stored
         -orig-id: CompressedOffset
         type: u8
         doc: From the start of the data fork, in bytes.
-      - id: stored_length
+      - id: len_stored
         -orig-id: CompressedLength
         type: u8
         doc: In bytes.

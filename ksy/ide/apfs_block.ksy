@@ -68,15 +68,15 @@ types:
       - id: head
         type: apfs_btree::btree_node
       - id: unused
-        size: head.table_space.start
+        size: head.table_space.ofs_data
         doc: The table follows the head at once in all nodes that were seen.
       - id: entries
-        type: entry(ofs_keys, ofs_values, head.is_fixed, head.is_leaf, key_size, val_size, head.hdr.subtype)
+        type: entry(ofs_keys, ofs_values, head.is_fixed, head.is_leaf, len_keys, len_values, head.hdr.subtype)
         repeat: expr
         repeat-expr: head.num_keys
     instances:
       ofs_keys:
-        value: head._sizeof + head.table_space.start + head.table_space.len
+        value: head._sizeof + head.table_space.ofs_data + head.table_space.len_data
         doc: 'Where keys are counted from, in bytes from the start of the node.'
       ofs_values:
         value: '_io.size - (head.is_root ? sizeof<apfs_btree::btree_info> : 0)'
@@ -86,11 +86,11 @@ types:
         type: apfs_btree::btree_info
         if: head.is_root
         doc: The tree's information.
-      key_size:
-        value: 'head.is_root ? info.fixed.key_size : 16'
+      len_keys:
+        value: 'head.is_root ? info.fixed.len_key : 16'
         doc: 'Of keys of one size; roots name it, other nodes are taken to be of an object map.'
-      val_size:
-        value: 'head.is_leaf ? (head.is_root ? info.fixed.val_size : 16) : 8'
+      len_values:
+        value: 'head.is_leaf ? (head.is_root ? info.fixed.len_val : 16) : 8'
         doc: Likewise of values; children take eight bytes.
   entry:
     -orig-id: kvloc_t or kvoff_t
@@ -106,9 +106,9 @@ types:
         type: bool
       - id: is_leaf
         type: bool
-      - id: key_size
+      - id: len_keys
         type: u4
-      - id: val_size
+      - id: len_values
         type: u4
       - id: subtype
         type: u4
@@ -121,15 +121,15 @@ types:
         if: not is_fixed
     instances:
       ofs_key:
-        value: 'ofs_keys + (is_fixed ? fixed.key_start : varying.key.start)'
+        value: 'ofs_keys + (is_fixed ? fixed.ofs_key : varying.key.ofs_data)'
       len_key:
-        value: 'is_fixed ? key_size : varying.key.len'
-      val_start:
-        value: 'is_fixed ? fixed.val_start : varying.val.start'
+        value: 'is_fixed ? len_keys : varying.key.len_data'
+      ofs_val:
+        value: 'is_fixed ? fixed.ofs_val : varying.val.ofs_data'
       len_val:
-        value: 'is_fixed ? val_size : varying.val.len'
+        value: 'is_fixed ? len_values : varying.val.len_data'
       is_ghost:
-        value: 'val_start == apfs_btree::location::invalid.to_i'
+        value: 'ofs_val == apfs_btree::location::invalid.to_i'
         doc: A key without a value.
       key:
         pos: ofs_key
@@ -145,7 +145,7 @@ types:
             'apfs_object::object_type::snapmetatree.to_i': apfs_record::j_key
             'apfs_object::object_type::fext_tree.to_i': apfs_extents::fext_key
       value:
-        pos: ofs_values - val_start
+        pos: ofs_values - ofs_val
         size: len_val
         if: is_leaf and not is_ghost
         type:
@@ -158,7 +158,7 @@ types:
             'apfs_object::object_type::snapmetatree.to_i': fs_value(key.as<apfs_record::j_key>.record_type)
             'apfs_object::object_type::fext_tree.to_i': apfs_extents::fext_val
       child:
-        pos: ofs_values - val_start
+        pos: ofs_values - ofs_val
         type: apfs_btree::child_val
         if: not is_leaf and not is_ghost
   fs_value:

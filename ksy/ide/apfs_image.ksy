@@ -22,30 +22,30 @@ seq:
     doc: The copy in block 0.
 instances:
   checkpoint_descriptors:
-    pos: superblock.xp_desc_base * superblock.block_size
-    size: superblock.block_size
+    pos: superblock.xp_desc_base * superblock.len_block
+    size: superblock.len_block
     type: apfs_block
     repeat: expr
-    repeat-expr: superblock.desc_num_blocks
+    repeat-expr: superblock.num_desc_blocks
     if: superblock.desc_is_tree == 0
     doc: 'The ring: checkpoint maps and superblocks.'
   checkpoint_data:
-    pos: superblock.xp_data_base * superblock.block_size
-    size: superblock.block_size
+    pos: superblock.xp_data_base * superblock.len_block
+    size: superblock.len_block
     type: apfs_block
     repeat: expr
-    repeat-expr: superblock.data_num_blocks
+    repeat-expr: superblock.num_data_blocks
     if: superblock.data_is_tree == 0
     doc: Ephemeral objects, as checkpoints wrote them.
   object_map:
-    pos: superblock.omap_oid * superblock.block_size
-    size: superblock.block_size
+    pos: superblock.omap_oid * superblock.len_block
+    size: superblock.len_block
     type: apfs_block
     doc: The container's object map, which leads to the superblocks of volumes.
   blocks:
     pos: 0
-    size: superblock.block_size
+    size: superblock.len_block
     type: apfs_block
     repeat: expr
-    repeat-expr: _io.size / superblock.block_size
+    repeat-expr: _io.size / superblock.len_block
     doc: 'Every block, by its address; large images take long.'

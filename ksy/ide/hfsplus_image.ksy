@@ -28,20 +28,20 @@ instances:
     type: hfsplus_volume::volume_end
     doc: The alternate header and the reserved sector behind it.
   catalog_file:
-    pos: header.catalog_file.extents[0].start_block * header.block_size
-    size: header.catalog_file.extents[0].block_count * header.block_size
+    pos: header.catalog_file.extents[0].start_block * header.len_block
+    size: header.catalog_file.extents[0].num_blocks * header.len_block
     type: tree(tree_kind::catalog)
-    if: header.catalog_file.extents[0].block_count != 0
+    if: header.catalog_file.extents[0].num_blocks != 0
   extents_file:
-    pos: header.extents_file.extents[0].start_block * header.block_size
-    size: header.extents_file.extents[0].block_count * header.block_size
+    pos: header.extents_file.extents[0].start_block * header.len_block
+    size: header.extents_file.extents[0].num_blocks * header.len_block
     type: tree(tree_kind::extents)
-    if: header.extents_file.extents[0].block_count != 0
+    if: header.extents_file.extents[0].num_blocks != 0
   attributes_file:
-    pos: header.attributes_file.extents[0].start_block * header.block_size
-    size: header.attributes_file.extents[0].block_count * header.block_size
+    pos: header.attributes_file.extents[0].start_block * header.len_block
+    size: header.attributes_file.extents[0].num_blocks * header.len_block
     type: tree(tree_kind::attributes)
-    if: header.attributes_file.extents[0].block_count != 0
+    if: header.attributes_file.extents[0].num_blocks != 0
 types:
   tree:
     doc: A B-tree's file.
@@ -56,10 +56,10 @@ types:
         type: hfsplus_btree::header_node
       nodes:
         pos: 0
-        size: header_node.header.node_size
+        size: header_node.header.len_node
         type: node(kind)
         repeat: expr
-        repeat-expr: _io.size / header_node.header.node_size
+        repeat-expr: _io.size / header_node.header.len_node
         doc: 'All nodes, the header node first.'
   node:
     -orig-id: BTNodeDescriptor
@@ -83,7 +83,7 @@ types:
         repeat-expr: descriptor.num_records + 1
         doc: 'Where the free space starts, then the records, the last one first.'
       records:
-        type: record(offsets[descriptor.num_records - _index].node_offset, offsets[descriptor.num_records - _index - 1].node_offset, tree_kind, descriptor.kind == hfsplus_btree::node_kind::leaf)
+        type: record(offsets[descriptor.num_records - _index].ofs_record, offsets[descriptor.num_records - _index - 1].ofs_record, tree_kind, descriptor.kind == hfsplus_btree::node_kind::leaf)
         pos: 0
         repeat: expr
         repeat-expr: descriptor.num_records
@@ -107,7 +107,7 @@ types:
         type: hfsplus_btree::key_header
       key:
         pos: ofs_record
-        size: 2 + key_header.key_length
+        size: 2 + key_header.len_key
         type:
           switch-on: tree_kind
           cases:
@@ -115,8 +115,8 @@ types:
             'tree_kind::extents': hfsplus_extents::extent_key
             'tree_kind::attributes': hfsplus_attributes::attribute_key
       data:
-        pos: ofs_record + 2 + key_header.key_length
-        size: ofs_end - ofs_record - 2 - key_header.key_length
+        pos: ofs_record + 2 + key_header.len_key
+        size: ofs_end - ofs_record - 2 - key_header.len_key
         if: is_leaf
         type:
           switch-on: tree_kind
@@ -125,7 +125,7 @@ types:
             'tree_kind::extents': hfsplus_volume::extent_record
             'tree_kind::attributes': hfsplus_attributes::attribute_data
       child:
-        pos: ofs_record + 2 + key_header.key_length
+        pos: ofs_record + 2 + key_header.len_key
         if: not is_leaf
         type: hfsplus_btree::pointer_record
 enums:

@@ -96,7 +96,7 @@ class ApfsBtree(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), B-Trees, btree_info_fixed_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["flags", "node_size", "key_size", "val_size"]
+        SEQ_FIELDS = ["flags", "len_node", "len_key", "len_val"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsBtree.BtreeInfoFixed, self).__init__(_io)
             self._parent = _parent
@@ -107,15 +107,15 @@ class ApfsBtree(KaitaiStruct):
             self._debug['flags']['start'] = self._io.pos()
             self.flags = self._io.read_u4le()
             self._debug['flags']['end'] = self._io.pos()
-            self._debug['node_size']['start'] = self._io.pos()
-            self.node_size = self._io.read_u4le()
-            self._debug['node_size']['end'] = self._io.pos()
-            self._debug['key_size']['start'] = self._io.pos()
-            self.key_size = self._io.read_u4le()
-            self._debug['key_size']['end'] = self._io.pos()
-            self._debug['val_size']['start'] = self._io.pos()
-            self.val_size = self._io.read_u4le()
-            self._debug['val_size']['end'] = self._io.pos()
+            self._debug['len_node']['start'] = self._io.pos()
+            self.len_node = self._io.read_u4le()
+            self._debug['len_node']['end'] = self._io.pos()
+            self._debug['len_key']['start'] = self._io.pos()
+            self.len_key = self._io.read_u4le()
+            self._debug['len_key']['end'] = self._io.pos()
+            self._debug['len_val']['start'] = self._io.pos()
+            self.len_val = self._io.read_u4le()
+            self._debug['len_val']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):
@@ -341,7 +341,7 @@ class ApfsBtree(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), B-Trees, kvoff_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["key_start", "val_start"]
+        SEQ_FIELDS = ["ofs_key", "ofs_val"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsBtree.Kvoff, self).__init__(_io)
             self._parent = _parent
@@ -349,12 +349,12 @@ class ApfsBtree(KaitaiStruct):
             self._debug = collections.defaultdict(dict)
 
         def _read(self):
-            self._debug['key_start']['start'] = self._io.pos()
-            self.key_start = self._io.read_u2le()
-            self._debug['key_start']['end'] = self._io.pos()
-            self._debug['val_start']['start'] = self._io.pos()
-            self.val_start = self._io.read_u2le()
-            self._debug['val_start']['end'] = self._io.pos()
+            self._debug['ofs_key']['start'] = self._io.pos()
+            self.ofs_key = self._io.read_u2le()
+            self._debug['ofs_key']['end'] = self._io.pos()
+            self._debug['ofs_val']['start'] = self._io.pos()
+            self.ofs_val = self._io.read_u2le()
+            self._debug['ofs_val']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):
@@ -367,7 +367,7 @@ class ApfsBtree(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), B-Trees, nloc_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["start", "len"]
+        SEQ_FIELDS = ["ofs_data", "len_data"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsBtree.Nloc, self).__init__(_io)
             self._parent = _parent
@@ -375,12 +375,12 @@ class ApfsBtree(KaitaiStruct):
             self._debug = collections.defaultdict(dict)
 
         def _read(self):
-            self._debug['start']['start'] = self._io.pos()
-            self.start = self._io.read_u2le()
-            self._debug['start']['end'] = self._io.pos()
-            self._debug['len']['start'] = self._io.pos()
-            self.len = self._io.read_u2le()
-            self._debug['len']['end'] = self._io.pos()
+            self._debug['ofs_data']['start'] = self._io.pos()
+            self.ofs_data = self._io.read_u2le()
+            self._debug['ofs_data']['end'] = self._io.pos()
+            self._debug['len_data']['start'] = self._io.pos()
+            self.len_data = self._io.read_u2le()
+            self._debug['len_data']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):
@@ -392,7 +392,7 @@ class ApfsBtree(KaitaiStruct):
             if hasattr(self, '_m_is_nowhere'):
                 return self._m_is_nowhere
 
-            self._m_is_nowhere = self.start == int(ApfsBtree.Location.invalid)
+            self._m_is_nowhere = self.ofs_data == int(ApfsBtree.Location.invalid)
             return getattr(self, '_m_is_nowhere', None)
 
 

@@ -45,16 +45,16 @@ class ApfsBtree(Struct):
         @property
         def is_noheader(self) -> bool: ...
     class Nloc(Struct):
-        start: int
-        len: int
+        ofs_data: int
+        len_data: int
         @property
         def is_nowhere(self) -> bool: ...
     class Kvloc(Struct):
         key: ApfsBtree.Nloc
         val: ApfsBtree.Nloc
     class Kvoff(Struct):
-        key_start: int
-        val_start: int
+        ofs_key: int
+        ofs_val: int
     class BtreeInfo(Struct):
         fixed: ApfsBtree.BtreeInfoFixed
         longest_key: int
@@ -63,9 +63,9 @@ class ApfsBtree(Struct):
         num_nodes: int
     class BtreeInfoFixed(Struct):
         flags: int
-        node_size: int
-        key_size: int
-        val_size: int
+        len_node: int
+        len_key: int
+        len_val: int
         @property
         def allows_ghosts(self) -> bool: ...
         @property

@@ -149,7 +149,7 @@ class ApfsContainer(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), Container, checkpoint_mapping_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["type_and_flags", "subtype", "size_bytes", "pad", "fs_oid", "oid", "paddr"]
+        SEQ_FIELDS = ["type_and_flags", "subtype", "len_object", "pad", "fs_oid", "oid", "paddr"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsContainer.CheckpointMapping, self).__init__(_io)
             self._parent = _parent
@@ -163,9 +163,9 @@ class ApfsContainer(KaitaiStruct):
             self._debug['subtype']['start'] = self._io.pos()
             self.subtype = self._io.read_u4le()
             self._debug['subtype']['end'] = self._io.pos()
-            self._debug['size_bytes']['start'] = self._io.pos()
-            self.size_bytes = self._io.read_u4le()
-            self._debug['size_bytes']['end'] = self._io.pos()
+            self._debug['len_object']['start'] = self._io.pos()
+            self.len_object = self._io.read_u4le()
+            self._debug['len_object']['end'] = self._io.pos()
             self._debug['pad']['start'] = self._io.pos()
             self.pad = self._io.read_u4le()
             self._debug['pad']['end'] = self._io.pos()
@@ -198,7 +198,7 @@ class ApfsContainer(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), EFI Jumpstart, nx_efi_jumpstart_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["hdr", "magic", "version", "efi_file_len", "num_extents", "reserved", "extents"]
+        SEQ_FIELDS = ["hdr", "magic", "version", "len_efi_file", "num_extents", "reserved", "extents"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsContainer.EfiJumpstart, self).__init__(_io)
             self._parent = _parent
@@ -218,9 +218,9 @@ class ApfsContainer(KaitaiStruct):
             self._debug['version']['start'] = self._io.pos()
             self.version = self._io.read_u4le()
             self._debug['version']['end'] = self._io.pos()
-            self._debug['efi_file_len']['start'] = self._io.pos()
-            self.efi_file_len = self._io.read_u4le()
-            self._debug['efi_file_len']['end'] = self._io.pos()
+            self._debug['len_efi_file']['start'] = self._io.pos()
+            self.len_efi_file = self._io.read_u4le()
+            self._debug['len_efi_file']['end'] = self._io.pos()
             self._debug['num_extents']['start'] = self._io.pos()
             self.num_extents = self._io.read_u4le()
             self._debug['num_extents']['end'] = self._io.pos()
@@ -315,7 +315,7 @@ class ApfsContainer(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), Container, nx_superblock_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["hdr", "magic", "block_size", "block_count", "features", "readonly_compatible_features", "incompatible_features", "uuid", "next_oid", "next_xid", "xp_desc_blocks", "xp_data_blocks", "xp_desc_base", "xp_data_base", "xp_desc_next", "xp_data_next", "xp_desc_index", "xp_desc_len", "xp_data_index", "xp_data_len", "spaceman_oid", "omap_oid", "reaper_oid", "test_type", "max_file_systems", "fs_oid", "counters", "blocked_out", "evict_mapping_tree_oid", "flags", "efi_jumpstart", "fusion_uuid", "keylocker", "ephemeral_info", "test_oid", "fusion_mt_oid", "fusion_wbc_oid", "fusion_wbc", "newest_mounted_version", "mkb_locker"]
+        SEQ_FIELDS = ["hdr", "magic", "len_block", "num_blocks", "features", "readonly_compatible_features", "incompatible_features", "uuid", "next_oid", "next_xid", "xp_desc_blocks", "xp_data_blocks", "xp_desc_base", "xp_data_base", "xp_desc_next", "xp_data_next", "xp_desc_index", "num_desc_used", "xp_data_index", "num_data_used", "spaceman_oid", "omap_oid", "reaper_oid", "test_type", "max_file_systems", "fs_oid", "counters", "blocked_out", "evict_mapping_tree_oid", "flags", "efi_jumpstart", "fusion_uuid", "keylocker", "ephemeral_info", "test_oid", "fusion_mt_oid", "fusion_wbc_oid", "fusion_wbc", "newest_mounted_version", "mkb_locker"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsContainer.NxSuperblock, self).__init__(_io)
             self._parent = _parent
@@ -332,16 +332,16 @@ class ApfsContainer(KaitaiStruct):
             self._debug['magic']['end'] = self._io.pos()
             if not self.magic == ApfsContainer.ContainerMagic.nx_superblock:
                 raise kaitaistruct.ValidationNotEqualError(ApfsContainer.ContainerMagic.nx_superblock, self.magic, self._io, u"/types/nx_superblock/seq/1")
-            self._debug['block_size']['start'] = self._io.pos()
-            self.block_size = self._io.read_u4le()
-            self._debug['block_size']['end'] = self._io.pos()
-            if not self.block_size >= 4096:
-                raise kaitaistruct.ValidationLessThanError(4096, self.block_size, self._io, u"/types/nx_superblock/seq/2")
-            if not self.block_size <= 65536:
-                raise kaitaistruct.ValidationGreaterThanError(65536, self.block_size, self._io, u"/types/nx_superblock/seq/2")
-            self._debug['block_count']['start'] = self._io.pos()
-            self.block_count = self._io.read_u8le()
-            self._debug['block_count']['end'] = self._io.pos()
+            self._debug['len_block']['start'] = self._io.pos()
+            self.len_block = self._io.read_u4le()
+            self._debug['len_block']['end'] = self._io.pos()
+            if not self.len_block >= 4096:
+                raise kaitaistruct.ValidationLessThanError(4096, self.len_block, self._io, u"/types/nx_superblock/seq/2")
+            if not self.len_block <= 65536:
+                raise kaitaistruct.ValidationGreaterThanError(65536, self.len_block, self._io, u"/types/nx_superblock/seq/2")
+            self._debug['num_blocks']['start'] = self._io.pos()
+            self.num_blocks = self._io.read_u8le()
+            self._debug['num_blocks']['end'] = self._io.pos()
             self._debug['features']['start'] = self._io.pos()
             self.features = self._io.read_u8le()
             self._debug['features']['end'] = self._io.pos()
@@ -381,15 +381,15 @@ class ApfsContainer(KaitaiStruct):
             self._debug['xp_desc_index']['start'] = self._io.pos()
             self.xp_desc_index = self._io.read_u4le()
             self._debug['xp_desc_index']['end'] = self._io.pos()
-            self._debug['xp_desc_len']['start'] = self._io.pos()
-            self.xp_desc_len = self._io.read_u4le()
-            self._debug['xp_desc_len']['end'] = self._io.pos()
+            self._debug['num_desc_used']['start'] = self._io.pos()
+            self.num_desc_used = self._io.read_u4le()
+            self._debug['num_desc_used']['end'] = self._io.pos()
             self._debug['xp_data_index']['start'] = self._io.pos()
             self.xp_data_index = self._io.read_u4le()
             self._debug['xp_data_index']['end'] = self._io.pos()
-            self._debug['xp_data_len']['start'] = self._io.pos()
-            self.xp_data_len = self._io.read_u4le()
-            self._debug['xp_data_len']['end'] = self._io.pos()
+            self._debug['num_data_used']['start'] = self._io.pos()
+            self.num_data_used = self._io.read_u4le()
+            self._debug['num_data_used']['end'] = self._io.pos()
             self._debug['spaceman_oid']['start'] = self._io.pos()
             self.spaceman_oid = self._io.read_u8le()
             self._debug['spaceman_oid']['end'] = self._io.pos()
@@ -504,28 +504,12 @@ class ApfsContainer(KaitaiStruct):
             return getattr(self, '_m_data_is_tree', None)
 
         @property
-        def data_num_blocks(self):
-            if hasattr(self, '_m_data_num_blocks'):
-                return self._m_data_num_blocks
-
-            self._m_data_num_blocks = self.xp_data_blocks & 2147483647
-            return getattr(self, '_m_data_num_blocks', None)
-
-        @property
         def desc_is_tree(self):
             if hasattr(self, '_m_desc_is_tree'):
                 return self._m_desc_is_tree
 
             self._m_desc_is_tree = self.xp_desc_blocks >> 31
             return getattr(self, '_m_desc_is_tree', None)
-
-        @property
-        def desc_num_blocks(self):
-            if hasattr(self, '_m_desc_num_blocks'):
-                return self._m_desc_num_blocks
-
-            self._m_desc_num_blocks = self.xp_desc_blocks & 2147483647
-            return getattr(self, '_m_desc_num_blocks', None)
 
         @property
         def is_crypto_sw(self):
@@ -562,6 +546,22 @@ class ApfsContainer(KaitaiStruct):
 
             self._m_is_version1 = self.incompatible_features & int(ApfsContainer.ContainerIncompatibleFeature.version1) != 0
             return getattr(self, '_m_is_version1', None)
+
+        @property
+        def num_data_blocks(self):
+            if hasattr(self, '_m_num_data_blocks'):
+                return self._m_num_data_blocks
+
+            self._m_num_data_blocks = self.xp_data_blocks & 2147483647
+            return getattr(self, '_m_num_data_blocks', None)
+
+        @property
+        def num_desc_blocks(self):
+            if hasattr(self, '_m_num_desc_blocks'):
+                return self._m_num_desc_blocks
+
+            self._m_num_desc_blocks = self.xp_desc_blocks & 2147483647
+            return getattr(self, '_m_num_desc_blocks', None)
 
         @property
         def supports_defrag(self):
@@ -604,7 +604,7 @@ class ApfsContainer(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), Object Maps, omap_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["hdr", "flags", "snap_count", "tree_type", "snapshot_tree_type", "tree_oid", "snapshot_tree_oid", "most_recent_snap", "pending_revert_min", "pending_revert_max"]
+        SEQ_FIELDS = ["hdr", "flags", "num_snapshots", "tree_type", "snapshot_tree_type", "tree_oid", "snapshot_tree_oid", "most_recent_snap", "pending_revert_min", "pending_revert_max"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsContainer.OmapPhys, self).__init__(_io)
             self._parent = _parent
@@ -619,9 +619,9 @@ class ApfsContainer(KaitaiStruct):
             self._debug['flags']['start'] = self._io.pos()
             self.flags = self._io.read_u4le()
             self._debug['flags']['end'] = self._io.pos()
-            self._debug['snap_count']['start'] = self._io.pos()
-            self.snap_count = self._io.read_u4le()
-            self._debug['snap_count']['end'] = self._io.pos()
+            self._debug['num_snapshots']['start'] = self._io.pos()
+            self.num_snapshots = self._io.read_u4le()
+            self._debug['num_snapshots']['end'] = self._io.pos()
             self._debug['tree_type']['start'] = self._io.pos()
             self.tree_type = self._io.read_u4le()
             self._debug['tree_type']['end'] = self._io.pos()
@@ -748,7 +748,7 @@ class ApfsContainer(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), Object Maps, omap_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["flags", "size_bytes", "paddr"]
+        SEQ_FIELDS = ["flags", "len_object", "paddr"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsContainer.OmapVal, self).__init__(_io)
             self._parent = _parent
@@ -759,9 +759,9 @@ class ApfsContainer(KaitaiStruct):
             self._debug['flags']['start'] = self._io.pos()
             self.flags = self._io.read_u4le()
             self._debug['flags']['end'] = self._io.pos()
-            self._debug['size_bytes']['start'] = self._io.pos()
-            self.size_bytes = self._io.read_u4le()
-            self._debug['size_bytes']['end'] = self._io.pos()
+            self._debug['len_object']['start'] = self._io.pos()
+            self.len_object = self._io.read_u4le()
+            self._debug['len_object']['end'] = self._io.pos()
             self._debug['paddr']['start'] = self._io.pos()
             self.paddr = self._io.read_u8le()
             self._debug['paddr']['end'] = self._io.pos()

@@ -34,8 +34,8 @@ class ApfsContainer(Struct):
     class NxSuperblock(Struct):
         hdr: apfs_object.ApfsObject.ObjPhys
         magic: ApfsContainer.ContainerMagic
-        block_size: int
-        block_count: int
+        len_block: int
+        num_blocks: int
         features: int
         readonly_compatible_features: int
         incompatible_features: int
@@ -49,9 +49,9 @@ class ApfsContainer(Struct):
         xp_desc_next: int
         xp_data_next: int
         xp_desc_index: int
-        xp_desc_len: int
+        num_desc_used: int
         xp_data_index: int
-        xp_data_len: int
+        num_data_used: int
         spaceman_oid: int
         omap_oid: int
         reaper_oid: int
@@ -73,11 +73,11 @@ class ApfsContainer(Struct):
         newest_mounted_version: int
         mkb_locker: apfs_object.ApfsObject.Prange
         @property
-        def desc_num_blocks(self) -> int: ...
+        def num_desc_blocks(self) -> int: ...
         @property
         def desc_is_tree(self) -> int: ...
         @property
-        def data_num_blocks(self) -> int: ...
+        def num_data_blocks(self) -> int: ...
         @property
         def data_is_tree(self) -> int: ...
         @property
@@ -102,7 +102,7 @@ class ApfsContainer(Struct):
     class CheckpointMapping(Struct):
         type_and_flags: int
         subtype: int
-        size_bytes: int
+        len_object: int
         pad: int
         fs_oid: int
         oid: int
@@ -117,7 +117,7 @@ class ApfsContainer(Struct):
     class OmapPhys(Struct):
         hdr: apfs_object.ApfsObject.ObjPhys
         flags: int
-        snap_count: int
+        num_snapshots: int
         tree_type: int
         snapshot_tree_type: int
         tree_oid: int
@@ -136,7 +136,7 @@ class ApfsContainer(Struct):
         xid: int
     class OmapVal(Struct):
         flags: int
-        size_bytes: int
+        len_object: int
         paddr: int
         @property
         def is_deleted(self) -> bool: ...
@@ -162,7 +162,7 @@ class ApfsContainer(Struct):
         hdr: apfs_object.ApfsObject.ObjPhys
         magic: int
         version: int
-        efi_file_len: int
+        len_efi_file: int
         num_extents: int
         reserved: list[int]
         extents: list[apfs_object.ApfsObject.Prange]

@@ -52,7 +52,7 @@ class ApfsDirectory(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), File-System Objects, j_dir_stats_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["num_children", "total_size", "chained_key", "gen_count"]
+        SEQ_FIELDS = ["num_children", "len_total", "chained_key", "gen_count"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsDirectory.DirStatsVal, self).__init__(_io)
             self._parent = _parent
@@ -63,9 +63,9 @@ class ApfsDirectory(KaitaiStruct):
             self._debug['num_children']['start'] = self._io.pos()
             self.num_children = self._io.read_u8le()
             self._debug['num_children']['end'] = self._io.pos()
-            self._debug['total_size']['start'] = self._io.pos()
-            self.total_size = self._io.read_u8le()
-            self._debug['total_size']['end'] = self._io.pos()
+            self._debug['len_total']['start'] = self._io.pos()
+            self.len_total = self._io.read_u8le()
+            self._debug['len_total']['end'] = self._io.pos()
             self._debug['chained_key']['start'] = self._io.pos()
             self.chained_key = self._io.read_u8le()
             self._debug['chained_key']['end'] = self._io.pos()
@@ -84,7 +84,7 @@ class ApfsDirectory(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), File-System Objects, j_drec_hashed_key_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["hdr", "name_len_and_hash", "name"]
+        SEQ_FIELDS = ["hdr", "len_name_and_hash", "name"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsDirectory.DrecHashedKey, self).__init__(_io)
             self._parent = _parent
@@ -96,11 +96,11 @@ class ApfsDirectory(KaitaiStruct):
             self.hdr = apfs_record.ApfsRecord.JKey(self._io)
             self.hdr._read()
             self._debug['hdr']['end'] = self._io.pos()
-            self._debug['name_len_and_hash']['start'] = self._io.pos()
-            self.name_len_and_hash = self._io.read_u4le()
-            self._debug['name_len_and_hash']['end'] = self._io.pos()
+            self._debug['len_name_and_hash']['start'] = self._io.pos()
+            self.len_name_and_hash = self._io.read_u4le()
+            self._debug['len_name_and_hash']['end'] = self._io.pos()
             self._debug['name']['start'] = self._io.pos()
-            self.name = self._io.read_bytes(self.name_len_and_hash & 1023)
+            self.name = self._io.read_bytes(self.len_name_and_hash & 1023)
             self._debug['name']['end'] = self._io.pos()
 
 
@@ -109,22 +109,22 @@ class ApfsDirectory(KaitaiStruct):
             self.hdr._fetch_instances()
 
         @property
+        def len_name(self):
+            """With the zero byte at its end."""
+            if hasattr(self, '_m_len_name'):
+                return self._m_len_name
+
+            self._m_len_name = self.len_name_and_hash & 1023
+            return getattr(self, '_m_len_name', None)
+
+        @property
         def name_hash(self):
             """CRC-32C of the normalized name, 22 bits of it."""
             if hasattr(self, '_m_name_hash'):
                 return self._m_name_hash
 
-            self._m_name_hash = self.name_len_and_hash >> 10
+            self._m_name_hash = self.len_name_and_hash >> 10
             return getattr(self, '_m_name_hash', None)
-
-        @property
-        def name_len(self):
-            """With the zero byte at its end."""
-            if hasattr(self, '_m_name_len'):
-                return self._m_name_len
-
-            self._m_name_len = self.name_len_and_hash & 1023
-            return getattr(self, '_m_name_len', None)
 
 
     class DrecKey(KaitaiStruct):
@@ -133,7 +133,7 @@ class ApfsDirectory(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), File-System Objects, j_drec_key_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["hdr", "name_len", "name"]
+        SEQ_FIELDS = ["hdr", "len_name", "name"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsDirectory.DrecKey, self).__init__(_io)
             self._parent = _parent
@@ -145,11 +145,11 @@ class ApfsDirectory(KaitaiStruct):
             self.hdr = apfs_record.ApfsRecord.JKey(self._io)
             self.hdr._read()
             self._debug['hdr']['end'] = self._io.pos()
-            self._debug['name_len']['start'] = self._io.pos()
-            self.name_len = self._io.read_u2le()
-            self._debug['name_len']['end'] = self._io.pos()
+            self._debug['len_name']['start'] = self._io.pos()
+            self.len_name = self._io.read_u2le()
+            self._debug['len_name']['end'] = self._io.pos()
             self._debug['name']['start'] = self._io.pos()
-            self.name = self._io.read_bytes(self.name_len)
+            self.name = self._io.read_bytes(self.len_name)
             self._debug['name']['end'] = self._io.pos()
 
 
@@ -301,7 +301,7 @@ class ApfsDirectory(KaitaiStruct):
             self.fixed._read()
             self._debug['fixed']['end'] = self._io.pos()
             self._debug['name']['start'] = self._io.pos()
-            self.name = self._io.read_bytes(self.fixed.name_len)
+            self.name = self._io.read_bytes(self.fixed.len_name)
             self._debug['name']['end'] = self._io.pos()
 
 
@@ -316,7 +316,7 @@ class ApfsDirectory(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), Siblings, j_sibling_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["parent_id", "name_len"]
+        SEQ_FIELDS = ["parent_id", "len_name"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsDirectory.SiblingValFixed, self).__init__(_io)
             self._parent = _parent
@@ -327,9 +327,9 @@ class ApfsDirectory(KaitaiStruct):
             self._debug['parent_id']['start'] = self._io.pos()
             self.parent_id = self._io.read_u8le()
             self._debug['parent_id']['end'] = self._io.pos()
-            self._debug['name_len']['start'] = self._io.pos()
-            self.name_len = self._io.read_u2le()
-            self._debug['name_len']['end'] = self._io.pos()
+            self._debug['len_name']['start'] = self._io.pos()
+            self.len_name = self._io.read_u2le()
+            self._debug['len_name']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):

@@ -19,14 +19,14 @@ class ApfsDirectory(Struct):
         whiteout = 14
     class DrecKey(Struct):
         hdr: apfs_record.ApfsRecord.JKey
-        name_len: int
+        len_name: int
         name: bytes
     class DrecHashedKey(Struct):
         hdr: apfs_record.ApfsRecord.JKey
-        name_len_and_hash: int
+        len_name_and_hash: int
         name: bytes
         @property
-        def name_len(self) -> int: ...
+        def len_name(self) -> int: ...
         @property
         def name_hash(self) -> int: ...
     class DrecValFixed(Struct):
@@ -40,7 +40,7 @@ class ApfsDirectory(Struct):
         xfields: apfs_xfields.ApfsXfields.XfBlob
     class DirStatsVal(Struct):
         num_children: int
-        total_size: int
+        len_total: int
         chained_key: int
         gen_count: int
     class SiblingKey(Struct):
@@ -48,7 +48,7 @@ class ApfsDirectory(Struct):
         sibling_id: int
     class SiblingValFixed(Struct):
         parent_id: int
-        name_len: int
+        len_name: int
     class SiblingVal(Struct):
         fixed: ApfsDirectory.SiblingValFixed
         name: bytes

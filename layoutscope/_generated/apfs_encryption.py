@@ -49,7 +49,7 @@ class ApfsEncryption(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), Encryption Rolling, er_recovery_block_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["hdr", "data_start", "next_oid"]
+        SEQ_FIELDS = ["hdr", "ofs_data", "next_oid"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsEncryption.ErRecoveryBlock, self).__init__(_io)
             self._parent = _parent
@@ -61,9 +61,9 @@ class ApfsEncryption(KaitaiStruct):
             self.hdr = apfs_object.ApfsObject.ObjPhys(self._io)
             self.hdr._read()
             self._debug['hdr']['end'] = self._io.pos()
-            self._debug['data_start']['start'] = self._io.pos()
-            self.data_start = self._io.read_u8le()
-            self._debug['data_start']['end'] = self._io.pos()
+            self._debug['ofs_data']['start'] = self._io.pos()
+            self.ofs_data = self._io.read_u8le()
+            self._debug['ofs_data']['end'] = self._io.pos()
             self._debug['next_oid']['start'] = self._io.pos()
             self.next_oid = self._io.read_u8le()
             self._debug['next_oid']['end'] = self._io.pos()
@@ -80,7 +80,7 @@ class ApfsEncryption(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), Encryption Rolling, er_state_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["head", "flags", "snap_xid", "current_fext_obj_id", "file_position", "progress", "total_blocks_to_encrypt", "blockmap_oid", "tidemark_obj_id", "recovery_extents_count", "recovery_list_oid", "recovery_length"]
+        SEQ_FIELDS = ["head", "flags", "snap_xid", "current_fext_obj_id", "file_position", "progress", "num_blocks_to_encrypt", "blockmap_oid", "tidemark_obj_id", "num_recovery_extents", "recovery_list_oid", "recovery_length"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsEncryption.ErState, self).__init__(_io)
             self._parent = _parent
@@ -107,18 +107,18 @@ class ApfsEncryption(KaitaiStruct):
             self._debug['progress']['start'] = self._io.pos()
             self.progress = self._io.read_u8le()
             self._debug['progress']['end'] = self._io.pos()
-            self._debug['total_blocks_to_encrypt']['start'] = self._io.pos()
-            self.total_blocks_to_encrypt = self._io.read_u8le()
-            self._debug['total_blocks_to_encrypt']['end'] = self._io.pos()
+            self._debug['num_blocks_to_encrypt']['start'] = self._io.pos()
+            self.num_blocks_to_encrypt = self._io.read_u8le()
+            self._debug['num_blocks_to_encrypt']['end'] = self._io.pos()
             self._debug['blockmap_oid']['start'] = self._io.pos()
             self.blockmap_oid = self._io.read_u8le()
             self._debug['blockmap_oid']['end'] = self._io.pos()
             self._debug['tidemark_obj_id']['start'] = self._io.pos()
             self.tidemark_obj_id = self._io.read_u8le()
             self._debug['tidemark_obj_id']['end'] = self._io.pos()
-            self._debug['recovery_extents_count']['start'] = self._io.pos()
-            self.recovery_extents_count = self._io.read_u8le()
-            self._debug['recovery_extents_count']['end'] = self._io.pos()
+            self._debug['num_recovery_extents']['start'] = self._io.pos()
+            self.num_recovery_extents = self._io.read_u8le()
+            self._debug['num_recovery_extents']['end'] = self._io.pos()
             self._debug['recovery_list_oid']['start'] = self._io.pos()
             self.recovery_list_oid = self._io.read_u8le()
             self._debug['recovery_list_oid']['end'] = self._io.pos()
@@ -179,7 +179,7 @@ class ApfsEncryption(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), Encryption Rolling, er_state_phys_v1_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["head", "flags", "snap_xid", "current_fext_obj_id", "file_position", "fext_paddr", "paddr", "progress", "total_blocks_to_encrypt", "blockmap_oid", "checksum_count", "reserved", "fext_cid"]
+        SEQ_FIELDS = ["head", "flags", "snap_xid", "current_fext_obj_id", "file_position", "fext_paddr", "paddr", "progress", "num_blocks_to_encrypt", "blockmap_oid", "num_checksums", "reserved", "fext_cid"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsEncryption.ErStateV1, self).__init__(_io)
             self._parent = _parent
@@ -212,15 +212,15 @@ class ApfsEncryption(KaitaiStruct):
             self._debug['progress']['start'] = self._io.pos()
             self.progress = self._io.read_u8le()
             self._debug['progress']['end'] = self._io.pos()
-            self._debug['total_blocks_to_encrypt']['start'] = self._io.pos()
-            self.total_blocks_to_encrypt = self._io.read_u8le()
-            self._debug['total_blocks_to_encrypt']['end'] = self._io.pos()
+            self._debug['num_blocks_to_encrypt']['start'] = self._io.pos()
+            self.num_blocks_to_encrypt = self._io.read_u8le()
+            self._debug['num_blocks_to_encrypt']['end'] = self._io.pos()
             self._debug['blockmap_oid']['start'] = self._io.pos()
             self.blockmap_oid = self._io.read_u8le()
             self._debug['blockmap_oid']['end'] = self._io.pos()
-            self._debug['checksum_count']['start'] = self._io.pos()
-            self.checksum_count = self._io.read_u4le()
-            self._debug['checksum_count']['end'] = self._io.pos()
+            self._debug['num_checksums']['start'] = self._io.pos()
+            self.num_checksums = self._io.read_u4le()
+            self._debug['num_checksums']['end'] = self._io.pos()
             self._debug['reserved']['start'] = self._io.pos()
             self.reserved = self._io.read_u4le()
             self._debug['reserved']['end'] = self._io.pos()

@@ -27,10 +27,10 @@ class ApfsEncryption(Struct):
         current_fext_obj_id: int
         file_position: int
         progress: int
-        total_blocks_to_encrypt: int
+        num_blocks_to_encrypt: int
         blockmap_oid: int
         tidemark_obj_id: int
-        recovery_extents_count: int
+        num_recovery_extents: int
         recovery_list_oid: int
         recovery_length: int
         @property
@@ -44,14 +44,14 @@ class ApfsEncryption(Struct):
         fext_paddr: int
         paddr: int
         progress: int
-        total_blocks_to_encrypt: int
+        num_blocks_to_encrypt: int
         blockmap_oid: int
-        checksum_count: int
+        num_checksums: int
         reserved: int
         fext_cid: int
     class ErRecoveryBlock(Struct):
         hdr: apfs_object.ApfsObject.ObjPhys
-        data_start: int
+        ofs_data: int
         next_oid: int
     class Gbitmap(Struct):
         hdr: apfs_object.ApfsObject.ObjPhys

@@ -66,7 +66,7 @@ class ApfsExtents(KaitaiStruct):
             self.fixed._read()
             self._debug['fixed']['end'] = self._io.pos()
             self._debug['persistent_key']['start'] = self._io.pos()
-            self.persistent_key = self._io.read_bytes(self.fixed.key_len)
+            self.persistent_key = self._io.read_bytes(self.fixed.len_key)
             self._debug['persistent_key']['end'] = self._io.pos()
 
 
@@ -81,7 +81,7 @@ class ApfsExtents(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), Encryption, j_crypto_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["refcnt", "major_version", "minor_version", "cpflags", "persistent_class", "key_os_version", "key_revision", "key_len"]
+        SEQ_FIELDS = ["refcnt", "major_version", "minor_version", "cpflags", "persistent_class", "key_os_version", "key_revision", "len_key"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsExtents.CryptoValFixed, self).__init__(_io)
             self._parent = _parent
@@ -110,9 +110,9 @@ class ApfsExtents(KaitaiStruct):
             self._debug['key_revision']['start'] = self._io.pos()
             self.key_revision = self._io.read_u2le()
             self._debug['key_revision']['end'] = self._io.pos()
-            self._debug['key_len']['start'] = self._io.pos()
-            self.key_len = self._io.read_u2le()
-            self._debug['key_len']['end'] = self._io.pos()
+            self._debug['len_key']['start'] = self._io.pos()
+            self.len_key = self._io.read_u2le()
+            self._debug['len_key']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):
@@ -125,7 +125,7 @@ class ApfsExtents(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), Data Streams, j_dstream_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["size_bytes", "alloced_size", "default_crypto_id", "total_bytes_written", "total_bytes_read"]
+        SEQ_FIELDS = ["len_stream", "len_alloced", "default_crypto_id", "num_bytes_written", "num_bytes_read"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsExtents.Dstream, self).__init__(_io)
             self._parent = _parent
@@ -133,21 +133,21 @@ class ApfsExtents(KaitaiStruct):
             self._debug = collections.defaultdict(dict)
 
         def _read(self):
-            self._debug['size_bytes']['start'] = self._io.pos()
-            self.size_bytes = self._io.read_u8le()
-            self._debug['size_bytes']['end'] = self._io.pos()
-            self._debug['alloced_size']['start'] = self._io.pos()
-            self.alloced_size = self._io.read_u8le()
-            self._debug['alloced_size']['end'] = self._io.pos()
+            self._debug['len_stream']['start'] = self._io.pos()
+            self.len_stream = self._io.read_u8le()
+            self._debug['len_stream']['end'] = self._io.pos()
+            self._debug['len_alloced']['start'] = self._io.pos()
+            self.len_alloced = self._io.read_u8le()
+            self._debug['len_alloced']['end'] = self._io.pos()
             self._debug['default_crypto_id']['start'] = self._io.pos()
             self.default_crypto_id = self._io.read_u8le()
             self._debug['default_crypto_id']['end'] = self._io.pos()
-            self._debug['total_bytes_written']['start'] = self._io.pos()
-            self.total_bytes_written = self._io.read_u8le()
-            self._debug['total_bytes_written']['end'] = self._io.pos()
-            self._debug['total_bytes_read']['start'] = self._io.pos()
-            self.total_bytes_read = self._io.read_u8le()
-            self._debug['total_bytes_read']['end'] = self._io.pos()
+            self._debug['num_bytes_written']['start'] = self._io.pos()
+            self.num_bytes_written = self._io.read_u8le()
+            self._debug['num_bytes_written']['end'] = self._io.pos()
+            self._debug['num_bytes_read']['start'] = self._io.pos()
+            self.num_bytes_read = self._io.read_u8le()
+            self._debug['num_bytes_read']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):
@@ -237,12 +237,12 @@ class ApfsExtents(KaitaiStruct):
             return getattr(self, '_m_flags', None)
 
         @property
-        def length_bytes(self):
-            if hasattr(self, '_m_length_bytes'):
-                return self._m_length_bytes
+        def len_extent(self):
+            if hasattr(self, '_m_len_extent'):
+                return self._m_len_extent
 
-            self._m_length_bytes = self.len_and_flags & int(ApfsExtents.RecordMask.extent_length)
-            return getattr(self, '_m_length_bytes', None)
+            self._m_len_extent = self.len_and_flags & int(ApfsExtents.RecordMask.extent_length)
+            return getattr(self, '_m_len_extent', None)
 
 
     class FileExtentKey(KaitaiStruct):
@@ -310,12 +310,12 @@ class ApfsExtents(KaitaiStruct):
             return getattr(self, '_m_flags', None)
 
         @property
-        def length_bytes(self):
-            if hasattr(self, '_m_length_bytes'):
-                return self._m_length_bytes
+        def len_extent(self):
+            if hasattr(self, '_m_len_extent'):
+                return self._m_len_extent
 
-            self._m_length_bytes = self.len_and_flags & int(ApfsExtents.RecordMask.extent_length)
-            return getattr(self, '_m_length_bytes', None)
+            self._m_len_extent = self.len_and_flags & int(ApfsExtents.RecordMask.extent_length)
+            return getattr(self, '_m_len_extent', None)
 
 
     class FileInfoKey(KaitaiStruct):
@@ -382,7 +382,7 @@ class ApfsExtents(KaitaiStruct):
             self.fixed._read()
             self._debug['fixed']['end'] = self._io.pos()
             self._debug['hash']['start'] = self._io.pos()
-            self.hash = self._io.read_bytes(self.fixed.hash_size)
+            self.hash = self._io.read_bytes(self.fixed.len_hash)
             self._debug['hash']['end'] = self._io.pos()
 
 
@@ -397,7 +397,7 @@ class ApfsExtents(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), Sealed Volumes, j_file_data_hash_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["hashed_len", "hash_size"]
+        SEQ_FIELDS = ["num_hashed_blocks", "len_hash"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsExtents.FileInfoValFixed, self).__init__(_io)
             self._parent = _parent
@@ -405,12 +405,12 @@ class ApfsExtents(KaitaiStruct):
             self._debug = collections.defaultdict(dict)
 
         def _read(self):
-            self._debug['hashed_len']['start'] = self._io.pos()
-            self.hashed_len = self._io.read_u2le()
-            self._debug['hashed_len']['end'] = self._io.pos()
-            self._debug['hash_size']['start'] = self._io.pos()
-            self.hash_size = self._io.read_u1()
-            self._debug['hash_size']['end'] = self._io.pos()
+            self._debug['num_hashed_blocks']['start'] = self._io.pos()
+            self.num_hashed_blocks = self._io.read_u2le()
+            self._debug['num_hashed_blocks']['end'] = self._io.pos()
+            self._debug['len_hash']['start'] = self._io.pos()
+            self.len_hash = self._io.read_u1()
+            self._debug['len_hash']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):

@@ -17,11 +17,11 @@ class ApfsExtents(Struct):
     class FileInfoType(IntEnum):
         data_hash = 1
     class Dstream(Struct):
-        size_bytes: int
-        alloced_size: int
+        len_stream: int
+        len_alloced: int
         default_crypto_id: int
-        total_bytes_written: int
-        total_bytes_read: int
+        num_bytes_written: int
+        num_bytes_read: int
     class DstreamIdVal(Struct):
         refcnt: int
     class FileExtentKey(Struct):
@@ -32,7 +32,7 @@ class ApfsExtents(Struct):
         paddr: int
         crypto_id: int
         @property
-        def length_bytes(self) -> int: ...
+        def len_extent(self) -> int: ...
         @property
         def flags(self) -> int: ...
     class FextKey(Struct):
@@ -42,7 +42,7 @@ class ApfsExtents(Struct):
         len_and_flags: int
         paddr: int
         @property
-        def length_bytes(self) -> int: ...
+        def len_extent(self) -> int: ...
         @property
         def flags(self) -> int: ...
     class PhysExtVal(Struct):
@@ -63,7 +63,7 @@ class ApfsExtents(Struct):
         persistent_class: int
         key_os_version: int
         key_revision: int
-        key_len: int
+        len_key: int
     class CryptoVal(Struct):
         fixed: ApfsExtents.CryptoValFixed
         persistent_key: bytes
@@ -75,8 +75,8 @@ class ApfsExtents(Struct):
         @property
         def info_type(self) -> ApfsExtents.FileInfoType: ...
     class FileInfoValFixed(Struct):
-        hashed_len: int
-        hash_size: int
+        num_hashed_blocks: int
+        len_hash: int
     class FileInfoVal(Struct):
         fixed: ApfsExtents.FileInfoValFixed
         hash: bytes

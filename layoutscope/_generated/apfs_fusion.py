@@ -131,7 +131,7 @@ class ApfsFusion(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), Fusion, fusion_wbc_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["hdr", "version", "list_head_oid", "list_tail_oid", "stable_head_position", "stable_tail_position", "list_num_blocks", "reserved", "used_by_rc", "rc_stash"]
+        SEQ_FIELDS = ["hdr", "version", "list_head_oid", "list_tail_oid", "stable_head_position", "stable_tail_position", "num_list_blocks", "reserved", "used_by_rc", "rc_stash"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsFusion.FusionWbc, self).__init__(_io)
             self._parent = _parent
@@ -158,9 +158,9 @@ class ApfsFusion(KaitaiStruct):
             self._debug['stable_tail_position']['start'] = self._io.pos()
             self.stable_tail_position = self._io.read_u8le()
             self._debug['stable_tail_position']['end'] = self._io.pos()
-            self._debug['list_num_blocks']['start'] = self._io.pos()
-            self.list_num_blocks = self._io.read_u4le()
-            self._debug['list_num_blocks']['end'] = self._io.pos()
+            self._debug['num_list_blocks']['start'] = self._io.pos()
+            self.num_list_blocks = self._io.read_u4le()
+            self._debug['num_list_blocks']['end'] = self._io.pos()
             self._debug['reserved']['start'] = self._io.pos()
             self.reserved = self._io.read_u4le()
             self._debug['reserved']['end'] = self._io.pos()

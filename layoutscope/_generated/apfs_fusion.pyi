@@ -15,7 +15,7 @@ class ApfsFusion(Struct):
         list_tail_oid: int
         stable_head_position: int
         stable_tail_position: int
-        list_num_blocks: int
+        num_list_blocks: int
         reserved: int
         used_by_rc: int
         rc_stash: apfs_object.ApfsObject.Prange

@@ -123,7 +123,7 @@ class ApfsInode(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), File-System Objects, j_inode_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["parent_id", "private_id", "create_time", "mod_time", "change_time", "access_time", "internal_flags", "num_children_or_links", "default_protection_class", "write_generation_counter", "bsd_flags", "owner", "group", "mode", "pad1", "uncompressed_size"]
+        SEQ_FIELDS = ["parent_id", "private_id", "create_time", "mod_time", "change_time", "access_time", "internal_flags", "num_children_or_links", "default_protection_class", "write_generation_counter", "bsd_flags", "owner", "group", "mode", "pad1", "len_uncompressed"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsInode.InodeValFixed, self).__init__(_io)
             self._parent = _parent
@@ -176,9 +176,9 @@ class ApfsInode(KaitaiStruct):
             self._debug['pad1']['start'] = self._io.pos()
             self.pad1 = self._io.read_u2le()
             self._debug['pad1']['end'] = self._io.pos()
-            self._debug['uncompressed_size']['start'] = self._io.pos()
-            self.uncompressed_size = self._io.read_u8le()
-            self._debug['uncompressed_size']['end'] = self._io.pos()
+            self._debug['len_uncompressed']['start'] = self._io.pos()
+            self.len_uncompressed = self._io.read_u8le()
+            self._debug['len_uncompressed']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):

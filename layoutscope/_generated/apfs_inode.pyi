@@ -65,7 +65,7 @@ class ApfsInode(Struct):
         group: int
         mode: int
         pad1: int
-        uncompressed_size: int
+        len_uncompressed: int
         @property
         def format(self) -> ApfsInode.ModeFormat: ...
         @property

@@ -132,7 +132,7 @@ class ApfsKeybag(KaitaiStruct):
             self.head._read()
             self._debug['head']['end'] = self._io.pos()
             self._debug['keydata']['start'] = self._io.pos()
-            self.keydata = self._io.read_bytes(self.head.key_len)
+            self.keydata = self._io.read_bytes(self.head.len_key)
             self._debug['keydata']['end'] = self._io.pos()
 
 
@@ -147,7 +147,7 @@ class ApfsKeybag(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), Encryption, keybag_entry_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["uuid", "tag", "key_len", "padding"]
+        SEQ_FIELDS = ["uuid", "tag", "len_key", "padding"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsKeybag.EntryHead, self).__init__(_io)
             self._parent = _parent
@@ -161,9 +161,9 @@ class ApfsKeybag(KaitaiStruct):
             self._debug['tag']['start'] = self._io.pos()
             self.tag = KaitaiStream.resolve_enum(ApfsKeybag.KeybagTag, self._io.read_u2le())
             self._debug['tag']['end'] = self._io.pos()
-            self._debug['key_len']['start'] = self._io.pos()
-            self.key_len = self._io.read_u2le()
-            self._debug['key_len']['end'] = self._io.pos()
+            self._debug['len_key']['start'] = self._io.pos()
+            self.len_key = self._io.read_u2le()
+            self._debug['len_key']['end'] = self._io.pos()
             self._debug['padding']['start'] = self._io.pos()
             self.padding = self._io.read_bytes(4)
             self._debug['padding']['end'] = self._io.pos()

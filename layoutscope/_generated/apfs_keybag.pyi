@@ -37,7 +37,7 @@ class ApfsKeybag(Struct):
     class EntryHead(Struct):
         uuid: bytes
         tag: ApfsKeybag.KeybagTag
-        key_len: int
+        len_key: int
         padding: bytes
     class Entry(Struct):
         head: ApfsKeybag.EntryHead

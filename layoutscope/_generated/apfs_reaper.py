@@ -155,7 +155,7 @@ class ApfsReaper(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), Reaper, nx_reap_list_entry_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["next", "flags", "type", "size_bytes", "fs_oid", "oid", "xid"]
+        SEQ_FIELDS = ["next", "flags", "type", "len_object", "fs_oid", "oid", "xid"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsReaper.ReapListEntry, self).__init__(_io)
             self._parent = _parent
@@ -172,9 +172,9 @@ class ApfsReaper(KaitaiStruct):
             self._debug['type']['start'] = self._io.pos()
             self.type = self._io.read_u4le()
             self._debug['type']['end'] = self._io.pos()
-            self._debug['size_bytes']['start'] = self._io.pos()
-            self.size_bytes = self._io.read_u4le()
-            self._debug['size_bytes']['end'] = self._io.pos()
+            self._debug['len_object']['start'] = self._io.pos()
+            self.len_object = self._io.read_u4le()
+            self._debug['len_object']['end'] = self._io.pos()
             self._debug['fs_oid']['start'] = self._io.pos()
             self.fs_oid = self._io.read_u8le()
             self._debug['fs_oid']['end'] = self._io.pos()
@@ -300,7 +300,7 @@ class ApfsReaper(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), Reaper, nx_reaper_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["hdr", "next_reap_id", "completed_id", "head_oid", "tail_oid", "flags", "rlcount", "type", "size_bytes", "fs_oid", "oid", "xid", "nrle_flags", "state_buffer_size"]
+        SEQ_FIELDS = ["hdr", "next_reap_id", "completed_id", "head_oid", "tail_oid", "flags", "rlcount", "type", "len_object", "fs_oid", "oid", "xid", "nrle_flags", "len_state_buffer"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsReaper.ReaperHead, self).__init__(_io)
             self._parent = _parent
@@ -333,9 +333,9 @@ class ApfsReaper(KaitaiStruct):
             self._debug['type']['start'] = self._io.pos()
             self.type = self._io.read_u4le()
             self._debug['type']['end'] = self._io.pos()
-            self._debug['size_bytes']['start'] = self._io.pos()
-            self.size_bytes = self._io.read_u4le()
-            self._debug['size_bytes']['end'] = self._io.pos()
+            self._debug['len_object']['start'] = self._io.pos()
+            self.len_object = self._io.read_u4le()
+            self._debug['len_object']['end'] = self._io.pos()
             self._debug['fs_oid']['start'] = self._io.pos()
             self.fs_oid = self._io.read_u8le()
             self._debug['fs_oid']['end'] = self._io.pos()
@@ -348,9 +348,9 @@ class ApfsReaper(KaitaiStruct):
             self._debug['nrle_flags']['start'] = self._io.pos()
             self.nrle_flags = self._io.read_u4le()
             self._debug['nrle_flags']['end'] = self._io.pos()
-            self._debug['state_buffer_size']['start'] = self._io.pos()
-            self.state_buffer_size = self._io.read_u4le()
-            self._debug['state_buffer_size']['end'] = self._io.pos()
+            self._debug['len_state_buffer']['start'] = self._io.pos()
+            self.len_state_buffer = self._io.read_u4le()
+            self._debug['len_state_buffer']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):
@@ -393,7 +393,7 @@ class ApfsReaper(KaitaiStruct):
             self.head._read()
             self._debug['head']['end'] = self._io.pos()
             self._debug['state_buffer']['start'] = self._io.pos()
-            self.state_buffer = self._io.read_bytes(self.head.state_buffer_size)
+            self.state_buffer = self._io.read_bytes(self.head.len_state_buffer)
             self._debug['state_buffer']['end'] = self._io.pos()
 
 

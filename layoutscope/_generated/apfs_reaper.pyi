@@ -30,12 +30,12 @@ class ApfsReaper(Struct):
         flags: int
         rlcount: int
         type: int
-        size_bytes: int
+        len_object: int
         fs_oid: int
         oid: int
         xid: int
         nrle_flags: int
-        state_buffer_size: int
+        len_state_buffer: int
         @property
         def object_type(self) -> int: ...
         @property
@@ -59,7 +59,7 @@ class ApfsReaper(Struct):
         next: ApfsReaper.Slot
         flags: int
         type: int
-        size_bytes: int
+        len_object: int
         fs_oid: int
         oid: int
         xid: int

@@ -44,7 +44,7 @@ class ApfsSealed(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), Sealed Volumes, integrity_meta_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["hdr", "version", "flags", "hash_type", "root_hash_start", "broken_xid", "reserved"]
+        SEQ_FIELDS = ["hdr", "version", "flags", "hash_type", "ofs_root_hash", "broken_xid", "reserved"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsSealed.IntegrityMeta, self).__init__(_io)
             self._parent = _parent
@@ -65,9 +65,9 @@ class ApfsSealed(KaitaiStruct):
             self._debug['hash_type']['start'] = self._io.pos()
             self.hash_type = KaitaiStream.resolve_enum(ApfsSealed.HashType, self._io.read_u4le())
             self._debug['hash_type']['end'] = self._io.pos()
-            self._debug['root_hash_start']['start'] = self._io.pos()
-            self.root_hash_start = self._io.read_u4le()
-            self._debug['root_hash_start']['end'] = self._io.pos()
+            self._debug['ofs_root_hash']['start'] = self._io.pos()
+            self.ofs_root_hash = self._io.read_u4le()
+            self._debug['ofs_root_hash']['end'] = self._io.pos()
             self._debug['broken_xid']['start'] = self._io.pos()
             self.broken_xid = self._io.read_u8le()
             self._debug['broken_xid']['end'] = self._io.pos()

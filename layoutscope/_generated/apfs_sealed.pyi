@@ -17,7 +17,7 @@ class ApfsSealed(Struct):
         version: int
         flags: int
         hash_type: ApfsSealed.HashType
-        root_hash_start: int
+        ofs_root_hash: int
         broken_xid: int
         reserved: list[int]
         @property

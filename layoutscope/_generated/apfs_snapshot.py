@@ -91,7 +91,7 @@ class ApfsSnapshot(KaitaiStruct):
             self.fixed._read()
             self._debug['fixed']['end'] = self._io.pos()
             self._debug['name']['start'] = self._io.pos()
-            self.name = self._io.read_bytes(self.fixed.name_len)
+            self.name = self._io.read_bytes(self.fixed.len_name)
             self._debug['name']['end'] = self._io.pos()
 
 
@@ -106,7 +106,7 @@ class ApfsSnapshot(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), Snapshot Metadata, j_snap_metadata_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["extentref_tree_oid", "sblock_oid", "create_time", "change_time", "inum", "extentref_tree_type", "flags", "name_len"]
+        SEQ_FIELDS = ["extentref_tree_oid", "sblock_oid", "create_time", "change_time", "inum", "extentref_tree_type", "flags", "len_name"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsSnapshot.SnapMetadataValFixed, self).__init__(_io)
             self._parent = _parent
@@ -135,9 +135,9 @@ class ApfsSnapshot(KaitaiStruct):
             self._debug['flags']['start'] = self._io.pos()
             self.flags = self._io.read_u4le()
             self._debug['flags']['end'] = self._io.pos()
-            self._debug['name_len']['start'] = self._io.pos()
-            self.name_len = self._io.read_u2le()
-            self._debug['name_len']['end'] = self._io.pos()
+            self._debug['len_name']['start'] = self._io.pos()
+            self.len_name = self._io.read_u2le()
+            self._debug['len_name']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):
@@ -158,7 +158,7 @@ class ApfsSnapshot(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), Snapshot Metadata, j_snap_name_key_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["hdr", "name_len", "name"]
+        SEQ_FIELDS = ["hdr", "len_name", "name"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsSnapshot.SnapNameKey, self).__init__(_io)
             self._parent = _parent
@@ -170,11 +170,11 @@ class ApfsSnapshot(KaitaiStruct):
             self.hdr = apfs_record.ApfsRecord.JKey(self._io)
             self.hdr._read()
             self._debug['hdr']['end'] = self._io.pos()
-            self._debug['name_len']['start'] = self._io.pos()
-            self.name_len = self._io.read_u2le()
-            self._debug['name_len']['end'] = self._io.pos()
+            self._debug['len_name']['start'] = self._io.pos()
+            self.len_name = self._io.read_u2le()
+            self._debug['len_name']['end'] = self._io.pos()
             self._debug['name']['start'] = self._io.pos()
-            self.name = self._io.read_bytes(self.name_len)
+            self.name = self._io.read_bytes(self.len_name)
             self._debug['name']['end'] = self._io.pos()
 
 

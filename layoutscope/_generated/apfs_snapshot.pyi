@@ -17,7 +17,7 @@ class ApfsSnapshot(Struct):
         inum: int
         extentref_tree_type: int
         flags: int
-        name_len: int
+        len_name: int
         @property
         def is_pending_dataless(self) -> bool: ...
     class SnapMetadataVal(Struct):
@@ -25,7 +25,7 @@ class ApfsSnapshot(Struct):
         name: bytes
     class SnapNameKey(Struct):
         hdr: apfs_record.ApfsRecord.JKey
-        name_len: int
+        len_name: int
         name: bytes
     class SnapNameVal(Struct):
         snap_xid: int

@@ -150,7 +150,7 @@ class ApfsSpaceman(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), Space Manager, chunk_info_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["xid", "paddr", "block_count_field", "free_count_field", "bitmap_paddr"]
+        SEQ_FIELDS = ["xid", "paddr", "num_blocks_and_flags", "num_free_and_flags", "bitmap_paddr"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsSpaceman.ChunkInfo, self).__init__(_io)
             self._parent = _parent
@@ -164,12 +164,12 @@ class ApfsSpaceman(KaitaiStruct):
             self._debug['paddr']['start'] = self._io.pos()
             self.paddr = self._io.read_u8le()
             self._debug['paddr']['end'] = self._io.pos()
-            self._debug['block_count_field']['start'] = self._io.pos()
-            self.block_count_field = self._io.read_u4le()
-            self._debug['block_count_field']['end'] = self._io.pos()
-            self._debug['free_count_field']['start'] = self._io.pos()
-            self.free_count_field = self._io.read_u4le()
-            self._debug['free_count_field']['end'] = self._io.pos()
+            self._debug['num_blocks_and_flags']['start'] = self._io.pos()
+            self.num_blocks_and_flags = self._io.read_u4le()
+            self._debug['num_blocks_and_flags']['end'] = self._io.pos()
+            self._debug['num_free_and_flags']['start'] = self._io.pos()
+            self.num_free_and_flags = self._io.read_u4le()
+            self._debug['num_free_and_flags']['end'] = self._io.pos()
             self._debug['bitmap_paddr']['start'] = self._io.pos()
             self.bitmap_paddr = self._io.read_u8le()
             self._debug['bitmap_paddr']['end'] = self._io.pos()
@@ -179,20 +179,20 @@ class ApfsSpaceman(KaitaiStruct):
             pass
 
         @property
-        def free_count(self):
-            if hasattr(self, '_m_free_count'):
-                return self._m_free_count
-
-            self._m_free_count = self.free_count_field & int(ApfsSpaceman.ChunkMask.count)
-            return getattr(self, '_m_free_count', None)
-
-        @property
         def num_blocks(self):
             if hasattr(self, '_m_num_blocks'):
                 return self._m_num_blocks
 
-            self._m_num_blocks = self.block_count_field & int(ApfsSpaceman.ChunkMask.count)
+            self._m_num_blocks = self.num_blocks_and_flags & int(ApfsSpaceman.ChunkMask.count)
             return getattr(self, '_m_num_blocks', None)
+
+        @property
+        def num_free_blocks(self):
+            if hasattr(self, '_m_num_free_blocks'):
+                return self._m_num_free_blocks
+
+            self._m_num_free_blocks = self.num_free_and_flags & int(ApfsSpaceman.ChunkMask.count)
+            return getattr(self, '_m_num_free_blocks', None)
 
 
     class ChunkInfoBlock(KaitaiStruct):
@@ -425,7 +425,7 @@ class ApfsSpaceman(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), Space Manager, spaceman_device_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["num_blocks", "num_chunks", "num_cibs", "num_cabs", "free_count", "addresses_start", "reserved", "reserved2"]
+        SEQ_FIELDS = ["num_blocks", "num_chunks", "num_cibs", "num_cabs", "num_free_blocks", "ofs_addresses", "reserved", "reserved2"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsSpaceman.SpacemanDevice, self).__init__(_io)
             self._parent = _parent
@@ -445,12 +445,12 @@ class ApfsSpaceman(KaitaiStruct):
             self._debug['num_cabs']['start'] = self._io.pos()
             self.num_cabs = self._io.read_u4le()
             self._debug['num_cabs']['end'] = self._io.pos()
-            self._debug['free_count']['start'] = self._io.pos()
-            self.free_count = self._io.read_u8le()
-            self._debug['free_count']['end'] = self._io.pos()
-            self._debug['addresses_start']['start'] = self._io.pos()
-            self.addresses_start = self._io.read_u4le()
-            self._debug['addresses_start']['end'] = self._io.pos()
+            self._debug['num_free_blocks']['start'] = self._io.pos()
+            self.num_free_blocks = self._io.read_u8le()
+            self._debug['num_free_blocks']['end'] = self._io.pos()
+            self._debug['ofs_addresses']['start'] = self._io.pos()
+            self.ofs_addresses = self._io.read_u4le()
+            self._debug['ofs_addresses']['end'] = self._io.pos()
             self._debug['reserved']['start'] = self._io.pos()
             self.reserved = self._io.read_u4le()
             self._debug['reserved']['end'] = self._io.pos()
@@ -510,7 +510,7 @@ class ApfsSpaceman(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), Space Manager, spaceman_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["hdr", "block_size", "blocks_per_chunk", "chunks_per_cib", "cibs_per_cab", "devices", "flags", "ip_bm_tx_multiplier", "ip_block_count", "ip_bm_size_in_blocks", "ip_bm_block_count", "ip_bm_base", "ip_base", "fs_reserve_block_count", "fs_reserve_alloc_count", "free_queues", "ip_bm_free_head", "ip_bm_free_tail", "ip_bm_xid_start", "ip_bitmap_start", "ip_bm_free_next_start", "version", "struct_size"]
+        SEQ_FIELDS = ["hdr", "len_block", "num_blocks_per_chunk", "chunks_per_cib", "cibs_per_cab", "devices", "flags", "ip_bm_tx_multiplier", "num_ip_blocks", "num_ip_bm_used", "num_ip_bm_blocks", "ip_bm_base", "ip_base", "num_fs_reserve_blocks", "num_fs_reserve_alloced", "free_queues", "ip_bm_free_head", "ip_bm_free_tail", "ofs_ip_bm_xid", "ofs_ip_bitmap", "ofs_ip_bm_free_next", "version", "len_struct"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsSpaceman.SpacemanPhys, self).__init__(_io)
             self._parent = _parent
@@ -522,12 +522,12 @@ class ApfsSpaceman(KaitaiStruct):
             self.hdr = apfs_object.ApfsObject.ObjPhys(self._io)
             self.hdr._read()
             self._debug['hdr']['end'] = self._io.pos()
-            self._debug['block_size']['start'] = self._io.pos()
-            self.block_size = self._io.read_u4le()
-            self._debug['block_size']['end'] = self._io.pos()
-            self._debug['blocks_per_chunk']['start'] = self._io.pos()
-            self.blocks_per_chunk = self._io.read_u4le()
-            self._debug['blocks_per_chunk']['end'] = self._io.pos()
+            self._debug['len_block']['start'] = self._io.pos()
+            self.len_block = self._io.read_u4le()
+            self._debug['len_block']['end'] = self._io.pos()
+            self._debug['num_blocks_per_chunk']['start'] = self._io.pos()
+            self.num_blocks_per_chunk = self._io.read_u4le()
+            self._debug['num_blocks_per_chunk']['end'] = self._io.pos()
             self._debug['chunks_per_cib']['start'] = self._io.pos()
             self.chunks_per_cib = self._io.read_u4le()
             self._debug['chunks_per_cib']['end'] = self._io.pos()
@@ -553,27 +553,27 @@ class ApfsSpaceman(KaitaiStruct):
             self._debug['ip_bm_tx_multiplier']['start'] = self._io.pos()
             self.ip_bm_tx_multiplier = self._io.read_u4le()
             self._debug['ip_bm_tx_multiplier']['end'] = self._io.pos()
-            self._debug['ip_block_count']['start'] = self._io.pos()
-            self.ip_block_count = self._io.read_u8le()
-            self._debug['ip_block_count']['end'] = self._io.pos()
-            self._debug['ip_bm_size_in_blocks']['start'] = self._io.pos()
-            self.ip_bm_size_in_blocks = self._io.read_u4le()
-            self._debug['ip_bm_size_in_blocks']['end'] = self._io.pos()
-            self._debug['ip_bm_block_count']['start'] = self._io.pos()
-            self.ip_bm_block_count = self._io.read_u4le()
-            self._debug['ip_bm_block_count']['end'] = self._io.pos()
+            self._debug['num_ip_blocks']['start'] = self._io.pos()
+            self.num_ip_blocks = self._io.read_u8le()
+            self._debug['num_ip_blocks']['end'] = self._io.pos()
+            self._debug['num_ip_bm_used']['start'] = self._io.pos()
+            self.num_ip_bm_used = self._io.read_u4le()
+            self._debug['num_ip_bm_used']['end'] = self._io.pos()
+            self._debug['num_ip_bm_blocks']['start'] = self._io.pos()
+            self.num_ip_bm_blocks = self._io.read_u4le()
+            self._debug['num_ip_bm_blocks']['end'] = self._io.pos()
             self._debug['ip_bm_base']['start'] = self._io.pos()
             self.ip_bm_base = self._io.read_s8le()
             self._debug['ip_bm_base']['end'] = self._io.pos()
             self._debug['ip_base']['start'] = self._io.pos()
             self.ip_base = self._io.read_s8le()
             self._debug['ip_base']['end'] = self._io.pos()
-            self._debug['fs_reserve_block_count']['start'] = self._io.pos()
-            self.fs_reserve_block_count = self._io.read_u8le()
-            self._debug['fs_reserve_block_count']['end'] = self._io.pos()
-            self._debug['fs_reserve_alloc_count']['start'] = self._io.pos()
-            self.fs_reserve_alloc_count = self._io.read_u8le()
-            self._debug['fs_reserve_alloc_count']['end'] = self._io.pos()
+            self._debug['num_fs_reserve_blocks']['start'] = self._io.pos()
+            self.num_fs_reserve_blocks = self._io.read_u8le()
+            self._debug['num_fs_reserve_blocks']['end'] = self._io.pos()
+            self._debug['num_fs_reserve_alloced']['start'] = self._io.pos()
+            self.num_fs_reserve_alloced = self._io.read_u8le()
+            self._debug['num_fs_reserve_alloced']['end'] = self._io.pos()
             self._debug['free_queues']['start'] = self._io.pos()
             self._debug['free_queues']['arr'] = []
             self.free_queues = []
@@ -593,21 +593,21 @@ class ApfsSpaceman(KaitaiStruct):
             self._debug['ip_bm_free_tail']['start'] = self._io.pos()
             self.ip_bm_free_tail = self._io.read_u2le()
             self._debug['ip_bm_free_tail']['end'] = self._io.pos()
-            self._debug['ip_bm_xid_start']['start'] = self._io.pos()
-            self.ip_bm_xid_start = self._io.read_u4le()
-            self._debug['ip_bm_xid_start']['end'] = self._io.pos()
-            self._debug['ip_bitmap_start']['start'] = self._io.pos()
-            self.ip_bitmap_start = self._io.read_u4le()
-            self._debug['ip_bitmap_start']['end'] = self._io.pos()
-            self._debug['ip_bm_free_next_start']['start'] = self._io.pos()
-            self.ip_bm_free_next_start = self._io.read_u4le()
-            self._debug['ip_bm_free_next_start']['end'] = self._io.pos()
+            self._debug['ofs_ip_bm_xid']['start'] = self._io.pos()
+            self.ofs_ip_bm_xid = self._io.read_u4le()
+            self._debug['ofs_ip_bm_xid']['end'] = self._io.pos()
+            self._debug['ofs_ip_bitmap']['start'] = self._io.pos()
+            self.ofs_ip_bitmap = self._io.read_u4le()
+            self._debug['ofs_ip_bitmap']['end'] = self._io.pos()
+            self._debug['ofs_ip_bm_free_next']['start'] = self._io.pos()
+            self.ofs_ip_bm_free_next = self._io.read_u4le()
+            self._debug['ofs_ip_bm_free_next']['end'] = self._io.pos()
             self._debug['version']['start'] = self._io.pos()
             self.version = self._io.read_u4le()
             self._debug['version']['end'] = self._io.pos()
-            self._debug['struct_size']['start'] = self._io.pos()
-            self.struct_size = self._io.read_u4le()
-            self._debug['struct_size']['end'] = self._io.pos()
+            self._debug['len_struct']['start'] = self._io.pos()
+            self.len_struct = self._io.read_u4le()
+            self._debug['len_struct']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):

@@ -14,28 +14,28 @@ class ApfsSpaceman(Struct):
         count = 1048575
     class SpacemanPhys(Struct):
         hdr: apfs_object.ApfsObject.ObjPhys
-        block_size: int
-        blocks_per_chunk: int
+        len_block: int
+        num_blocks_per_chunk: int
         chunks_per_cib: int
         cibs_per_cab: int
         devices: list[ApfsSpaceman.SpacemanDevice]
         flags: int
         ip_bm_tx_multiplier: int
-        ip_block_count: int
-        ip_bm_size_in_blocks: int
-        ip_bm_block_count: int
+        num_ip_blocks: int
+        num_ip_bm_used: int
+        num_ip_bm_blocks: int
         ip_bm_base: int
         ip_base: int
-        fs_reserve_block_count: int
-        fs_reserve_alloc_count: int
+        num_fs_reserve_blocks: int
+        num_fs_reserve_alloced: int
         free_queues: list[ApfsSpaceman.SpacemanFreeQueue]
         ip_bm_free_head: int
         ip_bm_free_tail: int
-        ip_bm_xid_start: int
-        ip_bitmap_start: int
-        ip_bm_free_next_start: int
+        ofs_ip_bm_xid: int
+        ofs_ip_bitmap: int
+        ofs_ip_bm_free_next: int
         version: int
-        struct_size: int
+        len_struct: int
         @property
         def is_versioned(self) -> int: ...
     class SpacemanDevice(Struct):
@@ -43,8 +43,8 @@ class ApfsSpaceman(Struct):
         num_chunks: int
         num_cibs: int
         num_cabs: int
-        free_count: int
-        addresses_start: int
+        num_free_blocks: int
+        ofs_addresses: int
         reserved: int
         reserved2: int
     class SpacemanFreeQueue(Struct):
@@ -75,13 +75,13 @@ class ApfsSpaceman(Struct):
     class ChunkInfo(Struct):
         xid: int
         paddr: int
-        block_count_field: int
-        free_count_field: int
+        num_blocks_and_flags: int
+        num_free_and_flags: int
         bitmap_paddr: int
         @property
         def num_blocks(self) -> int: ...
         @property
-        def free_count(self) -> int: ...
+        def num_free_blocks(self) -> int: ...
     class CibHead(Struct):
         hdr: apfs_object.ApfsObject.ObjPhys
         index: int

@@ -84,7 +84,7 @@ class ApfsVolume(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), Volumes, apfs_superblock_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["hdr", "magic", "fs_index", "features", "readonly_compatible_features", "incompatible_features", "unmount_time", "fs_reserve_block_count", "fs_quota_block_count", "fs_alloc_count", "meta_crypto", "root_tree_type", "extentref_tree_type", "snap_meta_tree_type", "omap_oid", "root_tree_oid", "extentref_tree_oid", "snap_meta_tree_oid", "revert_to_xid", "revert_to_sblock_oid", "next_obj_id", "num_files", "num_directories", "num_symlinks", "num_other_fsobjects", "num_snapshots", "total_blocks_alloced", "total_blocks_freed", "vol_uuid", "last_mod_time", "fs_flags", "formatted_by", "modified_by", "volname", "next_doc_id", "role", "reserved", "root_to_xid", "er_state_oid", "cloneinfo_id_epoch", "cloneinfo_xid", "snap_meta_ext_oid", "volume_group_id", "integrity_meta_oid", "fext_tree_oid", "fext_tree_type", "reserved_type", "reserved_oid"]
+        SEQ_FIELDS = ["hdr", "magic", "fs_index", "features", "readonly_compatible_features", "incompatible_features", "unmount_time", "num_reserve_blocks", "num_quota_blocks", "num_alloced_blocks", "meta_crypto", "root_tree_type", "extentref_tree_type", "snap_meta_tree_type", "omap_oid", "root_tree_oid", "extentref_tree_oid", "snap_meta_tree_oid", "revert_to_xid", "revert_to_sblock_oid", "next_obj_id", "num_files", "num_directories", "num_symlinks", "num_other_fsobjects", "num_snapshots", "num_blocks_ever_alloced", "num_blocks_ever_freed", "vol_uuid", "last_mod_time", "fs_flags", "formatted_by", "modified_by", "volname", "next_doc_id", "role", "reserved", "root_to_xid", "er_state_oid", "cloneinfo_id_epoch", "cloneinfo_xid", "snap_meta_ext_oid", "volume_group_id", "integrity_meta_oid", "fext_tree_oid", "fext_tree_type", "reserved_type", "reserved_oid"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsVolume.ApfsSuperblock, self).__init__(_io)
             self._parent = _parent
@@ -116,15 +116,15 @@ class ApfsVolume(KaitaiStruct):
             self._debug['unmount_time']['start'] = self._io.pos()
             self.unmount_time = self._io.read_u8le()
             self._debug['unmount_time']['end'] = self._io.pos()
-            self._debug['fs_reserve_block_count']['start'] = self._io.pos()
-            self.fs_reserve_block_count = self._io.read_u8le()
-            self._debug['fs_reserve_block_count']['end'] = self._io.pos()
-            self._debug['fs_quota_block_count']['start'] = self._io.pos()
-            self.fs_quota_block_count = self._io.read_u8le()
-            self._debug['fs_quota_block_count']['end'] = self._io.pos()
-            self._debug['fs_alloc_count']['start'] = self._io.pos()
-            self.fs_alloc_count = self._io.read_u8le()
-            self._debug['fs_alloc_count']['end'] = self._io.pos()
+            self._debug['num_reserve_blocks']['start'] = self._io.pos()
+            self.num_reserve_blocks = self._io.read_u8le()
+            self._debug['num_reserve_blocks']['end'] = self._io.pos()
+            self._debug['num_quota_blocks']['start'] = self._io.pos()
+            self.num_quota_blocks = self._io.read_u8le()
+            self._debug['num_quota_blocks']['end'] = self._io.pos()
+            self._debug['num_alloced_blocks']['start'] = self._io.pos()
+            self.num_alloced_blocks = self._io.read_u8le()
+            self._debug['num_alloced_blocks']['end'] = self._io.pos()
             self._debug['meta_crypto']['start'] = self._io.pos()
             self.meta_crypto = ApfsVolume.WrappedMetaCryptoState(self._io, self, self._root)
             self.meta_crypto._read()
@@ -174,12 +174,12 @@ class ApfsVolume(KaitaiStruct):
             self._debug['num_snapshots']['start'] = self._io.pos()
             self.num_snapshots = self._io.read_u8le()
             self._debug['num_snapshots']['end'] = self._io.pos()
-            self._debug['total_blocks_alloced']['start'] = self._io.pos()
-            self.total_blocks_alloced = self._io.read_u8le()
-            self._debug['total_blocks_alloced']['end'] = self._io.pos()
-            self._debug['total_blocks_freed']['start'] = self._io.pos()
-            self.total_blocks_freed = self._io.read_u8le()
-            self._debug['total_blocks_freed']['end'] = self._io.pos()
+            self._debug['num_blocks_ever_alloced']['start'] = self._io.pos()
+            self.num_blocks_ever_alloced = self._io.read_u8le()
+            self._debug['num_blocks_ever_alloced']['end'] = self._io.pos()
+            self._debug['num_blocks_ever_freed']['start'] = self._io.pos()
+            self.num_blocks_ever_freed = self._io.read_u8le()
+            self._debug['num_blocks_ever_freed']['end'] = self._io.pos()
             self._debug['vol_uuid']['start'] = self._io.pos()
             self.vol_uuid = self._io.read_bytes(16)
             self._debug['vol_uuid']['end'] = self._io.pos()

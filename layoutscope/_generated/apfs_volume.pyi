@@ -57,9 +57,9 @@ class ApfsVolume(Struct):
         readonly_compatible_features: int
         incompatible_features: int
         unmount_time: int
-        fs_reserve_block_count: int
-        fs_quota_block_count: int
-        fs_alloc_count: int
+        num_reserve_blocks: int
+        num_quota_blocks: int
+        num_alloced_blocks: int
         meta_crypto: ApfsVolume.WrappedMetaCryptoState
         root_tree_type: int
         extentref_tree_type: int
@@ -76,8 +76,8 @@ class ApfsVolume(Struct):
         num_symlinks: int
         num_other_fsobjects: int
         num_snapshots: int
-        total_blocks_alloced: int
-        total_blocks_freed: int
+        num_blocks_ever_alloced: int
+        num_blocks_ever_freed: int
         vol_uuid: bytes
         last_mod_time: int
         fs_flags: int

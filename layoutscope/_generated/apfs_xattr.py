@@ -3,8 +3,8 @@
 
 import kaitaistruct
 from kaitaistruct import KaitaiStruct, KaitaiStream, BytesIO
-from . import apfs_extents
 from . import apfs_record
+from . import apfs_extents
 from enum import IntEnum
 import collections
 
@@ -74,7 +74,7 @@ class ApfsXattr(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), File-System Objects, j_xattr_key_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["hdr", "name_len", "name"]
+        SEQ_FIELDS = ["hdr", "len_name", "name"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsXattr.XattrKey, self).__init__(_io)
             self._parent = _parent
@@ -86,11 +86,11 @@ class ApfsXattr(KaitaiStruct):
             self.hdr = apfs_record.ApfsRecord.JKey(self._io)
             self.hdr._read()
             self._debug['hdr']['end'] = self._io.pos()
-            self._debug['name_len']['start'] = self._io.pos()
-            self.name_len = self._io.read_u2le()
-            self._debug['name_len']['end'] = self._io.pos()
+            self._debug['len_name']['start'] = self._io.pos()
+            self.len_name = self._io.read_u2le()
+            self._debug['len_name']['end'] = self._io.pos()
             self._debug['name']['start'] = self._io.pos()
-            self.name = self._io.read_bytes(self.name_len)
+            self.name = self._io.read_bytes(self.len_name)
             self._debug['name']['end'] = self._io.pos()
 
 
@@ -118,7 +118,7 @@ class ApfsXattr(KaitaiStruct):
             self.fixed._read()
             self._debug['fixed']['end'] = self._io.pos()
             self._debug['xdata']['start'] = self._io.pos()
-            self.xdata = self._io.read_bytes(self.fixed.xdata_len)
+            self.xdata = self._io.read_bytes(self.fixed.len_xdata)
             self._debug['xdata']['end'] = self._io.pos()
 
 
@@ -133,7 +133,7 @@ class ApfsXattr(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), File-System Objects, j_xattr_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["flags", "xdata_len"]
+        SEQ_FIELDS = ["flags", "len_xdata"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsXattr.XattrValFixed, self).__init__(_io)
             self._parent = _parent
@@ -144,9 +144,9 @@ class ApfsXattr(KaitaiStruct):
             self._debug['flags']['start'] = self._io.pos()
             self.flags = self._io.read_u2le()
             self._debug['flags']['end'] = self._io.pos()
-            self._debug['xdata_len']['start'] = self._io.pos()
-            self.xdata_len = self._io.read_u2le()
-            self._debug['xdata_len']['end'] = self._io.pos()
+            self._debug['len_xdata']['start'] = self._io.pos()
+            self.len_xdata = self._io.read_u2le()
+            self._debug['len_xdata']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):

@@ -14,11 +14,11 @@ class ApfsXattr(Struct):
         reserved_8 = 8
     class XattrKey(Struct):
         hdr: apfs_record.ApfsRecord.JKey
-        name_len: int
+        len_name: int
         name: bytes
     class XattrValFixed(Struct):
         flags: int
-        xdata_len: int
+        len_xdata: int
         @property
         def is_stream(self) -> bool: ...
         @property

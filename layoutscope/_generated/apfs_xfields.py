@@ -104,7 +104,7 @@ class ApfsXfields(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), Extended Fields, x_field_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["type", "flags", "size_bytes"]
+        SEQ_FIELDS = ["type", "flags", "len_data"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsXfields.XField, self).__init__(_io)
             self._parent = _parent
@@ -118,22 +118,22 @@ class ApfsXfields(KaitaiStruct):
             self._debug['flags']['start'] = self._io.pos()
             self.flags = self._io.read_u1()
             self._debug['flags']['end'] = self._io.pos()
-            self._debug['size_bytes']['start'] = self._io.pos()
-            self.size_bytes = self._io.read_u2le()
-            self._debug['size_bytes']['end'] = self._io.pos()
+            self._debug['len_data']['start'] = self._io.pos()
+            self.len_data = self._io.read_u2le()
+            self._debug['len_data']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):
             pass
 
         @property
-        def padded_size(self):
+        def len_padded(self):
             """Bytes that it takes among the data."""
-            if hasattr(self, '_m_padded_size'):
-                return self._m_padded_size
+            if hasattr(self, '_m_len_padded'):
+                return self._m_len_padded
 
-            self._m_padded_size = self.size_bytes + 7 & 65528
-            return getattr(self, '_m_padded_size', None)
+            self._m_len_padded = self.len_data + 7 & 65528
+            return getattr(self, '_m_len_padded', None)
 
 
     class XFieldData(KaitaiStruct):
@@ -199,7 +199,7 @@ class ApfsXfields(KaitaiStruct):
             self.data = []
             for i in range(self.head.num_exts):
                 self._debug['data']['arr'].append({'start': self._io.pos()})
-                _t_data = ApfsXfields.XFieldData(self.fields[i].size_bytes, self._io, self, self._root)
+                _t_data = ApfsXfields.XFieldData(self.fields[i].len_data, self._io, self, self._root)
                 try:
                     _t_data._read()
                 finally:

@@ -30,9 +30,9 @@ class ApfsXfields(Struct):
     class XField(Struct):
         type: int
         flags: int
-        size_bytes: int
+        len_data: int
         @property
-        def padded_size(self) -> int: ...
+        def len_padded(self) -> int: ...
     class XfBlob(Struct):
         head: ApfsXfields.XfBlobHead
         fields: list[ApfsXfields.XField]

@@ -37,7 +37,7 @@ class Apm(KaitaiStruct):
         .. seealso::
            Inside Macintosh: Devices, SCSI Manager, Driver Descriptor Record - https://developer.apple.com/library/archive/documentation/mac/Devices/Devices-126.html
         """
-        SEQ_FIELDS = ["signature", "block_size", "num_blocks", "device_type", "device_id", "driver_data", "num_drivers"]
+        SEQ_FIELDS = ["signature", "len_block", "num_blocks", "device_type", "device_id", "driver_data", "num_drivers"]
         def __init__(self, _io, _parent=None, _root=None):
             super(Apm.DriverDescriptorMap, self).__init__(_io)
             self._parent = _parent
@@ -50,9 +50,9 @@ class Apm(KaitaiStruct):
             self._debug['signature']['end'] = self._io.pos()
             if not self.signature == b"\x45\x52":
                 raise kaitaistruct.ValidationNotEqualError(b"\x45\x52", self.signature, self._io, u"/types/driver_descriptor_map/seq/0")
-            self._debug['block_size']['start'] = self._io.pos()
-            self.block_size = self._io.read_u2be()
-            self._debug['block_size']['end'] = self._io.pos()
+            self._debug['len_block']['start'] = self._io.pos()
+            self.len_block = self._io.read_u2be()
+            self._debug['len_block']['end'] = self._io.pos()
             self._debug['num_blocks']['start'] = self._io.pos()
             self.num_blocks = self._io.read_u4be()
             self._debug['num_blocks']['end'] = self._io.pos()

@@ -7,7 +7,7 @@ from .base import Struct
 class Apm(Struct):
     class DriverDescriptorMap(Struct):
         signature: bytes
-        block_size: int
+        len_block: int
         num_blocks: int
         device_type: int
         device_id: int

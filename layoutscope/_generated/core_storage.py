@@ -47,7 +47,7 @@ class CoreStorage(KaitaiStruct):
         .. seealso::
            FileVault Drive Encryption (FVDE), Metadata block data type 0x0011 - https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc
         """
-        SEQ_FIELDS = ["head", "size_bytes", "reserved1", "descriptor_offset", "property_list_offset", "property_list_size_bytes"]
+        SEQ_FIELDS = ["head", "len_label", "reserved1", "ofs_descriptor", "ofs_property_list", "len_property_list"]
         def __init__(self, _io, _parent=None, _root=None):
             super(CoreStorage.DiskLabel, self).__init__(_io)
             self._parent = _parent
@@ -59,21 +59,21 @@ class CoreStorage(KaitaiStruct):
             self.head = CoreStorage.MetadataBlockHead(self._io, self, self._root)
             self.head._read()
             self._debug['head']['end'] = self._io.pos()
-            self._debug['size_bytes']['start'] = self._io.pos()
-            self.size_bytes = self._io.read_u4le()
-            self._debug['size_bytes']['end'] = self._io.pos()
+            self._debug['len_label']['start'] = self._io.pos()
+            self.len_label = self._io.read_u4le()
+            self._debug['len_label']['end'] = self._io.pos()
             self._debug['reserved1']['start'] = self._io.pos()
             self.reserved1 = self._io.read_bytes(152)
             self._debug['reserved1']['end'] = self._io.pos()
-            self._debug['descriptor_offset']['start'] = self._io.pos()
-            self.descriptor_offset = self._io.read_u4le()
-            self._debug['descriptor_offset']['end'] = self._io.pos()
-            self._debug['property_list_offset']['start'] = self._io.pos()
-            self.property_list_offset = self._io.read_u4le()
-            self._debug['property_list_offset']['end'] = self._io.pos()
-            self._debug['property_list_size_bytes']['start'] = self._io.pos()
-            self.property_list_size_bytes = self._io.read_u4le()
-            self._debug['property_list_size_bytes']['end'] = self._io.pos()
+            self._debug['ofs_descriptor']['start'] = self._io.pos()
+            self.ofs_descriptor = self._io.read_u4le()
+            self._debug['ofs_descriptor']['end'] = self._io.pos()
+            self._debug['ofs_property_list']['start'] = self._io.pos()
+            self.ofs_property_list = self._io.read_u4le()
+            self._debug['ofs_property_list']['end'] = self._io.pos()
+            self._debug['len_property_list']['start'] = self._io.pos()
+            self.len_property_list = self._io.read_u4le()
+            self._debug['len_property_list']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):
@@ -87,7 +87,7 @@ class CoreStorage(KaitaiStruct):
         .. seealso::
            FileVault Drive Encryption (FVDE), Metadata block header - https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc
         """
-        SEQ_FIELDS = ["checksum", "checksum_seed", "version", "block_type", "serial_number", "transaction_id", "logical_address", "block_number", "owner", "block_size", "flags", "reserved"]
+        SEQ_FIELDS = ["checksum", "checksum_seed", "version", "block_type", "serial_number", "transaction_id", "logical_address", "block_number", "owner", "len_block", "flags", "reserved"]
         def __init__(self, _io, _parent=None, _root=None):
             super(CoreStorage.MetadataBlockHead, self).__init__(_io)
             self._parent = _parent
@@ -122,9 +122,9 @@ class CoreStorage(KaitaiStruct):
             self._debug['owner']['start'] = self._io.pos()
             self.owner = self._io.read_u8le()
             self._debug['owner']['end'] = self._io.pos()
-            self._debug['block_size']['start'] = self._io.pos()
-            self.block_size = self._io.read_u4le()
-            self._debug['block_size']['end'] = self._io.pos()
+            self._debug['len_block']['start'] = self._io.pos()
+            self.len_block = self._io.read_u4le()
+            self._debug['len_block']['end'] = self._io.pos()
             self._debug['flags']['start'] = self._io.pos()
             self.flags = self._io.read_u4le()
             self._debug['flags']['end'] = self._io.pos()
@@ -143,7 +143,7 @@ class CoreStorage(KaitaiStruct):
         .. seealso::
            FileVault Drive Encryption (FVDE), Volume header - https://github.com/libyal/libfvde/blob/main/documentation/FileVault%20Drive%20Encryption%20(FVDE).asciidoc
         """
-        SEQ_FIELDS = ["checksum", "checksum_seed", "version", "block_type", "serial_number", "reserved1", "sector_size_bytes", "reserved2", "physical_volume_size_bytes", "reserved3", "signature", "checksum_algorithm", "num_metadata_blocks", "block_size", "metadata_size_bytes", "metadata_block", "reserved4", "key_size_bytes", "encryption_method", "key", "reserved5", "physical_volume_id", "logical_volume_group_id"]
+        SEQ_FIELDS = ["checksum", "checksum_seed", "version", "block_type", "serial_number", "reserved1", "len_sector", "reserved2", "len_physical_volume", "reserved3", "signature", "checksum_algorithm", "num_metadata_blocks", "len_block", "len_metadata", "metadata_block", "reserved4", "len_key", "encryption_method", "key", "reserved5", "physical_volume_id", "logical_volume_group_id"]
         def __init__(self, _io, _parent=None, _root=None):
             super(CoreStorage.PhysicalVolumeHeader, self).__init__(_io)
             self._parent = _parent
@@ -173,15 +173,15 @@ class CoreStorage(KaitaiStruct):
             self._debug['reserved1']['start'] = self._io.pos()
             self.reserved1 = self._io.read_bytes(32)
             self._debug['reserved1']['end'] = self._io.pos()
-            self._debug['sector_size_bytes']['start'] = self._io.pos()
-            self.sector_size_bytes = self._io.read_u4le()
-            self._debug['sector_size_bytes']['end'] = self._io.pos()
+            self._debug['len_sector']['start'] = self._io.pos()
+            self.len_sector = self._io.read_u4le()
+            self._debug['len_sector']['end'] = self._io.pos()
             self._debug['reserved2']['start'] = self._io.pos()
             self.reserved2 = self._io.read_bytes(12)
             self._debug['reserved2']['end'] = self._io.pos()
-            self._debug['physical_volume_size_bytes']['start'] = self._io.pos()
-            self.physical_volume_size_bytes = self._io.read_u8le()
-            self._debug['physical_volume_size_bytes']['end'] = self._io.pos()
+            self._debug['len_physical_volume']['start'] = self._io.pos()
+            self.len_physical_volume = self._io.read_u8le()
+            self._debug['len_physical_volume']['end'] = self._io.pos()
             self._debug['reserved3']['start'] = self._io.pos()
             self.reserved3 = self._io.read_bytes(16)
             self._debug['reserved3']['end'] = self._io.pos()
@@ -196,12 +196,12 @@ class CoreStorage(KaitaiStruct):
             self._debug['num_metadata_blocks']['start'] = self._io.pos()
             self.num_metadata_blocks = self._io.read_u2le()
             self._debug['num_metadata_blocks']['end'] = self._io.pos()
-            self._debug['block_size']['start'] = self._io.pos()
-            self.block_size = self._io.read_u4le()
-            self._debug['block_size']['end'] = self._io.pos()
-            self._debug['metadata_size_bytes']['start'] = self._io.pos()
-            self.metadata_size_bytes = self._io.read_u4le()
-            self._debug['metadata_size_bytes']['end'] = self._io.pos()
+            self._debug['len_block']['start'] = self._io.pos()
+            self.len_block = self._io.read_u4le()
+            self._debug['len_block']['end'] = self._io.pos()
+            self._debug['len_metadata']['start'] = self._io.pos()
+            self.len_metadata = self._io.read_u4le()
+            self._debug['len_metadata']['end'] = self._io.pos()
             self._debug['metadata_block']['start'] = self._io.pos()
             self._debug['metadata_block']['arr'] = []
             self.metadata_block = []
@@ -214,9 +214,9 @@ class CoreStorage(KaitaiStruct):
             self._debug['reserved4']['start'] = self._io.pos()
             self.reserved4 = self._io.read_bytes(32)
             self._debug['reserved4']['end'] = self._io.pos()
-            self._debug['key_size_bytes']['start'] = self._io.pos()
-            self.key_size_bytes = self._io.read_u4le()
-            self._debug['key_size_bytes']['end'] = self._io.pos()
+            self._debug['len_key']['start'] = self._io.pos()
+            self.len_key = self._io.read_u4le()
+            self._debug['len_key']['end'] = self._io.pos()
             self._debug['encryption_method']['start'] = self._io.pos()
             self.encryption_method = KaitaiStream.resolve_enum(CoreStorage.EncryptionMethod, self._io.read_u4le())
             self._debug['encryption_method']['end'] = self._io.pos()

@@ -20,18 +20,18 @@ class CoreStorage(Struct):
         block_type: int
         serial_number: int
         reserved1: bytes
-        sector_size_bytes: int
+        len_sector: int
         reserved2: bytes
-        physical_volume_size_bytes: int
+        len_physical_volume: int
         reserved3: bytes
         signature: bytes
         checksum_algorithm: int
         num_metadata_blocks: int
-        block_size: int
-        metadata_size_bytes: int
+        len_block: int
+        len_metadata: int
         metadata_block: list[int]
         reserved4: bytes
-        key_size_bytes: int
+        len_key: int
         encryption_method: CoreStorage.EncryptionMethod
         key: bytes
         reserved5: bytes
@@ -47,16 +47,16 @@ class CoreStorage(Struct):
         logical_address: int
         block_number: int
         owner: int
-        block_size: int
+        len_block: int
         flags: int
         reserved: bytes
     class DiskLabel(Struct):
         head: CoreStorage.MetadataBlockHead
-        size_bytes: int
+        len_label: int
         reserved1: bytes
-        descriptor_offset: int
-        property_list_offset: int
-        property_list_size_bytes: int
+        ofs_descriptor: int
+        ofs_property_list: int
+        len_property_list: int
     class VolumeGroupsDescriptor(Struct):
         reserved1: bytes
         num_blocks: int

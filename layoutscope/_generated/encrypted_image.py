@@ -35,7 +35,7 @@ class EncryptedImage(KaitaiStruct):
         .. seealso::
            dmg2john, cencrypted_v2_header - https://github.com/openwall/john/blob/bleeding-jumbo/src/dmg2john.c
         """
-        SEQ_FIELDS = ["signature", "version", "iv_size_bytes", "encryption_mode", "encryption_algorithm", "key_bits", "prng_algorithm", "prng_key_size", "uuid", "block_size", "data_size_bytes", "data_offset"]
+        SEQ_FIELDS = ["signature", "version", "len_iv", "encryption_mode", "encryption_algorithm", "key_bits", "prng_algorithm", "len_prng_key", "uuid", "len_block", "len_data", "ofs_data"]
         def __init__(self, _io, _parent=None, _root=None):
             super(EncryptedImage.Header, self).__init__(_io)
             self._parent = _parent
@@ -51,9 +51,9 @@ class EncryptedImage(KaitaiStruct):
             self._debug['version']['start'] = self._io.pos()
             self.version = self._io.read_u4be()
             self._debug['version']['end'] = self._io.pos()
-            self._debug['iv_size_bytes']['start'] = self._io.pos()
-            self.iv_size_bytes = self._io.read_u4be()
-            self._debug['iv_size_bytes']['end'] = self._io.pos()
+            self._debug['len_iv']['start'] = self._io.pos()
+            self.len_iv = self._io.read_u4be()
+            self._debug['len_iv']['end'] = self._io.pos()
             self._debug['encryption_mode']['start'] = self._io.pos()
             self.encryption_mode = self._io.read_u4be()
             self._debug['encryption_mode']['end'] = self._io.pos()
@@ -66,21 +66,21 @@ class EncryptedImage(KaitaiStruct):
             self._debug['prng_algorithm']['start'] = self._io.pos()
             self.prng_algorithm = self._io.read_u4be()
             self._debug['prng_algorithm']['end'] = self._io.pos()
-            self._debug['prng_key_size']['start'] = self._io.pos()
-            self.prng_key_size = self._io.read_u4be()
-            self._debug['prng_key_size']['end'] = self._io.pos()
+            self._debug['len_prng_key']['start'] = self._io.pos()
+            self.len_prng_key = self._io.read_u4be()
+            self._debug['len_prng_key']['end'] = self._io.pos()
             self._debug['uuid']['start'] = self._io.pos()
             self.uuid = self._io.read_bytes(16)
             self._debug['uuid']['end'] = self._io.pos()
-            self._debug['block_size']['start'] = self._io.pos()
-            self.block_size = self._io.read_u4be()
-            self._debug['block_size']['end'] = self._io.pos()
-            self._debug['data_size_bytes']['start'] = self._io.pos()
-            self.data_size_bytes = self._io.read_u8be()
-            self._debug['data_size_bytes']['end'] = self._io.pos()
-            self._debug['data_offset']['start'] = self._io.pos()
-            self.data_offset = self._io.read_u8be()
-            self._debug['data_offset']['end'] = self._io.pos()
+            self._debug['len_block']['start'] = self._io.pos()
+            self.len_block = self._io.read_u4be()
+            self._debug['len_block']['end'] = self._io.pos()
+            self._debug['len_data']['start'] = self._io.pos()
+            self.len_data = self._io.read_u8be()
+            self._debug['len_data']['end'] = self._io.pos()
+            self._debug['ofs_data']['start'] = self._io.pos()
+            self.ofs_data = self._io.read_u8be()
+            self._debug['ofs_data']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):

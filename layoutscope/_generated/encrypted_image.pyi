@@ -8,14 +8,14 @@ class EncryptedImage(Struct):
     class Header(Struct):
         signature: bytes
         version: int
-        iv_size_bytes: int
+        len_iv: int
         encryption_mode: int
         encryption_algorithm: int
         key_bits: int
         prng_algorithm: int
-        prng_key_size: int
+        len_prng_key: int
         uuid: bytes
-        block_size: int
-        data_size_bytes: int
-        data_offset: int
+        len_block: int
+        len_data: int
+        ofs_data: int
     ...

@@ -37,7 +37,7 @@ class Foreign(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), Container, nx_superblock_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf#page=27
         """
-        SEQ_FIELDS = ["object_header", "magic", "block_size", "num_blocks"]
+        SEQ_FIELDS = ["object_header", "magic", "len_block", "num_blocks"]
         def __init__(self, _io, _parent=None, _root=None):
             super(Foreign.ApfsContainer, self).__init__(_io)
             self._parent = _parent
@@ -53,9 +53,9 @@ class Foreign(KaitaiStruct):
             self._debug['magic']['end'] = self._io.pos()
             if not self.magic == b"\x4E\x58\x53\x42":
                 raise kaitaistruct.ValidationNotEqualError(b"\x4E\x58\x53\x42", self.magic, self._io, u"/types/apfs_container/seq/1")
-            self._debug['block_size']['start'] = self._io.pos()
-            self.block_size = self._io.read_u4le()
-            self._debug['block_size']['end'] = self._io.pos()
+            self._debug['len_block']['start'] = self._io.pos()
+            self.len_block = self._io.read_u4le()
+            self._debug['len_block']['end'] = self._io.pos()
             self._debug['num_blocks']['start'] = self._io.pos()
             self.num_blocks = self._io.read_u8le()
             self._debug['num_blocks']['end'] = self._io.pos()

@@ -8,7 +8,7 @@ class Foreign(Struct):
     class ApfsContainer(Struct):
         object_header: bytes
         magic: bytes
-        block_size: int
+        len_block: int
         num_blocks: int
     class ExtSuperblock(Struct):
         counts: bytes

@@ -69,7 +69,7 @@ class HfsWrapper(KaitaiStruct):
         .. seealso::
            Inside Macintosh: Files, Master Directory Blocks - https://developer.apple.com/library/archive/documentation/mac/Files/Files-102.html
         """
-        SEQ_FIELDS = ["signature", "create_date", "modify_date", "attributes", "num_root_files", "bitmap_sector", "allocation_search_block", "num_allocation_blocks", "allocation_block_size", "clump_size", "first_allocation_sector", "next_catalog_id", "num_free_blocks", "len_volume_name", "volume_name", "backup_date", "backup_sequence_number", "write_count", "extents_clump_size", "catalog_clump_size", "num_root_folders", "num_files", "num_folders", "finder_info", "embedded_signature", "embedded_extent"]
+        SEQ_FIELDS = ["signature", "create_date", "modify_date", "attributes", "num_root_files", "bitmap_sector", "allocation_search_block", "num_allocation_blocks", "len_allocation_block", "len_clump", "first_allocation_sector", "next_catalog_id", "num_free_blocks", "len_volume_name", "volume_name", "backup_date", "backup_sequence_number", "write_count", "len_extents_clump", "len_catalog_clump", "num_root_folders", "num_files", "num_folders", "finder_info", "embedded_signature", "embedded_extent"]
         def __init__(self, _io, _parent=None, _root=None):
             super(HfsWrapper.MasterDirectoryBlock, self).__init__(_io)
             self._parent = _parent
@@ -103,12 +103,12 @@ class HfsWrapper(KaitaiStruct):
             self._debug['num_allocation_blocks']['start'] = self._io.pos()
             self.num_allocation_blocks = self._io.read_u2be()
             self._debug['num_allocation_blocks']['end'] = self._io.pos()
-            self._debug['allocation_block_size']['start'] = self._io.pos()
-            self.allocation_block_size = self._io.read_u4be()
-            self._debug['allocation_block_size']['end'] = self._io.pos()
-            self._debug['clump_size']['start'] = self._io.pos()
-            self.clump_size = self._io.read_u4be()
-            self._debug['clump_size']['end'] = self._io.pos()
+            self._debug['len_allocation_block']['start'] = self._io.pos()
+            self.len_allocation_block = self._io.read_u4be()
+            self._debug['len_allocation_block']['end'] = self._io.pos()
+            self._debug['len_clump']['start'] = self._io.pos()
+            self.len_clump = self._io.read_u4be()
+            self._debug['len_clump']['end'] = self._io.pos()
             self._debug['first_allocation_sector']['start'] = self._io.pos()
             self.first_allocation_sector = self._io.read_u2be()
             self._debug['first_allocation_sector']['end'] = self._io.pos()
@@ -133,12 +133,12 @@ class HfsWrapper(KaitaiStruct):
             self._debug['write_count']['start'] = self._io.pos()
             self.write_count = self._io.read_u4be()
             self._debug['write_count']['end'] = self._io.pos()
-            self._debug['extents_clump_size']['start'] = self._io.pos()
-            self.extents_clump_size = self._io.read_u4be()
-            self._debug['extents_clump_size']['end'] = self._io.pos()
-            self._debug['catalog_clump_size']['start'] = self._io.pos()
-            self.catalog_clump_size = self._io.read_u4be()
-            self._debug['catalog_clump_size']['end'] = self._io.pos()
+            self._debug['len_extents_clump']['start'] = self._io.pos()
+            self.len_extents_clump = self._io.read_u4be()
+            self._debug['len_extents_clump']['end'] = self._io.pos()
+            self._debug['len_catalog_clump']['start'] = self._io.pos()
+            self.len_catalog_clump = self._io.read_u4be()
+            self._debug['len_catalog_clump']['end'] = self._io.pos()
             self._debug['num_root_folders']['start'] = self._io.pos()
             self.num_root_folders = self._io.read_u2be()
             self._debug['num_root_folders']['end'] = self._io.pos()
@@ -165,21 +165,21 @@ class HfsWrapper(KaitaiStruct):
             self.embedded_extent._fetch_instances()
 
         @property
-        def embedded_size_bytes(self):
-            if hasattr(self, '_m_embedded_size_bytes'):
-                return self._m_embedded_size_bytes
+        def len_embedded_volume(self):
+            if hasattr(self, '_m_len_embedded_volume'):
+                return self._m_len_embedded_volume
 
-            self._m_embedded_size_bytes = self.embedded_extent.num_blocks * self.allocation_block_size
-            return getattr(self, '_m_embedded_size_bytes', None)
+            self._m_len_embedded_volume = self.embedded_extent.num_blocks * self.len_allocation_block
+            return getattr(self, '_m_len_embedded_volume', None)
 
         @property
-        def embedded_volume_offset(self):
+        def ofs_embedded_volume(self):
             """Bytes from the start of the wrapper to the embedded volume."""
-            if hasattr(self, '_m_embedded_volume_offset'):
-                return self._m_embedded_volume_offset
+            if hasattr(self, '_m_ofs_embedded_volume'):
+                return self._m_ofs_embedded_volume
 
-            self._m_embedded_volume_offset = self.first_allocation_sector * 512 + self.embedded_extent.start_block * self.allocation_block_size
-            return getattr(self, '_m_embedded_volume_offset', None)
+            self._m_ofs_embedded_volume = self.first_allocation_sector * 512 + self.embedded_extent.start_block * self.len_allocation_block
+            return getattr(self, '_m_ofs_embedded_volume', None)
 
 
     class VolumeSignature(KaitaiStruct):

@@ -27,8 +27,8 @@ class HfsWrapper(Struct):
         bitmap_sector: int
         allocation_search_block: int
         num_allocation_blocks: int
-        allocation_block_size: int
-        clump_size: int
+        len_allocation_block: int
+        len_clump: int
         first_allocation_sector: int
         next_catalog_id: int
         num_free_blocks: int
@@ -37,8 +37,8 @@ class HfsWrapper(Struct):
         backup_date: int
         backup_sequence_number: int
         write_count: int
-        extents_clump_size: int
-        catalog_clump_size: int
+        len_extents_clump: int
+        len_catalog_clump: int
         num_root_folders: int
         num_files: int
         num_folders: int
@@ -46,7 +46,7 @@ class HfsWrapper(Struct):
         embedded_signature: HfsWrapper.Signature
         embedded_extent: HfsWrapper.ExtentDescriptor
         @property
-        def embedded_volume_offset(self) -> int: ...
+        def ofs_embedded_volume(self) -> int: ...
         @property
-        def embedded_size_bytes(self) -> int: ...
+        def len_embedded_volume(self) -> int: ...
     ...

@@ -225,7 +225,7 @@ class HfsplusAttributes(KaitaiStruct):
         .. seealso::
            TN1150, Attributes File - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#AttributesFile
         """
-        SEQ_FIELDS = ["record_type", "reserved", "attribute_size", "attribute_data"]
+        SEQ_FIELDS = ["record_type", "reserved", "len_attribute", "attribute_data"]
         def __init__(self, _io, _parent=None, _root=None):
             super(HfsplusAttributes.AttributeInlineData, self).__init__(_io)
             self._parent = _parent
@@ -245,11 +245,11 @@ class HfsplusAttributes(KaitaiStruct):
                 self._debug['reserved']['arr'][i]['end'] = self._io.pos()
 
             self._debug['reserved']['end'] = self._io.pos()
-            self._debug['attribute_size']['start'] = self._io.pos()
-            self.attribute_size = self._io.read_u4be()
-            self._debug['attribute_size']['end'] = self._io.pos()
+            self._debug['len_attribute']['start'] = self._io.pos()
+            self.len_attribute = self._io.read_u4be()
+            self._debug['len_attribute']['end'] = self._io.pos()
             self._debug['attribute_data']['start'] = self._io.pos()
-            self.attribute_data = self._io.read_bytes(self.attribute_size)
+            self.attribute_data = self._io.read_bytes(self.len_attribute)
             self._debug['attribute_data']['end'] = self._io.pos()
 
 
@@ -267,7 +267,7 @@ class HfsplusAttributes(KaitaiStruct):
         .. seealso::
            TN1150, Attributes File - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#AttributesFile
         """
-        SEQ_FIELDS = ["key_length", "pad", "file_id", "start_block", "name_length", "name"]
+        SEQ_FIELDS = ["len_key", "pad", "file_id", "start_block", "num_name_units", "name"]
         def __init__(self, _io, _parent=None, _root=None):
             super(HfsplusAttributes.AttributeKey, self).__init__(_io)
             self._parent = _parent
@@ -275,9 +275,9 @@ class HfsplusAttributes(KaitaiStruct):
             self._debug = collections.defaultdict(dict)
 
         def _read(self):
-            self._debug['key_length']['start'] = self._io.pos()
-            self.key_length = self._io.read_u2be()
-            self._debug['key_length']['end'] = self._io.pos()
+            self._debug['len_key']['start'] = self._io.pos()
+            self.len_key = self._io.read_u2be()
+            self._debug['len_key']['end'] = self._io.pos()
             self._debug['pad']['start'] = self._io.pos()
             self.pad = self._io.read_u2be()
             self._debug['pad']['end'] = self._io.pos()
@@ -287,11 +287,11 @@ class HfsplusAttributes(KaitaiStruct):
             self._debug['start_block']['start'] = self._io.pos()
             self.start_block = self._io.read_u4be()
             self._debug['start_block']['end'] = self._io.pos()
-            self._debug['name_length']['start'] = self._io.pos()
-            self.name_length = self._io.read_u2be()
-            self._debug['name_length']['end'] = self._io.pos()
+            self._debug['num_name_units']['start'] = self._io.pos()
+            self.num_name_units = self._io.read_u2be()
+            self._debug['num_name_units']['end'] = self._io.pos()
             self._debug['name']['start'] = self._io.pos()
-            self.name = self._io.read_bytes(self.name_length * 2)
+            self.name = self._io.read_bytes(self.num_name_units * 2)
             self._debug['name']['end'] = self._io.pos()
 
 
@@ -361,7 +361,7 @@ class HfsplusAttributes(KaitaiStruct):
         .. seealso::
            XNU, decmpfs.h - https://github.com/apple-oss-distributions/xnu/blob/main/bsd/sys/decmpfs.h
         """
-        SEQ_FIELDS = ["compression_magic", "compression_type", "uncompressed_size"]
+        SEQ_FIELDS = ["compression_magic", "compression_type", "len_uncompressed"]
         def __init__(self, _io, _parent=None, _root=None):
             super(HfsplusAttributes.DecmpfsHeader, self).__init__(_io)
             self._parent = _parent
@@ -375,9 +375,9 @@ class HfsplusAttributes(KaitaiStruct):
             self._debug['compression_type']['start'] = self._io.pos()
             self.compression_type = KaitaiStream.resolve_enum(HfsplusAttributes.CompressionType, self._io.read_u4le())
             self._debug['compression_type']['end'] = self._io.pos()
-            self._debug['uncompressed_size']['start'] = self._io.pos()
-            self.uncompressed_size = self._io.read_u8le()
-            self._debug['uncompressed_size']['end'] = self._io.pos()
+            self._debug['len_uncompressed']['start'] = self._io.pos()
+            self.len_uncompressed = self._io.read_u8le()
+            self._debug['len_uncompressed']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):

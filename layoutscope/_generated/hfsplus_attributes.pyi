@@ -26,18 +26,18 @@ class HfsplusAttributes(Struct):
         lzbitmap_attribute = 13
         lzbitmap_resource = 14
     class AttributeKey(Struct):
-        key_length: int
+        len_key: int
         pad: int
         file_id: int
         start_block: int
-        name_length: int
+        num_name_units: int
         name: bytes
     class AttributeRecordType(Struct):
         record_type: HfsplusAttributes.RecordType
     class AttributeInlineData(Struct):
         record_type: HfsplusAttributes.RecordType
         reserved: list[int]
-        attribute_size: int
+        len_attribute: int
         attribute_data: bytes
     class AttributeForkData(Struct):
         record_type: HfsplusAttributes.RecordType
@@ -60,5 +60,5 @@ class HfsplusAttributes(Struct):
     class DecmpfsHeader(Struct):
         compression_magic: HfsplusAttributes.DecmpfsMagic
         compression_type: HfsplusAttributes.CompressionType
-        uncompressed_size: int
+        len_uncompressed: int
     ...

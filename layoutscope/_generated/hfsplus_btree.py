@@ -100,7 +100,7 @@ class HfsplusBtree(KaitaiStruct):
         .. seealso::
            TN1150, B-Trees, Header Record - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#BTrees
         """
-        SEQ_FIELDS = ["tree_depth", "root_node", "leaf_records", "first_leaf_node", "last_leaf_node", "node_size", "max_key_length", "total_nodes", "free_nodes", "reserved1", "clump_size", "btree_type", "key_compare_type", "attributes", "reserved3"]
+        SEQ_FIELDS = ["tree_depth", "root_node", "leaf_records", "first_leaf_node", "last_leaf_node", "len_node", "len_key_max", "num_nodes", "num_free_nodes", "reserved1", "len_clump", "btree_type", "key_compare_type", "attributes", "reserved3"]
         def __init__(self, _io, _parent=None, _root=None):
             super(HfsplusBtree.HeaderRecord, self).__init__(_io)
             self._parent = _parent
@@ -123,24 +123,24 @@ class HfsplusBtree(KaitaiStruct):
             self._debug['last_leaf_node']['start'] = self._io.pos()
             self.last_leaf_node = self._io.read_u4be()
             self._debug['last_leaf_node']['end'] = self._io.pos()
-            self._debug['node_size']['start'] = self._io.pos()
-            self.node_size = self._io.read_u2be()
-            self._debug['node_size']['end'] = self._io.pos()
-            self._debug['max_key_length']['start'] = self._io.pos()
-            self.max_key_length = self._io.read_u2be()
-            self._debug['max_key_length']['end'] = self._io.pos()
-            self._debug['total_nodes']['start'] = self._io.pos()
-            self.total_nodes = self._io.read_u4be()
-            self._debug['total_nodes']['end'] = self._io.pos()
-            self._debug['free_nodes']['start'] = self._io.pos()
-            self.free_nodes = self._io.read_u4be()
-            self._debug['free_nodes']['end'] = self._io.pos()
+            self._debug['len_node']['start'] = self._io.pos()
+            self.len_node = self._io.read_u2be()
+            self._debug['len_node']['end'] = self._io.pos()
+            self._debug['len_key_max']['start'] = self._io.pos()
+            self.len_key_max = self._io.read_u2be()
+            self._debug['len_key_max']['end'] = self._io.pos()
+            self._debug['num_nodes']['start'] = self._io.pos()
+            self.num_nodes = self._io.read_u4be()
+            self._debug['num_nodes']['end'] = self._io.pos()
+            self._debug['num_free_nodes']['start'] = self._io.pos()
+            self.num_free_nodes = self._io.read_u4be()
+            self._debug['num_free_nodes']['end'] = self._io.pos()
             self._debug['reserved1']['start'] = self._io.pos()
             self.reserved1 = self._io.read_u2be()
             self._debug['reserved1']['end'] = self._io.pos()
-            self._debug['clump_size']['start'] = self._io.pos()
-            self.clump_size = self._io.read_u4be()
-            self._debug['clump_size']['end'] = self._io.pos()
+            self._debug['len_clump']['start'] = self._io.pos()
+            self.len_clump = self._io.read_u4be()
+            self._debug['len_clump']['end'] = self._io.pos()
             self._debug['btree_type']['start'] = self._io.pos()
             self.btree_type = KaitaiStream.resolve_enum(HfsplusBtree.BtreeType, self._io.read_u1())
             self._debug['btree_type']['end'] = self._io.pos()
@@ -201,7 +201,7 @@ class HfsplusBtree(KaitaiStruct):
         .. seealso::
            TN1150, B-Trees, Keyed Records - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#KeyedRecords
         """
-        SEQ_FIELDS = ["key_length"]
+        SEQ_FIELDS = ["len_key"]
         def __init__(self, _io, _parent=None, _root=None):
             super(HfsplusBtree.KeyHeader, self).__init__(_io)
             self._parent = _parent
@@ -209,9 +209,9 @@ class HfsplusBtree(KaitaiStruct):
             self._debug = collections.defaultdict(dict)
 
         def _read(self):
-            self._debug['key_length']['start'] = self._io.pos()
-            self.key_length = self._io.read_u2be()
-            self._debug['key_length']['end'] = self._io.pos()
+            self._debug['len_key']['start'] = self._io.pos()
+            self.len_key = self._io.read_u2be()
+            self._debug['len_key']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):
@@ -310,7 +310,7 @@ class HfsplusBtree(KaitaiStruct):
         .. seealso::
            TN1150, B-Trees, Node Structure - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#BTrees
         """
-        SEQ_FIELDS = ["node_offset"]
+        SEQ_FIELDS = ["ofs_record"]
         def __init__(self, _io, _parent=None, _root=None):
             super(HfsplusBtree.RecordOffset, self).__init__(_io)
             self._parent = _parent
@@ -318,9 +318,9 @@ class HfsplusBtree(KaitaiStruct):
             self._debug = collections.defaultdict(dict)
 
         def _read(self):
-            self._debug['node_offset']['start'] = self._io.pos()
-            self.node_offset = self._io.read_u2be()
-            self._debug['node_offset']['end'] = self._io.pos()
+            self._debug['ofs_record']['start'] = self._io.pos()
+            self.ofs_record = self._io.read_u2be()
+            self._debug['ofs_record']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):

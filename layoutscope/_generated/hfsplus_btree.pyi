@@ -36,9 +36,9 @@ class HfsplusBtree(Struct):
         num_records: int
         reserved: int
     class RecordOffset(Struct):
-        node_offset: int
+        ofs_record: int
     class KeyHeader(Struct):
-        key_length: int
+        len_key: int
     class PointerRecord(Struct):
         child_node: int
     class HeaderRecord(Struct):
@@ -47,12 +47,12 @@ class HfsplusBtree(Struct):
         leaf_records: int
         first_leaf_node: int
         last_leaf_node: int
-        node_size: int
-        max_key_length: int
-        total_nodes: int
-        free_nodes: int
+        len_node: int
+        len_key_max: int
+        num_nodes: int
+        num_free_nodes: int
         reserved1: int
-        clump_size: int
+        len_clump: int
         btree_type: HfsplusBtree.BtreeType
         key_compare_type: HfsplusBtree.KeyCompareType
         attributes: int

@@ -352,7 +352,7 @@ class HfsplusCatalog(KaitaiStruct):
         .. seealso::
            TN1150, Catalog Folder Records - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#CatalogFile
         """
-        SEQ_FIELDS = ["record_type", "flags", "valence", "folder_id", "create_date", "content_mod_date", "attribute_mod_date", "access_date", "backup_date", "permissions", "user_info", "finder_info", "text_encoding", "folder_count"]
+        SEQ_FIELDS = ["record_type", "flags", "valence", "folder_id", "create_date", "content_mod_date", "attribute_mod_date", "access_date", "backup_date", "permissions", "user_info", "finder_info", "text_encoding", "num_folders"]
         def __init__(self, _io, _parent=None, _root=None):
             super(HfsplusCatalog.CatalogFolder, self).__init__(_io)
             self._parent = _parent
@@ -402,9 +402,9 @@ class HfsplusCatalog(KaitaiStruct):
             self._debug['text_encoding']['start'] = self._io.pos()
             self.text_encoding = self._io.read_u4be()
             self._debug['text_encoding']['end'] = self._io.pos()
-            self._debug['folder_count']['start'] = self._io.pos()
-            self.folder_count = self._io.read_u4be()
-            self._debug['folder_count']['end'] = self._io.pos()
+            self._debug['num_folders']['start'] = self._io.pos()
+            self.num_folders = self._io.read_u4be()
+            self._debug['num_folders']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):
@@ -480,7 +480,7 @@ class HfsplusCatalog(KaitaiStruct):
         .. seealso::
            TN1150, Catalog File Key - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#CatalogFile
         """
-        SEQ_FIELDS = ["key_length", "parent_id", "name_length", "name"]
+        SEQ_FIELDS = ["len_key", "parent_id", "num_name_units", "name"]
         def __init__(self, _io, _parent=None, _root=None):
             super(HfsplusCatalog.CatalogKey, self).__init__(_io)
             self._parent = _parent
@@ -488,17 +488,17 @@ class HfsplusCatalog(KaitaiStruct):
             self._debug = collections.defaultdict(dict)
 
         def _read(self):
-            self._debug['key_length']['start'] = self._io.pos()
-            self.key_length = self._io.read_u2be()
-            self._debug['key_length']['end'] = self._io.pos()
+            self._debug['len_key']['start'] = self._io.pos()
+            self.len_key = self._io.read_u2be()
+            self._debug['len_key']['end'] = self._io.pos()
             self._debug['parent_id']['start'] = self._io.pos()
             self.parent_id = self._io.read_u4be()
             self._debug['parent_id']['end'] = self._io.pos()
-            self._debug['name_length']['start'] = self._io.pos()
-            self.name_length = self._io.read_u2be()
-            self._debug['name_length']['end'] = self._io.pos()
+            self._debug['num_name_units']['start'] = self._io.pos()
+            self.num_name_units = self._io.read_u2be()
+            self._debug['num_name_units']['end'] = self._io.pos()
             self._debug['name']['start'] = self._io.pos()
-            self.name = self._io.read_bytes(self.name_length * 2)
+            self.name = self._io.read_bytes(self.num_name_units * 2)
             self._debug['name']['end'] = self._io.pos()
 
 
@@ -567,7 +567,7 @@ class HfsplusCatalog(KaitaiStruct):
         .. seealso::
            TN1150, Catalog Thread Records - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#CatalogFile
         """
-        SEQ_FIELDS = ["record_type", "reserved", "parent_id", "name_length", "name"]
+        SEQ_FIELDS = ["record_type", "reserved", "parent_id", "num_name_units", "name"]
         def __init__(self, _io, _parent=None, _root=None):
             super(HfsplusCatalog.CatalogThread, self).__init__(_io)
             self._parent = _parent
@@ -584,11 +584,11 @@ class HfsplusCatalog(KaitaiStruct):
             self._debug['parent_id']['start'] = self._io.pos()
             self.parent_id = self._io.read_u4be()
             self._debug['parent_id']['end'] = self._io.pos()
-            self._debug['name_length']['start'] = self._io.pos()
-            self.name_length = self._io.read_u2be()
-            self._debug['name_length']['end'] = self._io.pos()
+            self._debug['num_name_units']['start'] = self._io.pos()
+            self.num_name_units = self._io.read_u2be()
+            self._debug['num_name_units']['end'] = self._io.pos()
             self._debug['name']['start'] = self._io.pos()
-            self.name = self._io.read_bytes(self.name_length * 2)
+            self.name = self._io.read_bytes(self.num_name_units * 2)
             self._debug['name']['end'] = self._io.pos()
 
 

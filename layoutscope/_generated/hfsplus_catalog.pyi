@@ -42,9 +42,9 @@ class HfsplusCatalog(Struct):
     class OwnerFlag(IntEnum):
         compressed = 32
     class CatalogKey(Struct):
-        key_length: int
+        len_key: int
         parent_id: int
-        name_length: int
+        num_name_units: int
         name: bytes
     class CatalogRecordType(Struct):
         record_type: HfsplusCatalog.RecordType
@@ -62,7 +62,7 @@ class HfsplusCatalog(Struct):
         user_info: HfsplusCatalog.FolderInfo
         finder_info: HfsplusCatalog.ExtendedFolderInfo
         text_encoding: int
-        folder_count: int
+        num_folders: int
         @property
         def has_attributes(self) -> bool: ...
         @property
@@ -108,7 +108,7 @@ class HfsplusCatalog(Struct):
         record_type: HfsplusCatalog.RecordType
         reserved: int
         parent_id: int
-        name_length: int
+        num_name_units: int
         name: bytes
     class CatalogData(Struct):
         body: Any

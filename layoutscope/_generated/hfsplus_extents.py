@@ -70,7 +70,7 @@ class HfsplusExtents(KaitaiStruct):
         .. seealso::
            TN1150, Extents Overflow File Key - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#ExtentsOverflowFile
         """
-        SEQ_FIELDS = ["key_length", "fork_type", "pad", "file_id", "start_block"]
+        SEQ_FIELDS = ["len_key", "fork_type", "pad", "file_id", "start_block"]
         def __init__(self, _io, _parent=None, _root=None):
             super(HfsplusExtents.ExtentKey, self).__init__(_io)
             self._parent = _parent
@@ -78,9 +78,9 @@ class HfsplusExtents(KaitaiStruct):
             self._debug = collections.defaultdict(dict)
 
         def _read(self):
-            self._debug['key_length']['start'] = self._io.pos()
-            self.key_length = self._io.read_u2be()
-            self._debug['key_length']['end'] = self._io.pos()
+            self._debug['len_key']['start'] = self._io.pos()
+            self.len_key = self._io.read_u2be()
+            self._debug['len_key']['end'] = self._io.pos()
             self._debug['fork_type']['start'] = self._io.pos()
             self.fork_type = KaitaiStream.resolve_enum(HfsplusExtents.ForkType, self._io.read_u1())
             self._debug['fork_type']['end'] = self._io.pos()

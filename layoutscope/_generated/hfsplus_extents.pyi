@@ -10,7 +10,7 @@ class HfsplusExtents(Struct):
         data = 0
         resource = 255
     class ExtentKey(Struct):
-        key_length: int
+        len_key: int
         fork_type: HfsplusExtents.ForkType
         pad: int
         file_id: int

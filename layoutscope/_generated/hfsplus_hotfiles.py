@@ -40,7 +40,7 @@ class HfsplusHotfiles(KaitaiStruct):
         .. seealso::
            TN1150, Hot File B-Tree Key - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#HotFiles
         """
-        SEQ_FIELDS = ["key_length", "fork_type", "pad", "temperature", "file_id"]
+        SEQ_FIELDS = ["len_key", "fork_type", "pad", "temperature", "file_id"]
         def __init__(self, _io, _parent=None, _root=None):
             super(HfsplusHotfiles.HotFileKey, self).__init__(_io)
             self._parent = _parent
@@ -48,9 +48,9 @@ class HfsplusHotfiles(KaitaiStruct):
             self._debug = collections.defaultdict(dict)
 
         def _read(self):
-            self._debug['key_length']['start'] = self._io.pos()
-            self.key_length = self._io.read_u2be()
-            self._debug['key_length']['end'] = self._io.pos()
+            self._debug['len_key']['start'] = self._io.pos()
+            self.len_key = self._io.read_u2be()
+            self._debug['len_key']['end'] = self._io.pos()
             self._debug['fork_type']['start'] = self._io.pos()
             self.fork_type = self._io.read_u1()
             self._debug['fork_type']['end'] = self._io.pos()

@@ -18,7 +18,7 @@ class HfsplusHotfiles(Struct):
         maxfilecnt: int
         tag: bytes
     class HotFileKey(Struct):
-        key_length: int
+        len_key: int
         fork_type: int
         pad: int
         temperature: int

@@ -158,7 +158,7 @@ class HfsplusJournal(KaitaiStruct):
         .. seealso::
            TN1150, Block List Header - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#JournalTransactions
         """
-        SEQ_FIELDS = ["max_blocks", "num_blocks", "bytes_used", "checksum", "flags"]
+        SEQ_FIELDS = ["max_blocks", "num_blocks", "len_used", "checksum", "flags"]
         def __init__(self, _io, _parent=None, _root=None):
             super(HfsplusJournal.BlockListHeaderBe, self).__init__(_io)
             self._parent = _parent
@@ -172,9 +172,9 @@ class HfsplusJournal(KaitaiStruct):
             self._debug['num_blocks']['start'] = self._io.pos()
             self.num_blocks = self._io.read_u2be()
             self._debug['num_blocks']['end'] = self._io.pos()
-            self._debug['bytes_used']['start'] = self._io.pos()
-            self.bytes_used = self._io.read_u4be()
-            self._debug['bytes_used']['end'] = self._io.pos()
+            self._debug['len_used']['start'] = self._io.pos()
+            self.len_used = self._io.read_u4be()
+            self._debug['len_used']['end'] = self._io.pos()
             self._debug['checksum']['start'] = self._io.pos()
             self.checksum = self._io.read_u4be()
             self._debug['checksum']['end'] = self._io.pos()
@@ -211,7 +211,7 @@ class HfsplusJournal(KaitaiStruct):
         .. seealso::
            TN1150, Block List Header - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#JournalTransactions
         """
-        SEQ_FIELDS = ["max_blocks", "num_blocks", "bytes_used", "checksum", "flags"]
+        SEQ_FIELDS = ["max_blocks", "num_blocks", "len_used", "checksum", "flags"]
         def __init__(self, _io, _parent=None, _root=None):
             super(HfsplusJournal.BlockListHeaderLe, self).__init__(_io)
             self._parent = _parent
@@ -225,9 +225,9 @@ class HfsplusJournal(KaitaiStruct):
             self._debug['num_blocks']['start'] = self._io.pos()
             self.num_blocks = self._io.read_u2le()
             self._debug['num_blocks']['end'] = self._io.pos()
-            self._debug['bytes_used']['start'] = self._io.pos()
-            self.bytes_used = self._io.read_u4le()
-            self._debug['bytes_used']['end'] = self._io.pos()
+            self._debug['len_used']['start'] = self._io.pos()
+            self.len_used = self._io.read_u4le()
+            self._debug['len_used']['end'] = self._io.pos()
             self._debug['checksum']['start'] = self._io.pos()
             self.checksum = self._io.read_u4le()
             self._debug['checksum']['end'] = self._io.pos()
@@ -262,7 +262,7 @@ class HfsplusJournal(KaitaiStruct):
         .. seealso::
            TN1150, Journal Header - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#JournalHeader
         """
-        SEQ_FIELDS = ["magic", "endian", "start", "end", "size", "blhdr_size", "checksum", "jhdr_size", "sequence_num"]
+        SEQ_FIELDS = ["magic", "endian", "ofs_start", "ofs_end", "len_journal", "len_block_list", "checksum", "len_header", "sequence_num"]
         def __init__(self, _io, _parent=None, _root=None):
             super(HfsplusJournal.JournalHeaderBe, self).__init__(_io)
             self._parent = _parent
@@ -280,24 +280,24 @@ class HfsplusJournal(KaitaiStruct):
             self._debug['endian']['end'] = self._io.pos()
             if not isinstance(self.endian, HfsplusJournal.JournalEndian):
                 raise kaitaistruct.ValidationNotInEnumError(self.endian, self._io, u"/types/journal_header_be/seq/1")
-            self._debug['start']['start'] = self._io.pos()
-            self.start = self._io.read_u8be()
-            self._debug['start']['end'] = self._io.pos()
-            self._debug['end']['start'] = self._io.pos()
-            self.end = self._io.read_u8be()
-            self._debug['end']['end'] = self._io.pos()
-            self._debug['size']['start'] = self._io.pos()
-            self.size = self._io.read_u8be()
-            self._debug['size']['end'] = self._io.pos()
-            self._debug['blhdr_size']['start'] = self._io.pos()
-            self.blhdr_size = self._io.read_u4be()
-            self._debug['blhdr_size']['end'] = self._io.pos()
+            self._debug['ofs_start']['start'] = self._io.pos()
+            self.ofs_start = self._io.read_u8be()
+            self._debug['ofs_start']['end'] = self._io.pos()
+            self._debug['ofs_end']['start'] = self._io.pos()
+            self.ofs_end = self._io.read_u8be()
+            self._debug['ofs_end']['end'] = self._io.pos()
+            self._debug['len_journal']['start'] = self._io.pos()
+            self.len_journal = self._io.read_u8be()
+            self._debug['len_journal']['end'] = self._io.pos()
+            self._debug['len_block_list']['start'] = self._io.pos()
+            self.len_block_list = self._io.read_u4be()
+            self._debug['len_block_list']['end'] = self._io.pos()
             self._debug['checksum']['start'] = self._io.pos()
             self.checksum = self._io.read_u4be()
             self._debug['checksum']['end'] = self._io.pos()
-            self._debug['jhdr_size']['start'] = self._io.pos()
-            self.jhdr_size = self._io.read_u4be()
-            self._debug['jhdr_size']['end'] = self._io.pos()
+            self._debug['len_header']['start'] = self._io.pos()
+            self.len_header = self._io.read_u4be()
+            self._debug['len_header']['end'] = self._io.pos()
             self._debug['sequence_num']['start'] = self._io.pos()
             self.sequence_num = self._io.read_u4be()
             self._debug['sequence_num']['end'] = self._io.pos()
@@ -342,7 +342,7 @@ class HfsplusJournal(KaitaiStruct):
         .. seealso::
            TN1150, Journal Header - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#JournalHeader
         """
-        SEQ_FIELDS = ["magic", "endian", "start", "end", "size", "blhdr_size", "checksum", "jhdr_size", "sequence_num"]
+        SEQ_FIELDS = ["magic", "endian", "ofs_start", "ofs_end", "len_journal", "len_block_list", "checksum", "len_header", "sequence_num"]
         def __init__(self, _io, _parent=None, _root=None):
             super(HfsplusJournal.JournalHeaderLe, self).__init__(_io)
             self._parent = _parent
@@ -360,24 +360,24 @@ class HfsplusJournal(KaitaiStruct):
             self._debug['endian']['end'] = self._io.pos()
             if not isinstance(self.endian, HfsplusJournal.JournalEndian):
                 raise kaitaistruct.ValidationNotInEnumError(self.endian, self._io, u"/types/journal_header_le/seq/1")
-            self._debug['start']['start'] = self._io.pos()
-            self.start = self._io.read_u8le()
-            self._debug['start']['end'] = self._io.pos()
-            self._debug['end']['start'] = self._io.pos()
-            self.end = self._io.read_u8le()
-            self._debug['end']['end'] = self._io.pos()
-            self._debug['size']['start'] = self._io.pos()
-            self.size = self._io.read_u8le()
-            self._debug['size']['end'] = self._io.pos()
-            self._debug['blhdr_size']['start'] = self._io.pos()
-            self.blhdr_size = self._io.read_u4le()
-            self._debug['blhdr_size']['end'] = self._io.pos()
+            self._debug['ofs_start']['start'] = self._io.pos()
+            self.ofs_start = self._io.read_u8le()
+            self._debug['ofs_start']['end'] = self._io.pos()
+            self._debug['ofs_end']['start'] = self._io.pos()
+            self.ofs_end = self._io.read_u8le()
+            self._debug['ofs_end']['end'] = self._io.pos()
+            self._debug['len_journal']['start'] = self._io.pos()
+            self.len_journal = self._io.read_u8le()
+            self._debug['len_journal']['end'] = self._io.pos()
+            self._debug['len_block_list']['start'] = self._io.pos()
+            self.len_block_list = self._io.read_u4le()
+            self._debug['len_block_list']['end'] = self._io.pos()
             self._debug['checksum']['start'] = self._io.pos()
             self.checksum = self._io.read_u4le()
             self._debug['checksum']['end'] = self._io.pos()
-            self._debug['jhdr_size']['start'] = self._io.pos()
-            self.jhdr_size = self._io.read_u4le()
-            self._debug['jhdr_size']['end'] = self._io.pos()
+            self._debug['len_header']['start'] = self._io.pos()
+            self.len_header = self._io.read_u4le()
+            self._debug['len_header']['end'] = self._io.pos()
             self._debug['sequence_num']['start'] = self._io.pos()
             self.sequence_num = self._io.read_u4le()
             self._debug['sequence_num']['end'] = self._io.pos()
@@ -393,7 +393,7 @@ class HfsplusJournal(KaitaiStruct):
         .. seealso::
            TN1150, Journal Info Block - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#JournalInfoBlock
         """
-        SEQ_FIELDS = ["flags", "device_signature", "journal_offset", "journal_size", "external_journal_uuid", "machine_serial_number"]
+        SEQ_FIELDS = ["flags", "device_signature", "ofs_journal", "len_journal", "external_journal_uuid", "machine_serial_number"]
         def __init__(self, _io, _parent=None, _root=None):
             super(HfsplusJournal.JournalInfoBlock, self).__init__(_io)
             self._parent = _parent
@@ -413,12 +413,12 @@ class HfsplusJournal(KaitaiStruct):
                 self._debug['device_signature']['arr'][i]['end'] = self._io.pos()
 
             self._debug['device_signature']['end'] = self._io.pos()
-            self._debug['journal_offset']['start'] = self._io.pos()
-            self.journal_offset = self._io.read_u8be()
-            self._debug['journal_offset']['end'] = self._io.pos()
-            self._debug['journal_size']['start'] = self._io.pos()
-            self.journal_size = self._io.read_u8be()
-            self._debug['journal_size']['end'] = self._io.pos()
+            self._debug['ofs_journal']['start'] = self._io.pos()
+            self.ofs_journal = self._io.read_u8be()
+            self._debug['ofs_journal']['end'] = self._io.pos()
+            self._debug['len_journal']['start'] = self._io.pos()
+            self.len_journal = self._io.read_u8be()
+            self._debug['len_journal']['end'] = self._io.pos()
             self._debug['external_journal_uuid']['start'] = self._io.pos()
             self.external_journal_uuid = self._io.read_bytes(37)
             self._debug['external_journal_uuid']['end'] = self._io.pos()

@@ -19,8 +19,8 @@ class HfsplusJournal(Struct):
     class JournalInfoBlock(Struct):
         flags: int
         device_signature: list[int]
-        journal_offset: int
-        journal_size: int
+        ofs_journal: int
+        len_journal: int
         external_journal_uuid: bytes
         machine_serial_number: bytes
         @property
@@ -32,22 +32,22 @@ class HfsplusJournal(Struct):
     class JournalHeaderBe(Struct):
         magic: HfsplusJournal.JournalMagic
         endian: HfsplusJournal.JournalEndian
-        start: int
-        end: int
-        size: int
-        blhdr_size: int
+        ofs_start: int
+        ofs_end: int
+        len_journal: int
+        len_block_list: int
         checksum: int
-        jhdr_size: int
+        len_header: int
         sequence_num: int
     class JournalHeaderLe(Struct):
         magic: HfsplusJournal.JournalMagic
         endian: HfsplusJournal.JournalEndian
-        start: int
-        end: int
-        size: int
-        blhdr_size: int
+        ofs_start: int
+        ofs_end: int
+        len_journal: int
+        len_block_list: int
         checksum: int
-        jhdr_size: int
+        len_header: int
         sequence_num: int
     class JournalHeaderChecked(Struct):
         before_checksum: bytes
@@ -56,7 +56,7 @@ class HfsplusJournal(Struct):
     class BlockListHeaderBe(Struct):
         max_blocks: int
         num_blocks: int
-        bytes_used: int
+        len_used: int
         checksum: int
         flags: int
         @property
@@ -66,7 +66,7 @@ class HfsplusJournal(Struct):
     class BlockListHeaderLe(Struct):
         max_blocks: int
         num_blocks: int
-        bytes_used: int
+        len_used: int
         checksum: int
         flags: int
         @property

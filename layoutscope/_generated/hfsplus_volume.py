@@ -80,7 +80,7 @@ class HfsplusVolume(KaitaiStruct):
         .. seealso::
            TN1150, Fork Data Structure - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#ForkDataStructure
         """
-        SEQ_FIELDS = ["start_block", "block_count"]
+        SEQ_FIELDS = ["start_block", "num_blocks"]
         def __init__(self, _io, _parent=None, _root=None):
             super(HfsplusVolume.ExtentDescriptor, self).__init__(_io)
             self._parent = _parent
@@ -91,9 +91,9 @@ class HfsplusVolume(KaitaiStruct):
             self._debug['start_block']['start'] = self._io.pos()
             self.start_block = self._io.read_u4be()
             self._debug['start_block']['end'] = self._io.pos()
-            self._debug['block_count']['start'] = self._io.pos()
-            self.block_count = self._io.read_u4be()
-            self._debug['block_count']['end'] = self._io.pos()
+            self._debug['num_blocks']['start'] = self._io.pos()
+            self.num_blocks = self._io.read_u4be()
+            self._debug['num_blocks']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):
@@ -143,7 +143,7 @@ class HfsplusVolume(KaitaiStruct):
         .. seealso::
            TN1150, Fork Data Structure - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#ForkDataStructure
         """
-        SEQ_FIELDS = ["logical_size", "clump_size", "total_blocks", "extents"]
+        SEQ_FIELDS = ["len_logical", "len_clump", "num_blocks", "extents"]
         def __init__(self, _io, _parent=None, _root=None):
             super(HfsplusVolume.ForkData, self).__init__(_io)
             self._parent = _parent
@@ -151,15 +151,15 @@ class HfsplusVolume(KaitaiStruct):
             self._debug = collections.defaultdict(dict)
 
         def _read(self):
-            self._debug['logical_size']['start'] = self._io.pos()
-            self.logical_size = self._io.read_u8be()
-            self._debug['logical_size']['end'] = self._io.pos()
-            self._debug['clump_size']['start'] = self._io.pos()
-            self.clump_size = self._io.read_u4be()
-            self._debug['clump_size']['end'] = self._io.pos()
-            self._debug['total_blocks']['start'] = self._io.pos()
-            self.total_blocks = self._io.read_u4be()
-            self._debug['total_blocks']['end'] = self._io.pos()
+            self._debug['len_logical']['start'] = self._io.pos()
+            self.len_logical = self._io.read_u8be()
+            self._debug['len_logical']['end'] = self._io.pos()
+            self._debug['len_clump']['start'] = self._io.pos()
+            self.len_clump = self._io.read_u4be()
+            self._debug['len_clump']['end'] = self._io.pos()
+            self._debug['num_blocks']['start'] = self._io.pos()
+            self.num_blocks = self._io.read_u4be()
+            self._debug['num_blocks']['end'] = self._io.pos()
             self._debug['extents']['start'] = self._io.pos()
             self._debug['extents']['arr'] = []
             self.extents = []
@@ -217,7 +217,7 @@ class HfsplusVolume(KaitaiStruct):
         .. seealso::
            TN1150, Volume Header - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#VolumeHeader
         """
-        SEQ_FIELDS = ["signature", "version", "attributes", "last_mounted_version", "journal_info_block", "create_date", "modify_date", "backup_date", "checked_date", "file_count", "folder_count", "block_size", "total_blocks", "free_blocks", "next_allocation", "rsrc_clump_size", "data_clump_size", "next_catalog_id", "write_count", "encodings_bitmap", "finder_info", "allocation_file", "extents_file", "catalog_file", "attributes_file", "startup_file"]
+        SEQ_FIELDS = ["signature", "version", "attributes", "last_mounted_version", "journal_info_block", "create_date", "modify_date", "backup_date", "checked_date", "num_files", "num_folders", "len_block", "num_blocks", "num_free_blocks", "next_allocation", "len_rsrc_clump", "len_data_clump", "next_catalog_id", "write_count", "encodings_bitmap", "finder_info", "allocation_file", "extents_file", "catalog_file", "attributes_file", "startup_file"]
         def __init__(self, _io, _parent=None, _root=None):
             super(HfsplusVolume.VolumeHeader, self).__init__(_io)
             self._parent = _parent
@@ -254,30 +254,30 @@ class HfsplusVolume(KaitaiStruct):
             self._debug['checked_date']['start'] = self._io.pos()
             self.checked_date = self._io.read_u4be()
             self._debug['checked_date']['end'] = self._io.pos()
-            self._debug['file_count']['start'] = self._io.pos()
-            self.file_count = self._io.read_u4be()
-            self._debug['file_count']['end'] = self._io.pos()
-            self._debug['folder_count']['start'] = self._io.pos()
-            self.folder_count = self._io.read_u4be()
-            self._debug['folder_count']['end'] = self._io.pos()
-            self._debug['block_size']['start'] = self._io.pos()
-            self.block_size = self._io.read_u4be()
-            self._debug['block_size']['end'] = self._io.pos()
-            self._debug['total_blocks']['start'] = self._io.pos()
-            self.total_blocks = self._io.read_u4be()
-            self._debug['total_blocks']['end'] = self._io.pos()
-            self._debug['free_blocks']['start'] = self._io.pos()
-            self.free_blocks = self._io.read_u4be()
-            self._debug['free_blocks']['end'] = self._io.pos()
+            self._debug['num_files']['start'] = self._io.pos()
+            self.num_files = self._io.read_u4be()
+            self._debug['num_files']['end'] = self._io.pos()
+            self._debug['num_folders']['start'] = self._io.pos()
+            self.num_folders = self._io.read_u4be()
+            self._debug['num_folders']['end'] = self._io.pos()
+            self._debug['len_block']['start'] = self._io.pos()
+            self.len_block = self._io.read_u4be()
+            self._debug['len_block']['end'] = self._io.pos()
+            self._debug['num_blocks']['start'] = self._io.pos()
+            self.num_blocks = self._io.read_u4be()
+            self._debug['num_blocks']['end'] = self._io.pos()
+            self._debug['num_free_blocks']['start'] = self._io.pos()
+            self.num_free_blocks = self._io.read_u4be()
+            self._debug['num_free_blocks']['end'] = self._io.pos()
             self._debug['next_allocation']['start'] = self._io.pos()
             self.next_allocation = self._io.read_u4be()
             self._debug['next_allocation']['end'] = self._io.pos()
-            self._debug['rsrc_clump_size']['start'] = self._io.pos()
-            self.rsrc_clump_size = self._io.read_u4be()
-            self._debug['rsrc_clump_size']['end'] = self._io.pos()
-            self._debug['data_clump_size']['start'] = self._io.pos()
-            self.data_clump_size = self._io.read_u4be()
-            self._debug['data_clump_size']['end'] = self._io.pos()
+            self._debug['len_rsrc_clump']['start'] = self._io.pos()
+            self.len_rsrc_clump = self._io.read_u4be()
+            self._debug['len_rsrc_clump']['end'] = self._io.pos()
+            self._debug['len_data_clump']['start'] = self._io.pos()
+            self.len_data_clump = self._io.read_u4be()
+            self._debug['len_data_clump']['end'] = self._io.pos()
             self._debug['next_catalog_id']['start'] = self._io.pos()
             self.next_catalog_id = self._io.read_u4be()
             self._debug['next_catalog_id']['end'] = self._io.pos()

@@ -53,14 +53,14 @@ class HfsplusVolume(Struct):
         modify_date: int
         backup_date: int
         checked_date: int
-        file_count: int
-        folder_count: int
-        block_size: int
-        total_blocks: int
-        free_blocks: int
+        num_files: int
+        num_folders: int
+        len_block: int
+        num_blocks: int
+        num_free_blocks: int
         next_allocation: int
-        rsrc_clump_size: int
-        data_clump_size: int
+        len_rsrc_clump: int
+        len_data_clump: int
         next_catalog_id: int
         write_count: int
         encodings_bitmap: int
@@ -91,13 +91,13 @@ class HfsplusVolume(Struct):
         @property
         def is_unused_node_fix(self) -> bool: ...
     class ForkData(Struct):
-        logical_size: int
-        clump_size: int
-        total_blocks: int
+        len_logical: int
+        len_clump: int
+        num_blocks: int
         extents: list[HfsplusVolume.ExtentDescriptor]
     class ExtentRecord(Struct):
         extents: list[HfsplusVolume.ExtentDescriptor]
     class ExtentDescriptor(Struct):
         start_block: int
-        block_count: int
+        num_blocks: int
     ...

@@ -22,9 +22,9 @@ OBJ_PHYS = RecordType(
 
 NLOC = RecordType(
     'apfs_btree.nloc',
-    start='<u2',
-    len='<u2',
-    is_nowhere=lambda r: r['start'] == 65535,
+    ofs_data='<u2',
+    len_data='<u2',
+    is_nowhere=lambda r: r['ofs_data'] == 65535,
 )
 
 BTREE_NODE = RecordType(
@@ -52,16 +52,16 @@ KVLOC = RecordType(
 
 KVOFF = RecordType(
     'apfs_btree.kvoff',
-    key_start='<u2',
-    val_start='<u2',
+    ofs_key='<u2',
+    ofs_val='<u2',
 )
 
 BTREE_INFO_FIXED = RecordType(
     'apfs_btree.btree_info_fixed',
     flags='<u4',
-    node_size='<u4',
-    key_size='<u4',
-    val_size='<u4',
+    len_node='<u4',
+    len_key='<u4',
+    len_val='<u4',
     allows_ghosts=lambda r: r['flags'] & 4 != 0,
     is_ephemeral=lambda r: r['flags'] & 8 != 0,
     is_physical=lambda r: r['flags'] & 16 != 0,
@@ -98,8 +98,8 @@ NX_SUPERBLOCK = RecordType(
     'apfs_container.nx_superblock',
     hdr=OBJ_PHYS,
     magic='<u4',
-    block_size='<u4',
-    block_count='<u8',
+    len_block='<u4',
+    num_blocks='<u8',
     features='<u8',
     readonly_compatible_features='<u8',
     incompatible_features='<u8',
@@ -113,9 +113,9 @@ NX_SUPERBLOCK = RecordType(
     xp_desc_next='<u4',
     xp_data_next='<u4',
     xp_desc_index='<u4',
-    xp_desc_len='<u4',
+    num_desc_used='<u4',
     xp_data_index='<u4',
-    xp_data_len='<u4',
+    num_data_used='<u4',
     spaceman_oid='<u8',
     omap_oid='<u8',
     reaper_oid='<u8',
@@ -136,9 +136,9 @@ NX_SUPERBLOCK = RecordType(
     fusion_wbc=PRANGE,
     newest_mounted_version='<u8',
     mkb_locker=PRANGE,
-    desc_num_blocks=lambda r: r['xp_desc_blocks'] & 2147483647,
+    num_desc_blocks=lambda r: r['xp_desc_blocks'] & 2147483647,
     desc_is_tree=lambda r: r['xp_desc_blocks'] >> 31,
-    data_num_blocks=lambda r: r['xp_data_blocks'] & 2147483647,
+    num_data_blocks=lambda r: r['xp_data_blocks'] & 2147483647,
     data_is_tree=lambda r: r['xp_data_blocks'] >> 31,
     is_fusion=lambda r: r['incompatible_features'] & 256 != 0,
     is_version1=lambda r: r['incompatible_features'] & 1 != 0,
@@ -163,7 +163,7 @@ CHECKPOINT_MAPPING = RecordType(
     'apfs_container.checkpoint_mapping',
     type_and_flags='<u4',
     subtype='<u4',
-    size_bytes='<u4',
+    len_object='<u4',
     pad='<u4',
     fs_oid='<u8',
     oid='<u8',
@@ -186,7 +186,7 @@ OMAP_PHYS = RecordType(
     'apfs_container.omap_phys',
     hdr=OBJ_PHYS,
     flags='<u4',
-    snap_count='<u4',
+    num_snapshots='<u4',
     tree_type='<u4',
     snapshot_tree_type='<u4',
     tree_oid='<u8',
@@ -208,7 +208,7 @@ OMAP_KEY = RecordType(
 OMAP_VAL = RecordType(
     'apfs_container.omap_val',
     flags='<u4',
-    size_bytes='<u4',
+    len_object='<u4',
     paddr='<u8',
     is_deleted=lambda r: r['flags'] & 1 != 0,
     is_saved=lambda r: r['flags'] & 2 != 0,
@@ -236,7 +236,7 @@ EFI_JUMPSTART = RecordType(
     hdr=OBJ_PHYS,
     magic='<u4',
     version='<u4',
-    efi_file_len='<u4',
+    len_efi_file='<u4',
     num_extents='<u4',
     reserved=('<u8', 16),
 )
@@ -252,15 +252,15 @@ J_KEY = RecordType(
 DREC_KEY = RecordType(
     'apfs_directory.drec_key',
     hdr=J_KEY,
-    name_len='<u2',
+    len_name='<u2',
 )
 
 DREC_HASHED_KEY = RecordType(
     'apfs_directory.drec_hashed_key',
     hdr=J_KEY,
-    name_len_and_hash='<u4',
-    name_len=lambda r: r['name_len_and_hash'] & 1023,
-    name_hash=lambda r: r['name_len_and_hash'] >> 10,
+    len_name_and_hash='<u4',
+    len_name=lambda r: r['len_name_and_hash'] & 1023,
+    name_hash=lambda r: r['len_name_and_hash'] >> 10,
 )
 
 DREC_VAL_FIXED = RecordType(
@@ -279,7 +279,7 @@ DREC_VAL = RecordType(
 DIR_STATS_VAL = RecordType(
     'apfs_directory.dir_stats_val',
     num_children='<u8',
-    total_size='<u8',
+    len_total='<u8',
     chained_key='<u8',
     gen_count='<u8',
 )
@@ -293,7 +293,7 @@ SIBLING_KEY = RecordType(
 SIBLING_VAL_FIXED = RecordType(
     'apfs_directory.sibling_val_fixed',
     parent_id='<u8',
-    name_len='<u2',
+    len_name='<u2',
 )
 
 SIBLING_VAL = RecordType(
@@ -321,10 +321,10 @@ ER_STATE = RecordType(
     current_fext_obj_id='<u8',
     file_position='<u8',
     progress='<u8',
-    total_blocks_to_encrypt='<u8',
+    num_blocks_to_encrypt='<u8',
     blockmap_oid='<u8',
     tidemark_obj_id='<u8',
-    recovery_extents_count='<u8',
+    num_recovery_extents='<u8',
     recovery_list_oid='<u8',
     recovery_length='<u8',
     is_encrypting=lambda r: r['flags'] & 1 != 0,
@@ -340,9 +340,9 @@ ER_STATE_V1 = RecordType(
     fext_paddr='<u8',
     paddr='<u8',
     progress='<u8',
-    total_blocks_to_encrypt='<u8',
+    num_blocks_to_encrypt='<u8',
     blockmap_oid='<u8',
-    checksum_count='<u4',
+    num_checksums='<u4',
     reserved='<u4',
     fext_cid='<u8',
 )
@@ -350,7 +350,7 @@ ER_STATE_V1 = RecordType(
 ER_RECOVERY_BLOCK = RecordType(
     'apfs_encryption.er_recovery_block',
     hdr=OBJ_PHYS,
-    data_start='<u8',
+    ofs_data='<u8',
     next_oid='<u8',
 )
 
@@ -379,11 +379,11 @@ GBITMAP_VAL = RecordType(
 
 DSTREAM = RecordType(
     'apfs_extents.dstream',
-    size_bytes='<u8',
-    alloced_size='<u8',
+    len_stream='<u8',
+    len_alloced='<u8',
     default_crypto_id='<u8',
-    total_bytes_written='<u8',
-    total_bytes_read='<u8',
+    num_bytes_written='<u8',
+    num_bytes_read='<u8',
 )
 
 DSTREAM_ID_VAL = RecordType(
@@ -402,7 +402,7 @@ FILE_EXTENT_VAL = RecordType(
     len_and_flags='<u8',
     paddr='<u8',
     crypto_id='<u8',
-    length_bytes=lambda r: r['len_and_flags'] & 72057594037927935,
+    len_extent=lambda r: r['len_and_flags'] & 72057594037927935,
     flags=lambda r: r['len_and_flags'] >> 56,
 )
 
@@ -416,7 +416,7 @@ FEXT_VAL = RecordType(
     'apfs_extents.fext_val',
     len_and_flags='<u8',
     paddr='<u8',
-    length_bytes=lambda r: r['len_and_flags'] & 72057594037927935,
+    len_extent=lambda r: r['len_and_flags'] & 72057594037927935,
     flags=lambda r: r['len_and_flags'] >> 56,
 )
 
@@ -439,7 +439,7 @@ CRYPTO_VAL_FIXED = RecordType(
     persistent_class='<u4',
     key_os_version='<u4',
     key_revision='<u2',
-    key_len='<u2',
+    len_key='<u2',
 )
 
 CRYPTO_VAL = RecordType(
@@ -457,8 +457,8 @@ FILE_INFO_KEY = RecordType(
 
 FILE_INFO_VAL_FIXED = RecordType(
     'apfs_extents.file_info_val_fixed',
-    hashed_len='<u2',
-    hash_size='u1',
+    num_hashed_blocks='<u2',
+    len_hash='u1',
 )
 
 FILE_INFO_VAL = RecordType(
@@ -474,7 +474,7 @@ FUSION_WBC = RecordType(
     list_tail_oid='<u8',
     stable_head_position='<u8',
     stable_tail_position='<u8',
-    list_num_blocks='<u4',
+    num_list_blocks='<u4',
     reserved='<u4',
     used_by_rc='<u8',
     rc_stash=PRANGE,
@@ -534,7 +534,7 @@ INODE_VAL_FIXED = RecordType(
     group='<u4',
     mode='<u2',
     pad1='<u2',
-    uncompressed_size='<u8',
+    len_uncompressed='<u8',
     format=lambda r: r['mode'] & 61440,
     was_cloned=lambda r: r['internal_flags'] & 16 != 0,
     is_sparse=lambda r: r['internal_flags'] & 512 != 0,
@@ -566,7 +566,7 @@ ENTRY_HEAD = RecordType(
     'apfs_keybag.entry_head',
     uuid='V16',
     tag='<u2',
-    key_len='<u2',
+    len_key='<u2',
     padding='V4',
 )
 
@@ -603,12 +603,12 @@ REAPER_HEAD = RecordType(
     flags='<u4',
     rlcount='<u4',
     type='<u4',
-    size_bytes='<u4',
+    len_object='<u4',
     fs_oid='<u8',
     oid='<u8',
     xid='<u8',
     nrle_flags='<u4',
-    state_buffer_size='<u4',
+    len_state_buffer='<u4',
     object_type=lambda r: r['type'] & 65535,
     is_cleanup=lambda r: r['nrle_flags'] & 16 != 0,
 )
@@ -640,7 +640,7 @@ REAP_LIST_ENTRY = RecordType(
     next='<u4',
     flags='<u4',
     type='<u4',
-    size_bytes='<u4',
+    len_object='<u4',
     fs_oid='<u8',
     oid='<u8',
     xid='<u8',
@@ -678,7 +678,7 @@ INTEGRITY_META = RecordType(
     version='<u4',
     flags='<u4',
     hash_type='<u4',
-    root_hash_start='<u4',
+    ofs_root_hash='<u4',
     broken_xid='<u8',
     reserved=('<u8', 9),
     is_broken=lambda r: r['flags'] & 1 != 0,
@@ -693,7 +693,7 @@ SNAP_METADATA_VAL_FIXED = RecordType(
     inum='<u8',
     extentref_tree_type='<u4',
     flags='<u4',
-    name_len='<u2',
+    len_name='<u2',
     is_pending_dataless=lambda r: r['flags'] & 1 != 0,
 )
 
@@ -705,7 +705,7 @@ SNAP_METADATA_VAL = RecordType(
 SNAP_NAME_KEY = RecordType(
     'apfs_snapshot.snap_name_key',
     hdr=J_KEY,
-    name_len='<u2',
+    len_name='<u2',
 )
 
 SNAP_NAME_VAL = RecordType(
@@ -728,8 +728,8 @@ SPACEMAN_DEVICE = RecordType(
     num_chunks='<u8',
     num_cibs='<u4',
     num_cabs='<u4',
-    free_count='<u8',
-    addresses_start='<u4',
+    num_free_blocks='<u8',
+    ofs_addresses='<u4',
     reserved='<u4',
     reserved2='<u8',
 )
@@ -748,28 +748,28 @@ SPACEMAN_FREE_QUEUE = RecordType(
 SPACEMAN_PHYS = RecordType(
     'apfs_spaceman.spaceman_phys',
     hdr=OBJ_PHYS,
-    block_size='<u4',
-    blocks_per_chunk='<u4',
+    len_block='<u4',
+    num_blocks_per_chunk='<u4',
     chunks_per_cib='<u4',
     cibs_per_cab='<u4',
     devices=(SPACEMAN_DEVICE, 2),
     flags='<u4',
     ip_bm_tx_multiplier='<u4',
-    ip_block_count='<u8',
-    ip_bm_size_in_blocks='<u4',
-    ip_bm_block_count='<u4',
+    num_ip_blocks='<u8',
+    num_ip_bm_used='<u4',
+    num_ip_bm_blocks='<u4',
     ip_bm_base='<i8',
     ip_base='<i8',
-    fs_reserve_block_count='<u8',
-    fs_reserve_alloc_count='<u8',
+    num_fs_reserve_blocks='<u8',
+    num_fs_reserve_alloced='<u8',
     free_queues=(SPACEMAN_FREE_QUEUE, 3),
     ip_bm_free_head='<u2',
     ip_bm_free_tail='<u2',
-    ip_bm_xid_start='<u4',
-    ip_bitmap_start='<u4',
-    ip_bm_free_next_start='<u4',
+    ofs_ip_bm_xid='<u4',
+    ofs_ip_bitmap='<u4',
+    ofs_ip_bm_free_next='<u4',
     version='<u4',
-    struct_size='<u4',
+    len_struct='<u4',
     is_versioned=lambda r: r['flags'] & 1,
 )
 
@@ -812,11 +812,11 @@ CHUNK_INFO = RecordType(
     'apfs_spaceman.chunk_info',
     xid='<u8',
     paddr='<u8',
-    block_count_field='<u4',
-    free_count_field='<u4',
+    num_blocks_and_flags='<u4',
+    num_free_and_flags='<u4',
     bitmap_paddr='<u8',
-    num_blocks=lambda r: r['block_count_field'] & 1048575,
-    free_count=lambda r: r['free_count_field'] & 1048575,
+    num_blocks=lambda r: r['num_blocks_and_flags'] & 1048575,
+    num_free_blocks=lambda r: r['num_free_and_flags'] & 1048575,
 )
 
 CIB_HEAD = RecordType(
@@ -881,9 +881,9 @@ APFS_SUPERBLOCK = RecordType(
     readonly_compatible_features='<u8',
     incompatible_features='<u8',
     unmount_time='<u8',
-    fs_reserve_block_count='<u8',
-    fs_quota_block_count='<u8',
-    fs_alloc_count='<u8',
+    num_reserve_blocks='<u8',
+    num_quota_blocks='<u8',
+    num_alloced_blocks='<u8',
     meta_crypto=WRAPPED_META_CRYPTO_STATE,
     root_tree_type='<u4',
     extentref_tree_type='<u4',
@@ -900,8 +900,8 @@ APFS_SUPERBLOCK = RecordType(
     num_symlinks='<u8',
     num_other_fsobjects='<u8',
     num_snapshots='<u8',
-    total_blocks_alloced='<u8',
-    total_blocks_freed='<u8',
+    num_blocks_ever_alloced='<u8',
+    num_blocks_ever_freed='<u8',
     vol_uuid='V16',
     last_mod_time='<u8',
     fs_flags='<u8',
@@ -935,13 +935,13 @@ APFS_SUPERBLOCK = RecordType(
 XATTR_KEY = RecordType(
     'apfs_xattr.xattr_key',
     hdr=J_KEY,
-    name_len='<u2',
+    len_name='<u2',
 )
 
 XATTR_VAL_FIXED = RecordType(
     'apfs_xattr.xattr_val_fixed',
     flags='<u2',
-    xdata_len='<u2',
+    len_xdata='<u2',
     is_stream=lambda r: r['flags'] & 1 != 0,
     is_embedded=lambda r: r['flags'] & 2 != 0,
 )
@@ -967,8 +967,8 @@ X_FIELD = RecordType(
     'apfs_xfields.x_field',
     type='u1',
     flags='u1',
-    size_bytes='<u2',
-    padded_size=lambda r: r['size_bytes'] + 7 & 65528,
+    len_data='<u2',
+    len_padded=lambda r: r['len_data'] + 7 & 65528,
 )
 
 XF_BLOB = RecordType(
@@ -989,7 +989,7 @@ SIBLING_ID = RecordType(
 DRIVER_DESCRIPTOR_MAP = RecordType(
     'apm.driver_descriptor_map',
     signature='V2',
-    block_size='>u2',
+    len_block='>u2',
     num_blocks='>u4',
     device_type='>u2',
     device_id='>u2',
@@ -1019,18 +1019,18 @@ PHYSICAL_VOLUME_HEADER = RecordType(
     block_type='<u2',
     serial_number='<u4',
     reserved1='V32',
-    sector_size_bytes='<u4',
+    len_sector='<u4',
     reserved2='V12',
-    physical_volume_size_bytes='<u8',
+    len_physical_volume='<u8',
     reserved3='V16',
     signature='V2',
     checksum_algorithm='<u4',
     num_metadata_blocks='<u2',
-    block_size='<u4',
-    metadata_size_bytes='<u4',
+    len_block='<u4',
+    len_metadata='<u4',
     metadata_block=('<u8', 4),
     reserved4='V32',
-    key_size_bytes='<u4',
+    len_key='<u4',
     encryption_method='<u4',
     key='V16',
     reserved5='V112',
@@ -1049,7 +1049,7 @@ METADATA_BLOCK_HEAD = RecordType(
     logical_address='<u8',
     block_number='<u8',
     owner='<u8',
-    block_size='<u4',
+    len_block='<u4',
     flags='<u4',
     reserved='V8',
 )
@@ -1057,11 +1057,11 @@ METADATA_BLOCK_HEAD = RecordType(
 DISK_LABEL = RecordType(
     'core_storage.disk_label',
     head=METADATA_BLOCK_HEAD,
-    size_bytes='<u4',
+    len_label='<u4',
     reserved1='V152',
-    descriptor_offset='<u4',
-    property_list_offset='<u4',
-    property_list_size_bytes='<u4',
+    ofs_descriptor='<u4',
+    ofs_property_list='<u4',
+    len_property_list='<u4',
 )
 
 VOLUME_GROUPS_DESCRIPTOR = RecordType(
@@ -1080,23 +1080,23 @@ ENCRYPTED_IMAGE_HEADER = RecordType(
     'encrypted_image.header',
     signature='V8',
     version='>u4',
-    iv_size_bytes='>u4',
+    len_iv='>u4',
     encryption_mode='>u4',
     encryption_algorithm='>u4',
     key_bits='>u4',
     prng_algorithm='>u4',
-    prng_key_size='>u4',
+    len_prng_key='>u4',
     uuid='V16',
-    block_size='>u4',
-    data_size_bytes='>u8',
-    data_offset='>u8',
+    len_block='>u4',
+    len_data='>u8',
+    ofs_data='>u8',
 )
 
 APFS_CONTAINER = RecordType(
     'foreign.apfs_container',
     object_header='V32',
     magic='V4',
-    block_size='<u4',
+    len_block='<u4',
     num_blocks='<u8',
 )
 
@@ -1235,8 +1235,8 @@ MASTER_DIRECTORY_BLOCK = RecordType(
     bitmap_sector='>u2',
     allocation_search_block='>u2',
     num_allocation_blocks='>u2',
-    allocation_block_size='>u4',
-    clump_size='>u4',
+    len_allocation_block='>u4',
+    len_clump='>u4',
     first_allocation_sector='>u2',
     next_catalog_id='>u4',
     num_free_blocks='>u2',
@@ -1245,25 +1245,25 @@ MASTER_DIRECTORY_BLOCK = RecordType(
     backup_date='>u4',
     backup_sequence_number='>u2',
     write_count='>u4',
-    extents_clump_size='>u4',
-    catalog_clump_size='>u4',
+    len_extents_clump='>u4',
+    len_catalog_clump='>u4',
     num_root_folders='>u2',
     num_files='>u4',
     num_folders='>u4',
     finder_info='V32',
     embedded_signature='>u2',
     embedded_extent=HFS_WRAPPER_EXTENT_DESCRIPTOR,
-    embedded_volume_offset=lambda r: r['first_allocation_sector'] * 512 + r['embedded_extent.start_block'] * r['allocation_block_size'],
-    embedded_size_bytes=lambda r: r['embedded_extent.num_blocks'] * r['allocation_block_size'],
+    ofs_embedded_volume=lambda r: r['first_allocation_sector'] * 512 + r['embedded_extent.start_block'] * r['len_allocation_block'],
+    len_embedded_volume=lambda r: r['embedded_extent.num_blocks'] * r['len_allocation_block'],
 )
 
 ATTRIBUTE_KEY = RecordType(
     'hfsplus_attributes.attribute_key',
-    key_length='>u2',
+    len_key='>u2',
     pad='>u2',
     file_id='>u4',
     start_block='>u4',
-    name_length='>u2',
+    num_name_units='>u2',
 )
 
 ATTRIBUTE_RECORD_TYPE = RecordType(
@@ -1275,20 +1275,20 @@ ATTRIBUTE_INLINE_DATA = RecordType(
     'hfsplus_attributes.attribute_inline_data',
     record_type='>u4',
     reserved=('>u4', 2),
-    attribute_size='>u4',
+    len_attribute='>u4',
 )
 
 HFSPLUS_VOLUME_EXTENT_DESCRIPTOR = RecordType(
     'hfsplus_volume.extent_descriptor',
     start_block='>u4',
-    block_count='>u4',
+    num_blocks='>u4',
 )
 
 FORK_DATA = RecordType(
     'hfsplus_volume.fork_data',
-    logical_size='>u8',
-    clump_size='>u4',
-    total_blocks='>u4',
+    len_logical='>u8',
+    len_clump='>u4',
+    num_blocks='>u4',
     extents=(HFSPLUS_VOLUME_EXTENT_DESCRIPTOR, 8),
 )
 
@@ -1310,7 +1310,7 @@ DECMPFS_HEADER = RecordType(
     'hfsplus_attributes.decmpfs_header',
     compression_magic='<u4',
     compression_type='<u4',
-    uncompressed_size='<u8',
+    len_uncompressed='<u8',
 )
 
 NODE_DESCRIPTOR = RecordType(
@@ -1325,12 +1325,12 @@ NODE_DESCRIPTOR = RecordType(
 
 RECORD_OFFSET = RecordType(
     'hfsplus_btree.record_offset',
-    node_offset='>u2',
+    ofs_record='>u2',
 )
 
 KEY_HEADER = RecordType(
     'hfsplus_btree.key_header',
-    key_length='>u2',
+    len_key='>u2',
 )
 
 POINTER_RECORD = RecordType(
@@ -1345,12 +1345,12 @@ HEADER_RECORD = RecordType(
     leaf_records='>u4',
     first_leaf_node='>u4',
     last_leaf_node='>u4',
-    node_size='>u2',
-    max_key_length='>u2',
-    total_nodes='>u4',
-    free_nodes='>u4',
+    len_node='>u2',
+    len_key_max='>u2',
+    num_nodes='>u4',
+    num_free_nodes='>u4',
     reserved1='>u2',
-    clump_size='>u4',
+    len_clump='>u4',
     btree_type='u1',
     key_compare_type='u1',
     attributes='>u4',
@@ -1369,9 +1369,9 @@ HEADER_NODE = RecordType(
 
 CATALOG_KEY = RecordType(
     'hfsplus_catalog.catalog_key',
-    key_length='>u2',
+    len_key='>u2',
     parent_id='>u4',
-    name_length='>u2',
+    num_name_units='>u2',
 )
 
 CATALOG_RECORD_TYPE = RecordType(
@@ -1438,7 +1438,7 @@ CATALOG_FOLDER = RecordType(
     user_info=FOLDER_INFO,
     finder_info=EXTENDED_FOLDER_INFO,
     text_encoding='>u4',
-    folder_count='>u4',
+    num_folders='>u4',
     has_attributes=lambda r: r['flags'] & 4 != 0,
     has_security=lambda r: r['flags'] & 8 != 0,
     has_folder_count=lambda r: r['flags'] & 16 != 0,
@@ -1497,12 +1497,12 @@ CATALOG_THREAD = RecordType(
     record_type='>i2',
     reserved='>i2',
     parent_id='>u4',
-    name_length='>u2',
+    num_name_units='>u2',
 )
 
 EXTENT_KEY = RecordType(
     'hfsplus_extents.extent_key',
-    key_length='>u2',
+    len_key='>u2',
     fork_type='u1',
     pad='u1',
     file_id='>u4',
@@ -1541,7 +1541,7 @@ HOT_FILES_INFO = RecordType(
 
 HOT_FILE_KEY = RecordType(
     'hfsplus_hotfiles.hot_file_key',
-    key_length='>u2',
+    len_key='>u2',
     fork_type='u1',
     pad='u1',
     temperature='>u4',
@@ -1559,8 +1559,8 @@ JOURNAL_INFO_BLOCK = RecordType(
     'hfsplus_journal.journal_info_block',
     flags='>u4',
     device_signature=('>u4', 8),
-    journal_offset='>u8',
-    journal_size='>u8',
+    ofs_journal='>u8',
+    len_journal='>u8',
     external_journal_uuid='V37',
     machine_serial_number='V48',
     is_in_file_system=lambda r: r['flags'] & 1 != 0,
@@ -1572,12 +1572,12 @@ JOURNAL_HEADER_BE = RecordType(
     'hfsplus_journal.journal_header_be',
     magic='>u4',
     endian='>u4',
-    start='>u8',
-    end='>u8',
-    size='>u8',
-    blhdr_size='>u4',
+    ofs_start='>u8',
+    ofs_end='>u8',
+    len_journal='>u8',
+    len_block_list='>u4',
     checksum='>u4',
-    jhdr_size='>u4',
+    len_header='>u4',
     sequence_num='>u4',
 )
 
@@ -1585,12 +1585,12 @@ JOURNAL_HEADER_LE = RecordType(
     'hfsplus_journal.journal_header_le',
     magic='<u4',
     endian='<u4',
-    start='<u8',
-    end='<u8',
-    size='<u8',
-    blhdr_size='<u4',
+    ofs_start='<u8',
+    ofs_end='<u8',
+    len_journal='<u8',
+    len_block_list='<u4',
     checksum='<u4',
-    jhdr_size='<u4',
+    len_header='<u4',
     sequence_num='<u4',
 )
 
@@ -1605,7 +1605,7 @@ BLOCK_LIST_HEADER_BE = RecordType(
     'hfsplus_journal.block_list_header_be',
     max_blocks='>u2',
     num_blocks='>u2',
-    bytes_used='>u4',
+    len_used='>u4',
     checksum='>u4',
     flags='>u4',
     has_block_checksums=lambda r: r['flags'] & 1 != 0,
@@ -1616,7 +1616,7 @@ BLOCK_LIST_HEADER_LE = RecordType(
     'hfsplus_journal.block_list_header_le',
     max_blocks='<u2',
     num_blocks='<u2',
-    bytes_used='<u4',
+    len_used='<u4',
     checksum='<u4',
     flags='<u4',
     has_block_checksums=lambda r: r['flags'] & 1 != 0,
@@ -1657,14 +1657,14 @@ VOLUME_HEADER = RecordType(
     modify_date='>u4',
     backup_date='>u4',
     checked_date='>u4',
-    file_count='>u4',
-    folder_count='>u4',
-    block_size='>u4',
-    total_blocks='>u4',
-    free_blocks='>u4',
+    num_files='>u4',
+    num_folders='>u4',
+    len_block='>u4',
+    num_blocks='>u4',
+    num_free_blocks='>u4',
     next_allocation='>u4',
-    rsrc_clump_size='>u4',
-    data_clump_size='>u4',
+    len_rsrc_clump='>u4',
+    len_data_clump='>u4',
     next_catalog_id='>u4',
     write_count='>u4',
     encodings_bitmap='>u8',
@@ -1730,23 +1730,23 @@ TRAILER = RecordType(
     version='>u4',
     len_header='>u4',
     flags='>u4',
-    running_data_fork_offset='>u8',
-    data_fork_offset='>u8',
-    data_fork_length='>u8',
-    resource_fork_offset='>u8',
-    resource_fork_length='>u8',
+    ofs_running_data_fork='>u8',
+    ofs_data_fork='>u8',
+    len_data_fork='>u8',
+    ofs_resource_fork='>u8',
+    len_resource_fork='>u8',
     segment_number='>u4',
     num_segments='>u4',
     segment_id='V16',
     data_checksum=CHECKSUM,
-    plist_offset='>u8',
-    plist_length='>u8',
+    ofs_plist='>u8',
+    len_plist='>u8',
     reserved='V120',
     master_checksum=CHECKSUM,
     image_variant='>u4',
     num_sectors='>u8',
     reserved_end='V12',
-    size_bytes=lambda r: r['num_sectors'] * 512,
+    len_disk=lambda r: r['num_sectors'] * 512,
 )
 
 BLOCK_MAP = RecordType(
@@ -1755,7 +1755,7 @@ BLOCK_MAP = RecordType(
     version='>u4',
     start_sector='>u8',
     num_sectors='>u8',
-    data_offset='>u8',
+    ofs_data='>u8',
     num_buffers='>u4',
     num_descriptors='>u4',
     reserved='V24',
@@ -1769,8 +1769,8 @@ PIECE = RecordType(
     comment='>u4',
     start_sector='>u8',
     num_sectors='>u8',
-    stored_offset='>u8',
-    stored_length='>u8',
+    ofs_stored='>u8',
+    len_stored='>u8',
 )
 
 RECORD_TYPES = {

@@ -18,8 +18,8 @@ class ObjPhys(RecordType):
 OBJ_PHYS: ObjPhys
 
 class Nloc(RecordType):
-    start: Field
-    len: Field
+    ofs_data: Field
+    len_data: Field
     is_nowhere: Instance
 
 NLOC: Nloc
@@ -48,16 +48,16 @@ class Kvloc(RecordType):
 KVLOC: Kvloc
 
 class Kvoff(RecordType):
-    key_start: Field
-    val_start: Field
+    ofs_key: Field
+    ofs_val: Field
 
 KVOFF: Kvoff
 
 class BtreeInfoFixed(RecordType):
     flags: Field
-    node_size: Field
-    key_size: Field
-    val_size: Field
+    len_node: Field
+    len_key: Field
+    len_val: Field
     allows_ghosts: Instance
     is_ephemeral: Instance
     is_physical: Instance
@@ -94,8 +94,8 @@ PRANGE: Prange
 class NxSuperblock(RecordType):
     hdr: ObjPhys
     magic: Field
-    block_size: Field
-    block_count: Field
+    len_block: Field
+    num_blocks: Field
     features: Field
     readonly_compatible_features: Field
     incompatible_features: Field
@@ -109,9 +109,9 @@ class NxSuperblock(RecordType):
     xp_desc_next: Field
     xp_data_next: Field
     xp_desc_index: Field
-    xp_desc_len: Field
+    num_desc_used: Field
     xp_data_index: Field
-    xp_data_len: Field
+    num_data_used: Field
     spaceman_oid: Field
     omap_oid: Field
     reaper_oid: Field
@@ -132,9 +132,9 @@ class NxSuperblock(RecordType):
     fusion_wbc: Prange
     newest_mounted_version: Field
     mkb_locker: Prange
-    desc_num_blocks: Instance
+    num_desc_blocks: Instance
     desc_is_tree: Instance
-    data_num_blocks: Instance
+    num_data_blocks: Instance
     data_is_tree: Instance
     is_fusion: Instance
     is_version1: Instance
@@ -159,7 +159,7 @@ CHECKPOINT_MAP: CheckpointMap
 class CheckpointMapping(RecordType):
     type_and_flags: Field
     subtype: Field
-    size_bytes: Field
+    len_object: Field
     pad: Field
     fs_oid: Field
     oid: Field
@@ -182,7 +182,7 @@ EVICT_MAPPING_VAL: EvictMappingVal
 class OmapPhys(RecordType):
     hdr: ObjPhys
     flags: Field
-    snap_count: Field
+    num_snapshots: Field
     tree_type: Field
     snapshot_tree_type: Field
     tree_oid: Field
@@ -204,7 +204,7 @@ OMAP_KEY: OmapKey
 
 class OmapVal(RecordType):
     flags: Field
-    size_bytes: Field
+    len_object: Field
     paddr: Field
     is_deleted: Instance
     is_saved: Instance
@@ -232,7 +232,7 @@ class EfiJumpstart(RecordType):
     hdr: ObjPhys
     magic: Field
     version: Field
-    efi_file_len: Field
+    len_efi_file: Field
     num_extents: Field
     reserved: Field
 
@@ -248,14 +248,14 @@ J_KEY: JKey
 
 class DrecKey(RecordType):
     hdr: JKey
-    name_len: Field
+    len_name: Field
 
 DREC_KEY: DrecKey
 
 class DrecHashedKey(RecordType):
     hdr: JKey
-    name_len_and_hash: Field
-    name_len: Instance
+    len_name_and_hash: Field
+    len_name: Instance
     name_hash: Instance
 
 DREC_HASHED_KEY: DrecHashedKey
@@ -275,7 +275,7 @@ DREC_VAL: DrecVal
 
 class DirStatsVal(RecordType):
     num_children: Field
-    total_size: Field
+    len_total: Field
     chained_key: Field
     gen_count: Field
 
@@ -289,7 +289,7 @@ SIBLING_KEY: SiblingKey
 
 class SiblingValFixed(RecordType):
     parent_id: Field
-    name_len: Field
+    len_name: Field
 
 SIBLING_VAL_FIXED: SiblingValFixed
 
@@ -317,10 +317,10 @@ class ErState(RecordType):
     current_fext_obj_id: Field
     file_position: Field
     progress: Field
-    total_blocks_to_encrypt: Field
+    num_blocks_to_encrypt: Field
     blockmap_oid: Field
     tidemark_obj_id: Field
-    recovery_extents_count: Field
+    num_recovery_extents: Field
     recovery_list_oid: Field
     recovery_length: Field
     is_encrypting: Instance
@@ -336,9 +336,9 @@ class ErStateV1(RecordType):
     fext_paddr: Field
     paddr: Field
     progress: Field
-    total_blocks_to_encrypt: Field
+    num_blocks_to_encrypt: Field
     blockmap_oid: Field
-    checksum_count: Field
+    num_checksums: Field
     reserved: Field
     fext_cid: Field
 
@@ -346,7 +346,7 @@ ER_STATE_V1: ErStateV1
 
 class ErRecoveryBlock(RecordType):
     hdr: ObjPhys
-    data_start: Field
+    ofs_data: Field
     next_oid: Field
 
 ER_RECOVERY_BLOCK: ErRecoveryBlock
@@ -375,11 +375,11 @@ class GbitmapVal(RecordType):
 GBITMAP_VAL: GbitmapVal
 
 class Dstream(RecordType):
-    size_bytes: Field
-    alloced_size: Field
+    len_stream: Field
+    len_alloced: Field
     default_crypto_id: Field
-    total_bytes_written: Field
-    total_bytes_read: Field
+    num_bytes_written: Field
+    num_bytes_read: Field
 
 DSTREAM: Dstream
 
@@ -398,7 +398,7 @@ class FileExtentVal(RecordType):
     len_and_flags: Field
     paddr: Field
     crypto_id: Field
-    length_bytes: Instance
+    len_extent: Instance
     flags: Instance
 
 FILE_EXTENT_VAL: FileExtentVal
@@ -412,7 +412,7 @@ FEXT_KEY: FextKey
 class FextVal(RecordType):
     len_and_flags: Field
     paddr: Field
-    length_bytes: Instance
+    len_extent: Instance
     flags: Instance
 
 FEXT_VAL: FextVal
@@ -435,7 +435,7 @@ class CryptoValFixed(RecordType):
     persistent_class: Field
     key_os_version: Field
     key_revision: Field
-    key_len: Field
+    len_key: Field
 
 CRYPTO_VAL_FIXED: CryptoValFixed
 
@@ -453,8 +453,8 @@ class FileInfoKey(RecordType):
 FILE_INFO_KEY: FileInfoKey
 
 class FileInfoValFixed(RecordType):
-    hashed_len: Field
-    hash_size: Field
+    num_hashed_blocks: Field
+    len_hash: Field
 
 FILE_INFO_VAL_FIXED: FileInfoValFixed
 
@@ -470,7 +470,7 @@ class FusionWbc(RecordType):
     list_tail_oid: Field
     stable_head_position: Field
     stable_tail_position: Field
-    list_num_blocks: Field
+    num_list_blocks: Field
     reserved: Field
     used_by_rc: Field
     rc_stash: Prange
@@ -530,7 +530,7 @@ class InodeValFixed(RecordType):
     group: Field
     mode: Field
     pad1: Field
-    uncompressed_size: Field
+    len_uncompressed: Field
     format: Instance
     was_cloned: Instance
     is_sparse: Instance
@@ -562,7 +562,7 @@ KEYBAG: Keybag
 class EntryHead(RecordType):
     uuid: Field
     tag: Field
-    key_len: Field
+    len_key: Field
     padding: Field
 
 ENTRY_HEAD: EntryHead
@@ -599,12 +599,12 @@ class ReaperHead(RecordType):
     flags: Field
     rlcount: Field
     type: Field
-    size_bytes: Field
+    len_object: Field
     fs_oid: Field
     oid: Field
     xid: Field
     nrle_flags: Field
-    state_buffer_size: Field
+    len_state_buffer: Field
     object_type: Instance
     is_cleanup: Instance
 
@@ -636,7 +636,7 @@ class ReapListEntry(RecordType):
     next: Field
     flags: Field
     type: Field
-    size_bytes: Field
+    len_object: Field
     fs_oid: Field
     oid: Field
     xid: Field
@@ -674,7 +674,7 @@ class IntegrityMeta(RecordType):
     version: Field
     flags: Field
     hash_type: Field
-    root_hash_start: Field
+    ofs_root_hash: Field
     broken_xid: Field
     reserved: Field
     is_broken: Instance
@@ -689,7 +689,7 @@ class SnapMetadataValFixed(RecordType):
     inum: Field
     extentref_tree_type: Field
     flags: Field
-    name_len: Field
+    len_name: Field
     is_pending_dataless: Instance
 
 SNAP_METADATA_VAL_FIXED: SnapMetadataValFixed
@@ -701,7 +701,7 @@ SNAP_METADATA_VAL: SnapMetadataVal
 
 class SnapNameKey(RecordType):
     hdr: JKey
-    name_len: Field
+    len_name: Field
 
 SNAP_NAME_KEY: SnapNameKey
 
@@ -724,8 +724,8 @@ class SpacemanDevice(RecordType):
     num_chunks: Field
     num_cibs: Field
     num_cabs: Field
-    free_count: Field
-    addresses_start: Field
+    num_free_blocks: Field
+    ofs_addresses: Field
     reserved: Field
     reserved2: Field
 
@@ -744,28 +744,28 @@ SPACEMAN_FREE_QUEUE: SpacemanFreeQueue
 
 class SpacemanPhys(RecordType):
     hdr: ObjPhys
-    block_size: Field
-    blocks_per_chunk: Field
+    len_block: Field
+    num_blocks_per_chunk: Field
     chunks_per_cib: Field
     cibs_per_cab: Field
     devices: SpacemanDevice
     flags: Field
     ip_bm_tx_multiplier: Field
-    ip_block_count: Field
-    ip_bm_size_in_blocks: Field
-    ip_bm_block_count: Field
+    num_ip_blocks: Field
+    num_ip_bm_used: Field
+    num_ip_bm_blocks: Field
     ip_bm_base: Field
     ip_base: Field
-    fs_reserve_block_count: Field
-    fs_reserve_alloc_count: Field
+    num_fs_reserve_blocks: Field
+    num_fs_reserve_alloced: Field
     free_queues: SpacemanFreeQueue
     ip_bm_free_head: Field
     ip_bm_free_tail: Field
-    ip_bm_xid_start: Field
-    ip_bitmap_start: Field
-    ip_bm_free_next_start: Field
+    ofs_ip_bm_xid: Field
+    ofs_ip_bitmap: Field
+    ofs_ip_bm_free_next: Field
     version: Field
-    struct_size: Field
+    len_struct: Field
     is_versioned: Instance
 
 SPACEMAN_PHYS: SpacemanPhys
@@ -808,11 +808,11 @@ XID_ENTRY: XidEntry
 class ChunkInfo(RecordType):
     xid: Field
     paddr: Field
-    block_count_field: Field
-    free_count_field: Field
+    num_blocks_and_flags: Field
+    num_free_and_flags: Field
     bitmap_paddr: Field
     num_blocks: Instance
-    free_count: Instance
+    num_free_blocks: Instance
 
 CHUNK_INFO: ChunkInfo
 
@@ -877,9 +877,9 @@ class ApfsSuperblock(RecordType):
     readonly_compatible_features: Field
     incompatible_features: Field
     unmount_time: Field
-    fs_reserve_block_count: Field
-    fs_quota_block_count: Field
-    fs_alloc_count: Field
+    num_reserve_blocks: Field
+    num_quota_blocks: Field
+    num_alloced_blocks: Field
     meta_crypto: WrappedMetaCryptoState
     root_tree_type: Field
     extentref_tree_type: Field
@@ -896,8 +896,8 @@ class ApfsSuperblock(RecordType):
     num_symlinks: Field
     num_other_fsobjects: Field
     num_snapshots: Field
-    total_blocks_alloced: Field
-    total_blocks_freed: Field
+    num_blocks_ever_alloced: Field
+    num_blocks_ever_freed: Field
     vol_uuid: Field
     last_mod_time: Field
     fs_flags: Field
@@ -931,13 +931,13 @@ APFS_SUPERBLOCK: ApfsSuperblock
 
 class XattrKey(RecordType):
     hdr: JKey
-    name_len: Field
+    len_name: Field
 
 XATTR_KEY: XattrKey
 
 class XattrValFixed(RecordType):
     flags: Field
-    xdata_len: Field
+    len_xdata: Field
     is_stream: Instance
     is_embedded: Instance
 
@@ -963,8 +963,8 @@ XF_BLOB_HEAD: XfBlobHead
 class XField(RecordType):
     type: Field
     flags: Field
-    size_bytes: Field
-    padded_size: Instance
+    len_data: Field
+    len_padded: Instance
 
 X_FIELD: XField
 
@@ -985,7 +985,7 @@ SIBLING_ID: SiblingId
 
 class DriverDescriptorMap(RecordType):
     signature: Field
-    block_size: Field
+    len_block: Field
     num_blocks: Field
     device_type: Field
     device_id: Field
@@ -1015,18 +1015,18 @@ class PhysicalVolumeHeader(RecordType):
     block_type: Field
     serial_number: Field
     reserved1: Field
-    sector_size_bytes: Field
+    len_sector: Field
     reserved2: Field
-    physical_volume_size_bytes: Field
+    len_physical_volume: Field
     reserved3: Field
     signature: Field
     checksum_algorithm: Field
     num_metadata_blocks: Field
-    block_size: Field
-    metadata_size_bytes: Field
+    len_block: Field
+    len_metadata: Field
     metadata_block: Field
     reserved4: Field
-    key_size_bytes: Field
+    len_key: Field
     encryption_method: Field
     key: Field
     reserved5: Field
@@ -1045,7 +1045,7 @@ class MetadataBlockHead(RecordType):
     logical_address: Field
     block_number: Field
     owner: Field
-    block_size: Field
+    len_block: Field
     flags: Field
     reserved: Field
 
@@ -1053,11 +1053,11 @@ METADATA_BLOCK_HEAD: MetadataBlockHead
 
 class DiskLabel(RecordType):
     head: MetadataBlockHead
-    size_bytes: Field
+    len_label: Field
     reserved1: Field
-    descriptor_offset: Field
-    property_list_offset: Field
-    property_list_size_bytes: Field
+    ofs_descriptor: Field
+    ofs_property_list: Field
+    len_property_list: Field
 
 DISK_LABEL: DiskLabel
 
@@ -1076,23 +1076,23 @@ VOLUME_GROUPS_DESCRIPTOR: VolumeGroupsDescriptor
 class EncryptedImageHeader(RecordType):
     signature: Field
     version: Field
-    iv_size_bytes: Field
+    len_iv: Field
     encryption_mode: Field
     encryption_algorithm: Field
     key_bits: Field
     prng_algorithm: Field
-    prng_key_size: Field
+    len_prng_key: Field
     uuid: Field
-    block_size: Field
-    data_size_bytes: Field
-    data_offset: Field
+    len_block: Field
+    len_data: Field
+    ofs_data: Field
 
 ENCRYPTED_IMAGE_HEADER: EncryptedImageHeader
 
 class ApfsContainer(RecordType):
     object_header: Field
     magic: Field
-    block_size: Field
+    len_block: Field
     num_blocks: Field
 
 APFS_CONTAINER: ApfsContainer
@@ -1231,8 +1231,8 @@ class MasterDirectoryBlock(RecordType):
     bitmap_sector: Field
     allocation_search_block: Field
     num_allocation_blocks: Field
-    allocation_block_size: Field
-    clump_size: Field
+    len_allocation_block: Field
+    len_clump: Field
     first_allocation_sector: Field
     next_catalog_id: Field
     num_free_blocks: Field
@@ -1241,25 +1241,25 @@ class MasterDirectoryBlock(RecordType):
     backup_date: Field
     backup_sequence_number: Field
     write_count: Field
-    extents_clump_size: Field
-    catalog_clump_size: Field
+    len_extents_clump: Field
+    len_catalog_clump: Field
     num_root_folders: Field
     num_files: Field
     num_folders: Field
     finder_info: Field
     embedded_signature: Field
     embedded_extent: HfsWrapperExtentDescriptor
-    embedded_volume_offset: Instance
-    embedded_size_bytes: Instance
+    ofs_embedded_volume: Instance
+    len_embedded_volume: Instance
 
 MASTER_DIRECTORY_BLOCK: MasterDirectoryBlock
 
 class AttributeKey(RecordType):
-    key_length: Field
+    len_key: Field
     pad: Field
     file_id: Field
     start_block: Field
-    name_length: Field
+    num_name_units: Field
 
 ATTRIBUTE_KEY: AttributeKey
 
@@ -1271,20 +1271,20 @@ ATTRIBUTE_RECORD_TYPE: AttributeRecordType
 class AttributeInlineData(RecordType):
     record_type: Field
     reserved: Field
-    attribute_size: Field
+    len_attribute: Field
 
 ATTRIBUTE_INLINE_DATA: AttributeInlineData
 
 class HfsplusVolumeExtentDescriptor(RecordType):
     start_block: Field
-    block_count: Field
+    num_blocks: Field
 
 HFSPLUS_VOLUME_EXTENT_DESCRIPTOR: HfsplusVolumeExtentDescriptor
 
 class ForkData(RecordType):
-    logical_size: Field
-    clump_size: Field
-    total_blocks: Field
+    len_logical: Field
+    len_clump: Field
+    num_blocks: Field
     extents: HfsplusVolumeExtentDescriptor
 
 FORK_DATA: ForkData
@@ -1306,7 +1306,7 @@ ATTRIBUTE_EXTENTS: AttributeExtents
 class DecmpfsHeader(RecordType):
     compression_magic: Field
     compression_type: Field
-    uncompressed_size: Field
+    len_uncompressed: Field
 
 DECMPFS_HEADER: DecmpfsHeader
 
@@ -1321,12 +1321,12 @@ class NodeDescriptor(RecordType):
 NODE_DESCRIPTOR: NodeDescriptor
 
 class RecordOffset(RecordType):
-    node_offset: Field
+    ofs_record: Field
 
 RECORD_OFFSET: RecordOffset
 
 class KeyHeader(RecordType):
-    key_length: Field
+    len_key: Field
 
 KEY_HEADER: KeyHeader
 
@@ -1341,12 +1341,12 @@ class HeaderRecord(RecordType):
     leaf_records: Field
     first_leaf_node: Field
     last_leaf_node: Field
-    node_size: Field
-    max_key_length: Field
-    total_nodes: Field
-    free_nodes: Field
+    len_node: Field
+    len_key_max: Field
+    num_nodes: Field
+    num_free_nodes: Field
     reserved1: Field
-    clump_size: Field
+    len_clump: Field
     btree_type: Field
     key_compare_type: Field
     attributes: Field
@@ -1365,9 +1365,9 @@ class HeaderNode(RecordType):
 HEADER_NODE: HeaderNode
 
 class CatalogKey(RecordType):
-    key_length: Field
+    len_key: Field
     parent_id: Field
-    name_length: Field
+    num_name_units: Field
 
 CATALOG_KEY: CatalogKey
 
@@ -1434,7 +1434,7 @@ class CatalogFolder(RecordType):
     user_info: FolderInfo
     finder_info: ExtendedFolderInfo
     text_encoding: Field
-    folder_count: Field
+    num_folders: Field
     has_attributes: Instance
     has_security: Instance
     has_folder_count: Instance
@@ -1493,12 +1493,12 @@ class CatalogThread(RecordType):
     record_type: Field
     reserved: Field
     parent_id: Field
-    name_length: Field
+    num_name_units: Field
 
 CATALOG_THREAD: CatalogThread
 
 class ExtentKey(RecordType):
-    key_length: Field
+    len_key: Field
     fork_type: Field
     pad: Field
     file_id: Field
@@ -1537,7 +1537,7 @@ class HotFilesInfo(RecordType):
 HOT_FILES_INFO: HotFilesInfo
 
 class HotFileKey(RecordType):
-    key_length: Field
+    len_key: Field
     fork_type: Field
     pad: Field
     temperature: Field
@@ -1555,8 +1555,8 @@ HOT_FILE_LEAF_RECORD: HotFileLeafRecord
 class JournalInfoBlock(RecordType):
     flags: Field
     device_signature: Field
-    journal_offset: Field
-    journal_size: Field
+    ofs_journal: Field
+    len_journal: Field
     external_journal_uuid: Field
     machine_serial_number: Field
     is_in_file_system: Instance
@@ -1568,12 +1568,12 @@ JOURNAL_INFO_BLOCK: JournalInfoBlock
 class JournalHeaderBe(RecordType):
     magic: Field
     endian: Field
-    start: Field
-    end: Field
-    size: Field
-    blhdr_size: Field
+    ofs_start: Field
+    ofs_end: Field
+    len_journal: Field
+    len_block_list: Field
     checksum: Field
-    jhdr_size: Field
+    len_header: Field
     sequence_num: Field
 
 JOURNAL_HEADER_BE: JournalHeaderBe
@@ -1581,12 +1581,12 @@ JOURNAL_HEADER_BE: JournalHeaderBe
 class JournalHeaderLe(RecordType):
     magic: Field
     endian: Field
-    start: Field
-    end: Field
-    size: Field
-    blhdr_size: Field
+    ofs_start: Field
+    ofs_end: Field
+    len_journal: Field
+    len_block_list: Field
     checksum: Field
-    jhdr_size: Field
+    len_header: Field
     sequence_num: Field
 
 JOURNAL_HEADER_LE: JournalHeaderLe
@@ -1601,7 +1601,7 @@ JOURNAL_HEADER_CHECKED: JournalHeaderChecked
 class BlockListHeaderBe(RecordType):
     max_blocks: Field
     num_blocks: Field
-    bytes_used: Field
+    len_used: Field
     checksum: Field
     flags: Field
     has_block_checksums: Instance
@@ -1612,7 +1612,7 @@ BLOCK_LIST_HEADER_BE: BlockListHeaderBe
 class BlockListHeaderLe(RecordType):
     max_blocks: Field
     num_blocks: Field
-    bytes_used: Field
+    len_used: Field
     checksum: Field
     flags: Field
     has_block_checksums: Instance
@@ -1653,14 +1653,14 @@ class VolumeHeader(RecordType):
     modify_date: Field
     backup_date: Field
     checked_date: Field
-    file_count: Field
-    folder_count: Field
-    block_size: Field
-    total_blocks: Field
-    free_blocks: Field
+    num_files: Field
+    num_folders: Field
+    len_block: Field
+    num_blocks: Field
+    num_free_blocks: Field
     next_allocation: Field
-    rsrc_clump_size: Field
-    data_clump_size: Field
+    len_rsrc_clump: Field
+    len_data_clump: Field
     next_catalog_id: Field
     write_count: Field
     encodings_bitmap: Field
@@ -1726,23 +1726,23 @@ class Trailer(RecordType):
     version: Field
     len_header: Field
     flags: Field
-    running_data_fork_offset: Field
-    data_fork_offset: Field
-    data_fork_length: Field
-    resource_fork_offset: Field
-    resource_fork_length: Field
+    ofs_running_data_fork: Field
+    ofs_data_fork: Field
+    len_data_fork: Field
+    ofs_resource_fork: Field
+    len_resource_fork: Field
     segment_number: Field
     num_segments: Field
     segment_id: Field
     data_checksum: Checksum
-    plist_offset: Field
-    plist_length: Field
+    ofs_plist: Field
+    len_plist: Field
     reserved: Field
     master_checksum: Checksum
     image_variant: Field
     num_sectors: Field
     reserved_end: Field
-    size_bytes: Instance
+    len_disk: Instance
 
 TRAILER: Trailer
 
@@ -1751,7 +1751,7 @@ class BlockMap(RecordType):
     version: Field
     start_sector: Field
     num_sectors: Field
-    data_offset: Field
+    ofs_data: Field
     num_buffers: Field
     num_descriptors: Field
     reserved: Field
@@ -1765,8 +1765,8 @@ class Piece(RecordType):
     comment: Field
     start_sector: Field
     num_sectors: Field
-    stored_offset: Field
-    stored_length: Field
+    ofs_stored: Field
+    len_stored: Field
 
 PIECE: Piece
 

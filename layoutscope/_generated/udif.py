@@ -49,7 +49,7 @@ class Udif(KaitaiStruct):
         .. seealso::
            Mac OS disk image types, block table - https://github.com/libyal/libmodi/blob/main/documentation/Mac%20OS%20disk%20image%20types.asciidoc
         """
-        SEQ_FIELDS = ["signature", "version", "start_sector", "num_sectors", "data_offset", "num_buffers", "num_descriptors", "reserved", "checksum", "num_entries"]
+        SEQ_FIELDS = ["signature", "version", "start_sector", "num_sectors", "ofs_data", "num_buffers", "num_descriptors", "reserved", "checksum", "num_entries"]
         def __init__(self, _io, _parent=None, _root=None):
             super(Udif.BlockMap, self).__init__(_io)
             self._parent = _parent
@@ -71,9 +71,9 @@ class Udif(KaitaiStruct):
             self._debug['num_sectors']['start'] = self._io.pos()
             self.num_sectors = self._io.read_u8be()
             self._debug['num_sectors']['end'] = self._io.pos()
-            self._debug['data_offset']['start'] = self._io.pos()
-            self.data_offset = self._io.read_u8be()
-            self._debug['data_offset']['end'] = self._io.pos()
+            self._debug['ofs_data']['start'] = self._io.pos()
+            self.ofs_data = self._io.read_u8be()
+            self._debug['ofs_data']['end'] = self._io.pos()
             self._debug['num_buffers']['start'] = self._io.pos()
             self.num_buffers = self._io.read_u4be()
             self._debug['num_buffers']['end'] = self._io.pos()
@@ -132,7 +132,7 @@ class Udif(KaitaiStruct):
         .. seealso::
            Mac OS disk image types, block table entry - https://github.com/libyal/libmodi/blob/main/documentation/Mac%20OS%20disk%20image%20types.asciidoc
         """
-        SEQ_FIELDS = ["storage", "comment", "start_sector", "num_sectors", "stored_offset", "stored_length"]
+        SEQ_FIELDS = ["storage", "comment", "start_sector", "num_sectors", "ofs_stored", "len_stored"]
         def __init__(self, _io, _parent=None, _root=None):
             super(Udif.Piece, self).__init__(_io)
             self._parent = _parent
@@ -152,12 +152,12 @@ class Udif(KaitaiStruct):
             self._debug['num_sectors']['start'] = self._io.pos()
             self.num_sectors = self._io.read_u8be()
             self._debug['num_sectors']['end'] = self._io.pos()
-            self._debug['stored_offset']['start'] = self._io.pos()
-            self.stored_offset = self._io.read_u8be()
-            self._debug['stored_offset']['end'] = self._io.pos()
-            self._debug['stored_length']['start'] = self._io.pos()
-            self.stored_length = self._io.read_u8be()
-            self._debug['stored_length']['end'] = self._io.pos()
+            self._debug['ofs_stored']['start'] = self._io.pos()
+            self.ofs_stored = self._io.read_u8be()
+            self._debug['ofs_stored']['end'] = self._io.pos()
+            self._debug['len_stored']['start'] = self._io.pos()
+            self.len_stored = self._io.read_u8be()
+            self._debug['len_stored']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):
@@ -170,7 +170,7 @@ class Udif(KaitaiStruct):
         .. seealso::
            Mac OS disk image types, UDIF resource file - https://github.com/libyal/libmodi/blob/main/documentation/Mac%20OS%20disk%20image%20types.asciidoc
         """
-        SEQ_FIELDS = ["signature", "version", "len_header", "flags", "running_data_fork_offset", "data_fork_offset", "data_fork_length", "resource_fork_offset", "resource_fork_length", "segment_number", "num_segments", "segment_id", "data_checksum", "plist_offset", "plist_length", "reserved", "master_checksum", "image_variant", "num_sectors", "reserved_end"]
+        SEQ_FIELDS = ["signature", "version", "len_header", "flags", "ofs_running_data_fork", "ofs_data_fork", "len_data_fork", "ofs_resource_fork", "len_resource_fork", "segment_number", "num_segments", "segment_id", "data_checksum", "ofs_plist", "len_plist", "reserved", "master_checksum", "image_variant", "num_sectors", "reserved_end"]
         def __init__(self, _io, _parent=None, _root=None):
             super(Udif.Trailer, self).__init__(_io)
             self._parent = _parent
@@ -192,21 +192,21 @@ class Udif(KaitaiStruct):
             self._debug['flags']['start'] = self._io.pos()
             self.flags = self._io.read_u4be()
             self._debug['flags']['end'] = self._io.pos()
-            self._debug['running_data_fork_offset']['start'] = self._io.pos()
-            self.running_data_fork_offset = self._io.read_u8be()
-            self._debug['running_data_fork_offset']['end'] = self._io.pos()
-            self._debug['data_fork_offset']['start'] = self._io.pos()
-            self.data_fork_offset = self._io.read_u8be()
-            self._debug['data_fork_offset']['end'] = self._io.pos()
-            self._debug['data_fork_length']['start'] = self._io.pos()
-            self.data_fork_length = self._io.read_u8be()
-            self._debug['data_fork_length']['end'] = self._io.pos()
-            self._debug['resource_fork_offset']['start'] = self._io.pos()
-            self.resource_fork_offset = self._io.read_u8be()
-            self._debug['resource_fork_offset']['end'] = self._io.pos()
-            self._debug['resource_fork_length']['start'] = self._io.pos()
-            self.resource_fork_length = self._io.read_u8be()
-            self._debug['resource_fork_length']['end'] = self._io.pos()
+            self._debug['ofs_running_data_fork']['start'] = self._io.pos()
+            self.ofs_running_data_fork = self._io.read_u8be()
+            self._debug['ofs_running_data_fork']['end'] = self._io.pos()
+            self._debug['ofs_data_fork']['start'] = self._io.pos()
+            self.ofs_data_fork = self._io.read_u8be()
+            self._debug['ofs_data_fork']['end'] = self._io.pos()
+            self._debug['len_data_fork']['start'] = self._io.pos()
+            self.len_data_fork = self._io.read_u8be()
+            self._debug['len_data_fork']['end'] = self._io.pos()
+            self._debug['ofs_resource_fork']['start'] = self._io.pos()
+            self.ofs_resource_fork = self._io.read_u8be()
+            self._debug['ofs_resource_fork']['end'] = self._io.pos()
+            self._debug['len_resource_fork']['start'] = self._io.pos()
+            self.len_resource_fork = self._io.read_u8be()
+            self._debug['len_resource_fork']['end'] = self._io.pos()
             self._debug['segment_number']['start'] = self._io.pos()
             self.segment_number = self._io.read_u4be()
             self._debug['segment_number']['end'] = self._io.pos()
@@ -220,12 +220,12 @@ class Udif(KaitaiStruct):
             self.data_checksum = Udif.Checksum(self._io, self, self._root)
             self.data_checksum._read()
             self._debug['data_checksum']['end'] = self._io.pos()
-            self._debug['plist_offset']['start'] = self._io.pos()
-            self.plist_offset = self._io.read_u8be()
-            self._debug['plist_offset']['end'] = self._io.pos()
-            self._debug['plist_length']['start'] = self._io.pos()
-            self.plist_length = self._io.read_u8be()
-            self._debug['plist_length']['end'] = self._io.pos()
+            self._debug['ofs_plist']['start'] = self._io.pos()
+            self.ofs_plist = self._io.read_u8be()
+            self._debug['ofs_plist']['end'] = self._io.pos()
+            self._debug['len_plist']['start'] = self._io.pos()
+            self.len_plist = self._io.read_u8be()
+            self._debug['len_plist']['end'] = self._io.pos()
             self._debug['reserved']['start'] = self._io.pos()
             self.reserved = self._io.read_bytes(120)
             self._debug['reserved']['end'] = self._io.pos()
@@ -252,13 +252,13 @@ class Udif(KaitaiStruct):
             self.master_checksum._fetch_instances()
 
         @property
-        def size_bytes(self):
+        def len_disk(self):
             """Size of the disk."""
-            if hasattr(self, '_m_size_bytes'):
-                return self._m_size_bytes
+            if hasattr(self, '_m_len_disk'):
+                return self._m_len_disk
 
-            self._m_size_bytes = self.num_sectors * 512
-            return getattr(self, '_m_size_bytes', None)
+            self._m_len_disk = self.num_sectors * 512
+            return getattr(self, '_m_len_disk', None)
 
 
 

@@ -21,24 +21,24 @@ class Udif(Struct):
         version: int
         len_header: int
         flags: int
-        running_data_fork_offset: int
-        data_fork_offset: int
-        data_fork_length: int
-        resource_fork_offset: int
-        resource_fork_length: int
+        ofs_running_data_fork: int
+        ofs_data_fork: int
+        len_data_fork: int
+        ofs_resource_fork: int
+        len_resource_fork: int
         segment_number: int
         num_segments: int
         segment_id: bytes
         data_checksum: Udif.Checksum
-        plist_offset: int
-        plist_length: int
+        ofs_plist: int
+        len_plist: int
         reserved: bytes
         master_checksum: Udif.Checksum
         image_variant: int
         num_sectors: int
         reserved_end: bytes
         @property
-        def size_bytes(self) -> int: ...
+        def len_disk(self) -> int: ...
     class Checksum(Struct):
         kind: int
         num_bits: int
@@ -48,7 +48,7 @@ class Udif(Struct):
         version: int
         start_sector: int
         num_sectors: int
-        data_offset: int
+        ofs_data: int
         num_buffers: int
         num_descriptors: int
         reserved: bytes
@@ -59,6 +59,6 @@ class Udif(Struct):
         comment: int
         start_sector: int
         num_sectors: int
-        stored_offset: int
-        stored_length: int
+        ofs_stored: int
+        len_stored: int
     ...

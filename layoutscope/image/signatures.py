@@ -47,20 +47,8 @@ _EWF: Final = "convert it with: ewfexport -t RAW -f raw IMAGE"
 _UNPACK: Final = "unpack it first"
 
 SIGNATURES: Final = (
-    Signature(
-        "encrypted Apple disk image",
-        b"encrcdsa",
-        advice=_DECRYPT,
-        code="encrypted-image",
-    ),
-    Signature(
-        "encrypted Apple disk image",
-        b"cdsaencr",
-        None,
-        504,
-        advice=_DECRYPT,
-        code="encrypted-image",
-    ),
+    Signature("encrypted Apple disk image", b"encrcdsa", advice=_DECRYPT, code="encrypted-image"),
+    Signature("encrypted Apple disk image", b"cdsaencr", None, 504, _DECRYPT, code="encrypted-image"),
     Signature("Apple sparse image (.sparseimage)", b"sprs", advice=_HDIUTIL, reader="pymodi"),
     Signature("QEMU image (qcow2)", b"QFI\xfb", advice=_QEMU, reader="pyqcow"),
     Signature("VMware disk (vmdk)", b"KDMV", advice=_QEMU, reader="pyvmdk"),
@@ -183,7 +171,7 @@ def refuse_encrypted(source: Source) -> None:
     except FormatError:
         return
     if header is not None:
-        raise refusal(f"{source.name}: is an encrypted disk image", header, header.data_size_bytes)
+        raise refusal(f"{source.name}: is an encrypted disk image", header, header.len_data)
 
 
 def refusal(what: str, header: EncryptedImage.Header, size_bytes: int) -> UnsupportedError:

@@ -22,15 +22,15 @@ Files with their names and the extents of their data; other kinds of records are
 ...     [
 ...         Leaf(2, "files", CATALOG_KEY, CATALOG_FILE,
 ...              {"is_locked": CATALOG_FILE.is_locked}, {"parent": CATALOG_KEY.parent_id},
-...              texts={"name": Text("key", CATALOG_KEY.name_length, unit_bytes=2)},
-...              lists=(Repeated("extents", extents.block_count,
-...                              {"start": extents.start_block, "count": extents.block_count}),)),
+...              texts={"name": Text("key", CATALOG_KEY.num_name_units, unit_bytes=2)},
+...              lists=(Repeated("extents", extents.num_blocks,
+...                              {"start": extents.start_block, "count": extents.num_blocks}),)),
 ...     ],
 ...     Kind("val", CATALOG_RECORD_TYPE, CATALOG_RECORD_TYPE.record_type),
 ... )
->>> key = CATALOG_KEY.blank({"parent_id": 2, "name_length": 3}) + "one".encode("utf-16-be")
+>>> key = CATALOG_KEY.blank({"parent_id": 2, "num_name_units": 3}) + "one".encode("utf-16-be")
 >>> one = CATALOG_FILE.blank({"record_type": 2, "flags": 1, "data_fork.extents.start_block": [9, 32],
-...                           "data_fork.extents.block_count": [4, 1]})
+...                           "data_fork.extents.num_blocks": [4, 1]})
 >>> other = CATALOG_FILE.blank({"record_type": 77})
 >>> starts, sizes = np.array([0, len(key + one)]), np.array([len(key), len(one)])
 >>> batch = LeafBatch(np.frombuffer(key + one + key + other, np.uint8), 4096, np.array([5]), np.array([0, 0]),

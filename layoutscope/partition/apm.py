@@ -41,7 +41,7 @@ def _declared_block_size(source: Source) -> int:
         block0 = grammar.parse(grammar.Apm.DriverDescriptorMap, data, structure="driver descriptor map", image_offset=0)
     except FormatError:
         return 0
-    return block0.block_size if block0.block_size in BLOCK_SIZES else 0
+    return block0.len_block if block0.len_block in BLOCK_SIZES else 0
 
 
 def _has_entry(source: Source, block_size: int) -> bool:

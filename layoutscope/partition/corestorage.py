@@ -97,10 +97,10 @@ def read_physical_volume(stretch: Window, header: CoreStorage.PhysicalVolumeHead
     found = PhysicalVolume(str(group).upper() if group.int else "", reason=UNREADABLE)
     try:
         start, label = _disk_label(stretch, header)
-        text = _read(stretch, start + label.property_list_offset, min(label.property_list_size_bytes, UNIT_BYTES))
+        text = _read(stretch, start + label.ofs_property_list, min(label.len_property_list, UNIT_BYTES))
         name = _value(text, "com.apple.corestorage.lvg.name", "string")
         found = PhysicalVolume(found.group, name, reason=UNREADABLE)
-        units = _decrypted(stretch, header, start + label.descriptor_offset)
+        units = _decrypted(stretch, header, start + label.ofs_descriptor)
     except (FormatError, ValueError):
         # AES-XTS refuses two equal keys.
         return found
@@ -119,7 +119,7 @@ def _disk_label(stretch: Window, header: CoreStorage.PhysicalVolumeHeader) -> tu
     """
     size = DISK_LABEL.width
     for block in header.metadata_block:
-        start = block * header.block_size
+        start = block * header.len_block
         try:
             data = _read(stretch, start, size)
         except FormatError:
@@ -127,7 +127,7 @@ def _disk_label(stretch: Window, header: CoreStorage.PhysicalVolumeHeader) -> tu
         label = grammar.parse(grammar.CoreStorage.DiskLabel, data, structure="disk label", image_offset=start)
         if (
             label.head.block_type == grammar.CoreStorage.BlockType.disk_label
-            and label.size_bytes <= MOST_LABEL_BYTES * 8
+            and label.len_label <= MOST_LABEL_BYTES * 8
         ):
             return start, label
     raise FormatError("no copy of it can be read", structure="disk label", image_offset=stretch.origin)
@@ -155,10 +155,10 @@ def _decrypted(stretch: Window, header: CoreStorage.PhysicalVolumeHeader, descri
     descriptor = grammar.parse(
         grammar.CoreStorage.VolumeGroupsDescriptor, data, structure="descriptor", image_offset=descriptor_at
     )
-    count = min(descriptor.num_blocks * header.block_size // UNIT_BYTES, MOST_UNITS)
+    count = min(descriptor.num_blocks * header.len_block // UNIT_BYTES, MOST_UNITS)
     for block in (descriptor.primary_block, descriptor.secondary_block):
         try:
-            stored = np.frombuffer(_read(stretch, block * header.block_size, count * UNIT_BYTES), np.uint8)
+            stored = np.frombuffer(_read(stretch, block * header.len_block, count * UNIT_BYTES), np.uint8)
         except FormatError:
             continue
         units = stored.reshape(-1, UNIT_BYTES).copy()
@@ -174,9 +174,9 @@ def _described(found: PhysicalVolume, units: NDArray[np.uint8], decoder: Decoder
     """Take from the metadata what they say, the newest block of each volume first."""
     kinds = grammar.CoreStorage.BlockType
     starts = np.arange(len(units)) * UNIT_BYTES
-    fields = (HEAD.version, HEAD.block_size, HEAD.block_type, HEAD.transaction_id)
+    fields = (HEAD.version, HEAD.len_block, HEAD.block_type, HEAD.transaction_id)
     head = decoder.columns(HEAD, units.reshape(-1), starts, fields)
-    is_block = (head["version"] == 1) & (head["block_size"] == UNIT_BYTES)
+    is_block = (head["version"] == 1) & (head["len_block"] == UNIT_BYTES)
     kind, order = np.where(is_block, head["block_type"], 0), np.argsort(head["transaction_id"], kind="stable")[::-1]
     volumes: dict[str, tuple[str, int]] = {}
     for row in (row for row in order.tolist() if kind[row] == kinds.logical_volume):

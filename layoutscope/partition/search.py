@@ -7,7 +7,7 @@ GPT, APM and MBR that names it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from layoutscope.filesystems.registry import filesystem, names
 from layoutscope.findings import Finding
@@ -112,14 +112,9 @@ def _bare(content: Content, maps: list[_Probed]) -> VolumeSearch:
 
 
 def _candidate(content: Content, image_offset: int, layers: tuple[str, ...]) -> VolumeCandidate:
+    start, stack = image_offset + content.volume_offset, (*layers, content.label)
     return VolumeCandidate(
-        content.kind,
-        content.label,
-        image_offset + content.volume_offset,
-        content.size_bytes,
-        (*layers, content.label),
-        name=content.name,
-        about=content.about,
+        content.kind, content.label, start, content.size_bytes, stack, name=content.name, about=content.about
     )
 
 
@@ -192,8 +187,5 @@ def _is_space(partition: Partition) -> bool:
     return partition.type_name not in ("gpt_protective", "Apple_partition_map", "ISO9660_data")
 
 
-def _odd(code: str, item: Partition, message: str, level: str = "warning") -> Finding:
-    text = f"partition {item.number} {message}"
-    return Finding(
-        code, "error" if level == "error" else "warning", f"{item.scheme} partition", item.image_offset, text
-    )
+def _odd(code: str, item: Partition, message: str, level: Literal["warning", "error"] = "warning") -> Finding:
+    return Finding(code, level, f"{item.scheme} partition", item.image_offset, f"partition {item.number} {message}")

@@ -37,8 +37,8 @@ def test_the_volume_header_by_address(inspected, layout):
     (structure,) = inspected("--at", start)["structures"]
     found = fields(structure)
     assert found["signature"]["value"].startswith(str(int.from_bytes(b"H+", "big")))
-    assert (found["block_size"]["image_offset"], found["block_size"]["length_bytes"]) == (start + 40, 4)
-    assert found["block_size"]["value"] == str(layout.facts.block_size_bytes)
+    assert (found["len_block"]["image_offset"], found["len_block"]["length_bytes"]) == (start + 40, 4)
+    assert found["len_block"]["value"] == str(layout.facts.block_size_bytes)
 
 
 def test_sectors_count_from_the_start_of_the_image(inspected, layout):

@@ -79,6 +79,19 @@ CONSTANTS = {
 """Enums whose values no field of the grammar holds, with the reason."""
 
 
+OTHER_NUMBERS = re.compile(r"(^|_)(count|counter|len|length|size|size_bytes|length_bytes|offset)$")
+NOT_MEASURED = {
+    "gen_count": "it tells generations apart",
+    "write_count": "it tells states apart",
+    "write_gen_counter": "it tells generations apart",
+    "write_generation_counter": "it tells generations apart",
+    "has_folder_count": "it says that there is such a field",
+    "has_uncompressed_size": "it says that there is such a field",
+    "recovery_length": "nothing tells its unit",
+}
+"""Fields that are named after a number and are none of things or bytes, with the reason."""
+
+
 def literals(spec: dict) -> list[tuple[str, str, str]]:
     """Instances that mask a field by a number: the name in the documents, the field and the number."""
     found = []
@@ -119,6 +132,17 @@ def test_no_mask_is_written_twice(grammar):
     found = literals(spec)
     assert [case for case in found if case[0] in named] == []
     assert [case for case in found if case[0] and [other[0] for other in found].count(case[0]) > 1] == []
+
+
+def test_numbers_are_named_alike(text):
+    """Counts are ``num_``, lengths in bytes ``len_`` and places in bytes ``ofs_``, whatever the documents call them."""
+    spec = yaml.safe_load(text.read_text())
+    names = {
+        name
+        for body in types(spec).values()
+        for name in [*(field.get("id", "") for field in body.get("seq", [])), *body.get("instances", {})]
+    }
+    assert {name for name in names if OTHER_NUMBERS.search(name)} <= set(NOT_MEASURED)
 
 
 def test_every_file_has_its_licence(text):

@@ -109,8 +109,8 @@ def describe_node(data: bytes, tree: str) -> list[Described]:
 def _slots(data: bytes, tree: str, head: Described, end: int) -> Iterator[_Slot]:
     """Yield where records lie: keys count from the end of the table upwards, values from `end` downwards."""
     named = {field.path: field.value for field in head.fields}
-    table = records.BTREE_NODE.width + int(str(named["table_space.start"]))
-    keys = table + int(str(named["table_space.len"]))
+    table = records.BTREE_NODE.width + int(str(named["table_space.ofs_data"]))
+    keys = table + int(str(named["table_space.len_data"]))
     record_type = records.KVOFF if named["is_fixed"] else records.KVLOC
     width, cls = record_type.width, grammar.parser(record_type)
     for number in range(min(int(str(named["num_keys"])), len(data) // width)):
@@ -121,14 +121,15 @@ def _slots(data: bytes, tree: str, head: Described, end: int) -> Iterator[_Slot]
         if record_type is records.KVOFF:
             key_len, val_len = _fixed_sizes(tree, is_leaf=bool(named["is_leaf"]))
             found = {
-                "key.start": found["key_start"],
-                "key.len": key_len,
-                "val.start": found["val_start"],
-                "val.len": val_len,
+                "key.ofs_data": found["ofs_key"],
+                "key.len_data": key_len,
+                "val.ofs_data": found["ofs_val"],
+                "val.len_data": val_len,
             }
-        is_ghost = found["val.start"] == int(grammar.ApfsBtree.Location.invalid)
-        start, stop = keys + found["key.start"], end - found["val.start"]
-        yield _Slot((start, start + found["key.len"]), (stop, stop + found["val.len"]) if not is_ghost else (end, end))
+        is_ghost = found["val.ofs_data"] == int(grammar.ApfsBtree.Location.invalid)
+        start, stop = keys + found["key.ofs_data"], end - found["val.ofs_data"]
+        value = (end, end) if is_ghost else (stop, stop + found["val.len_data"])
+        yield _Slot((start, start + found["key.len_data"]), value)
 
 
 def _fixed_sizes(tree: str, *, is_leaf: bool) -> tuple[int, int]:
@@ -167,7 +168,7 @@ def _types(data: bytes, tree: str, slot: _Slot) -> tuple[RecordType, RecordType,
 def _is_plain_drec(data: bytes, slot: _Slot) -> bool:
     """Whether a directory key is one without hash: its length field then accounts for the whole key."""
     plain = describe(grammar.ApfsDirectory.DrecKey, data, *slot.key, "key")
-    length = plain.value("name_len")
+    length = plain.value("len_name")
     return not plain.error and isinstance(length, int) and records.DREC_KEY.width + length == slot.key[1] - slot.key[0]
 
 

@@ -107,7 +107,7 @@ def _offsets(data: bytes, count: int) -> Iterator[int]:
     for number in range(1, min(count, len(data) // width) + 1):
         at = len(data) - number * width
         entry = describe(grammar.HfsplusBtree.RecordOffset, data, at, at + width, "record offset")
-        offset = entry.value("node_offset")
+        offset = entry.value("ofs_record")
         yield offset if isinstance(offset, int) else 0
 
 
@@ -143,5 +143,5 @@ def is_about(record: Described, file_id: int) -> bool:
     """Whether a catalog record is the file's or folder's own, or its thread."""
     if record.value("file_id", "folder_id") == file_id:
         return True
-    key = [field.value for field in record.fields if field.path in ("key.parent_id", "key.name_length")]
+    key = [field.value for field in record.fields if field.path in ("key.parent_id", "key.num_name_units")]
     return key == [file_id, 0] or record.value("file_id") == file_id

@@ -107,9 +107,7 @@ class SourceFile(io.RawIOBase):
         """Return the position."""
         return self._position
 
-    def get_offset(self) -> int:
-        """Return the position, under libyal's own name."""
-        return self._position
+    get_offset = tell
 
     def get_size(self) -> int:
         """Return the length in bytes."""

@@ -80,7 +80,7 @@ def open_udif(source: Source, decoder: Decoder = BULK) -> Source:
             f"{source.name}: is a disk image in {trailer.num_segments} segments", code="dmg-segments",
             advice="join them on a Mac with: hdiutil convert IMAGE -format UDTO -o RAW",
         )  # fmt: skip
-    return UdifSource(source, _pieces(source, trailer, at, decoder), trailer.size_bytes)
+    return UdifSource(source, _pieces(source, trailer, at, decoder), trailer.len_disk)
 
 
 def _pieces(source: Source, trailer: Udif.Trailer, trailer_offset: int, decoder: Decoder) -> Pieces:
@@ -90,24 +90,24 @@ def _pieces(source: Source, trailer: Udif.Trailer, trailer_offset: int, decoder:
     order = np.argsort(columns[0], kind="stable")
     start, stop, storage, offset, length = (column[order] for column in columns)
     if (stop[:-1] > start[1:]).any():
-        raise FormatError("pieces overlap", structure="disk image block map", image_offset=trailer.plist_offset)
-    if len(stop) and stop[-1] > trailer.size_bytes:
+        raise FormatError("pieces overlap", structure="disk image block map", image_offset=trailer.ofs_plist)
+    if len(stop) and stop[-1] > trailer.len_disk:
         raise FormatError(
-            "pieces leave the disk", structure="disk image block map", image_offset=trailer.plist_offset,
-            expected=f"an end at or before byte {trailer.size_bytes:,}", found=f"{int(stop[-1]):,}",
+            "pieces leave the disk", structure="disk image block map", image_offset=trailer.ofs_plist,
+            expected=f"an end at or before byte {trailer.len_disk:,}", found=f"{int(stop[-1]):,}",
         )  # fmt: skip
     return Pieces(start, stop, storage.astype(np.uint32), offset, length)
 
 
 def _block_maps(source: Source, trailer: Udif.Trailer, trailer_offset: int) -> list[bytes]:
     """Read the property list's block maps."""
-    if not trailer.plist_length:
+    if not trailer.len_plist:
         raise UnsupportedError(f"{source.name}: its block maps lie in a resource fork", code="dmg-resource-fork")
-    if trailer.plist_length > min(MAX_PLIST_BYTES, source.size_bytes):
+    if trailer.len_plist > min(MAX_PLIST_BYTES, source.size_bytes):
         raise FormatError(
             "the property list is longer than the file", structure="disk image trailer", image_offset=trailer_offset
         )
-    text = source.read(trailer.plist_offset, trailer.plist_length)
+    text = source.read(trailer.ofs_plist, trailer.len_plist)
     try:
         entries = plistlib.loads(text, fmt=plistlib.FMT_XML)["resource-fork"]["blkx"]
         return [bytes(entry["Data"]) for entry in entries]
@@ -121,7 +121,7 @@ def _block_maps(source: Source, trailer: Udif.Trailer, trailer_offset: int) -> l
         IndexError,
     ) as error:
         raise FormatError(
-            f"cannot be read: {error}", structure="disk image property list", image_offset=trailer.plist_offset
+            f"cannot be read: {error}", structure="disk image property list", image_offset=trailer.ofs_plist
         ) from error
 
 
@@ -129,13 +129,13 @@ def _map_pieces(
     data: bytes, trailer: Udif.Trailer, trailer_offset: int, decoder: Decoder
 ) -> tuple[NDArray[np.int64], ...]:
     """Decode one block map into columns of pieces that hold sectors."""
-    where = trailer.plist_offset
+    where = trailer.ofs_plist
     head = grammar.parse(grammar.Udif.BlockMap, data, structure="disk image block map", image_offset=where)
     first, width = BLOCK_MAP.width, PIECE.width
     if head.num_entries > (len(data) - first) // width:
         raise FormatError("has more entries than room", structure="disk image block map", image_offset=where)
     buffer = np.frombuffer(data, np.uint8)
-    fields = (PIECE.storage, PIECE.start_sector, PIECE.num_sectors, PIECE.stored_offset, PIECE.stored_length)
+    fields = (PIECE.storage, PIECE.start_sector, PIECE.num_sectors, PIECE.ofs_stored, PIECE.len_stored)
     rows = decoder.columns(PIECE, buffer, first + width * np.arange(head.num_entries), fields)
     storage = rows["storage"].astype(np.int64)
     sector, count = rows["start_sector"], rows["num_sectors"]
@@ -144,16 +144,16 @@ def _map_pieces(
     limit = trailer.num_sectors
     if head.start_sector > limit or (sector[holds] > limit).any() or (count[holds] > limit).any():
         raise FormatError("pieces leave the disk", structure="disk image block map", image_offset=where)
-    if (rows["stored_offset"][holds] >= 2**62).any() or (rows["stored_length"][holds] >= 2**62).any():
+    if (rows["ofs_stored"][holds] >= 2**62).any() or (rows["len_stored"][holds] >= 2**62).any():
         raise FormatError("pieces leave the file", structure="disk image block map", image_offset=trailer_offset)
     start = (sector[holds].astype(np.int64) + head.start_sector) * SECTOR_BYTES
-    base = trailer.data_fork_offset + head.data_offset
+    base = trailer.ofs_data_fork + head.ofs_data
     return (
         start,
         start + count[holds].astype(np.int64) * SECTOR_BYTES,
         storage[holds],
-        rows["stored_offset"][holds].astype(np.int64) + base,
-        rows["stored_length"][holds].astype(np.int64),
+        rows["ofs_stored"][holds].astype(np.int64) + base,
+        rows["len_stored"][holds].astype(np.int64),
     )
 
 

@@ -30,7 +30,7 @@ RECORDS = {
     "key.fork_type": np.array([0, 0, 255]),
     "key.start_block": np.array([30, 12, 12]),
     "data.extents.start_block": np.stack([eight(900), eight(700, 800), eight(1)]),
-    "data.extents.block_count": np.stack([eight(5), eight(10, 8), eight(1)]),
+    "data.extents.num_blocks": np.stack([eight(5), eight(10, 8), eight(1)]),
 }
 OVERFLOW = SimpleNamespace(records=RECORDS)
 """Two records of file 4 in the wrong order, and one of its other fork."""

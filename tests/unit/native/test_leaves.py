@@ -229,11 +229,11 @@ def test_hostile_tables_write_nowhere_else(data):
 def test_names_in_utf_16_become_utf_8(decoder, units, text):
     """Pairs of surrogates become one character, halves the replacement character; NUL is a character as others."""
     raw = units if isinstance(units, bytes) else units.encode("utf-16-be")
-    key = CATALOG_KEY.blank({"name_length": len(raw) // 2}) + raw
+    key = CATALOG_KEY.blank({"num_name_units": len(raw) // 2}) + raw
     thread = CATALOG_THREAD.blank({"record_type": 3})
     plan = Plan(
         {"threads": {"name": "utf-16"}},
-        [Leaf(3, "threads", CATALOG_KEY, CATALOG_THREAD, texts={"name": Text("key", CATALOG_KEY.name_length, 2)})],
+        [Leaf(3, "threads", CATALOG_KEY, CATALOG_THREAD, texts={"name": Text("key", CATALOG_KEY.num_name_units, 2)})],
         Kind("val", CATALOG_RECORD_TYPE, CATALOG_RECORD_TYPE.record_type),
     )
     data = np.frombuffer(key + thread, np.uint8)
@@ -249,7 +249,7 @@ def test_extents_of_a_file_follow_one_another(decoder):
     """The used ones of both forks, each with the blocks before it and the fork it belongs to; written from TN1150."""
     fork = CATALOG_FILE.data_fork.extents
     other = CATALOG_FILE.resource_fork.extents
-    second = {"start": other.start_block, "count": other.block_count, "fork": 255}
+    second = {"start": other.start_block, "count": other.num_blocks, "fork": 255}
     plan = Plan(
         {
             "files": {"file_id": np.int64, "data_size": np.int64},
@@ -258,21 +258,21 @@ def test_extents_of_a_file_follow_one_another(decoder):
         [
             Leaf(
                 2, "files", CATALOG_KEY, CATALOG_FILE,
-                {"file_id": CATALOG_FILE.file_id, "data_size": CATALOG_FILE.data_fork.logical_size},
+                {"file_id": CATALOG_FILE.file_id, "data_size": CATALOG_FILE.data_fork.len_logical},
                 lists=(
-                    Repeated("extents", fork.block_count, {"start": fork.start_block, "count": fork.block_count}),
-                    Repeated("extents", other.block_count, second),
+                    Repeated("extents", fork.num_blocks, {"start": fork.start_block, "count": fork.num_blocks}),
+                    Repeated("extents", other.num_blocks, second),
                 ),
             )
         ],
         Kind("val", CATALOG_RECORD_TYPE, CATALOG_RECORD_TYPE.record_type),
     )  # fmt: skip
     value = CATALOG_FILE.blank({
-        "record_type": 2, "file_id": 20, "data_fork.logical_size": 2**64 - 1,
-        "data_fork.extents.start_block": [100, 0, 300], "data_fork.extents.block_count": [4, 0, 2],
-        "resource_fork.extents.start_block": [900], "resource_fork.extents.block_count": [1],
+        "record_type": 2, "file_id": 20, "data_fork.len_logical": 2**64 - 1,
+        "data_fork.extents.start_block": [100, 0, 300], "data_fork.extents.num_blocks": [4, 0, 2],
+        "resource_fork.extents.start_block": [900], "resource_fork.extents.num_blocks": [1],
     })  # fmt: skip
-    key = CATALOG_KEY.blank({"key_length": 6})
+    key = CATALOG_KEY.blank({"len_key": 6})
     zero = np.zeros(1, np.int64)
     batch = LeafBatch(
         np.frombuffer(key + value, np.uint8),

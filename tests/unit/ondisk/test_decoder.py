@@ -47,7 +47,7 @@ def test_pieces_of_a_disk_image(monkeypatch):
     content = bytes(range(256)) * 4
     source = MemorySource(disk_image([(PLAIN, content), (ZLIB, content)]))
     assert [udif.open_udif(source, decoder).read(0, 2048) for decoder in (BULK, GRAMMAR)] == [content * 2] * 2
-    monkeypatch.setattr(udif, "PIECE", swapped(udif.PIECE, "stored_offset", "stored_length"))
+    monkeypatch.setattr(udif, "PIECE", swapped(udif.PIECE, "ofs_stored", "len_stored"))
     assert udif.open_udif(source, GRAMMAR).read(0, 1024) == content
     assert udif.open_udif(source, BULK).read(0, 1024) != content
 

@@ -91,7 +91,7 @@ def check_file_claims(subject: Subject) -> None:
         report = subject.records(parts)
         real = extents["paddr"] != 0
         start = np.minimum(extents["paddr"], np.uint64(2**62)).astype(np.int64)
-        length = -(-extents["length_bytes"].astype(np.int64) // block_size)
+        length = -(-extents["len_extent"].astype(np.int64) // block_size)
         field, what = "val.file_extent_val.paddr", "extent of data stream"
         sides = (None, extents["paddr"])
         wrong = real & is_touched(metadata, start, length)

@@ -71,7 +71,7 @@ def check_counts(parts: VolumeParts) -> None:
         # Superblocks and key bag belong to the container.
         foreign = as_runs([item for item in parts.regions if item.type in ("volume-superblock", "volume-keybag")])
         used = intervals.total(intervals.subtract(parts.claimed(parts.state.store.blocks.block_size), foreign))
-        _compare(parts, "counts other blocks than the volume uses", used, "fs_alloc_count")
+        _compare(parts, "counts other blocks than the volume uses", used, "num_alloced_blocks")
     last = int(inodes["obj_id"].max(initial=0))
     if last >= superblock.next_obj_id:
         _compare(parts, "gives a next object number that is taken", last + 1, "next_obj_id")

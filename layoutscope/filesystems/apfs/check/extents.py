@@ -59,7 +59,7 @@ def check_shape(blocks: Blocks, extents: Columns, report: Report) -> None:
     report : Report
         Is told of those that are not so; its nodes are those of the tree that holds the extents.
     """
-    length = extents["length_bytes"].astype(np.int64)
+    length = extents["len_extent"].astype(np.int64)
     logical = extents["logical_addr"].astype(np.int64)
     code, what = "extent-invalid", "extent of data stream"
     report.cases(length == 0, extents, what, Contradiction(code, "it is empty"), LENGTH)

@@ -136,7 +136,7 @@ def check_name_hashes(subject: Subject) -> None:
         if wrong.sum() > MOST_OF_THEM * _telling(drecs, known):
             _report_rule(subject, parts)
             continue
-        message, field = "its hash is not that of its name", "key.drec_hashed_key.name_len_and_hash"
+        message, field = "its hash is not that of its name", "key.drec_hashed_key.len_name_and_hash"
         sides = (hashes, drecs["name_hash"])
         report = subject.records(parts)
         report.cases(

@@ -45,8 +45,8 @@ MAPPING: Final = CHECKPOINT_MAPPING
 KEY: Final = OMAP_KEY
 VALUE: Final = OMAP_VAL
 OID_BYTES: Final = OBJ_PHYS.xid.offset - OBJ_PHYS.oid.offset
-MAPPING_FIELDS: Final = (MAPPING.type, MAPPING.subtype, MAPPING.size_bytes, MAPPING.oid, MAPPING.paddr)
-ENTRY_FIELDS: Final = (VALUE.paddr, VALUE.size_bytes, VALUE.is_deleted, VALUE.is_encrypted, VALUE.is_noheader)
+MAPPING_FIELDS: Final = (MAPPING.type, MAPPING.subtype, MAPPING.len_object, MAPPING.oid, MAPPING.paddr)
+ENTRY_FIELDS: Final = (VALUE.paddr, VALUE.len_object, VALUE.is_deleted, VALUE.is_encrypted, VALUE.is_noheader)
 
 
 def check_roots(subject: Subject) -> None:
@@ -112,7 +112,7 @@ def _check_maps(subject: Subject, superblock: ApfsContainer.NxSuperblock) -> Non
     blocks, area, ring = container.blocks, container.area, len(container.area.paddr)
     kind = int(grammar.ApfsObject.ObjectType.checkpoint_map)
     head, size = CHECKPOINT_MAP_HEAD.width, MAPPING.width
-    for row in ((superblock.xp_desc_index + np.arange(min(superblock.xp_desc_len, ring))) % max(ring, 1)).tolist():
+    for row in ((superblock.xp_desc_index + np.arange(min(superblock.num_desc_used, ring))) % max(ring, 1)).tolist():
         if area.kind[row] != kind:
             continue
         block = area.blocks[row]
@@ -139,9 +139,9 @@ def _check_maps(subject: Subject, superblock: ApfsContainer.NxSuperblock) -> Non
 def _mapping_problem(subject: Subject, mapping: dict[str, int]) -> tuple[str, str] | None:
     """Field that cannot be right, and why; None if the object is there."""
     blocks = subject.container.blocks
-    size = mapping["size_bytes"]
+    size = mapping["len_object"]
     if not 0 < size <= checkpoints.MAX_OBJECT_BYTES or size % blocks.block_size:
-        return "size_bytes", "its size is no whole number of blocks, or impossibly large"
+        return "len_object", "its size is no whole number of blocks, or impossibly large"
     try:
         data = np.frombuffer(blocks.read_object(mapping["paddr"], size), np.uint8)
     except FormatError as error:
@@ -180,7 +180,7 @@ def _check_entries(subject: Subject, batch: ReadNodes, *, may_encrypt: bool) -> 
     source = batch.tree.source
     blocks = source.blocks
     entry = batch.columns("key", KEY, (KEY.oid, KEY.xid)) | batch.columns("val", VALUE, ENTRY_FIELDS)
-    deleted, size = entry["is_deleted"], entry["size_bytes"].astype(np.int64)
+    deleted, size = entry["is_deleted"], entry["len_object"].astype(np.int64)
     future = entry["xid"] > np.uint64(source.max_xid)
     odd = ~deleted & ((size == 0) | (size % blocks.block_size != 0))
     outside = ~deleted & ~blocks.present(entry["paddr"], blocks.block_size)
@@ -188,7 +188,7 @@ def _check_entries(subject: Subject, batch: ReadNodes, *, may_encrypt: bool) -> 
     strange = ~deleted & entry["is_encrypted"] & (not may_encrypt)
     report = _Entries(subject, batch, entry)
     report.cases(future, "key.xid", "its transaction is younger than the container", found=entry["xid"])
-    report.cases(odd, "val.size_bytes", "its size is no whole number of blocks", found=entry["size_bytes"])
+    report.cases(odd, "val.len_object", "its size is no whole number of blocks", found=entry["len_object"])
     report.cases(outside, "val.paddr", "it leads out of the image", found=entry["paddr"])
     report.cases(alone, "val.flags", "it says deleted, but no older entry is there to delete")
     report.cases(strange, "val.flags", "it says encrypted on a volume that is not")

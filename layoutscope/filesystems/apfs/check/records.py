@@ -85,7 +85,7 @@ def _ends(extents: Columns) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     if not len(extents["obj_id"]):
         return np.empty(0, np.uint64), np.empty(0, np.uint64)
     last = np.flatnonzero(extents["obj_id"] != np.append(extents["obj_id"][1:], np.uint64(0)))
-    ends = extents["logical_addr"] + extents["length_bytes"]
+    ends = extents["logical_addr"] + extents["len_extent"]
     return extents["obj_id"][last], ends[last]
 
 

@@ -84,7 +84,7 @@ def check_seals(subject: Subject) -> None:
                 blocks, grammar.ApfsSealed.IntegrityMeta, seal.paddr, "integrity metadata",
                 oid=parts.state.superblock.integrity_meta_oid,
             )  # fmt: skip
-            log = subject.log.at("integrity metadata", seal.paddr, plus=int(meta.root_hash_start))
+            log = subject.log.at("integrity metadata", seal.paddr, plus=int(meta.ofs_root_hash))
             message, stored = "the hash of the root is another", seal.root_hash.hex()
             log.add("seal-broken", "error", message, expected=found.hex(), found=stored)
 
@@ -104,7 +104,7 @@ def check_snapshots(parts: VolumeParts) -> None:
     log = parts.log.at("snapshots", parts.state.superblock.omap_oid)
     for message, expected, found in (
         ("names lead to other transactions than the metadata", str(xids), str(named)),
-        ("the object map counts other snapshots", str(len(xids)), str(header.snap_count)),
+        ("the object map counts other snapshots", str(len(xids)), str(header.num_snapshots)),
         ("the object map's newest snapshot is another", str(newest), str(header.most_recent_snap)),
         ("the object map lists other snapshots", str(len(xids)), str(listed)),
         ("the object map lists snapshots of other transactions", str(xids[:1] + xids[-1:]), str(ends)),

@@ -68,13 +68,13 @@ def check_sizes(subject: Subject) -> None:
     if space is None:
         return
     superblock, header = container.superblock, space.header
-    found = superblock.block_count
+    found = superblock.num_blocks
     expected = sum(int(device.num_blocks) for device in header.devices)
     if found != expected:
-        log, message = subject.reporting.at_superblock("block_count"), "counts other blocks than the space manager"
+        log, message = subject.reporting.at_superblock("num_blocks"), "counts other blocks than the space manager"
         log.add("superblock-differs", "warning", message, expected=expected, found=found)
     bits = container.blocks.block_size * 8
-    for path, wanted in (("block_size", container.blocks.block_size), ("blocks_per_chunk", bits)):
+    for path, wanted in (("len_block", container.blocks.block_size), ("num_blocks_per_chunk", bits)):
         if getattr(header, path) != wanted:
             differs(spaceman_field(subject, path), path, wanted, getattr(header, path))
     for number, device in enumerate(header.devices):
@@ -85,7 +85,7 @@ def check_sizes(subject: Subject) -> None:
 
 
 def _device_sizes(header: Any, device: Any) -> Iterator[tuple[str, int]]:
-    chunks = -(-int(device.num_blocks) // max(int(header.blocks_per_chunk), 1))
+    chunks = -(-int(device.num_blocks) // max(int(header.num_blocks_per_chunk), 1))
     cibs = -(-chunks // max(int(header.chunks_per_cib), 1))
     yield "num_chunks", chunks
     yield "num_cibs", cibs
@@ -115,13 +115,13 @@ def check_pool(subject: Subject) -> None:
         return
     header = space.header
     parts = sum(int(item.num_chunks) + int(item.num_cibs) + int(item.num_cabs) for item in header.devices)
-    if header.ip_block_count != POOL_FACTOR * parts:
-        at = spaceman_field(subject, "ip_block_count")
-        differs(at, "size of the internal pool", POOL_FACTOR * parts, header.ip_block_count)
-    needed = -(-int(header.ip_block_count) // (8 * subject.container.blocks.block_size))
-    if header.ip_bm_size_in_blocks != needed:
-        at = spaceman_field(subject, "ip_bm_size_in_blocks")
-        differs(at, "size of the internal pool's bitmap", needed, header.ip_bm_size_in_blocks)
+    if header.num_ip_blocks != POOL_FACTOR * parts:
+        at = spaceman_field(subject, "num_ip_blocks")
+        differs(at, "size of the internal pool", POOL_FACTOR * parts, header.num_ip_blocks)
+    needed = -(-int(header.num_ip_blocks) // (8 * subject.container.blocks.block_size))
+    if header.num_ip_bm_used != needed:
+        at = spaceman_field(subject, "num_ip_bm_used")
+        differs(at, "size of the internal pool's bitmap", needed, header.num_ip_bm_used)
 
 
 def check_chunks(subject: Subject) -> None:
@@ -150,7 +150,7 @@ def _check_geometry(subject: Subject, table: ChunkTable, number: int) -> None:
     if space is None:
         return
     header, columns = space.header, table.columns
-    per_chunk, total = int(header.blocks_per_chunk), min(int(header.devices[number].num_blocks), MAX_BLOCKS)
+    per_chunk, total = int(header.num_blocks_per_chunk), min(int(header.devices[number].num_blocks), MAX_BLOCKS)
     start = np.arange(len(table.plus), dtype=np.int64) * per_chunk
     length = np.clip(total - start, 0, per_chunk)
     # Those of the second device count from its start, or bear its mark: both are in use.
@@ -158,9 +158,9 @@ def _check_geometry(subject: Subject, table: ChunkTable, number: int) -> None:
     plain = (columns["paddr"] & ~mark).astype(np.int64)
     bitmap = columns["bitmap_paddr"].astype(np.int64)
     base = min(max(int(header.ip_base), 0), MAX_BLOCKS)
-    pool = (bitmap >= base) & (bitmap < base + min(int(header.ip_block_count), MAX_BLOCKS))
+    pool = (bitmap >= base) & (bitmap < base + min(int(header.num_ip_blocks), MAX_BLOCKS))
     table.report(subject.log, "paddr", plain != start, "starts elsewhere", start)
-    table.report(subject.log, "block_count_field", columns["num_blocks"] != length, "is of another size", length)
+    table.report(subject.log, "num_blocks_and_flags", columns["num_blocks"] != length, "is of another size", length)
     table.report(subject.log, "bitmap_paddr", (bitmap != 0) & ~pool, "has a bitmap outside of the internal pool")
     young = columns["xid"] > np.uint64(subject.container.xid)
     table.report(subject.log, "xid", young, "is younger than its container")
@@ -175,13 +175,14 @@ def _check_free_counts(subject: Subject, table: ChunkTable, number: int) -> None
     for start in range(0, len(rows), BATCH_BITMAPS):
         some = rows[start : start + BATCH_BITMAPS]
         counted[some] = count_free(blocks.read(bitmap[some], blocks.block_size), length[some])
-    free = columns["free_count"].astype(np.int64)
+    free = columns["num_free_blocks"].astype(np.int64)
     wrong = counted != free
     wrong[(bitmap != 0) & ~blocks.readable(bitmap, blocks.block_size)] = False
-    table.report(subject.log, "free_count_field", wrong, "counts other free blocks than its bitmap", counted)
+    table.report(subject.log, "num_free_and_flags", wrong, "counts other free blocks than its bitmap", counted)
     space = subject.parts.space
-    if space is not None and int(space.header.devices[number].free_count) != int(free.sum()):
-        at, found = spaceman_field(subject, "free_count", device=number), space.header.devices[number].free_count
+    if space is not None and int(space.header.devices[number].num_free_blocks) != int(free.sum()):
+        at = spaceman_field(subject, "num_free_blocks", device=number)
+        found = space.header.devices[number].num_free_blocks
         what = f"free blocks of the {QUEUE_NAMES[number + 1]}"
         differs(at, what, int(free.sum()), found)
 
@@ -228,7 +229,7 @@ class ChunkTable(NamedTuple):
         expected : (n,) int64 array, optional
             What it should be.
         """
-        names = {"block_count_field": "num_blocks", "free_count_field": "free_count"}
+        names = {"num_blocks_and_flags": "num_blocks", "num_free_and_flags": "num_free_blocks"}
         found = self.columns[names.get(field, field)]
         for row in np.flatnonzero(wrong)[:MOST_CASES].tolist():
             at = log.at(f"chunk {row}", int(self.cib_paddr[row]), plus=int(self.plus[row]) + CHUNK.offset_of(field))
@@ -252,6 +253,6 @@ def chunk_table(subject: Subject, device: int) -> tuple[ChunkTable, dict[str, ND
     block = np.repeat(np.arange(len(paddr)), counts)
     slot = np.arange(len(block)) - np.repeat(np.cumsum(counts) - counts, counts)
     within = CIB.width + slot * CHUNK.width
-    names = (CHUNK.xid, CHUNK.paddr, CHUNK.num_blocks, CHUNK.free_count, CHUNK.bitmap_paddr)
+    names = (CHUNK.xid, CHUNK.paddr, CHUNK.num_blocks, CHUNK.num_free_blocks, CHUNK.bitmap_paddr)
     columns = decoder.columns(CHUNK, buffer, starts[block] + within, names) if len(block) else {}
     return ChunkTable(columns, paddr[block], within), heads

@@ -41,7 +41,7 @@ MAX_OBJECT_BYTES: Final = 64 * 1024**2
 _MAPPING_FIELDS = (
     CHECKPOINT_MAPPING.type,
     CHECKPOINT_MAPPING.subtype,
-    CHECKPOINT_MAPPING.size_bytes,
+    CHECKPOINT_MAPPING.len_object,
     CHECKPOINT_MAPPING.fs_oid,
     CHECKPOINT_MAPPING.oid,
     CHECKPOINT_MAPPING.paddr,
@@ -192,7 +192,7 @@ def open_checkpoint(
     """
     blocks, xid, where = store.blocks, superblock.hdr.xid, store.blocks.at(paddr)
     ring = len(area.paddr)
-    first, count = superblock.xp_desc_index, superblock.xp_desc_len
+    first, count = superblock.xp_desc_index, superblock.num_desc_used
     if not 1 <= count <= ring:
         raise FormatError("impossible length in the descriptor ring", structure="checkpoint", image_offset=where)
     # The superblock is the last block of its checkpoint; the maps stand before it, and may go on at the ring's start.
@@ -221,7 +221,7 @@ def _mappings(decoder: Decoder, block: NDArray[np.uint8], image_offset: int) -> 
     starts = head + np.arange(count, dtype=np.int64) * size
     found = decoder.columns(CHECKPOINT_MAPPING, block, starts, _MAPPING_FIELDS)
     rows = zip(
-        *(found[name].tolist() for name in ("oid", "type", "subtype", "fs_oid", "paddr", "size_bytes")), strict=True
+        *(found[name].tolist() for name in ("oid", "type", "subtype", "fs_oid", "paddr", "len_object")), strict=True
     )
     return [Ephemeral(*row) for row in rows]
 

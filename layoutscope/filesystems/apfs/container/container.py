@@ -50,7 +50,7 @@ class NoMap:
 
     tree_oid: int = 0
     snapshot_tree_oid: int = 0
-    snap_count: int = 0
+    num_snapshots: int = 0
     most_recent_snap: int = 0
 
 
@@ -150,7 +150,7 @@ def open_container(
     """
     first = find_superblock(*main, log)
     store = Store.over(_blocks(main, first, second), decoder, log)
-    paddrs, trees = ring_paddrs(store, first.xp_desc_base, first.desc_num_blocks, is_tree=bool(first.desc_is_tree))
+    paddrs, trees = ring_paddrs(store, first.xp_desc_base, first.num_desc_blocks, is_tree=bool(first.desc_is_tree))
     area = checkpoints.read_descriptor_area(store.blocks, store.decoder, paddrs)
     for checkpoint in checkpoints.usable(store, area, xid):
         try:
@@ -192,7 +192,7 @@ def _open_state(
         )
     _compare_copies(store.log, first, superblock)
     data, data_trees = ring_paddrs(
-        store, superblock.xp_data_base, superblock.data_num_blocks, is_tree=bool(superblock.data_is_tree)
+        store, superblock.xp_data_base, superblock.num_data_blocks, is_tree=bool(superblock.data_is_tree)
     )
     store.log.extend(apart.log.findings)
     view = omaps.view_at(omap, checkpoint.xid)
@@ -204,12 +204,12 @@ def _open_state(
 def _blocks(main: Half, superblock: ApfsContainer.NxSuperblock, second: Half | None) -> Blocks:
     source, image_offset = main
     # Of a Fusion set this is the size of both devices: what is too much does not hurt, the image ends first.
-    windows: list[Source | None] = [Window(source, image_offset, superblock.block_count * superblock.block_size)]
+    windows: list[Source | None] = [Window(source, image_offset, superblock.num_blocks * superblock.len_block)]
     offsets = [image_offset]
     if second is not None:
         windows.append(Window(second[0], second[1], second[0].size_bytes - second[1]))
         offsets.append(second[1])
-    return Blocks(tuple(windows), tuple(offsets), superblock.block_size)
+    return Blocks(tuple(windows), tuple(offsets), superblock.len_block)
 
 
 def _report_truncation(store: Store, device_blocks: tuple[int, ...]) -> None:
@@ -262,12 +262,12 @@ def _parse_superblock(source: Source, image_offset: int) -> ApfsContainer.NxSupe
     parsed = grammar.parse(
         grammar.ApfsContainer.NxSuperblock, data, structure="container superblock", image_offset=image_offset
     )
-    if parsed.block_size & (parsed.block_size - 1):
+    if parsed.len_block & (parsed.len_block - 1):
         raise FormatError(
             "block size is no power of two",
             structure="container superblock",
             image_offset=image_offset,
-            found=str(parsed.block_size),
+            found=str(parsed.len_block),
         )
     if parsed.hdr.type != int(grammar.ApfsObject.ObjectType.nx_superblock):
         raise FormatError(
@@ -276,7 +276,7 @@ def _parse_superblock(source: Source, image_offset: int) -> ApfsContainer.NxSupe
             image_offset=image_offset,
             found=str(parsed.hdr.type),
         )
-    whole = np.frombuffer(source.read(image_offset, parsed.block_size), np.uint8)
+    whole = np.frombuffer(source.read(image_offset, parsed.len_block), np.uint8)
     computed = int(fletcher64(whole[None, :])[0])
     if computed != parsed.hdr.cksum:
         raise FormatError(
@@ -322,7 +322,7 @@ def _compare_copies(log: FindingLog, first: ApfsContainer.NxSuperblock, newest: 
     if first.hdr.xid < newest.hdr.xid:
         message = "copy in block 0 is of an earlier transaction than the checkpoint"
         copy.add("superblock-older", "info", message, expected=newest.hdr.xid, found=first.hdr.xid)
-    if first.uuid != newest.uuid or first.block_size != newest.block_size:
+    if first.uuid != newest.uuid or first.len_block != newest.len_block:
         copy.add("structure-invalid", "error", "copy in block 0 belongs to another container than the checkpoint")
 
 

@@ -121,7 +121,7 @@ def _entries(data: bytes, count: int, structure: str, image_offset: int) -> Iter
             image_offset=image_offset + position,
         )
         yield Entry(bytes(parsed.head.uuid), parsed.head.tag, bytes(parsed.keydata))
-        length = ENTRY_HEAD.width + parsed.head.key_len
+        length = ENTRY_HEAD.width + parsed.head.len_key
         position += -(-length // ALIGNMENT) * ALIGNMENT
 
 

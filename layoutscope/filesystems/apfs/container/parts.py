@@ -145,9 +145,9 @@ def read_jumpstart(container: Container) -> list[Region]:
         container.log.survive(error)
         return regions
     room = sum(run.num_blocks for run in record.extents) * blocks.block_size
-    if record.efi_file_len > room:
-        log = container.log.at("EFI jumpstart", paddr, plus=EFI_JUMPSTART.efi_file_len.offset)
-        message, found = "the driver is longer than its extents", record.efi_file_len
+    if record.len_efi_file > room:
+        log = container.log.at("EFI jumpstart", paddr, plus=EFI_JUMPSTART.len_efi_file.offset)
+        message, found = "the driver is longer than its extents", record.len_efi_file
         log.add("structure-invalid", "warning", message, expected=f"at most {room}", found=found)
     return regions + [Region("efi-driver", "EFI jumpstart", run.start_paddr, run.num_blocks) for run in record.extents]
 

@@ -93,7 +93,7 @@ def device_blocks(store: Store, checkpoint: Checkpoint) -> tuple[int, ...]:
         Blocks of the main device, and of the second one of a Fusion set.
     """
     superblock, blocks = checkpoint.superblock, store.blocks
-    total = int(superblock.block_count)
+    total = int(superblock.num_blocks)
     if not superblock.is_fusion:
         return (total,)
     try:
@@ -177,16 +177,16 @@ def _read_device(
     owner, decoder, where = QUEUE_NAMES[number + 1], store.decoder, store.blocks.at(paddr)
     cabs = np.empty(0, np.uint64)
     if device.num_cabs:
-        cabs = _addresses(decoder, spaceman, device.addresses_start, device.num_cabs, where)
+        cabs = _addresses(decoder, spaceman, device.ofs_addresses, device.num_cabs, where)
         cibs = _cab_addresses(store, cabs)
     else:
-        cibs = _addresses(decoder, spaceman, device.addresses_start, device.num_cibs, where)
+        cibs = _addresses(decoder, spaceman, device.ofs_addresses, device.num_cibs, where)
     chunks = _read_chunks(store, cibs, number)
     free = _free(store, chunks, owner)
-    if intervals.total(free) != device.free_count:
+    if intervals.total(free) != device.num_free_blocks:
         message = f"free blocks of the {owner} differ between bitmaps and space manager"
         log = store.log.at("space manager")
-        log.add("spaceman-invalid", "warning", message, expected=device.free_count, found=intervals.total(free))
+        log.add("spaceman-invalid", "warning", message, expected=device.num_free_blocks, found=intervals.total(free))
     bitmaps = chunks.bitmap_paddr[chunks.bitmap_paddr != 0]
     kinds = (("spaceman-cab", cabs), ("spaceman-cib", cibs), ("spaceman-bitmap", bitmaps))
     regions = [Region(kind, owner, paddr) for kind, paddrs in kinds for paddr in paddrs.tolist()]
@@ -224,14 +224,14 @@ def _read_chunks(store: Store, cibs: NDArray[np.uint64], device: int) -> Chunks:
     if (head + counts * size > blocks.block_size).any():
         raise FormatError("more chunks than fit", structure="chunk-info block", image_offset=blocks.at(int(cibs[0])))
     owner, slot = owners(counts), ordinals(counts)
-    names = (CHUNK_INFO.paddr, CHUNK_INFO.num_blocks, CHUNK_INFO.free_count, CHUNK_INFO.bitmap_paddr)
+    names = (CHUNK_INFO.paddr, CHUNK_INFO.num_blocks, CHUNK_INFO.num_free_blocks, CHUNK_INFO.bitmap_paddr)
     found = decoder.columns(CHUNK_INFO, buffer, starts[owner] + head + slot * size, names)
     # Chunks of the second device are counted from its own start (apfsck), or bear its mark like any other address.
     mark = np.uint64(blocks.tier2_mark if device else 0)
     return Chunks(
         found["paddr"] | mark,
         found["num_blocks"].astype(np.int64),
-        found["free_count"].astype(np.int64),
+        found["num_free_blocks"].astype(np.int64),
         found["bitmap_paddr"],
     )
 
@@ -271,10 +271,10 @@ def _report_counts(
 
 def _internal_pool(header: ApfsSpaceman.SpacemanPhys, own: list[Region]) -> list[Region]:
     """Blocks of the pool that hold nothing current, and the ring with versions of the pool's bitmap."""
-    pool = np.array([[header.ip_base, min(header.ip_block_count, MAX_BLOCKS)]], np.int64)
+    pool = np.array([[header.ip_base, min(header.num_ip_blocks, MAX_BLOCKS)]], np.int64)
     inside = np.array([[item.paddr, item.num_blocks] for item in own], np.int64).reshape(-1, 2)
     spare = intervals.subtract(pool, intervals.runs_of(inside[:, 0], inside[:, 1]))
-    ring = Region("internal-pool-bitmap", "space manager", header.ip_bm_base, header.ip_bm_block_count)
+    ring = Region("internal-pool-bitmap", "space manager", header.ip_bm_base, header.num_ip_bm_blocks)
     return [ring, *from_runs("internal-pool", "space manager", spare)]
 
 

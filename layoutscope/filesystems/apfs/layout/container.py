@@ -103,7 +103,7 @@ def second_half(half: Half, stack: tuple[str, ...], log: FindingLog, *, sweeps: 
     message = "this is the second device of a Fusion set; its main device, which holds all checkpoints, was not given"
     log.at("container superblock", image_offset).add("fusion-half", "error", message)
     size = source.size_bytes - image_offset
-    blocks = Blocks((Window(source, image_offset, size),), (image_offset,), superblock.block_size)
+    blocks = Blocks((Window(source, image_offset, size),), (image_offset,), superblock.len_block)
     empty = {name: build_table(name, {}) for name in ("nodes", "node_fragments", "extents", "entries", "free")}
     own = regions_table([Region("container-superblock", "copy in block 0", 0)], blocks, None)
     facts = _half_facts(superblock, image_offset, size, stack)
@@ -124,7 +124,7 @@ def _half_facts(
         stack=stack,
         image_offset=image_offset,
         size_bytes=size_bytes,
-        block_size_bytes=superblock.block_size,
+        block_size_bytes=superblock.len_block,
         case_sensitive=False,
         stamp=superblock.hdr.xid,
         num_files=0,
@@ -135,7 +135,7 @@ def _half_facts(
             "fusion set": uuid_text(bytes(superblock.fusion_uuid)),
             "volumes": sum(bool(oid) for oid in superblock.fs_oid),
             "most volumes": superblock.max_file_systems,
-            "blocks of both devices": superblock.block_count,
+            "blocks of both devices": superblock.num_blocks,
             "next oid": superblock.next_oid,
         },
     )

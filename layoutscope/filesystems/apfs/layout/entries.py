@@ -149,14 +149,14 @@ def _sizes(inode: _Matched, kind: NDArray[np.uint8], xattrs: Columns, file_id: N
     compressed = inode["is_compressed"]
     if compressed.any():
         stored = compressed & inode["has_uncompressed_size"]
-        size = np.where(stored, inode["uncompressed_size"].astype(np.int64), size)
+        size = np.where(stored, inode["len_uncompressed"].astype(np.int64), size)
     if "expanded_size" in xattrs:
         rows = np.flatnonzero(xattrs["expanded_size"] >= 0)
         expanded = _Attributes(xattrs["obj_id"][rows], xattrs["expanded_size"][rows])
         size = _from_attributes(size, compressed, file_id, expanded)
         rows = np.flatnonzero(xattrs["name"].equal_to(SYMLINK_NAME))
         # The target ends with a zero byte that stat does not count.
-        targets = _Attributes(xattrs["obj_id"][rows], xattrs["xdata_len"][rows].astype(np.int64) - 1)
+        targets = _Attributes(xattrs["obj_id"][rows], xattrs["len_xdata"][rows].astype(np.int64) - 1)
         size = _from_attributes(size, kind == KINDS.index("symlink"), file_id, targets)
     size[kind == KINDS.index("directory")] = 0
     return size

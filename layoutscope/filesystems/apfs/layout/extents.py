@@ -55,7 +55,7 @@ def extents_table(parts: VolumeParts, first_row: int) -> pl.DataFrame:
         "fork": (owned.of(owners.fork, ORPHAN), owners.forks),
         "logical_offset": logical,
         "image_offset": np.where(is_hole, NULL_OFFSET, blocks.image_offset(paddr)),
-        "length_bytes": extents["length_bytes"][owned.extent].astype(np.int64),
+        "length_bytes": extents["len_extent"][owned.extent].astype(np.int64),
         "node_row": (extents["node"][owned.extent] + first_row).astype(np.uint32),
         "flags": flags,
     }

@@ -81,7 +81,7 @@ def _blocks(source: Source, image_offset: int) -> Blocks:
     """Address blocks of the size that a superblock gives, or of the usual one, up to the end of the image."""
     size = MIN_BLOCK_BYTES
     with suppress(FormatError):
-        size = int(find_superblock(source, image_offset, FindingLog()).block_size)
+        size = int(find_superblock(source, image_offset, FindingLog()).len_block)
     return Blocks((Window(source, image_offset, source.size_bytes - image_offset),), (image_offset,), size)
 
 
@@ -97,7 +97,7 @@ def _superblocks(blocks: Blocks, swept: Swept) -> list[tuple[int, ApfsContainer.
             )
         except FormatError:
             continue
-        if superblock.block_size == blocks.block_size:
+        if superblock.len_block == blocks.block_size:
             parsed.append((paddr, superblock))
     return parsed
 
@@ -127,7 +127,7 @@ def _container(
 
 def _area(store: Store, superblock: ApfsContainer.NxSuperblock) -> tuple[DescriptorArea, list[NodeRows]]:
     """Read the descriptor area as far as it is there."""
-    base, count = superblock.xp_desc_base, superblock.desc_num_blocks
+    base, count = superblock.xp_desc_base, superblock.num_desc_blocks
     try:
         paddrs, trees = ring_paddrs(store.apart(), base, count, is_tree=bool(superblock.desc_is_tree))
     except FormatError:
@@ -144,8 +144,8 @@ def _stand_in(blocks: Blocks, volumes: Swept) -> ApfsContainer.NxSuperblock:
     flags = grammar.ApfsContainer.ContainerFlag.crypto_sw
     values = {
         "magic": int(grammar.ApfsContainer.ContainerMagic.nx_superblock),
-        "block_size": blocks.block_size,
-        "block_count": size // blocks.block_size,
+        "len_block": blocks.block_size,
+        "num_blocks": size // blocks.block_size,
         "max_file_systems": len(oids),
         "fs_oid": oids,
         # Whether keys are bound to the hardware is unknown; they are lost with the superblock either way.

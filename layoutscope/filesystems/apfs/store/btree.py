@@ -32,9 +32,9 @@ BATCH_NODES: Final = 1024
 MAX_LEVELS: Final = 16
 TORN: Final = "a record's table entry, key or value leaves the node; its records were left out"
 INFO_FIELDS: Final = (
-    BTREE_INFO.fixed.node_size,
-    BTREE_INFO.fixed.key_size,
-    BTREE_INFO.fixed.val_size,
+    BTREE_INFO.fixed.len_node,
+    BTREE_INFO.fixed.len_key,
+    BTREE_INFO.fixed.len_val,
     BTREE_INFO.fixed.is_hashed,
     BTREE_INFO.fixed.is_noheader,
     BTREE_INFO.num_keys,
@@ -212,7 +212,7 @@ def read_shape(source: TreeSource, root: Places) -> TreeShape:
         for name, values in source.decoder.columns(BTREE_INFO, data, start, INFO_FIELDS).items()
     }
     head = toc.node_heads(source.decoder, data, np.zeros(1, np.int64))
-    level, node_size = int(head["level"][0]), int(info["node_size"][0])
+    level, node_size = int(head["level"][0]), int(info["len_node"][0])
     address = source.blocks.at(int(root.paddr[0]))
     problem = ""
     if not bool(head["is_root"][0]):
@@ -228,7 +228,7 @@ def read_shape(source: TreeSource, root: Places) -> TreeShape:
     is_hashed = bool(info["is_hashed"][0])
     hash_type = source.hash_type if is_hashed else 0
     child = CHILD_VAL.width + hash_size(hash_type)
-    sizes = toc.Sizes(size, int(info["key_size"][0]), int(info["val_size"][0]), child)
+    sizes = toc.Sizes(size, int(info["len_key"][0]), int(info["len_val"][0]), child)
     return TreeShape(
         sizes,
         level,
@@ -336,7 +336,7 @@ def as_rows(batch: ReadNodes) -> NodeRows:
 
 
 def _free_bytes(head: dict[str, NDArray[Any]]) -> NDArray[np.int64]:
-    names = ("free_space.len", "key_free_list.len", "val_free_list.len")
+    names = ("free_space.len_data", "key_free_list.len_data", "val_free_list.len_data")
     total = sum(head[name].astype(np.int64) for name in names)
     return np.asarray(total, np.int64)
 

@@ -228,7 +228,7 @@ def _decode(batch: ReadNodes, slots: Slots, name: str, shape: Shape) -> tuple[Co
     if shape.key_tail:
         first = slots.key_start + shape.key_type.width
         table["name"] = gather_names(buffer, first, table.pop(shape.key_tail).astype(np.int64))
-    elif shape.val_tail and shape.val_tail.endswith("name_len"):
+    elif shape.val_tail and shape.val_tail.endswith("len_name"):
         length = decoder.column(shape.val_type, buffer, slots.val_start, shape.val_tail).astype(np.int64)
         table["name"] = gather_names(buffer, slots.val_start + shape.val_type.width, length)
     if shape.has_xfields:
@@ -249,11 +249,11 @@ def _field_columns(batch: ReadNodes, count: int, name: str, fields: ExtendedFiel
         siblings = decoder.column(SIBLING_ID, buffer, start, SIBLING_ID.sibling_id)
         return {"sibling_id": _spread(siblings, rows, count)}
     rows, start = fields.of_type(int(kinds.InodeField.dstream), DSTREAM.width)
-    found = decoder.columns(DSTREAM, buffer, start, (DSTREAM.size_bytes, DSTREAM.alloced_size))
+    found = decoder.columns(DSTREAM, buffer, start, (DSTREAM.len_stream, DSTREAM.len_alloced))
     return {
         "has_dstream": _spread(np.ones(len(rows), bool), rows, count),
-        "data_size": _spread(found["size_bytes"], rows, count),
-        "alloced_size": _spread(found["alloced_size"], rows, count),
+        "data_size": _spread(found["len_stream"], rows, count),
+        "alloced_size": _spread(found["len_alloced"], rows, count),
     }
 
 
@@ -269,16 +269,16 @@ def _attribute_columns(batch: ReadNodes, slots: Slots, table: Columns) -> Column
     decoder, buffer = batch.tree.source.decoder, batch.buffer
     start = slots.val_start + XATTR_VAL.width
     stream_id, stream_size = np.zeros(len(slots), np.uint64), np.zeros(len(slots), np.uint64)
-    rows = np.flatnonzero(table["is_stream"] & (table["xdata_len"] >= XATTR_DSTREAM.width))
-    names = (XATTR_DSTREAM.xattr_obj_id, XATTR_DSTREAM.dstream.size_bytes)
+    rows = np.flatnonzero(table["is_stream"] & (table["len_xdata"] >= XATTR_DSTREAM.width))
+    names = (XATTR_DSTREAM.xattr_obj_id, XATTR_DSTREAM.dstream.len_stream)
     found = decoder.columns(XATTR_DSTREAM, buffer, start[rows], names)
-    stream_id[rows], stream_size[rows] = found["xattr_obj_id"], found["dstream.size_bytes"]
+    stream_id[rows], stream_size[rows] = found["xattr_obj_id"], found["dstream.len_stream"]
     # Files compressed by macOS say their true size in an attribute, as on HFS+.
     expanded = np.full(len(slots), -1, np.int64)
-    is_header = ~table["is_stream"] & (table["xdata_len"] >= DECMPFS_HEADER.width)
+    is_header = ~table["is_stream"] & (table["len_xdata"] >= DECMPFS_HEADER.width)
     is_header &= table["name"].equal_to(b"com.apple.decmpfs")
     rows = np.flatnonzero(is_header)
-    size = decoder.column(DECMPFS_HEADER, buffer, start[rows], DECMPFS_HEADER.uncompressed_size)
+    size = decoder.column(DECMPFS_HEADER, buffer, start[rows], DECMPFS_HEADER.len_uncompressed)
     expanded[rows] = size.astype(np.int64)
     return {"stream_id": stream_id, "stream_size": stream_size, "expanded_size": expanded}
 

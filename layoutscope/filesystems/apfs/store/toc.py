@@ -32,12 +32,12 @@ HEAD_FIELDS: Final = (
     BTREE_NODE.is_root,
     BTREE_NODE.is_leaf,
     BTREE_NODE.is_fixed,
-    BTREE_NODE.table_space.start,
-    BTREE_NODE.table_space.len,
-    BTREE_NODE.free_space.start,
-    BTREE_NODE.free_space.len,
-    BTREE_NODE.key_free_list.len,
-    BTREE_NODE.val_free_list.len,
+    BTREE_NODE.table_space.ofs_data,
+    BTREE_NODE.table_space.len_data,
+    BTREE_NODE.free_space.ofs_data,
+    BTREE_NODE.free_space.len_data,
+    BTREE_NODE.key_free_list.len_data,
+    BTREE_NODE.val_free_list.len_data,
 )
 
 MAX_LENGTH: Final = 2**30
@@ -139,13 +139,13 @@ def slots(
     """
     # Keys are counted from the end of the table of contents upwards, values from the end of the node downwards: only so
     # can a node grow from both sides. In a root, the tree information stands behind the values.
-    table = starts + BTREE_NODE.width + head["table_space.start"]
-    keys: NDArray[np.int64] = table + head["table_space.len"]
+    table = starts + BTREE_NODE.width + head["table_space.ofs_data"]
+    keys: NDArray[np.int64] = table + head["table_space.len_data"]
     info = BTREE_INFO.width
     values_end: NDArray[np.int64] = starts + sizes.node - np.where(head["is_root"], info, 0)
     entry = np.where(head["is_fixed"], KVOFF.width, KVLOC.width)
     counts = head["num_keys"].astype(np.int64)
-    torn = (counts * entry > head["table_space.len"]) | (keys > values_end)
+    torn = (counts * entry > head["table_space.len_data"]) | (keys > values_end)
     counts = np.where(torn, 0, counts)
     node = np.repeat(np.arange(len(starts)), counts)
     # Row i of a node has its entry i entries after the node's table; `before` counts the rows of the nodes before it.
@@ -200,14 +200,14 @@ class _Fixed(NamedTuple):
 
 
 def _varying(decoder: Decoder, buffer: NDArray[np.uint8], spots: NDArray[np.int64]) -> _Entries:
-    fields = (KVLOC.key.start, KVLOC.key.len, KVLOC.val.start, KVLOC.val.len)
+    fields = (KVLOC.key.ofs_data, KVLOC.key.len_data, KVLOC.val.ofs_data, KVLOC.val.len_data)
     found = decoder.columns(KVLOC, buffer, spots, fields)
     return _without_ghosts(_Entries(*(found[name].astype(np.int32) for name in fields)))
 
 
 def _fixed(decoder: Decoder, buffer: NDArray[np.uint8], spots: NDArray[np.int64], sizes: _Fixed) -> _Entries:
-    found = decoder.columns(KVOFF, buffer, spots, (KVOFF.key_start, KVOFF.val_start))
-    key_start, val_start = found["key_start"].astype(np.int32), found["val_start"].astype(np.int32)
+    found = decoder.columns(KVOFF, buffer, spots, (KVOFF.ofs_key, KVOFF.ofs_val))
+    key_start, val_start = found["ofs_key"].astype(np.int32), found["ofs_val"].astype(np.int32)
     key_len = np.full(len(spots), min(sizes.key, MAX_LENGTH), np.int32)
     return _without_ghosts(_Entries(key_start, key_len, val_start, sizes.val.copy()))
 

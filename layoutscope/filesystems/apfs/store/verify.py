@@ -112,9 +112,9 @@ def _check_header(level: int, head: dict[str, NDArray[Any]], problems: _Problems
     kind = np.where(is_root, int(kinds.btree), int(kinds.btree_node))
     wrong = (head["hdr.type"] != kind) | (head["is_root"] != is_root) | (head["is_leaf"] != (level == 0))
     wrong |= head["hdr.storage"] != _storage(problems.source)
-    area = head["table_space.start"].astype(np.int64) + head["table_space.len"] + head["free_space.start"]
+    area = head["table_space.ofs_data"].astype(np.int64) + head["table_space.len_data"] + head["free_space.ofs_data"]
     room = places.size_bytes - BTREE_NODE.width
-    wrong |= area + head["free_space.len"] > room
+    wrong |= area + head["free_space.len_data"] > room
     wrong &= sound
     problems.report(wrong, "node-header-differs", "type, storage or flags contradict the node's place in the tree")
 

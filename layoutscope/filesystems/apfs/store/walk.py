@@ -92,7 +92,7 @@ def read_nodes(source: TreeSource) -> tuple[NodeRows, list[ReadNodes]]:
     return nodes, [batch for batch in batches if batch.level == 0]
 
 
-_VALUE_FIELDS = (OMAP_VAL.paddr, OMAP_VAL.size_bytes, OMAP_VAL.is_deleted, OMAP_VAL.is_encrypted, OMAP_VAL.is_noheader)
+_VALUE_FIELDS = (OMAP_VAL.paddr, OMAP_VAL.len_object, OMAP_VAL.is_deleted, OMAP_VAL.is_encrypted, OMAP_VAL.is_noheader)
 
 
 _DTYPES = {
@@ -133,7 +133,7 @@ def _mappings(batch: ReadNodes) -> dict[str, NDArray[Any]]:
     """Decode the mappings in one batch of leaves."""
     keys = batch.columns("key", OMAP_KEY, (OMAP_KEY.oid, OMAP_KEY.xid))
     values = batch.columns("val", OMAP_VAL, _VALUE_FIELDS)
-    return {**keys, **values, "leaf": batch.node}
+    return {"size_bytes": values.pop(OMAP_VAL.len_object), **keys, **values, "leaf": batch.node}
 
 
 @dataclass(slots=True)

@@ -92,9 +92,9 @@ def _in_bulk(
     before = np.cumsum(counts) - counts
     slot = np.arange(int(counts.sum()))
     spots = np.repeat(start + head_size - before * entry_size, counts) + slot * entry_size
-    found = decoder.columns(X_FIELD, buffer, spots, (X_FIELD.type, X_FIELD.size_bytes, X_FIELD.padded_size))
-    sizes = found["size_bytes"].astype(np.int64)
-    ends = np.append(0, np.cumsum(found["padded_size"], dtype=np.int64))
+    found = decoder.columns(X_FIELD, buffer, spots, (X_FIELD.type, X_FIELD.len_data, X_FIELD.len_padded))
+    sizes = found["len_data"].astype(np.int64)
+    ends = np.append(0, np.cumsum(found["len_padded"], dtype=np.int64))
     data_start = np.repeat(start + head_size + counts * entry_size - ends[before], counts) + ends[:-1]
     fields = ExtendedFields(np.repeat(record, counts), found["type"], data_start, sizes, damaged)
     # The last field's padding may be cut off, its data may not.
@@ -127,4 +127,4 @@ def _parsed(buffer: NDArray[np.uint8], starts: NDArray[np.int64], lengths_bytes:
 def _fields(blob: grammar.ApfsXfields.XfBlob, start: int) -> Iterator[tuple[int, int, int]]:
     """Type, start and size of each field of one parsed collection."""
     for description, data in zip(blob.fields, blob.data, strict=True):
-        yield description.type, start + data._debug["data"]["start"], description.size_bytes  # noqa: SLF001
+        yield description.type, start + data._debug["data"]["start"], description.len_data  # noqa: SLF001

@@ -143,7 +143,7 @@ def stretches(extents: Columns, block_size: int) -> tuple[NDArray[np.int64], NDA
     """First block and number of blocks of extents, holes left out."""
     if "paddr" not in extents:
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    first, length = extents["paddr"].astype(np.int64), extents["length_bytes"].astype(np.int64)
+    first, length = extents["paddr"].astype(np.int64), extents["len_extent"].astype(np.int64)
     is_hole = first == 0
     if is_hole.any():
         first, length = first[~is_hole], length[~is_hole]

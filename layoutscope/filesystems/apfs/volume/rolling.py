@@ -62,7 +62,7 @@ def read_rolling(container: Container, volume: Volume) -> Rolling:
         return rolling
     rolling.regions.extend(_region("er-state", place))
     rolling.details["encryption under way"] = ", ".join(_flags(state.flags))
-    rolling.details["encryption progress"] = f"{state.progress:,} of {state.total_blocks_to_encrypt:,} blocks"
+    rolling.details["encryption progress"] = f"{state.progress:,} of {state.num_blocks_to_encrypt:,} blocks"
     if state.blockmap_oid:
         _read_bitmap(objects, volume, state.blockmap_oid, rolling)
     if getattr(state, "recovery_list_oid", 0):

@@ -160,7 +160,7 @@ def read_fext_tree(volume: Volume) -> Tree:
 def _extents(batch: ReadNodes) -> Columns:
     """Decode extents, named as those of other volumes are."""
     keys = batch.columns("key", FEXT_KEY, (FEXT_KEY.private_id, FEXT_KEY.logical_addr))
-    values = batch.columns("val", FEXT_VAL, (FEXT_VAL.length_bytes, FEXT_VAL.paddr))
+    values = batch.columns("val", FEXT_VAL, (FEXT_VAL.len_extent, FEXT_VAL.paddr))
     return {
         "obj_id": keys["private_id"],
         "node": batch.node,

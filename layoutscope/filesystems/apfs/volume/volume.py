@@ -190,5 +190,5 @@ def read_seal(store: Store, view: OmapView, superblock: ApfsVolume.ApfsSuperbloc
         message = f"the seal was broken in transaction {meta.broken_xid}"
         store.log.at(structure, paddr).add("seal-broken", "warning", message)
     data = blocks.read_object(paddr)
-    root_hash = data[meta.root_hash_start : meta.root_hash_start + size]
+    root_hash = data[meta.ofs_root_hash : meta.ofs_root_hash + size]
     return Seal(paddr, int(meta.hash_type), root_hash, bool(meta.is_broken or meta.broken_xid))

@@ -109,8 +109,8 @@ class _Collector:
         everything = np.ones(len(batch.shift), np.bool_)
         key, data, stop = (batch.at(name, everything) for name in ("key", "data", "stop"))
         decoder, buffer = self.volume.decoder, batch.buffer
-        keys = decoder.columns(KEY, buffer, key, (KEY.file_id, KEY.start_block, KEY.name_length))
-        counts = keys["name_length"].astype(np.int64)
+        keys = decoder.columns(KEY, buffer, key, (KEY.file_id, KEY.start_block, KEY.num_name_units))
+        counts = keys["num_name_units"].astype(np.int64)
         units = names.gather(buffer, key + KEY.width, counts)
         self.names.append(units)
         kind = self._kinds(batch, data, stop)
@@ -137,16 +137,16 @@ class _Collector:
         size, blocks = np.zeros(len(data), np.int64), np.zeros(len(data), np.int64)
         starts, counts = np.zeros((len(data), 8), np.int64), np.zeros((len(data), 8), np.int64)
         inline = kind == TYPES.inline_data
-        size[inline] = decoder.column(INLINE, batch.buffer, data[inline], INLINE.attribute_size)
+        size[inline] = decoder.column(INLINE, batch.buffer, data[inline], INLINE.len_attribute)
         for number, (record_type, fields) in EXTENT_FIELDS.items():
             chosen = kind == number
             found = decoder.columns(record_type, batch.buffer, data[chosen], fields)
             starts[chosen], counts[chosen] = found[fields[0]], found[fields[1]]
         chosen = kind == TYPES.fork_data
-        fields = (FORK.the_fork.logical_size, FORK.the_fork.total_blocks)
+        fields = (FORK.the_fork.len_logical, FORK.the_fork.num_blocks)
         found = decoder.columns(FORK, batch.buffer, data[chosen], fields)
-        size[chosen] = np.minimum(found["the_fork.logical_size"], np.uint64(np.iinfo(np.int64).max)).astype(np.int64)
-        blocks[chosen] = found["the_fork.total_blocks"]
+        size[chosen] = np.minimum(found["the_fork.len_logical"], np.uint64(np.iinfo(np.int64).max)).astype(np.int64)
+        blocks[chosen] = found["the_fork.num_blocks"]
         return {"size": size, "blocks": blocks, "starts": starts, "counts": counts}
 
 

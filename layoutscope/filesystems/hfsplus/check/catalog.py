@@ -45,21 +45,21 @@ FILE_FIELDS: Final[tuple[Column, ...]] = (
     *(
         field
         for fork in (FILE.data_fork, FILE.resource_fork)
-        for field in (fork.logical_size, fork.total_blocks, fork.extents.start_block, fork.extents.block_count)
+        for field in (fork.len_logical, fork.num_blocks, fork.extents.start_block, fork.extents.num_blocks)
     ),
 )
 FOLDER_FIELDS: Final[tuple[Column, ...]] = (
     FOLDER.folder_id,
     FOLDER.flags,
     FOLDER.valence,
-    FOLDER.folder_count,
+    FOLDER.num_folders,
     FOLDER.permissions.special,
     FOLDER.has_attributes,
     FOLDER.has_security,
     FOLDER.has_folder_count,
     FOLDER.has_link_chain,
 )
-THREAD_FIELDS: Final[tuple[Column, ...]] = (THREAD.parent_id, THREAD.name_length)
+THREAD_FIELDS: Final[tuple[Column, ...]] = (THREAD.parent_id, THREAD.num_name_units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class CatalogRecords:
     files, folders, threads : Columns
         Their fields, and ``row``, the place among the leaf records.
     thread_units, thread_start : arrays
-        Names in threads; their lengths are ``threads["name_length"]``, -1 where a name leaves its record.
+        Names in threads; their lengths are ``threads["num_name_units"]``, -1 where a name leaves its record.
     """
 
     located: TreeRecords
@@ -141,8 +141,8 @@ class _Collector:
         decoder, everything = self.volume.decoder, np.ones(len(batch.shift), np.bool_)
         key, data, stop = (batch.at(name, everything) for name in ("key", "data", "stop"))
         kind, excess = self._kinds(batch, data, stop)
-        keys = decoder.columns(KEY, batch.buffer, key, (KEY.parent_id, KEY.name_length))
-        counts = keys["name_length"].astype(np.int64)
+        keys = decoder.columns(KEY, batch.buffer, key, (KEY.parent_id, KEY.num_name_units))
+        counts = keys["num_name_units"].astype(np.int64)
         self.names.append(names.gather(batch.buffer, key + KEY.width, counts))
         self.rows.append(
             {"kind": kind, "excess": excess, "parent_id": keys["parent_id"].astype(np.int64), "count": counts}
@@ -156,7 +156,7 @@ class _Collector:
             found = decoder.columns(record_type, batch.buffer, data[chosen], fields)
             found = {"row": self.num_rows + chosen, **found}
             if part == "threads":
-                found["name_length"] = self._thread_names(batch, data[chosen], stop[chosen], found["name_length"])
+                found["num_name_units"] = self._thread_names(batch, data[chosen], stop[chosen], found["num_name_units"])
             self.parts[part].append(found)
         self.num_rows += len(kind)
 
@@ -199,8 +199,8 @@ def read_catalog(volume: Volume, tree: Tree) -> CatalogRecords:
         )
     }
     threads = parts["threads"]
-    threads["name_length"] = threads["name_length"].astype(np.int64)
-    counts = np.maximum(threads["name_length"], 0)
+    threads["num_name_units"] = threads["num_name_units"].astype(np.int64)
+    counts = np.maximum(threads["num_name_units"], 0)
     no_units = np.empty(0, np.uint16)
     return CatalogRecords(
         located,

@@ -34,7 +34,7 @@ def fork_arrays(catalog: CatalogRecords, fork: str) -> tuple[I64, I64]:
     files = catalog.files
     return (
         files[f"{fork}.extents.start_block"].astype(np.int64),
-        files[f"{fork}.extents.block_count"].astype(np.int64),
+        files[f"{fork}.extents.num_blocks"].astype(np.int64),
     )
 
 
@@ -45,20 +45,20 @@ def check_fork_sizes(subject: Subject) -> None:
         return
     block = np.uint64(subject.volume.block_size_bytes)
     for fork_type, name in FORKS.items():
-        total = catalog.files[f"{name}.total_blocks"].astype(np.int64)
+        total = catalog.files[f"{name}.num_blocks"].astype(np.int64)
         counted = fork_arrays(catalog, name)[1].sum(axis=1) + _overflow_blocks(subject, catalog, fork_type)
         for place in subject.cases("fork-size-differs", np.flatnonzero(total != counted), "catalog files"):
-            catalog.field(int(catalog.files["row"][place]), f"{name}.total_blocks").add(
+            catalog.field(int(catalog.files["row"][place]), f"{name}.num_blocks").add(
                 "fork-size-differs",
                 "error",
                 "a fork counts other blocks than its extents hold",
                 expected=int(counted[place]),
                 found=int(total[place]),
             )
-        size = catalog.files[f"{name}.logical_size"]
+        size = catalog.files[f"{name}.len_logical"]
         longer = np.flatnonzero(size > total.astype(np.uint64) * block)
         for place in subject.cases("fork-size-differs", longer, "catalog files"):
-            catalog.field(int(catalog.files["row"][place]), f"{name}.logical_size").add(
+            catalog.field(int(catalog.files["row"][place]), f"{name}.len_logical").add(
                 "fork-size-differs",
                 "error",
                 "a fork is longer than its blocks",
@@ -79,7 +79,7 @@ def _overflow_blocks(subject: Subject, catalog: CatalogRecords, fork_type: int) 
 
 def check_extents(subject: Subject) -> None:
     """Extents lie on the volume."""
-    total = int(subject.volume.header.total_blocks)
+    total = int(subject.volume.header.num_blocks)
     catalog, overflow, attributes = subject.catalog, subject.overflow, subject.attributes
     for cnid, field in SPECIAL_FILES.items():
         fork = subject.contents.special[cnid]
@@ -126,7 +126,7 @@ def _check_extents_of(subject: Subject, catalog: CatalogRecords | None, name: st
 
 
 def _wrong_field(start: int, total: int) -> str:
-    return "start_block" if start >= total else "block_count"
+    return "start_block" if start >= total else "num_blocks"
 
 
 def check_overflow_records(subject: Subject) -> None:
@@ -147,7 +147,7 @@ def check_overflow_records(subject: Subject) -> None:
     gap = ~used[:, :-1] & np.maximum.accumulate(used[:, ::-1], axis=1)[:, ::-1][:, 1:]
     rows, slots = np.nonzero(gap)
     for case in subject.cases("extents-invalid", np.arange(len(rows)), "extents-overflow records"):
-        records.field(int(rows[case]), f"data.extents.block_count#{slots[case]}").add(
+        records.field(int(rows[case]), f"data.extents.num_blocks#{slots[case]}").add(
             "extents-invalid", "error", "an unused extent stands before a used one", expected="at least 1", found=0
         )
     if subject.catalog is None:
@@ -204,7 +204,7 @@ def check_attribute_values(subject: Subject) -> None:
     inline = records.kind == TYPES.inline_data
     room = records.stop - records.data - _inline_head()
     for row in subject.cases("attribute-invalid", np.flatnonzero(inline & (records.size > room)), "attributes"):
-        records.field(row, "attribute_size").add(
+        records.field(row, "len_attribute").add(
             "attribute-invalid",
             "error",
             "a value is longer than its record",
@@ -249,7 +249,7 @@ def _check_attribute_groups(subject: Subject) -> None:
     )
     wrong = np.flatnonzero(is_fork & (counted != records.blocks))
     for row in subject.cases("attribute-invalid", wrong, "attributes"):
-        records.field(row, "the_fork.total_blocks").add(
+        records.field(row, "the_fork.num_blocks").add(
             "attribute-invalid",
             "error",
             "the fork of an attribute counts other blocks than its extents hold",

@@ -49,30 +49,30 @@ def check_special_sizes(subject: Subject) -> None:
     header, block = subject.volume.header, subject.volume.block_size_bytes
     for cnid, name in SPECIAL_FILES.items():
         fork, blocks = getattr(header, name), subject.contents.special[cnid].num_blocks
-        if int(fork.total_blocks) != blocks:
-            subject.volume.header_field(f"{name}.total_blocks").add(
+        if int(fork.num_blocks) != blocks:
+            subject.volume.header_field(f"{name}.num_blocks").add(
                 "fork-size-differs",
                 "error",
                 f"the {name.replace('_', ' ')} counts other blocks than its extents hold",
                 expected=blocks,
-                found=int(fork.total_blocks),
+                found=int(fork.num_blocks),
             )
-        if int(fork.logical_size) > blocks * block:
-            subject.volume.header_field(f"{name}.logical_size").add(
+        if int(fork.len_logical) > blocks * block:
+            subject.volume.header_field(f"{name}.len_logical").add(
                 "fork-size-differs",
                 "error",
                 f"the {name.replace('_', ' ')} is longer than its extents",
                 expected=f"at most {blocks * block}",
-                found=int(fork.logical_size),
+                found=int(fork.len_logical),
             )
 
 
 def check_allocation_size(subject: Subject) -> None:
     """The allocation file has a bit for every block."""
     header = subject.volume.header
-    needed, found = -(-int(header.total_blocks) // 8), int(header.allocation_file.logical_size)
+    needed, found = -(-int(header.num_blocks) // 8), int(header.allocation_file.len_logical)
     if found < needed:
-        subject.volume.header_field("allocation_file.logical_size").add(
+        subject.volume.header_field("allocation_file.len_logical").add(
             "allocation-file-short",
             "error",
             "the allocation file has fewer bits than the volume has blocks",
@@ -106,10 +106,10 @@ def check_key_compare(subject: Subject) -> None:
 def check_key_lengths(subject: Subject) -> None:
     """The longest key that a tree's header allows is that of the format."""
     for name, located in subject.trees.items():
-        expected, found = FORMS[name].max_length, int(located.tree.file.header.max_key_length)
+        expected, found = FORMS[name].max_length, int(located.tree.file.header.len_key_max)
         if expected is not None and found != expected:
             message = "the header allows other keys than the format"
-            _tree_header(subject, name, "max_key_length").add(
+            _tree_header(subject, name, "len_key_max").add(
                 "tree-header-differs", "error", message, expected=expected, found=found
             )
 

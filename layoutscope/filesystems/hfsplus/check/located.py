@@ -169,11 +169,11 @@ def _sound_records(volume: Volume, tree: Tree, nodes: ReadNodes, level: int, fla
     node = bounds.node[sound]
     key = nodes.start[node] + bounds.first[sound]
     stop = nodes.start[node] + bounds.stop[sound]
-    length = volume.decoder.column(KEY_HEADER, nodes.buffer, key, KEY_HEADER.key_length)
+    length = volume.decoder.column(KEY_HEADER, nodes.buffer, key, KEY_HEADER.len_key)
     key_length = length.astype(np.int64)
     stored = key_length
     if level and not tree.file.header.has_variable_index_keys:
-        stored = np.full(len(key), int(tree.file.header.max_key_length))
+        stored = np.full(len(key), int(tree.file.header.len_key_max))
     data = key + LENGTH_BYTES + stored + stored % 2
     records = {"node": node, "key": key, "key_length": key_length, "data": data, "stop": stop}
     flaw = _key_flaws(volume.decoder, form, nodes.buffer, records, level)
@@ -226,7 +226,7 @@ def _offset_flaws(nodes: ReadNodes, bounds: Bounds, shift: I64) -> Columns:
 
 
 def _name_field(form: KeyForm) -> int:
-    return form.key_type.offset_of("name_length") if form.has_name else 0
+    return form.key_type.offset_of("num_name_units") if form.has_name else 0
 
 
 def _key_flaws(decoder: Decoder, form: KeyForm, buffer: U8, records: Columns, level: int) -> I64:
@@ -239,7 +239,7 @@ def _key_flaws(decoder: Decoder, form: KeyForm, buffer: U8, records: Columns, le
     flaw[bad] = KEY_FLAW
     if form.has_name:
         rows = np.flatnonzero(~bad)
-        units = decoder.column(form.key_type, buffer, key[rows], form.key_type.column("name_length"))
+        units = decoder.column(form.key_type, buffer, key[rows], form.key_type.column("num_name_units"))
         differs = form.fixed_length + 2 * units.astype(np.int64) != length[rows]
         rows = rows[differs]
         # A key that ends where its record's data start is as long as it says: then the name's length is wrong.

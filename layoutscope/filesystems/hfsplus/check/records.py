@@ -170,14 +170,14 @@ def _compare_threads(subject: Subject, catalog: CatalogRecords, known: I64, entr
         )
     for case in subject.cases("thread-differs", _other_names(catalog, known, entry), "catalog threads"):
         at = int(catalog.located.rows["data"][row[case]]) + THREAD.width
-        if threads["name_length"][known[case]] != catalog.count[entry[case]]:
-            at += THREAD.name_length.offset - THREAD.width
+        if threads["num_name_units"][known[case]] != catalog.count[entry[case]]:
+            at += THREAD.num_name_units.offset - THREAD.width
         catalog.located.at(at).add("thread-differs", "error", "a thread has another name")
 
 
 def _other_names(catalog: CatalogRecords, known: I64, entry: I64) -> I64:
     """Places of threads whose name is not that of the entry."""
-    lengths, wanted = catalog.threads["name_length"][known], catalog.count[entry]
+    lengths, wanted = catalog.threads["num_name_units"][known], catalog.count[entry]
     same = np.flatnonzero(lengths == wanted)
     own = catalog.thread_units[ranges(catalog.thread_start[known[same]], lengths[same])]
     real = catalog.units[ranges(catalog.start[entry[same]], wanted[same])]
@@ -212,10 +212,10 @@ def check_subfolders(subject: Subject) -> None:
     links = catalog.files["row"][is_directory_link(catalog.files)]
     inside = catalog.parent_id[np.concatenate([catalog.folders["row"], links])]
     counted = counted_entries(inside, catalog.folders["folder_id"].astype(np.int64))
-    declared = catalog.folders["folder_count"].astype(np.int64)
+    declared = catalog.folders["num_folders"].astype(np.int64)
     wrong = np.flatnonzero(catalog.folders["has_folder_count"] & (counted != declared))
     for place in subject.cases("folder-count-differs", wrong, "catalog folders"):
-        catalog.field(int(catalog.folders["row"][place]), "folder_count").add(
+        catalog.field(int(catalog.folders["row"][place]), "num_folders").add(
             "folder-count-differs",
             "error",
             "a folder counts other subfolders than it has",

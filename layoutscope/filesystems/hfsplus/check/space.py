@@ -65,7 +65,7 @@ _Part = tuple["I64", "I64", "Callable[[int], str]", "Tell | None"]
 def gather_claims(subject: Subject) -> Claims:
     """List every claim of the volume: fixed structures, special files, journal, files, attributes."""
     parts = [*_fixed(subject), *_special(subject), *_files(subject), *_others(subject)]
-    total = int(subject.volume.header.total_blocks)
+    total = int(subject.volume.header.num_blocks)
     columns: list[list[I64]] = [[], [], [], [], []]
     for number, (starts, counts, _, _) in enumerate(parts):
         row, slot = np.nonzero((counts > 0) & (starts < total))
@@ -95,7 +95,7 @@ def _pair(start: int, stop: int) -> tuple[I64, I64]:
 
 def _fixed(subject: Subject) -> list[_Part]:
     """Boot blocks with the volume header, its copy, and the journal."""
-    volume, block, total = subject.volume, subject.volume.block_size_bytes, int(subject.volume.header.total_blocks)
+    volume, block, total = subject.volume, subject.volume.block_size_bytes, int(subject.volume.header.num_blocks)
     parts: list[_Part] = [(*_pair(0, -(-(HEADER_OFFSET + HEADER_BYTES) // block)), lambda _: "the volume header", None)]
     end = total * block
     # The copy lies 1024 bytes before the end of the partition, which may be behind the last whole block.
@@ -203,7 +203,7 @@ def check_allocation(subject: Subject) -> None:
     if any(finding.code == "allocation-file-unreadable" for finding in subject.volume.log.findings):
         return
     claims = gather_claims(subject)
-    total = int(subject.volume.header.total_blocks)
+    total = int(subject.volume.header.num_blocks)
     claimed = intervals.runs_of(claims.start, claims.stop - claims.start)
     free = intervals.runs_of(subject.contents.free_starts, subject.contents.free_counts)
     used = intervals.subtract(_first_blocks(min(total, _known_blocks(subject))), free)

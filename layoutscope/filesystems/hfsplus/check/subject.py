@@ -32,7 +32,7 @@ EXTENT_FIELDS: Final = (
     EXTENT_RECORD.key.file_id,
     EXTENT_RECORD.key.start_block,
     EXTENT_RECORD.data.extents.start_block,
-    EXTENT_RECORD.data.extents.block_count,
+    EXTENT_RECORD.data.extents.num_blocks,
 )
 
 

@@ -62,7 +62,7 @@ def _pointers(volume: Volume, tree: Tree) -> Columns:
     order = np.lexsort((table.key_rank[reached], table.height[reached]))
     numbers = reached[order]
     form = FORMS[file.tree]
-    fixed = None if file.header.has_variable_index_keys else int(file.header.max_key_length)
+    fixed = None if file.header.has_variable_index_keys else int(file.header.len_key_max)
     parts = []
     for number in numbers.tolist():
         one = np.array([number], np.int64)

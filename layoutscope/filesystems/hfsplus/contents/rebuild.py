@@ -55,14 +55,14 @@ Key = tuple[int, bytes]
 class InferredHeader:
     """What a header record would say, as far as it is needed; nothing of it stood on the volume."""
 
-    node_size: int
-    total_nodes: int
+    len_node: int
+    num_nodes: int
     key_compare_type: int
-    max_key_length: int
+    len_key_max: int
     leaf_records: int = 0
     root_node: int = 0
     tree_depth: int = 0
-    free_nodes: int = 0
+    num_free_nodes: int = 0
     first_leaf_node: int = 0
     last_leaf_node: int = 0
     has_variable_index_keys: bool = True
@@ -190,7 +190,7 @@ def _inferred_file(volume: Volume, place: TreePlace, found: Swept) -> TreeFile |
 
 def _is_intact(volume: Volume, fork: Fork) -> bool:
     """Whether a fork has extents on the volume for all of its bytes."""
-    blocks = int(volume.header.total_blocks)
+    blocks = int(volume.header.num_blocks)
     on_volume = bool((fork.start_blocks + fork.block_counts <= blocks).all())
     return on_volume and 0 < fork.logical_size_bytes <= fork.num_blocks * volume.block_size_bytes
 
@@ -283,7 +283,7 @@ def _has_whole_key(volume: Volume, form: KeyForm, records: RecordBatch) -> Mask:
     whole: Mask = length >= form.fixed_length
     if form.has_name:
         rows = np.flatnonzero(whole)
-        key, units = records.key[rows], form.key_type.column("name_length")
+        key, units = records.key[rows], form.key_type.column("num_name_units")
         names = volume.decoder.column(form.key_type, records.nodes.buffer, key, units)
         whole[rows] = form.fixed_length + UNIT_BYTES * names.astype(np.int64) <= length[rows]
     return whole

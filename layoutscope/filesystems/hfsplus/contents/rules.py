@@ -126,8 +126,8 @@ def check_counts(volume: Volume, catalog: Catalog) -> None:
     """The root folder counts in no total; links and indirect nodes count as files."""
     is_folder = catalog.entries["is_folder"]
     for noun, found, field in (
-        ("files", int((~is_folder).sum()), "file_count"),
-        ("folders", max(int(is_folder.sum()) - 1, 0), "folder_count"),
+        ("files", int((~is_folder).sum()), "num_files"),
+        ("folders", max(int(is_folder.sum()) - 1, 0), "num_folders"),
     ):
         declared = int(getattr(volume.header, field))
         if found != declared:
@@ -145,7 +145,7 @@ def check_tree_header(volume: Volume, tree: Tree) -> None:
     """Compare the header record with the nodes."""
     header, leaves, table = tree.file.header, tree.reach.leaves, tree.nodes
     root = int(header.root_node)
-    pairs = [("free_nodes", int((~tree.file.used).sum()))]
+    pairs = [("num_free_nodes", int((~tree.file.used).sum()))]
     if len(leaves) and 0 < root < tree.file.num_nodes:
         ends = ("first_leaf_node", int(leaves[0])), ("last_leaf_node", int(leaves[-1]))
         pairs += [("tree_depth", int(table.height[root])), *ends]
@@ -196,7 +196,7 @@ def _wrong_order(volume: Volume, contents: Contents) -> Mask:
 
 def _wrong_extents(volume: Volume, contents: Contents) -> Mask:
     forks = contents.catalog.forks
-    outside = are_outside(forks["start_block"], forks["block_count"], int(volume.header.total_blocks))
+    outside = are_outside(forks["start_block"], forks["block_count"], int(volume.header.num_blocks))
     wrong = np.zeros(len(contents.catalog.name), np.bool_)
     wrong[forks["entry"][outside]] = True
     return wrong
@@ -213,7 +213,7 @@ def _wrong_sizes(_: Volume, contents: Contents) -> Mask:
         if overflow is not None and len(overflow.records["node"]):
             records = overflow.records
             mine = records["key.fork_type"] == fork_type
-            owners, blocks = records["key.file_id"][mine], records["data.extents.block_count"][mine]
+            owners, blocks = records["key.file_id"][mine], records["data.extents.num_blocks"][mine]
             counted += overflow_blocks(entries["file_id"], owners, blocks)
         wrong |= counted != entries[declared]
     return wrong

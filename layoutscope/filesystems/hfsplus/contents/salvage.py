@@ -104,8 +104,8 @@ def _stand_in(
     known = {
         "signature": signature,
         "version": int(version),
-        "block_size": block_size,
-        "total_blocks": max(1, size_bytes // block_size),
+        "len_block": block_size,
+        "num_blocks": max(1, size_bytes // block_size),
     }
     data = HEADER.blank(known | values)
     return grammar.parse(
@@ -135,10 +135,10 @@ def _fitting(volume: Volume, at: int, size_bytes: int) -> HfsplusVolume.VolumeHe
         header = read_header(volume.source, at, "volume header")
     except FormatError:
         return None
-    left = size_bytes - int(header.total_blocks) * int(header.block_size)
-    is_catalog_there = int(header.catalog_file.extents[0].block_count) > 0
+    left = size_bytes - int(header.num_blocks) * int(header.len_block)
+    is_catalog_there = int(header.catalog_file.extents[0].num_blocks) > 0
     # A volume fills its partition up to a block, and its catalog lies in it.
-    return header if is_catalog_there and 0 <= left < max(LARGEST_BLOCK_BYTES, int(header.block_size)) else None
+    return header if is_catalog_there and 0 <= left < max(LARGEST_BLOCK_BYTES, int(header.len_block)) else None
 
 
 def _catalog(volume: Volume, found: Swept) -> tuple[Volume, Catalog]:

@@ -187,7 +187,7 @@ def _ends_in_table(decoder: Decoder, buffer: U8, starts: I64, counts: I64, size:
 
 
 def _offset(decoder: Decoder, buffer: U8, places: I64) -> I64:
-    return decoder.column(RECORD_OFFSET, buffer, places, RECORD_OFFSET.node_offset).astype(np.int64)
+    return decoder.column(RECORD_OFFSET, buffer, places, RECORD_OFFSET.ofs_record).astype(np.int64)
 
 
 def _trees(decoder: Decoder, nodes: ReadNodes) -> I64:
@@ -217,7 +217,7 @@ class _First(NamedTuple):
     def is_named(self, key_type: RecordType) -> Mask:
         """Say which keys are as long as their fixed part and their name."""
         inside = self.key + key_type.width <= len(self.buffer)
-        fields = (key_type.column("key_length"), key_type.column("name_length"))
+        fields = (key_type.column("len_key"), key_type.column("num_name_units"))
         found = self.decoder.columns(key_type, self.buffer, np.where(inside, self.key, 0), fields)
         length, name = (found[field].astype(np.int64) for field in fields)
         named: Mask = inside & (length == key_type.width - LENGTH_BYTES + 2 * name)
@@ -246,7 +246,7 @@ def _is_attributes(first: _First) -> Mask:
 def _is_overflow(first: _First) -> Mask:
     inside = first.key + EXTENT_KEY.width <= len(first.buffer)
     place = np.where(inside, first.key, 0)
-    length = first.decoder.column(EXTENT_KEY, first.buffer, place, EXTENT_KEY.key_length).astype(np.int64)
+    length = first.decoder.column(EXTENT_KEY, first.buffer, place, EXTENT_KEY.len_key).astype(np.int64)
     need = np.where(first.is_leaf, EXTENT_LEAF_RECORD.width, EXTENT_KEY.width + POINTER_BYTES)
     found: Mask = inside & (length == EXTENT_KEY.width - LENGTH_BYTES) & (first.stop - first.key == need)
     return found

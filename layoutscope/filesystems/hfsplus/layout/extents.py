@@ -104,7 +104,7 @@ def _overflow(
     is_data = records["key.fork_type"][chosen] == DATA_FORK
     rows = flatten(
         records["data.extents.start_block"][chosen],
-        records["data.extents.block_count"][chosen],
+        records["data.extents.num_blocks"][chosen],
         records["key.start_block"][chosen],
     )
     record = rows.pop("record")

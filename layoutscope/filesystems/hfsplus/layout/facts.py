@@ -57,8 +57,8 @@ def volume_facts(volume: Volume, contents: Contents, stack: tuple[str, ...], num
         block_size_bytes=volume.block_size_bytes,
         case_sensitive=is_case_sensitive(volume, trees.get("catalog")),
         stamp=int(header.write_count),
-        num_files=int(header.file_count),
-        num_directories=int(header.folder_count),
+        num_files=int(header.num_files),
+        num_directories=int(header.num_folders),
         features=attribute_names(header),
         details=_details(volume, contents),
         trees=tuple(_tree_facts(tree) for tree in trees.values()),
@@ -75,12 +75,12 @@ def _details(volume: Volume, contents: Contents) -> dict[str, str | int | float 
         "modified": _date(int(header.modify_date)),
         "checked": _date(int(header.checked_date)),
         "last mounted by": int(header.last_mounted_version).to_bytes(4, "big").decode("ascii", "replace"),
-        "allocation blocks": int(header.total_blocks),
-        "free blocks": int(header.free_blocks),
+        "allocation blocks": int(header.num_blocks),
+        "free blocks": int(header.num_free_blocks),
         "next CNID": int(header.next_catalog_id),
         "extended attributes": len(contents.attributes.file_id),
-        "catalog clump bytes": int(header.catalog_file.clump_size),
-        "attributes clump bytes": int(header.attributes_file.clump_size),
+        "catalog clump bytes": int(header.catalog_file.len_clump),
+        "attributes clump bytes": int(header.attributes_file.len_clump),
     }
     for name, count in (contents.stale or {}).items():
         details[f"stale {name} nodes"] = count
@@ -144,8 +144,8 @@ def _tree_facts(tree: Tree) -> TreeFacts:
         tree=tree.file.tree,
         node_size_bytes=tree.file.node_size_bytes,
         height=int(header.tree_depth),
-        num_nodes=int(header.total_nodes),
-        num_free_nodes=int(header.free_nodes),
+        num_nodes=int(header.num_nodes),
+        num_free_nodes=int(header.num_free_nodes),
         num_leaf_records=int(header.leaf_records),
         root_node_id=int(header.root_node),
     )

@@ -54,8 +54,8 @@ RECORD_SIZES: Final = {
 """Fixed parts of leaf records by their types, in bytes."""
 
 EXTENT_FIELDS: Final[dict[int, tuple[RecordType, tuple[Column, Column]]]] = {
-    int(_TYPES.fork_data): (FORK, (FORK.the_fork.extents.start_block, FORK.the_fork.extents.block_count)),
-    int(_TYPES.extents): (EXTENTS, (EXTENTS.extents.start_block, EXTENTS.extents.block_count)),
+    int(_TYPES.fork_data): (FORK, (FORK.the_fork.extents.start_block, FORK.the_fork.extents.num_blocks)),
+    int(_TYPES.extents): (EXTENTS, (EXTENTS.extents.start_block, EXTENTS.extents.num_blocks)),
 }
 """Starts and lengths of extents, by the type of the record."""
 
@@ -99,9 +99,9 @@ class AttributeLeaves:
         node, key, data, stop = records.of(leaf)
         buffer = records.nodes.buffer
         kind, is_sound = _types(volume.decoder, buffer, data, stop)
-        keys = volume.decoder.columns(KEY, buffer, key, (KEY.file_id, KEY.start_block, KEY.name_length))
+        keys = volume.decoder.columns(KEY, buffer, key, (KEY.file_id, KEY.start_block, KEY.num_name_units))
         wide = {name: values.astype(np.int64) for name, values in keys.items()}
-        start, length = key + KEY.width, wide["name_length"]
+        start, length = key + KEY.width, wide["num_name_units"]
         is_sound &= start + length * names.UNIT_BYTES <= data
         self.bad.append(node[~is_sound])
         for number in (_TYPES.fork_data, _TYPES.extents):
@@ -126,7 +126,7 @@ class AttributeLeaves:
         """Keep whose extents they are; only the first record of an attribute knows its size."""
         size = np.full(len(data), -1, np.int64)
         if number == _TYPES.fork_data:
-            size = volume.decoder.column(FORK, buffer, data, FORK.the_fork.logical_size)
+            size = volume.decoder.column(FORK, buffer, data, FORK.the_fork.len_logical)
         self.owners.append({"file_id": file_id, "node": node, "size": signed(size)})
         self.num_owners += len(data)
 
@@ -138,9 +138,9 @@ class AttributeLeaves:
     def _keep_compressed(self, volume: Volume, buffer: U8, data: I64, node: I64, file_id: I64) -> None:
         # This header is little-endian on a volume that is big-endian.
         place = data + INLINE.width
-        found = volume.decoder.columns(DECMPFS, buffer, place, (DECMPFS.compression_magic, DECMPFS.uncompressed_size))
+        found = volume.decoder.columns(DECMPFS, buffer, place, (DECMPFS.compression_magic, DECMPFS.len_uncompressed))
         is_header = found["compression_magic"] == _MAGIC
-        size = signed(found["uncompressed_size"])
+        size = signed(found["len_uncompressed"])
         self.compressed.append({"file_id": file_id[is_header], "node": node[is_header], "size": size[is_header]})
 
 

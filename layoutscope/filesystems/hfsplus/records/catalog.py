@@ -68,10 +68,10 @@ _FILE_FIELDS: Final[dict[str, Column]] = {
     "file_id": FILE.file_id,
     "finder_type": FILE.user_info.file_type,
     "finder_creator": FILE.user_info.file_creator,
-    "data_size": FILE.data_fork.logical_size,
-    "data_blocks": FILE.data_fork.total_blocks,
-    "resource_size": FILE.resource_fork.logical_size,
-    "resource_blocks": FILE.resource_fork.total_blocks,
+    "data_size": FILE.data_fork.len_logical,
+    "data_blocks": FILE.data_fork.num_blocks,
+    "resource_size": FILE.resource_fork.len_logical,
+    "resource_blocks": FILE.resource_fork.num_blocks,
 }
 ENTRY_COLUMNS: Final[dict[str, type[np.generic]]] = {
     "is_folder": np.bool_,
@@ -102,7 +102,7 @@ FORK_COLUMNS: Final[dict[str, type[np.generic]]] = {
     "block_count": np.int64,
 }
 
-_NAME: Final = Text("key", KEY.name_length, names.UNIT_BYTES)
+_NAME: Final = Text("key", KEY.num_name_units, names.UNIT_BYTES)
 _OWN_ID: Final = {"file_id": KEY.parent_id}
 """A thread's key has the file's or folder's own ID where that of an entry has its parent's."""
 
@@ -146,8 +146,8 @@ PLAN: Final = Plan(
             _TYPES.file,
             FILE,
             _FILE_FIELDS,
-            _extents(DATA_FORK, FILE.data_fork.extents.start_block, FILE.data_fork.extents.block_count),
-            _extents(RESOURCE_FORK, FILE.resource_fork.extents.start_block, FILE.resource_fork.extents.block_count),
+            _extents(DATA_FORK, FILE.data_fork.extents.start_block, FILE.data_fork.extents.num_blocks),
+            _extents(RESOURCE_FORK, FILE.resource_fork.extents.start_block, FILE.resource_fork.extents.num_blocks),
             is_folder=False,
         ),
         _thread(_TYPES.folder_thread, is_folder=True),

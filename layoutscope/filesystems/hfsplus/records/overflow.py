@@ -50,7 +50,7 @@ class OverflowLeaves:
         -------
         dict of str to (n,) or (n, 8) int64 array
             ``node, key.fork_type, key.file_id, key.start_block`` (place in the fork) and the eight extents,
-            ``data.extents.start_block, data.extents.block_count``, of whole records. Leaves with others are added to
+            ``data.extents.start_block, data.extents.num_blocks``, of whole records. Leaves with others are added to
             `bad`.
         """
         whole = leaf & (records.stop - records.key >= LEAF_RECORD.width)
@@ -61,7 +61,7 @@ class OverflowLeaves:
             LEAF_RECORD.key.file_id,
             LEAF_RECORD.key.start_block,
             LEAF_RECORD.data.extents.start_block,
-            LEAF_RECORD.data.extents.block_count,
+            LEAF_RECORD.data.extents.num_blocks,
         )
         found = volume.decoder.columns(LEAF_RECORD, records.nodes.buffer, key, fields)
         return {"node": node, **{name: values.astype(np.int64) for name, values in found.items()}}
@@ -93,7 +93,7 @@ def extend_fork(fork: Fork, overflow: Tree | None, file_id: int, fork_type: int)
     if not len(mine):
         return fork
     mine = mine[np.argsort(records["key.start_block"][mine], kind="stable")]
-    starts, counts = records["data.extents.start_block"][mine], records["data.extents.block_count"][mine]
+    starts, counts = records["data.extents.start_block"][mine], records["data.extents.num_blocks"][mine]
     used = counts > 0
     nodes = np.broadcast_to(records["node"][mine][:, None], counts.shape)
     return extended(fork, starts[used], counts[used], nodes[used])

@@ -132,7 +132,7 @@ class TreeFile:
     @property
     def node_size_bytes(self) -> int:
         """Size of a node."""
-        return int(self.header.node_size)
+        return int(self.header.len_node)
 
     @property
     def num_mapped(self) -> int:
@@ -192,7 +192,7 @@ def open_tree(volume: Volume, place: TreePlace) -> TreeFile | None:
     except FormatError as error:
         volume.log.survive(error, code="tree-header-invalid")
         return None
-    if min(fork.logical_size_bytes, fork.num_blocks * volume.block_size_bytes) < node.header.node_size:
+    if min(fork.logical_size_bytes, fork.num_blocks * volume.block_size_bytes) < node.header.len_node:
         volume.log.at(f"{tree} B-tree header node", at).add(
             "tree-header-invalid", "error", "its file is smaller than a node"
         )
@@ -207,12 +207,12 @@ def _read_header_node(volume: Volume, tree: str, fork: Fork, at: int) -> Hfsplus
     data = read_parts(volume, pieces).tobytes()
     node = grammar.parse(grammar.HfsplusBtree.HeaderNode, data, structure=structure, image_offset=at)
     limits = grammar.HfsplusBtree.NodeSizeLimit
-    size = int(node.header.node_size)
+    size = int(node.header.len_node)
     if not limits.minimum <= size <= limits.maximum or size & (size - 1):
         raise FormatError(
             "impossible node size",
             structure=structure,
-            image_offset=at + DESCRIPTOR_BYTES + HEADER_RECORD.node_size.offset,
+            image_offset=at + DESCRIPTOR_BYTES + HEADER_RECORD.len_node.offset,
             expected=f"a power of two from {int(limits.minimum)} to {int(limits.maximum)}",
             found=str(size),
         )
@@ -225,19 +225,19 @@ def _read_header_node(volume: Volume, tree: str, fork: Fork, at: int) -> Hfsplus
 
 def _with_map(volume: Volume, place: TreePlace, node: HfsplusBtree.HeaderNode) -> TreeFile:
     tree, file_id, fork = place
-    size = int(node.header.node_size)
+    size = int(node.header.len_node)
     in_fork = min(fork.logical_size_bytes, fork.num_blocks * volume.block_size_bytes) // size
     num_nodes = min(in_fork, volume.source.size_bytes // size + 1)
-    if int(node.header.total_nodes) != num_nodes:
+    if int(node.header.num_nodes) != num_nodes:
         volume.log.at(
             f"{tree} B-tree header node",
-            int(fork.start_blocks[0]) * volume.block_size_bytes + HEADER_NODE.header.total_nodes.offset,
+            int(fork.start_blocks[0]) * volume.block_size_bytes + HEADER_NODE.header.num_nodes.offset,
         ).add(
             "tree-size-differs",
             "warning",
             "the header counts other nodes than the file holds",
             expected=num_nodes,
-            found=int(node.header.total_nodes),
+            found=int(node.header.num_nodes),
         )
     pieces = node_pieces(volume, fork, size, np.arange(num_nodes, dtype=np.int64))
     readable = np.ones(num_nodes, np.bool_)
@@ -255,7 +255,7 @@ def _read_map(
     volume: Volume, tree: str, fork: Fork, node: HfsplusBtree.HeaderNode, readable: Mask
 ) -> tuple[Mask, I64, tuple[tuple[int, int], ...]]:
     """Read the node bitmap from the header node and the chain of map nodes behind it."""
-    size = int(node.header.node_size)
+    size = int(node.header.len_node)
     parts: list[U8] = []
     visited: list[int] = []
     places: list[tuple[int, int]] = []
@@ -297,7 +297,7 @@ def _map_end(volume: Volume, node: ReadNodes) -> int:
     if limit <= DESCRIPTOR_BYTES:
         return DESCRIPTOR_BYTES
     place = np.array([limit])
-    offset = volume.decoder.column(RECORD_OFFSET, node.buffer, place, RECORD_OFFSET.node_offset)
+    offset = volume.decoder.column(RECORD_OFFSET, node.buffer, place, RECORD_OFFSET.ofs_record)
     return int(offset[0]) if DESCRIPTOR_BYTES < int(offset[0]) <= limit else limit
 
 
@@ -326,7 +326,7 @@ def decode_tree(volume: Volume, file: TreeFile, numbers: I64, leaves: LeafDecode
 
 
 def _decode_batch(volume: Volume, file: TreeFile, nodes: ReadNodes, leaves: LeafDecoder, into: Decoded) -> None:
-    fixed = None if file.header.has_variable_index_keys else int(file.header.max_key_length)
+    fixed = None if file.header.has_variable_index_keys else int(file.header.len_key_max)
     records = locate_records(volume.decoder, nodes, fixed)
     records = _with_whole_keys(records, leaves.key_type)
     ids = volume.decoder.column(leaves.key_type, nodes.buffer, records.key, leaves.id_field)

@@ -201,10 +201,10 @@ def read_keys(decoder: Decoder, form: KeyForm, buffer: U8, key: I64) -> Keys:
     Keys
         In the order given; names as they stand on the disk, with their cases.
     """
-    length = (form.key_type.column("name_length"),) if form.has_name else ()
+    length = (form.key_type.column("num_name_units"),) if form.has_name else ()
     columns = decoder.columns(form.key_type, buffer, key, (form.ident, *form.tail, *length))
     found = {name: values.astype(np.int64) for name, values in columns.items()}
-    counts = found["name_length"] if form.has_name else np.zeros(len(key), np.int64)
+    counts = found["num_name_units"] if form.has_name else np.zeros(len(key), np.int64)
     units = names.gather(buffer, key + form.key_type.width, counts)
     if form.tail:
         units, counts = _with_tail(units, counts, [found[name] for name in form.tail], has_name=form.has_name)

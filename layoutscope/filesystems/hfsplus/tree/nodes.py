@@ -277,7 +277,7 @@ def _bounds(decoder: Decoder, nodes: ReadNodes, counts: I64, keyed: Mask) -> tup
     node = owners(entries)
     slot = ordinals(entries)
     place = nodes.start[node] + nodes.node_size_bytes - OFFSET_BYTES * (slot + 1)
-    offsets = decoder.column(RECORD_OFFSET, nodes.buffer, place, RECORD_OFFSET.node_offset)
+    offsets = decoder.column(RECORD_OFFSET, nodes.buffer, place, RECORD_OFFSET.ofs_record)
     wide = offsets.astype(np.int64)
     is_last = slot == counts[node]
     return wide[~is_last], wide[1:][~is_last[:-1]]
@@ -293,7 +293,7 @@ def _sound(first: I64, stop: I64, limit: I64) -> Mask:
 def _keys(decoder: Decoder, nodes: ReadNodes, found: Bounds, fixed_index_key_bytes: int | None) -> tuple[I64, I64]:
     """Find where each key ends; data start at an even offset."""
     key: I64 = nodes.start[found.node] + np.where(found.is_sound, found.first, DESCRIPTOR_BYTES)
-    length = decoder.column(KEY_HEADER, nodes.buffer, key, KEY_HEADER.key_length)
+    length = decoder.column(KEY_HEADER, nodes.buffer, key, KEY_HEADER.len_key)
     wide = length.astype(np.int64)
     # In index nodes without variable keys each takes the room of the longest, whatever its length field says.
     if fixed_index_key_bytes is not None:
@@ -304,6 +304,6 @@ def _keys(decoder: Decoder, nodes: ReadNodes, found: Bounds, fixed_index_key_byt
 def _free_offset(decoder: Decoder, nodes: ReadNodes, counts: I64, keyed: Mask, limit: I64) -> I64:
     """Start of the free space: the entry of the offset table behind those of the records."""
     place = nodes.start + nodes.node_size_bytes - OFFSET_BYTES * (counts + 1)
-    offsets = decoder.column(RECORD_OFFSET, nodes.buffer, place, RECORD_OFFSET.node_offset)
+    offsets = decoder.column(RECORD_OFFSET, nodes.buffer, place, RECORD_OFFSET.ofs_record)
     free = offsets.astype(np.int64)
     return np.where(keyed & (free >= DESCRIPTOR_BYTES) & (free <= limit), free, -1)

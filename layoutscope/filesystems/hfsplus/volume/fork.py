@@ -69,10 +69,10 @@ class Pieces:
 def inline_fork(fork_data: HfsplusVolume.ForkData) -> Fork:
     """Make a fork of the eight extents beside its size; unused ones are left out."""
     starts = np.array([extent.start_block for extent in fork_data.extents], np.int64)
-    counts = np.array([extent.block_count for extent in fork_data.extents], np.int64)
+    counts = np.array([extent.num_blocks for extent in fork_data.extents], np.int64)
     used = counts > 0
     return Fork(
-        min(int(fork_data.logical_size), LARGEST), starts[used], counts[used], np.full(int(used.sum()), -1, np.int64)
+        min(int(fork_data.len_logical), LARGEST), starts[used], counts[used], np.full(int(used.sum()), -1, np.int64)
     )
 
 
@@ -203,7 +203,7 @@ def read_free_runs(volume: Volume, fork: Fork) -> tuple[I64, I64]:
         volume.log.survive(error, code="allocation-file-unreadable")
         return none, none
     # The first block is the highest bit of the first byte; bits behind the last block may say anything.
-    _, starts, counts = clear_runs(bitmap[None], np.array([int(volume.header.total_blocks)]), "big")
+    _, starts, counts = clear_runs(bitmap[None], np.array([int(volume.header.num_blocks)]), "big")
     if not volume.is_inferred:
         check_free_count(volume, counts)
     return starts, counts
@@ -211,7 +211,7 @@ def read_free_runs(volume: Volume, fork: Fork) -> tuple[I64, I64]:
 
 def check_free_count(volume: Volume, counts: I64) -> None:
     """Compare the free blocks that the volume header counts with those of the allocation file."""
-    found, declared = int(counts.sum()), int(volume.header.free_blocks)
+    found, declared = int(counts.sum()), int(volume.header.num_free_blocks)
     if found != declared:
-        message = "the volume header counts other free blocks than the allocation file"
-        volume.header_field("free_blocks").add("free-count-differs", "warning", message, expected=found, found=declared)
+        field, message = "num_free_blocks", "the volume header counts other free blocks than the allocation file"
+        volume.header_field(field).add("free-count-differs", "warning", message, expected=found, found=declared)

@@ -70,10 +70,10 @@ class Journal:
     @property
     def num_pending_bytes(self) -> int:
         """Bytes of transactions that were not written to their places."""
-        if self.header is None or self.header.start == self.header.end:
+        if self.header is None or self.header.ofs_start == self.header.ofs_end:
             return 0
-        length = int(self.header.end) - int(self.header.start)
-        return length if length > 0 else length + int(self.header.size) - int(self.header.jhdr_size)
+        length = int(self.header.ofs_end) - int(self.header.ofs_start)
+        return length if length > 0 else length + int(self.header.len_journal) - int(self.header.len_header)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,17 +143,17 @@ def find_journal(volume: Volume) -> Journal | None:
         return Journal(at, 0, 0, None, is_little_endian=False)
     if not _has_place(volume, info, at):
         return Journal(at, 0, 0, None, is_little_endian=False)
-    header, is_little = (None, False) if info.needs_initialisation else _read_header(volume, int(info.journal_offset))
-    return Journal(at, int(info.journal_offset), int(info.journal_size), header, is_little)
+    header, is_little = (None, False) if info.needs_initialisation else _read_header(volume, int(info.ofs_journal))
+    return Journal(at, int(info.ofs_journal), int(info.len_journal), header, is_little)
 
 
 def _has_place(volume: Volume, info: HfsplusJournal.JournalInfoBlock, at: int) -> bool:
     """Say whether the journal lies on the volume; if not, report the field that is wrong."""
-    start, size = int(info.journal_offset), int(info.journal_size)
+    start, size = int(info.ofs_journal), int(info.len_journal)
     if start + HEADER_BYTES > volume.size_bytes:
-        field, message, found = "journal_offset", "the journal lies outside the volume", start
+        field, message, found = "ofs_journal", "the journal lies outside the volume", start
     elif size < HEADER_BYTES or start + size > volume.size_bytes:
-        field, message, found = "journal_size", "the journal has an impossible size", size
+        field, message, found = "len_journal", "the journal has an impossible size", size
     else:
         return True
     volume.log.at("journal info block", at + INFO.offset_of(field)).add(
@@ -194,8 +194,8 @@ def _report_checksum(
 ) -> None:
     """Report a wrong checksum; at the place of the oldest transaction, where that one is impossible too."""
     field, expected, found = "checksum", f"{computed:08x}", f"{int(header.checksum):08x}"
-    if not int(header.jhdr_size) <= int(header.start) <= int(header.size):
-        field, expected, found = "start", f"from {header.jhdr_size} to {header.size}", str(header.start)
+    if not int(header.len_header) <= int(header.ofs_start) <= int(header.len_journal):
+        field, expected, found = "ofs_start", f"from {header.len_header} to {header.len_journal}", str(header.ofs_start)
     volume.log.at("journal header", at + HEADER.offset_of(field)).add(
         "journal-invalid", "error", "wrong checksum; the journal is not applied", expected=expected, found=found
     )
@@ -277,7 +277,7 @@ def _read_writes(volume: Volume, journal: Journal) -> Writes:
     """
     data = _unrolled(volume, journal)
     header = journal.header
-    sector = int(header.jhdr_size) if header is not None else 0
+    sector = int(header.len_header) if header is not None else 0
     parts: list[BlockList] = []
     start, last = 0, 0
     while start < len(data):
@@ -304,7 +304,9 @@ def _unrolled(volume: Volume, journal: Journal) -> U8:
     header = journal.header
     if header is None:
         return np.empty(0, np.uint8)
-    start, end, size, first = (int(value) for value in (header.start, header.end, header.size, header.jhdr_size))
+    start, end, size, first = (
+        int(value) for value in (header.ofs_start, header.ofs_end, header.len_journal, header.len_header)
+    )
     structure = "journal header"
     if not (0 < first <= start < size <= journal.size_bytes and first <= end <= size):
         raise FormatError("impossible places of transactions", structure=structure, image_offset=journal.journal_offset)
@@ -316,12 +318,12 @@ def _read_list(journal: Journal, volume: Volume, data: U8, start: int) -> BlockL
     """Read one block list, or say what is wrong with it."""
     header = BLOCK_LIST_HEADER_LE if journal.is_little_endian else BLOCK_LIST_HEADER_BE
     info = BLOCK_INFO_LE if journal.is_little_endian else BLOCK_INFO_BE
-    list_size = int(journal.header.blhdr_size) if journal.header is not None else 0
+    list_size = int(journal.header.len_block_list) if journal.header is not None else 0
     if list_size < LIST_BYTES + BLOCK_INFO_BYTES or start + list_size > len(data):
         return "ends early"
-    fields = (header.num_blocks, header.bytes_used, header.checksum, header.has_block_checksums)
+    fields = (header.num_blocks, header.len_used, header.checksum, header.has_block_checksums)
     head = volume.decoder.columns(header, data, np.array([start]), fields)
-    count, used = int(head["num_blocks"][0]), int(head["bytes_used"][0])
+    count, used = int(head["num_blocks"][0]), int(head["len_used"][0])
     problem = _problem(data[start:], int(head["checksum"][0]), count, used, list_size)
     if problem:
         return problem
@@ -341,8 +343,8 @@ def _report_invalid(volume: Volume, journal: Journal, problem: str, start: int) 
     """Report a block list; the buffer was unrolled, so that its place has to be wrapped again."""
     at = journal.journal_offset
     if journal.header is not None:
-        first, size = int(journal.header.jhdr_size), int(journal.header.size)
-        at += first + (int(journal.header.start) - first + start) % (size - first)
+        first, size = int(journal.header.len_header), int(journal.header.len_journal)
+        at += first + (int(journal.header.ofs_start) - first + start) % (size - first)
     field = {"wrong checksum": "checksum", "impossible counts": "num_blocks"}.get(problem)
     volume.log.at("journal block list", at + (LIST.offset_of(field) if field else 0)).add(
         "journal-invalid", "warning", f"{problem}; the transactions from there on are not applied"

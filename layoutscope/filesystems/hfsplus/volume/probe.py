@@ -61,7 +61,7 @@ def _wrapper(stretch: Window) -> Content:
     name = block.volume_name[: block.len_volume_name].decode("mac_roman", errors="replace")
     if block.embedded_signature not in (grammar.HfsWrapper.Signature.hfs_plus, grammar.HfsWrapper.Signature.hfsx):
         return classic._replace(name=name)
-    return _embedded(stretch, block.embedded_volume_offset, block.embedded_size_bytes, name)
+    return _embedded(stretch, block.ofs_embedded_volume, block.len_embedded_volume, name)
 
 
 def _embedded(stretch: Window, start: int, size: int, name: str) -> Content:

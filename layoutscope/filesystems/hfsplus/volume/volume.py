@@ -79,12 +79,12 @@ class Volume:
     @property
     def block_size_bytes(self) -> int:
         """Size of an allocation block."""
-        return int(self.header.block_size)
+        return int(self.header.len_block)
 
     @property
     def size_bytes(self) -> int:
         """Bytes from the first block to the end of the volume."""
-        blocks = int(self.header.total_blocks) * self.block_size_bytes
+        blocks = int(self.header.num_blocks) * self.block_size_bytes
         return max(blocks, self.end_offset + END_BYTES) if self.end_offset is not None else blocks
 
     @property
@@ -176,19 +176,19 @@ def read_header(source: Source, volume_offset: int, structure: str) -> HfsplusVo
     data = read_at(source, volume_offset, HEADER_BYTES, structure)
     header = grammar.parse(grammar.HfsplusVolume.VolumeHeader, data, structure=structure, image_offset=volume_offset)
     smallest = int(grammar.HfsplusVolume.BlockSizeLimit.minimum)
-    if header.block_size < smallest or header.block_size & (header.block_size - 1):
+    if header.len_block < smallest or header.len_block & (header.len_block - 1):
         raise FormatError(
             "impossible allocation block size",
             structure=structure,
-            image_offset=volume_offset + VOLUME_HEADER.block_size.offset,
+            image_offset=volume_offset + VOLUME_HEADER.len_block.offset,
             expected=f"a power of two of at least {smallest}",
-            found=str(header.block_size),
+            found=str(header.len_block),
         )
-    if not header.total_blocks:
+    if not header.num_blocks:
         raise FormatError(
             "a volume without blocks",
             structure=structure,
-            image_offset=volume_offset + VOLUME_HEADER.total_blocks.offset,
+            image_offset=volume_offset + VOLUME_HEADER.num_blocks.offset,
             expected="at least 1",
             found="0",
         )
@@ -272,7 +272,7 @@ def _find_alternate(
             alternate = read_header(window, end, "alternate volume header")
         except LayoutscopeError:
             continue
-        if header is None or alternate.block_size == header.block_size:
+        if header is None or alternate.len_block == header.len_block:
             return end, alternate
     return None, None
 
@@ -290,10 +290,10 @@ def _end_candidates(
             yield space_bytes - END_BYTES
         yield window.size_bytes - END_BYTES
         return
-    blocks_end = int(header.total_blocks) * int(header.block_size)
-    if blocks_end <= window.size_bytes <= blocks_end + header.block_size:
+    blocks_end = int(header.num_blocks) * int(header.len_block)
+    if blocks_end <= window.size_bytes <= blocks_end + header.len_block:
         yield window.size_bytes - END_BYTES
-    for slack in range(0, int(header.block_size) + 1, 512):
+    for slack in range(0, int(header.len_block) + 1, 512):
         if END_BYTES <= blocks_end + slack <= window.size_bytes:
             yield blocks_end + slack - END_BYTES
 
@@ -301,8 +301,8 @@ def _end_candidates(
 _COPIED_FIELDS: Final = (
     "signature",
     "version",
-    "block_size",
-    "total_blocks",
+    "len_block",
+    "num_blocks",
     "allocation_file",
     "extents_file",
     "catalog_file",
@@ -325,7 +325,7 @@ def _compare(volume: Volume, alternate: HfsplusVolume.VolumeHeader | None) -> No
     differing = [
         path
         for path in first
-        if path.startswith(_COPIED_FIELDS) and not path.endswith("clump_size") and first[path] != second[path]
+        if path.startswith(_COPIED_FIELDS) and not path.endswith("_clump") and first[path] != second[path]
     ]
     if differing:
         volume.log.at("alternate volume header", fields[differing[0]].image_offset).add(
@@ -339,7 +339,7 @@ def _compare(volume: Volume, alternate: HfsplusVolume.VolumeHeader | None) -> No
 
 def _expected_end(volume: Volume) -> int | None:
     """Where the copy should start, as far as the blocks tell; None where that is outside the image."""
-    at = int(volume.header.total_blocks) * volume.block_size_bytes - END_BYTES
+    at = int(volume.header.num_blocks) * volume.block_size_bytes - END_BYTES
     return at if 0 <= at <= volume.source.size_bytes - END_BYTES else None
 
 

@@ -74,7 +74,7 @@ def full(session: nox.Session) -> None:
 
 @nox.session(python=False)
 def kernels(session: nox.Session) -> None:
-    """Watch the C kernels with sanitizers, against their twins; then run in plain Python what uses them.
+    """Watch the C kernels with sanitizers, against their twins and under a fuzzer; then run in Python what uses them.
 
     Needs gcc or clang. ``LAYOUTSCOPE_FUZZ=100`` tries a hundred times as many tables, new ones each time.
     """
@@ -87,8 +87,9 @@ def kernels(session: nox.Session) -> None:
         found = session.run(compiler, "-print-file-name=libasan.so", external=True, silent=True)
         watched = {"LD_PRELOAD": str(found).strip(), "ASAN_OPTIONS": "detect_leaks=0", "LAYOUTSCOPE_KERNELS": library}
         session.run(str(PROGRAMS / tests[0]), *tests[1:], "tests/unit/native", external=True, env=watched)
+        run(session, "python", "-m", "tests.fuzz.kernels", "--seconds", "10", "--folder", name)
     pure = {"LAYOUTSCOPE_PURE": "1"}
-    rooms = ["tests/unit/native", "tests/unit/drive", "tests/unit/walk"]
+    rooms = [f"tests/unit/{room}" for room in ("native", "arrays", "ondisk", "walk", "metrics", "drive")]
     session.run(str(PROGRAMS / tests[0]), *tests[1:], *rooms, external=True, env=pure)
 
 

@@ -1,0 +1,29 @@
+"""The kernels in C under a fuzzer: their corpus, and changes of it, for a moment each."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from tests.fuzz.kernels.targets import SEEDS, Fuzzer, build, prototypes
+
+
+@pytest.fixture(scope="module")
+def fuzzer(tmp_path_factory) -> Fuzzer:
+    """Return the targets, compiled once."""
+    try:
+        return build(tmp_path_factory.mktemp("kernels"))
+    except (FileNotFoundError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no compiler with sanitizers: {error}")
+
+
+def test_every_kernel_has_a_corpus():
+    """A new kernel comes with calls that it accepts: ``python -m tests.fuzz.kernels --record``."""
+    assert {path.name for path in SEEDS.iterdir()} == set(prototypes())
+
+
+@pytest.mark.parametrize("kernel", sorted(prototypes()))
+def test_no_kernel_leaves_its_buffers(kernel, fuzzer):
+    """Neither the sanitizer of addresses nor that of undefined behaviour has anything to say."""
+    assert fuzzer.run(kernel, seconds=0.5, seed=2024) > 100

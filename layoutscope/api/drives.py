@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 import numpy as np
 
 from layoutscope import inputs
+from layoutscope.access.trace import AccessTrace
 from layoutscope.api.outputs import output
 from layoutscope.drive import DriveProfile, list_profiles, load_profile, service
 from layoutscope.drive.fit import fit_latency, fit_rate, from_datasheet, from_fio, profile_text
 from layoutscope.errors import UsageError
 from layoutscope.report.plots import drive_page
 from layoutscope.results.predict import DriveFacts
-from layoutscope.walk.trace import AccessTrace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

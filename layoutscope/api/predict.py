@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import DriveProfile, ServiceResult
     from layoutscope.options import ReadOptions
     from layoutscope.tables import VolumeLayout
-    from layoutscope.walk.trace import AccessTrace
 
 DEFAULT_DRIVES: Final = ("generic-5400-2.5", "generic-7200", "sata-ssd")
 """Drives that are predicted for unless told otherwise."""

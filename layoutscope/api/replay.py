@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Unpack
 
+    from layoutscope.access.trace import AccessTrace
     from layoutscope.options import Workload
     from layoutscope.results.scan import Prediction
-    from layoutscope.walk.trace import AccessTrace
 
 
 class Replay(ReadOptions, total=False):

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Unpack
 
+    from layoutscope.access.trace import AccessTrace
     from layoutscope.options import ReadOptions, Workload
     from layoutscope.tables import VolumeLayout
-    from layoutscope.walk.trace import AccessTrace
 
 FORMATS: Final = ("csv", "fio", "blkparse")
 """Forms in which traces are written."""

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.host import HostProfile
+    from layoutscope.access.trace import AccessTrace
     from layoutscope.options import Workload
     from layoutscope.tables import VolumeLayout
-    from layoutscope.walk.trace import AccessTrace
 
 
 RECORD_BYTES: Final = 4096

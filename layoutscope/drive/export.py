@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.walk.trace import AccessTrace
+    from layoutscope.access.trace import AccessTrace
 
 
 def arrival_us(trace: AccessTrace, service_ms: NDArray[np.float64] | None = None) -> NDArray[np.float64]:

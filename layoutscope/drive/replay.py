@@ -20,10 +20,10 @@ import polars as pl
 import zstandard
 
 from layoutscope import inputs
+from layoutscope.access.trace import AccessTrace
 from layoutscope.drive.limits import unpacked
 from layoutscope.drive.surface import SECTOR_BYTES
 from layoutscope.errors import ImageError, UsageError
-from layoutscope.walk.trace import AccessTrace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

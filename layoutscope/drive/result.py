@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from layoutscope.access.trace import AccessTrace
     from layoutscope.drive.profile import DriveProfile
-    from layoutscope.walk.trace import AccessTrace
 
 GEOMETRY_ERROR: Final[Mapping[str, float]] = {"none": 0.0, "map": 0.002, "zones": 0.031, "datasheet": 0.111}
 """Largest error of the service time by what is known of the geometry.

@@ -23,10 +23,10 @@ from layoutscope.errors import UsageError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from layoutscope.access.trace import AccessTrace
     from layoutscope.drive.loops import Served
     from layoutscope.drive.profile import DriveProfile
     from layoutscope.drive.surface import Surface
-    from layoutscope.walk.trace import AccessTrace
 
 
 def service(

@@ -18,8 +18,8 @@ from layoutscope.metrics.zone import zone_metric
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from layoutscope.access.trace import AccessTrace
     from layoutscope.tables import VolumeLayout
-    from layoutscope.walk.trace import AccessTrace
 
 
 def measure(layout: VolumeLayout) -> tuple[Metric, ...]:

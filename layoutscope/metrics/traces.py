@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from layoutscope.access.trace import AccessTrace
     from layoutscope.tables import VolumeLayout
-    from layoutscope.walk.trace import AccessTrace
 
 ENUMERATION_SCORE = define(
     "enumeration-layout-score",

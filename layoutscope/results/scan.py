@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from layoutscope.access.trace import AccessTrace
     from layoutscope.findings import Finding
     from layoutscope.metrics import Metric, TreeSummary
     from layoutscope.metrics.space import SpaceUse
     from layoutscope.tables import VolumeLayout
-    from layoutscope.walk.trace import AccessTrace
 
 CUT_OFF = "truncated"
 """Code of the finding that an image or a structure ends early."""

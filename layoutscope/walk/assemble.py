@@ -1,4 +1,4 @@
-"""From touches to an :class:`~layoutscope.walk.trace.AccessTrace`."""
+"""From touches to an :class:`~layoutscope.access.trace.AccessTrace`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.access.touches import CAUSES, concatenated
+from layoutscope.access.trace import AccessTrace
 from layoutscope.walk.cache import read_limited, read_once
 from layoutscope.walk.mount import mounted
 from layoutscope.walk.requests import requests
-from layoutscope.walk.trace import AccessTrace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

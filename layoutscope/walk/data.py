@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from layoutscope.access.descent import Descent
     from layoutscope.access.model import Model
     from layoutscope.access.touches import Touches
-    from layoutscope.walk.trace import AccessTrace
+    from layoutscope.access.trace import AccessTrace
 
 
 def copy(model: Model, start_id: int) -> AccessTrace:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from layoutscope.access.model import Model
     from layoutscope.access.touches import Touches
-    from layoutscope.walk.trace import AccessTrace
+    from layoutscope.access.trace import AccessTrace
 
 T = TypeVar("T")
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from layoutscope.access.host import HostProfile
     from layoutscope.access.touches import Touches
+    from layoutscope.access.trace import AccessTrace
     from layoutscope.tables import VolumeLayout
-    from layoutscope.walk.trace import AccessTrace
 
 
 def trace(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.access.touches import CAUSES, CODE, touches
+from layoutscope.access.trace import AccessTrace
 from layoutscope.walk.requests import requests
-from layoutscope.walk.trace import AccessTrace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

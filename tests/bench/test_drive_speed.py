@@ -7,8 +7,8 @@ import time
 import numpy as np
 import pytest
 
+from layoutscope.access.trace import AccessTrace
 from layoutscope.drive import load_profile, service
-from layoutscope.walk.trace import AccessTrace
 
 READS = 1_000_000
 

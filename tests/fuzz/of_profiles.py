@@ -25,8 +25,8 @@ def bases() -> tuple[Base, ...]:
 
 def run(path: Path, base: Base) -> int:  # noqa: ARG001
     """Load a profile and serve a few reads."""
+    from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import load_profile, service
-    from layoutscope.walk.trace import AccessTrace
 
     profile = load_profile(path)
     offsets = np.array([0, 4096, 1 << 20, 1 << 30, 0], np.int64)

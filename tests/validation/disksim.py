@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import zstandard
 
+from layoutscope.access.trace import AccessTrace
 from layoutscope.drive import load_profile, service
-from layoutscope.walk.trace import AccessTrace
 from tests.unit.drive.lesser import LESS
 
 if TYPE_CHECKING:

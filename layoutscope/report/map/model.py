@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from layoutscope.access.trace import AccessTrace
     from layoutscope.tables import VolumeLayout
-    from layoutscope.walk.trace import AccessTrace
 
 
 @dataclass(frozen=True, slots=True)

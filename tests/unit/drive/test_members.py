@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from layoutscope.access.trace import AccessTrace
 from layoutscope.drive import service
 from layoutscope.drive.flash import flash_ms
 from layoutscope.drive.members import split
 from layoutscope.errors import UsageError
-from layoutscope.walk.trace import AccessTrace
 from tests.unit.drive.toys import TRACK, disk, drive_set, flash, trace
 
 KIB = 1024

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import zstandard
 
+from layoutscope.access.trace import AccessTrace
 from layoutscope.drive.export import arrival_us, blkparse_lines, csv_text, fio_lines
 from layoutscope.drive.replay import read_trace
 from layoutscope.errors import ImageError, UsageError
-from layoutscope.walk.trace import AccessTrace
 
 FIO2 = """fio version 2 iolog
 /dev/sdb add

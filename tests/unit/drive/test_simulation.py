@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from layoutscope.access.trace import AccessTrace
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.result import GEOMETRY_ERROR, service_percentiles
 from layoutscope.errors import UsageError
-from layoutscope.walk.trace import AccessTrace
 from tests.unit.drive.toys import disk, drive_set, flash, trace
 
 RANDOM = tuple(np.random.default_rng(1).integers(0, 99_000, 300))

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from layoutscope.access.trace import AccessTrace
 from layoutscope.drive.profile import DriveProfile, Figure
-from layoutscope.walk.trace import AccessTrace
 
 SECTOR = 512
 TRACK = 100 * SECTOR

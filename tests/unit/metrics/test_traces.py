@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from layoutscope.access.trace import AccessTrace
 from layoutscope.metrics import measure_trace
 from layoutscope.metrics.traces import first_touches, seek_from_edge
-from layoutscope.walk.trace import AccessTrace
 from tests.layouts import NODE, layout, leaves
 
 

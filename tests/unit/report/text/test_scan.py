@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from layoutscope.access.trace import AccessTrace
 from layoutscope.analysis.story import cost, key_order, placement, story
 from layoutscope.filesystems.registry import filesystem
 from layoutscope.findings import Finding
@@ -15,7 +16,6 @@ from layoutscope.metrics.space import space_use
 from layoutscope.report.text.console import make_console
 from layoutscope.report.text.scan import print_scan, volumes_first
 from layoutscope.results.scan import ImageFacts, Prediction, ScanResult, VolumeScan, WalkFacts
-from layoutscope.walk.trace import AccessTrace
 from tests.layouts import NODE, data, entries, layout, leaves
 
 CATALOG = filesystem("hfsplus").traits.tree("catalog")

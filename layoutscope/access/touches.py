@@ -104,7 +104,7 @@ def concatenated(parts: Sequence[Touches]) -> Touches:
     )
 
 
-def merged(parts: Sequence[Touches], places: Sequence[NDArray[np.int64]]) -> Touches:
+def interleaved(parts: Sequence[Touches], places: Sequence[NDArray[np.int64]]) -> Touches:
     """Lay touches out so that element j of part i comes to ``places[i][j]`` of the whole."""
     total = sum(len(part) for part in parts)
     result = Touches(

@@ -12,7 +12,7 @@ import polars as pl
 from layoutscope.api.naming import without_names
 from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UsageError
 from layoutscope.filesystems.contract import VolumeRequest
-from layoutscope.filesystems.registry import filesystem, filesystem_of, filesystems, names, read_options
+from layoutscope.filesystems.registry import filesystem, filesystem_names, filesystem_of, filesystems, read_options
 from layoutscope.findings import Finding, from_error
 from layoutscope.image.opening import open_images
 from layoutscope.ondisk.decoder import decoder_named
@@ -229,7 +229,7 @@ def load_capture(path: Path, request: ReadRequest) -> Opened:
     if asked:
         raise UsageError(f"{path}: is a capture; {asked[0].replace('_', '-')} needs the image itself")
     layouts, manifest = read_capture(path)
-    unknown = [layout.facts.filesystem for layout in layouts if layout.facts.filesystem not in names()]
+    unknown = [layout.facts.filesystem for layout in layouts if layout.facts.filesystem not in filesystem_names()]
     if unknown:
         raise ImageError(f"{path}: is a capture of the file system {unknown[0]!r:.40}, which is not known here")
     try:

@@ -92,7 +92,7 @@ def replay(
 
     def serve(reads: AccessTrace) -> tuple[Prediction, ...]:
         return tuple(
-            prediction(service(reads, profile, start_offset_bytes=start, cache=cache, queue_depth=depth), profile)
+            prediction(service(reads, profile.with_cache(cache), start_offset_bytes=start, queue_depth=depth), profile)
             for profile in profiles
         )
 

@@ -15,7 +15,7 @@ from layoutscope.drive import hdd
 from layoutscope.drive.flash import flash_ms
 from layoutscope.drive.geometry import build_surface, num_segments, turn_ms
 from layoutscope.drive.loops import new_drives, serve_in_order, serve_queue
-from layoutscope.drive.members import Parts, leaves, split
+from layoutscope.drive.members import Parts, single_drives, split
 from layoutscope.drive.result import ReadTimes, ServiceResult, summarise
 from layoutscope.drive.surface import SECTOR_BYTES, TURN
 from layoutscope.errors import UsageError
@@ -34,9 +34,7 @@ def service(
     profile: DriveProfile,
     *,
     start_offset_bytes: int = 0,
-    seed: int = 0,
     phases: int = 3,
-    cache: str = "own",
     queue_depth: int = 1,
 ) -> ServiceResult:
     """Predict how long a drive takes for a trace, and why.
@@ -49,13 +47,9 @@ def service(
         From `load_profile`.
     start_offset_bytes : int
         Where the image starts on the drive: 0 for a whole disk, else the start of the partition.
-    seed : int
-        Of the start phases.
     phases : int
         How many start angles are tried. The first is 0, the others are drawn; the result is that of the first, its
         interval spans all.
-    cache : str
-        ``own``, ``off``, ``join`` or ``no-join``, see `DriveProfile.with_cache`.
     queue_depth : int
         Reads that are outstanding. More than one: think times do not count, a disk picks the nearest among those of
         its window, flash serves some side by side.
@@ -69,24 +63,23 @@ def service(
     UsageError
         If the trace does not fit the drive, or the profile lacks a figure.
     """
-    drive = profile.with_cache(cache)
     offset = trace.image_offset + start_offset_bytes
-    parts = split(drive, offset, trace.length_bytes, trace.device)
+    parts = split(profile, offset, trace.length_bytes, trace.device)
     if queue_depth > 1:
         trace = replace(trace, think_us=np.zeros(len(trace)), after_us=0.0)
-    work = _lay_out(drive, parts, trace.think_us, queue_depth)
-    runs = [serve(work, angle) for angle in start_angles(seed, phases)]
-    return summarise(drive, trace, runs)
+    work = _lay_out(profile, parts, trace.think_us, queue_depth)
+    runs = [serve(work, angle) for angle in start_angles(phases)]
+    return summarise(profile, trace, runs)
 
 
-def start_angles(seed: int, phases: int) -> list[int]:
-    """Return the start angles in ticks: 0, then seeded ones."""
-    drawn = np.random.default_rng(seed).integers(0, TURN, max(phases - 1, 0))
+def start_angles(phases: int) -> list[int]:
+    """Return the start angles in ticks: 0, then drawn ones, always the same."""
+    drawn = np.random.default_rng(0).integers(0, TURN, max(phases - 1, 0))
     return [0, *(int(angle) for angle in drawn)]
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class Placed:
     """The pieces of the reads laid out on the drives: all that does not depend on the start angle.
 
     Attributes
@@ -124,14 +117,16 @@ class Work:
     queue_depth: int
 
 
-def _lay_out(profile: DriveProfile, parts: Parts, think_us: NDArray[np.float64], queue_depth: int) -> Work:
+def _lay_out(profile: DriveProfile, parts: Parts, think_us: NDArray[np.float64], queue_depth: int) -> Placed:
     """Lay the pieces of the reads out on the drives."""
-    drives = leaves(profile)
+    drives = single_drives(profile)
     flash, moved = _flash_parts(drives, parts, queue_depth)
     rotating = [k for k, drive in enumerate(drives) if drive.kind == "hdd"]
     if not rotating:
         nothing = np.empty((0, 5), np.int64)
-        return Work(parts, len(think_us), flash, moved, None, len(drives), 0, nothing, nothing[:, 0], None, queue_depth)
+        return Placed(
+            parts, len(think_us), flash, moved, None, len(drives), 0, nothing, nothing[:, 0], None, queue_depth
+        )
     disk = drives[rotating[0]]
     if any(drives[k].figures != disk.figures for k in rotating):
         raise UsageError(f"drive profile {profile.name}: the rotating members must be of one kind")
@@ -142,10 +137,10 @@ def _lay_out(profile: DriveProfile, parts: Parts, think_us: NDArray[np.float64],
     think = np.rint(think_us * per_ms / 1000).astype(np.int64)
     surface = touched_surface(disk, pieces)
     num_drives, num_disks = len(drives), len(rotating)
-    return Work(parts, len(think), flash, moved, disk, num_drives, num_disks, pieces, think, surface, queue_depth)
+    return Placed(parts, len(think), flash, moved, disk, num_drives, num_disks, pieces, think, surface, queue_depth)
 
 
-def serve(work: Work, angle: int) -> ReadTimes:
+def serve(work: Placed, angle: int) -> ReadTimes:
     """Run the pieces of the reads from a start angle, one read after another or several at a time."""
     if work.disk is None or work.surface is None:
         nothing = np.zeros((len(work.flash_ms), 5))
@@ -176,13 +171,13 @@ def _sector_parts(parts: Parts, drive: NDArray[np.int64], flash: NDArray[np.int6
     return np.stack([parts.read, drive, parts.offset // SECTOR_BYTES, stop, flash], axis=1)
 
 
-def _run_disks(work: Work, disk: DriveProfile, surface: Surface, angle: int) -> Served:
+def _run_disks(work: Placed, disk: DriveProfile, surface: Surface, angle: int) -> Served:
     """Run one read after another."""
     drives = new_drives(surface, work.num_disks, num_segments(disk))
     return serve_in_order(drives, work.pieces, work.think, angle)
 
 
-def _run_queue(work: Work, disk: DriveProfile, surface: Surface, angle: int) -> Served:
+def _run_queue(work: Placed, disk: DriveProfile, surface: Surface, angle: int) -> Served:
     """Run the reads of one drive with a queue."""
     if work.num_drives > 1:
         raise UsageError("a queue is modelled for single drives and for flash only")
@@ -197,7 +192,7 @@ def touched_surface(disk: DriveProfile, pieces: NDArray[np.int64]) -> Surface:
 
 
 def _by_read(
-    work: Work, service_ms: NDArray[np.float64], times: NDArray[np.float64], outcomes: NDArray[np.uint8]
+    work: Placed, service_ms: NDArray[np.float64], times: NDArray[np.float64], outcomes: NDArray[np.uint8]
 ) -> ReadTimes:
     """Give each read the times of its slowest piece."""
     slowest: NDArray[np.int64] | slice = slice(None)

@@ -21,7 +21,7 @@ class MapRegion:
     Attributes
     ----------
     type : str
-        ``gpt-header``, ``gpt-entries``, ``mbr``, ``apm`` or ``hfs-wrapper``.
+        What it is, such as ``gpt-header``, ``mbr`` or ``apm``.
     image_offset, length_bytes : int
         Bytes from the start of the image.
     owner : str

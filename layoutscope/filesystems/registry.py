@@ -50,7 +50,7 @@ def filesystems() -> tuple[FileSystem, ...]:
     return (*_installed(), *_joined)
 
 
-def names() -> tuple[str, ...]:
+def filesystem_names() -> tuple[str, ...]:
     """Return the names of all file systems."""
     return tuple(item.name for item in filesystems())
 
@@ -81,7 +81,7 @@ def joined(newcomer: FileSystem) -> Iterator[FileSystem]:
     ValueError
         If there is one of that name.
     """
-    if newcomer.name in names():
+    if newcomer.name in filesystem_names():
         raise ValueError(f"there is a file system {newcomer.name!r} already")
     _joined.append(newcomer)
     try:

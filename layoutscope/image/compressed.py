@@ -163,7 +163,7 @@ COMPRESSIONS: Final = (
 """Frames of zstd may be preceded by skippable ones, as pzstd writes them."""
 
 
-def identify(head: bytes) -> Compression | None:
+def compression_of(head: bytes) -> Compression | None:
     """Tell by its first bytes how a file is compressed; None if it is not."""
     return next((way for way in COMPRESSIONS if head.startswith(way.magics)), None)
 

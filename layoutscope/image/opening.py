@@ -21,9 +21,9 @@ from layoutscope.image.signatures import (
     HEAD_BYTES,
     has_udif_trailer,
     head_of,
-    identify,
     refuse_containers,
     refuse_encrypted,
+    signature_of,
     trailer_of,
 )
 from layoutscope.image.split import SplitFile, find_parts
@@ -111,7 +111,7 @@ def unwrap(source: Source, decoder: Decoder = BULK) -> Source:
         if has_udif_trailer(source):
             source = udif.open_udif(source, decoder)
             continue
-        found = identify(head_of(source), trailer_of(source))
+        found = signature_of(head_of(source), trailer_of(source))
         if found is None or not found.reader:
             return source
         source = foreign.open_foreign(source, found)
@@ -160,7 +160,7 @@ def _refuse_empty(source: Source) -> None:
 
 def _decompressed(source: Source, cache_dir: Path | None, progress: Progress | None) -> Source:
     """Return the image inside if the file is compressed, otherwise the file."""
-    way = compressed.identify(source.read(0, min(HEAD_BYTES, source.size_bytes)))
+    way = compressed.compression_of(source.read(0, min(HEAD_BYTES, source.size_bytes)))
     if way is None or has_udif_trailer(source):  # a disk image may begin with a compressed piece
         return source
     from layoutscope.image.unpack import unpack
@@ -168,7 +168,7 @@ def _decompressed(source: Source, cache_dir: Path | None, progress: Progress | N
     image = unpack(source, way, cache_dir=cache_dir, progress=progress)
     source.close()
     _refuse_empty(image)
-    if compressed.identify(image.read(0, min(HEAD_BYTES, image.size_bytes))) is not None:
+    if compressed.compression_of(image.read(0, min(HEAD_BYTES, image.size_bytes))) is not None:
         image.close()
         raise ImageError(f"{source.name}: is compressed twice; decompress it once first")
     return image

@@ -95,7 +95,7 @@ def refuse_containers(source: Source) -> None:
         raise UnsupportedError(
             f"{source.name}: is a git LFS pointer", code="lfs-pointer", advice="fetch the file with: git lfs pull"
         )
-    found = identify(head, trailer_of(source))
+    found = signature_of(head, trailer_of(source))
     if found is not None:
         raise UnsupportedError(
             f"{source.name}: is no raw image but: {found.name}", code=found.code, advice=found.advice
@@ -121,7 +121,7 @@ def _peek(source: Source, image_offset: int, length_bytes: int) -> bytes:
     return bytes(data)
 
 
-def identify(head: bytes, trailer: bytes) -> Signature | None:
+def signature_of(head: bytes, trailer: bytes) -> Signature | None:
     """Name the container format of a file by its first and its last 512 bytes."""
     return next((signature for signature in SIGNATURES if _matches(signature, head, trailer)), None)
 
@@ -171,10 +171,10 @@ def refuse_encrypted(source: Source) -> None:
     except FormatError:
         return
     if header is not None:
-        raise refusal(f"{source.name}: is an encrypted disk image", header, header.len_data)
+        raise encrypted_refusal(f"{source.name}: is an encrypted disk image", header, header.len_data)
 
 
-def refusal(what: str, header: EncryptedImage.Header, size_bytes: int) -> UnsupportedError:
+def encrypted_refusal(what: str, header: EncryptedImage.Header, size_bytes: int) -> UnsupportedError:
     """Say how large the disk inside is, how it is encrypted, and what to do.
 
     Parameters

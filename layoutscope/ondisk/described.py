@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from layoutscope.errors import FormatError
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
+    from layoutscope._generated.base import Struct
     from layoutscope.ondisk.grammar import FieldValue
 
 
@@ -43,7 +44,7 @@ class Described:
         return None
 
 
-def describe(cls: type[Any], data: bytes, start: int, stop: int, title: str, params: tuple[Any, ...] = ()) -> Described:
+def describe(cls: type[Struct], data: bytes, start: int, stop: int, title: str) -> Described:
     """Parse one structure of a buffer; damage is told in its place.
 
     Parameters
@@ -56,17 +57,15 @@ def describe(cls: type[Any], data: bytes, start: int, stop: int, title: str, par
         Where the structure lies in it, in bytes.
     title : str
         What it is.
-    params : tuple
-        Arguments of the grammar type.
     """
     try:
-        parsed = grammar.parse(cls, data[start:stop], structure=title, image_offset=start, params=params)
-        return Described(title, start, stop, tuple(grammar.describe(parsed, start)))
+        parsed = grammar.parse(cls, data[start:stop], structure=title, image_offset=start)
+        return Described(title, start, stop, tuple(grammar.field_values(parsed, start)))
     except FormatError as error:
         return Described(title, start, stop, (), str(error))
 
 
-def joined(title: str, *parts: Described) -> Described:
+def combined(title: str, *parts: Described) -> Described:
     """Put the parts of a record, such as key and value, into one; each part's title is the prefix of its fields."""
     fields = tuple(replace(field, path=f"{part.title}.{field.path}") for part in parts for field in part.fields)
     error = "; ".join(part.error for part in parts if part.error)

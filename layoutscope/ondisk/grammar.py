@@ -1,6 +1,6 @@
 """One structure at one address, through its compiled grammar.
 
-The generated classes are reached by name here (``grammar.HfsplusVolume.VolumeHeader``) and imported when first used.
+The generated classes are reached by name here (``grammar.Gpt.Header``) and imported when first used.
 Parse errors become :class:`~layoutscope.errors.FormatError` with the address on the image; Kaitai's own positions are
 relative to the buffer.
 """
@@ -160,7 +160,7 @@ def _shown(value: object) -> str:
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
-def describe(parsed: Any, image_offset: int) -> list[FieldValue]:
+def field_values(parsed: Any, image_offset: int) -> list[FieldValue]:
     """List every field of a parsed structure with its address, length and value.
 
     Parameters

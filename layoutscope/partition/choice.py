@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from layoutscope.errors import ImageError, UnsupportedError, UsageError
 from layoutscope.filesystems.registry import filesystems, labels, variants
 from layoutscope.ondisk.decoder import BULK
-from layoutscope.partition.probe import probe
+from layoutscope.partition.probe import recognise
 from layoutscope.partition.tables import VolumeCandidate
 from layoutscope.units import format_bytes
 
@@ -81,7 +81,7 @@ def _at(source: Source, search: VolumeSearch, volume_at: int, decoder: Decoder) 
         return known[0]
     if not 0 <= volume_at < source.size_bytes:
         raise UsageError(f"{source.name}: byte {volume_at:,} lies outside the image of {source.size_bytes:,} bytes")
-    content = probe(source, volume_at, source.size_bytes - volume_at, decoder)
+    content = recognise(source, volume_at, source.size_bytes - volume_at, decoder)
     layers = (f"byte {volume_at}", *content.layers)
     start = volume_at + content.volume_offset
     stack = (*layers, content.label)

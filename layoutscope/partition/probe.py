@@ -32,7 +32,7 @@ class _Foreign(NamedTuple):
     name: Callable[[Any], tuple[str, str] | None]
 
 
-def probe(source: Source, image_offset: int, size_bytes: int, decoder: Decoder) -> Content:
+def recognise(source: Source, image_offset: int, size_bytes: int, decoder: Decoder) -> Content:
     """Tell by its content what lies at a place.
 
     Parameters

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from layoutscope.filesystems.registry import filesystem, names
+from layoutscope.filesystems.registry import filesystem, filesystem_names
 from layoutscope.findings import Finding
 from layoutscope.ondisk.decoder import BULK
 from layoutscope.partition import apm, gpt, mbr
-from layoutscope.partition.probe import probe
+from layoutscope.partition.probe import recognise
 from layoutscope.partition.tables import Partition, PartitionTable, VolumeCandidate, VolumeSearch
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class _Probed:
 
     @property
     def has_readable(self) -> bool:
-        return any(content.kind in names() for _, content in self.contents)
+        return any(content.kind in filesystem_names() for _, content in self.contents)
 
 
 def find_volumes(source: Source, decoder: Decoder = BULK) -> VolumeSearch:
@@ -56,8 +56,8 @@ def find_volumes(source: Source, decoder: Decoder = BULK) -> VolumeSearch:
         Volumes, partitions, the maps' own structures, and findings. Never fails on the content.
     """
     maps = _maps(source, decoder)
-    bare = probe(source, 0, source.size_bytes, decoder)
-    is_bare = bare.kind in names() and not any(found.has_readable for found in maps)
+    bare = recognise(source, 0, source.size_bytes, decoder)
+    is_bare = bare.kind in filesystem_names() and not any(found.has_readable for found in maps)
     if is_bare:
         return _bare(bare, maps)
     if not any(found.contents for found in maps) and bare.kind == "unknown":
@@ -84,7 +84,9 @@ def _maps(source: Source, decoder: Decoder) -> list[_Probed]:
 
 def _probed(source: Source, table: PartitionTable, decoder: Decoder) -> _Probed:
     wanted = [partition for partition in table.partitions if _may_hold_volume(partition)]
-    return _Probed(table, tuple((item, probe(source, item.image_offset, item.size_bytes, decoder)) for item in wanted))
+    return _Probed(
+        table, tuple((item, recognise(source, item.image_offset, item.size_bytes, decoder)) for item in wanted)
+    )
 
 
 def _may_hold_volume(partition: Partition) -> bool:
@@ -96,7 +98,15 @@ def _may_hold_volume(partition: Partition) -> bool:
 
 def _bare(content: Content, maps: list[_Probed]) -> VolumeSearch:
     """Return a volume that fills the image; maps beside it are remains of an earlier use."""
-    candidate = _candidate(content, 0, content.layers)
+    candidate = VolumeCandidate(
+        content.kind,
+        content.label,
+        content.volume_offset,
+        content.size_bytes,
+        (*content.layers, content.label),
+        name=content.name,
+        about=content.about,
+    )
     stale = [
         Finding(
             "stale-partition-map",
@@ -109,13 +119,6 @@ def _bare(content: Content, maps: list[_Probed]) -> VolumeSearch:
         if found.table.partitions
     ]
     return VolumeSearch((candidate,), (), content.regions, (*content.findings, *stale), ())
-
-
-def _candidate(content: Content, image_offset: int, layers: tuple[str, ...]) -> VolumeCandidate:
-    start, stack = image_offset + content.volume_offset, (*layers, content.label)
-    return VolumeCandidate(
-        content.kind, content.label, start, content.size_bytes, stack, name=content.name, about=content.about
-    )
 
 
 def _mapped(source: Source, maps: list[_Probed]) -> VolumeSearch:
@@ -146,7 +149,7 @@ def _in_partition(partition: Partition, content: Content) -> VolumeCandidate:
     kind, label = content.kind, content.label
     if kind == "unknown" and partition.declared:
         kind = partition.declared
-        label = filesystem(kind).traits.label if kind in names() else "CoreStorage"
+        label = filesystem(kind).traits.label if kind in filesystem_names() else "CoreStorage"
     return VolumeCandidate(
         kind,
         label,

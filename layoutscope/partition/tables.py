@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from layoutscope.filesystems.registry import names
+from layoutscope.filesystems.registry import filesystem_names
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.recognition import MapRegion
@@ -88,7 +88,7 @@ class VolumeCandidate:
     @property
     def is_readable(self) -> bool:
         """Whether a reader of this package understands it."""
-        return self.kind in names()
+        return self.kind in filesystem_names()
 
 
 @dataclass(frozen=True, slots=True)

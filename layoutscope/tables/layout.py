@@ -61,7 +61,7 @@ class VolumeFacts:
     filesystem : str
         Name of the file system that read it.
     variant : str
-        As people say: ``HFS+``, ``HFSX``, ``APFS``, ``APFS container``.
+        As people say: a label of the file system, of one of its variants, or of a container.
     volume : int or None
         Its number on the image.
     name, uuid : str
@@ -73,7 +73,7 @@ class VolumeFacts:
     case_sensitive : bool
         How names compare.
     stamp : int
-        Write count (HFS+) or xid (APFS) of this state.
+        Number of this state, of what the file system counts: transactions, or times that the volume was written.
     num_files, num_directories : int
         As the superblock counts them.
     features : tuple of str

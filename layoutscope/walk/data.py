@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.access.descent import descend, turns_of
-from layoutscope.access.touches import columns, concatenated, merged
+from layoutscope.access.touches import columns, concatenated, interleaved
 from layoutscope.arrays.ragged import ranges, starts_of
 from layoutscope.walk.assemble import read_pages_once, requested
 from layoutscope.walk.directories import grouped_walk, listed_entries, lookups, reached, way_to
@@ -47,7 +47,7 @@ def copy(model: Model, start_id: int) -> AccessTrace:
     way = reached(model, start_id)
     window = np.full(len(way) + len(walked) + len(fetched), -1)
     window[len(way) + places[1]] = np.repeat(parts.window, each)
-    return _trace(model, concatenated([way, merged([walked, fetched], places)]), window, parts)
+    return _trace(model, concatenated([way, interleaved([walked, fetched], places)]), window, parts)
 
 
 def _files_in_turn(model: Model, descent: Descent) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -27,7 +27,7 @@ LIMITS = Path(__file__).with_name("house.toml")
 
 FILE_SYSTEMS = ("hfsplus", "apfs")
 READERS = "layoutscope.filesystems"
-WORDS = re.compile(r"(?<!searc)hfs|apfs", re.IGNORECASE)  # searchfs is a system call
+WORDS = re.compile(r"(?<!searc)(?<!squas)hfs|apfs", re.IGNORECASE)  # searchfs is a system call, squashfs another one
 PRAGMAS = ("# noqa", "# type:", "# fmt:", "# pragma:")
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 

@@ -13,7 +13,7 @@ import layoutscope
 from layoutscope.cli import app
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.contract import FileSystem
-from layoutscope.filesystems.registry import filesystem, joined, names, read_options
+from layoutscope.filesystems.registry import filesystem, filesystem_names, joined, read_options
 from layoutscope.filesystems.traits import ReadOption, TreeTraits
 from layoutscope.walk import host_profile, trace
 from layoutscope.walk.host import LINUX
@@ -71,7 +71,7 @@ def test_it_leaves_as_it_came():
     """Of two that go by one name, the second is refused; outside of the block nobody knows it."""
     with pytest.raises(ValueError, match="'toyfs' already"), joined(TOY):
         pass
-    assert names()[-1] == "toyfs"
+    assert filesystem_names()[-1] == "toyfs"
 
 
 def test_it_scans(image):

@@ -90,7 +90,7 @@ class Witness:
 
     def _ours(self, profile, result: dict[str, str], cache: str) -> dict[str, float]:
         reads = self.trace(result["drive"], result["workload"], int(result["think_us"]))
-        return service(reads, profile, phases=1, cache=cache).summary()
+        return service(reads, profile.with_cache(cache), phases=1).summary()
 
     def walk_errors(self, geometry: str) -> list[float]:
         """Return how far off the walks are on both Cheetahs, buffer off and on, as shares."""

@@ -20,7 +20,7 @@ from layoutscope.findings import FindingLog
 from layoutscope.ondisk import grammar, records
 from layoutscope.ondisk.checksum import fletcher64
 from layoutscope.ondisk.decoder import decoder_named
-from layoutscope.ondisk.described import Described, describe, joined
+from layoutscope.ondisk.described import Described, combined, describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -145,7 +145,7 @@ def _record(data: bytes, tree: str, slot: _Slot, head: Described, number: int) -
     parts = [describe(grammar.parser(key_type), data, *slot.key, "key")]
     if slot.val[0] < slot.val[1]:
         parts.append(describe(grammar.parser(val_type), data, *slot.val, "value"))
-    found = joined(f"record {number}{name}", *parts)
+    found = combined(f"record {number}{name}", *parts)
     return replace(found, fields=tuple(map(_with_name, found.fields)))
 
 

@@ -118,7 +118,7 @@ def _refuse_encrypted(path: Path, size_bytes: int) -> None:
     except OSError:
         return
     if header is not None:
-        raise signatures.refusal(f"{path}: is an encrypted sparse bundle", header, size_bytes)
+        raise signatures.encrypted_refusal(f"{path}: is an encrypted sparse bundle", header, size_bytes)
 
 
 def _is_band(name: str) -> bool:

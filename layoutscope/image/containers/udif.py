@@ -1,6 +1,6 @@
 """Apple disk images (UDIF, ``.dmg``), read in place.
 
-The property list in the image names block maps; each maps runs of sectors to pieces of the file. Pieces are
+The property list in the image names block maps; each maps runs of sectors to pieces of the file. StoredPieces are
 decompressed when they are read, the last ones are kept.
 """
 
@@ -41,7 +41,7 @@ KEPT_PIECES: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
+class StoredPieces:
     """Runs of sectors in address order; all arrays have shape (n,).
 
     Attributes
@@ -83,7 +83,7 @@ def open_udif(source: Source, decoder: Decoder = BULK) -> Source:
     return UdifSource(source, _pieces(source, trailer, at, decoder), trailer.len_disk)
 
 
-def _pieces(source: Source, trailer: Udif.Trailer, trailer_offset: int, decoder: Decoder) -> Pieces:
+def _pieces(source: Source, trailer: Udif.Trailer, trailer_offset: int, decoder: Decoder) -> StoredPieces:
     maps = _block_maps(source, trailer, trailer_offset)
     parts = [_map_pieces(data, trailer, trailer_offset, decoder) for data in maps]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [np.empty(0, np.int64)] * 5
@@ -96,7 +96,7 @@ def _pieces(source: Source, trailer: Udif.Trailer, trailer_offset: int, decoder:
             "pieces leave the disk", structure="disk image block map", image_offset=trailer.ofs_plist,
             expected=f"an end at or before byte {trailer.len_disk:,}", found=f"{int(stop[-1]):,}",
         )  # fmt: skip
-    return Pieces(start, stop, storage.astype(np.uint32), offset, length)
+    return StoredPieces(start, stop, storage.astype(np.uint32), offset, length)
 
 
 def _block_maps(source: Source, trailer: Udif.Trailer, trailer_offset: int) -> list[bytes]:
@@ -111,15 +111,7 @@ def _block_maps(source: Source, trailer: Udif.Trailer, trailer_offset: int) -> l
     try:
         entries = plistlib.loads(text, fmt=plistlib.FMT_XML)["resource-fork"]["blkx"]
         return [bytes(entry["Data"]) for entry in entries]
-    except (
-        plistlib.InvalidFileException,
-        ExpatError,
-        KeyError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        IndexError,
-    ) as error:
+    except (ExpatError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise FormatError(
             f"cannot be read: {error}", structure="disk image property list", image_offset=trailer.ofs_plist
         ) from error
@@ -160,7 +152,7 @@ def _map_pieces(
 class UdifSource(Source):
     """The disk inside of a disk image; what no piece covers reads as zeros."""
 
-    def __init__(self, source: Source, pieces: Pieces, size_bytes: int) -> None:
+    def __init__(self, source: Source, pieces: StoredPieces, size_bytes: int) -> None:
         self._source = source
         self._pieces = pieces
         self._kept: OrderedDict[int, bytes] = OrderedDict()

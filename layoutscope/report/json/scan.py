@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from layoutscope.filesystems.registry import names, variants
+from layoutscope.filesystems.registry import filesystem_names, variants
 from layoutscope.results.scan import ScanResult
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ FIELDS: Final[dict[str, str]] = {
     "image.reads": "requests that reached the file",
     "image.read_bytes": "bytes read",
     "image.hole_bytes": "bytes that lie in holes of the file",
-    "volumes[].filesystem": " or ".join(reversed(names())),
+    "volumes[].filesystem": " or ".join(reversed(filesystem_names())),
     "volumes[].variant": f"{', '.join(variants())} …",
     "volumes[].volume": "number on the image from 0, as in the tables; null for a container",
     "volumes[].name": "name; empty with --no-names",

@@ -25,14 +25,14 @@ def test_one_seek():
     """A read 500 cylinders away costs overhead, seek, the wait for its sector, and its sectors."""
     # First read: 0.5 ms overhead, no seek, sector 0 comes again at 10 ms, 8 sectors: done at 10.8.
     # Second: track 500 begins at angle 100.0, so at 0. 10.8 + 0.5 + (1 + 4.99) = 17.29; sector 0 comes at 20.
-    found = times(disk(), trace(0, 50_000), cache="off")
+    found = times(disk().with_cache("off"), trace(0, 50_000))
     assert found[0] == pytest.approx([10.8, 0, 9.5, 0.8], abs=1e-3)
     assert found[1] == pytest.approx([0.5 + 5.99 + 2.71 + 0.8, 5.99, 2.71, 0.8], abs=1e-3)
 
 
 def test_full_stroke():
     """The longest seek is that of the table's end."""
-    found = times(disk(), trace(0, 99_900), cache="off")
+    found = times(disk().with_cache("off"), trace(0, 99_900))
     assert found[1, 1] == pytest.approx(10.98, abs=1e-3)
 
 
@@ -48,7 +48,7 @@ def test_sequential_reads_stream_at_the_zones_rate(count):
 
 def test_sequential_reads_without_buffer_lose_a_turn_each():
     """Without look-ahead the next sector has just gone by when the next read is ready."""
-    result = service(trace(*range(0, 80, 8)), disk(), phases=1, cache="off")
+    result = service(trace(*range(0, 80, 8)), disk().with_cache("off"), phases=1)
     # Overhead 0.5 ms after the end: the next sector is 9.5 ms away.
     assert result.reads_ms.rotation_ms[1:] == pytest.approx(9.5, abs=1e-3)
 
@@ -56,7 +56,7 @@ def test_sequential_reads_without_buffer_lose_a_turn_each():
 def test_uniform_random_reads_average_seek_and_half_a_turn():
     """Mean seek + half a turn + transfer + overhead, within 2 %."""
     sectors = np.random.default_rng(3).integers(0, 12_499, 30_000) * 8
-    result = service(trace(*sectors), disk(), phases=1, cache="off")
+    result = service(trace(*sectors), disk().with_cache("off"), phases=1)
     # Mean distance of two cylinders of 1000 is 333.3, equal ones (1 in 1000) cost no seek.
     seek = 0.999 * (1 + 0.01 * (333.3 / 0.999 - 1))
     # Of the 25 places that multiples of 8 take in a track of 100 one, 96, straddles two tracks, 2 ms of skew apart.
@@ -72,7 +72,7 @@ def test_generic_drives_average_what_their_datasheet_says(name):
     profile = load_profile(name)
     span = 20 << 30
     offsets = np.random.default_rng(5).integers(0, span // 4096, 20_000) * 4096
-    result = service(AccessTrace.from_reads(offsets, np.full(20_000, 4096)), profile, phases=1, cache="off")
+    result = service(AccessTrace.from_reads(offsets, np.full(20_000, 4096)), profile.with_cache("off"), phases=1)
     turn = 60_000 / profile.number("rpm")
     transfer = 4096 / profile.number("outer_mb_s") / 1000
     overhead = profile.number("read_miss_ms")
@@ -112,7 +112,7 @@ def test_the_interface_bounds_a_read_from_the_buffer():
 
 def test_reads_that_begin_anywhere_take_at_most_a_turn():
     """A whole track takes one turn from any angle, less than a sector later."""
-    found = times(disk(start_anywhere=1, read_miss_ms=0.523), trace(0, 300, count=100), cache="off")
+    found = times(disk(start_anywhere=1, read_miss_ms=0.523).with_cache("off"), trace(0, 300, count=100))
     assert found[1, 2] < 0.1
     assert found[1, 3] == pytest.approx(10.0, abs=1e-3)
 
@@ -121,7 +121,7 @@ def test_reads_that_begin_anywhere_take_at_most_a_turn():
 @given(near=st.integers(1, 900), further=st.integers(0, 99))
 def test_a_longer_seek_is_never_quicker(near, further):
     """Seek time does not fall with distance."""
-    seeks = times(disk(), trace(0, near * 100, 0, (near + further) * 100), cache="off")[:, 1]
+    seeks = times(disk().with_cache("off"), trace(0, near * 100, 0, (near + further) * 100))[:, 1]
     assert seeks[3] >= seeks[1]
 
 
@@ -130,8 +130,8 @@ def test_a_longer_seek_is_never_quicker(near, further):
 def test_a_faster_drive_is_never_slower(seed):
     """Random reads take less in sum at a higher rotation speed, and with quicker seeks."""
     sectors = np.random.default_rng(seed).integers(0, 99_000, 400)
-    slow = service(trace(*sectors), disk(), phases=1, cache="off")
-    turning = service(trace(*sectors), disk(rpm=12_000), phases=1, cache="off")
+    slow = service(trace(*sectors), disk().with_cache("off"), phases=1)
+    turning = service(trace(*sectors), disk(rpm=12_000).with_cache("off"), phases=1)
     assert turning.rotation_s < slow.rotation_s
     assert turning.transfer_s < slow.transfer_s
 

@@ -25,7 +25,7 @@ def test_causes_add_up():
 
 def test_head_travel():
     """From sector 8 to 1000 and from 1008 back to 500: 992 + 508 sectors; cylinders 10 and 5 are 15 of 1000 strokes."""
-    result = service(trace(0, 1000, 500), disk(), cache="off", phases=1)
+    result = service(trace(0, 1000, 500), disk().with_cache("off"), phases=1)
     assert result.head_travel_bytes == (992 + 508) * 512
     assert result.head_travel_strokes * 1000 == pytest.approx(15, rel=0.01)
     assert result.seeks == 2
@@ -33,8 +33,8 @@ def test_head_travel():
 
 def test_start_phases_give_an_interval():
     """The same seed gives the same interval, around the result; more phases never make it narrower."""
-    few, more = (service(trace(*RANDOM), disk(), seed=4, phases=n) for n in (2, 6))
-    again = service(trace(*RANDOM), disk(), seed=4, phases=6)
+    few, more = (service(trace(*RANDOM), disk(), phases=n) for n in (2, 6))
+    again = service(trace(*RANDOM), disk(), phases=6)
     assert again.phases_s == more.phases_s
     assert len(set(more.phases_s)) > 1
     assert more.phases_s[:2] == few.phases_s
@@ -51,7 +51,7 @@ def test_the_interval_contains_what_is_not_known():
 
 def test_summary_has_the_names_of_the_witness():
     """Keys that mean the same as a column of a simulator's table have its name."""
-    summary = service(trace(0, 50_000), disk(), phases=1, cache="off").summary()
+    summary = service(trace(0, 50_000), disk().with_cache("off"), phases=1).summary()
     assert list(summary) == [
         "n", "total_s", "service_s", "mean_ms", "median_ms", "p90_ms", "p99_ms", "max_ms", "seek_ms", "latency_ms",
         "xfer_ms", "rest_ms", "whole_hit", "part_hit", "miss", "arm_moved",
@@ -78,8 +78,8 @@ def test_an_empty_trace_takes_no_time():
 def test_a_queue_picks_the_nearest():
     """Of reads far, near, far, near a drive with a window of four does the near ones of each side together."""
     reads = trace(0, 90_000, 100, 90_100, 200, 90_200)
-    one = service(reads, disk(queue_window=4), phases=1, cache="off", queue_depth=1)
-    four = service(reads, disk(queue_window=4), phases=1, cache="off", queue_depth=32)
+    one = service(reads, disk(queue_window=4).with_cache("off"), phases=1, queue_depth=1)
+    four = service(reads, disk(queue_window=4).with_cache("off"), phases=1, queue_depth=32)
     assert one.head_travel_strokes > 4
     assert four.head_travel_strokes < 2
     assert four.service_s < one.service_s

@@ -318,8 +318,8 @@ def _compare(volume: Volume, alternate: HfsplusVolume.VolumeHeader | None) -> No
             "alternate-header-missing", "warning", "no copy of the volume header lies at the end of the volume"
         )
         return
-    first = {field.path: field.value for field in grammar.describe(volume.header, 0)}
-    fields = {field.path: field for field in grammar.describe(alternate, volume.end_offset or 0)}
+    first = {field.path: field.value for field in grammar.field_values(volume.header, 0)}
+    fields = {field.path: field for field in grammar.field_values(alternate, volume.end_offset or 0)}
     second = {path: field.value for path, field in fields.items()}
     # The clump size of a fork is a hint.
     differing = [

@@ -1,7 +1,7 @@
 """How an image is read and what is done on it, in words that all verbs share; cheap to import.
 
-Callers say so in keywords (:class:`ReadOptions`, :class:`Workload`). A verb makes a :class:`ReadRequest` of them once,
-and whatever it calls takes that.
+Callers say so in keywords (:class:`ReadOptions`, :class:`Workload`). A verb makes a :class:`ReadRequest` and a
+:class:`WorkRequest` of them once, and whatever it calls takes that.
 """
 
 from __future__ import annotations
@@ -170,3 +170,24 @@ class Workload(TypedDict, total=False):
     threads: int
     warm: bool
     passes: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkRequest:
+    """What is done on a volume: the members of :class:`Workload`, as given or as they are without."""
+
+    order: str = "fts"
+    host: str = "linux"
+    host_properties: Mapping[str, object] = field(default_factory=dict)
+    start: str | None = None
+    stat: bool = True
+    paths: Sequence[str] | None = None
+    file: str | None = None
+    records: int | None = None
+    record_bytes: int = 4096
+    seed: int = 1
+    offsets: Sequence[int] | None = None
+    cache_bytes: int | None = None
+    threads: int = 1
+    warm: bool = False
+    passes: int = 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
@@ -16,7 +16,7 @@ from layoutscope.api.workloads import checked, host_of, walk
 from layoutscope.drive import load_profile, service
 from layoutscope.errors import UsageError
 from layoutscope.metrics import measure_trace
-from layoutscope.options import Workload
+from layoutscope.options import Workload, WorkRequest
 from layoutscope.report.ncdu import ncdu_text
 from layoutscope.results.predict import Alternative, DirectoryCost, DriveCase, PredictResult, VolumeCase
 from layoutscope.results.scan import Prediction, WalkFacts
@@ -48,9 +48,6 @@ PACKED: Final = "packed"
 WHAT_IF_NAMES: Final = (*WHAT_IFS, SSD)
 """Every what-if that can be asked for."""
 
-ENUMERATION: Final[Workload] = {"order": "fts"}
-"""The workload under study: a cold enumeration from the root."""
-
 
 class Predict(Workload, total=False):
     """Options of :func:`predict` besides those of reading.
@@ -68,6 +65,15 @@ class Predict(Workload, total=False):
     start_offset_bytes: int
     what_ifs: Sequence[str]
     top: int
+
+
+@dataclass(frozen=True, slots=True)
+class PredictRequest(WorkRequest):
+    """What is done and asked: the members of :class:`Predict`, as given or as they are without."""
+
+    start_offset_bytes: int = 0
+    what_ifs: Sequence[str] = ()
+    top: int = 10
 
 
 def predict(
@@ -89,7 +95,7 @@ def predict(
         Profiles or TOML files.
     workload : Predict, optional
         What is done, and what is asked about it; see :class:`Predict` and
-        :class:`~layoutscope.api.workloads.Workload`. A cold enumeration from the root without it.
+        :class:`~layoutscope.options.Workload`. A cold enumeration from the root without it.
     ncdu : path, optional
         Where the costs of all directories of the first volume on the first drive are written for ``ncdu -f``.
     force : bool
@@ -104,9 +110,8 @@ def predict(
     LayoutscopeError
         If the image cannot be read.
     """
-    work: Predict = {**ENUMERATION, **(workload or {})}
-    checked(work)
-    unknown = [name for name in work.get("what_ifs", ()) if name not in WHAT_IF_NAMES]
+    work = checked(workload or {}, PredictRequest)
+    unknown = [name for name in work.what_ifs if name not in WHAT_IF_NAMES]
     if unknown:
         raise UsageError(f"no what-if {unknown[0]!r}; there are {', '.join(WHAT_IF_NAMES)}")
     profiles = [load_profile(name) for name in (DEFAULT_DRIVES if drives is None else drives)]
@@ -120,10 +125,10 @@ def predict(
         return PredictResult(image.about, cases)
 
 
-def _volume(layout: VolumeLayout, profiles: Sequence[DriveProfile], work: Predict) -> VolumeCase:
+def _volume(layout: VolumeLayout, profiles: Sequence[DriveProfile], work: PredictRequest) -> VolumeCase:
     walked = walk(layout, work)
     reads = walked.reads
-    asked = [name for name in work.get("what_ifs", ()) if name != PACKED]
+    asked = [name for name in work.what_ifs if name != PACKED]
     changes = [_changed(name, layout, reads, work) for name in (PACKED, *asked)]
     cases = tuple(_drive(layout, reads, profile, changes, work) for profile in profiles)
     facts = _walk_facts(layout, reads, work)
@@ -132,11 +137,11 @@ def _volume(layout: VolumeLayout, profiles: Sequence[DriveProfile], work: Predic
 
 
 def _drive(
-    layout: VolumeLayout, reads: AccessTrace, profile: DriveProfile, changes: Sequence[_Changed], work: Predict
+    layout: VolumeLayout, reads: AccessTrace, profile: DriveProfile, changes: Sequence[_Changed], work: PredictRequest
 ) -> DriveCase:
-    result = service(reads, profile, start_offset_bytes=work.get("start_offset_bytes", 0))
+    result = service(reads, profile, start_offset_bytes=work.start_offset_bytes)
     bound, *rest = (change.served(profile) for change in changes)
-    costs = _directory_costs(layout, reads, result, work.get("top", 10))
+    costs = _directory_costs(layout, reads, result, work.top)
     return DriveCase(prediction(result, profile), bound, tuple(rest), costs)
 
 
@@ -156,7 +161,7 @@ class _Changed:
         return Alternative(self.name, self.because, result.seconds)
 
 
-def _changed(name: str, layout: VolumeLayout, reads: AccessTrace, work: Predict) -> _Changed:
+def _changed(name: str, layout: VolumeLayout, reads: AccessTrace, work: PredictRequest) -> _Changed:
     """Change one thing of a workload.
 
     Parameters
@@ -167,10 +172,10 @@ def _changed(name: str, layout: VolumeLayout, reads: AccessTrace, work: Predict)
         The volume as it is.
     reads : AccessTrace
         The workload as it is.
-    work : Predict
+    work : PredictRequest
         Its options.
     """
-    start = work.get("start_offset_bytes", 0)
+    start = work.start_offset_bytes
     if name == SSD:
         flash = load_profile(SSD_PROFILE)
         return _Changed(name, f"the drive is a {flash.title}", reads, start, flash)
@@ -207,12 +212,12 @@ def _costs_by_directory(reads: AccessTrace, result: ServiceResult) -> _Costs:
 
 
 def _write_ncdu(
-    layout: VolumeLayout, profile: DriveProfile, work: Predict, path: str | os.PathLike[str], *, force: bool
+    layout: VolumeLayout, profile: DriveProfile, work: PredictRequest, path: str | os.PathLike[str], *, force: bool
 ) -> None:
     """Write the cost of every directory for ``ncdu -f``, in milliseconds."""
     with output(path, force=force) as file:
         reads = walk(layout, work).reads
-        result = service(reads, profile, start_offset_bytes=work.get("start_offset_bytes", 0))
+        result = service(reads, profile, start_offset_bytes=work.start_offset_bytes)
         ids, seconds, _ = _costs_by_directory(reads, result)
         costs = dict(zip(ids.tolist(), (seconds * 1000).tolist(), strict=True))
         for text in ncdu_text(layout, costs):
@@ -225,11 +230,11 @@ def _path(layout: VolumeLayout, directory_id: int) -> str:
     return (paths_of(layout, directory_id) or [f"<{directory_id}>"])[0]
 
 
-def _walk_facts(layout: VolumeLayout, reads: AccessTrace, work: Workload) -> WalkFacts:
+def _walk_facts(layout: VolumeLayout, reads: AccessTrace, work: WorkRequest) -> WalkFacts:
     """Sum up a walk."""
     return WalkFacts(
-        order=work.get("order", "fts"),
-        host=work.get("host", "linux"),
+        order=work.order,
+        host=work.host,
         reads=len(reads),
         read_bytes=int(reads.length_bytes.sum()),
         metrics=measure_trace(reads, layout),
@@ -258,7 +263,7 @@ def predict_enumeration(
     UsageError
         If there is no such host, or the image does not fit on a drive.
     """
-    work = checked(cast("Workload", {**ENUMERATION, "host": host}))
+    work = checked({"host": host})
     if layout.entries.is_empty():
         return None, ()
     reads = walk(layout, work).reads

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import pytest
+
+from layoutscope.api.predict import PredictRequest
+from layoutscope.api.workloads import checked
+from layoutscope.errors import UsageError
+from layoutscope.options import Workload, WorkRequest
+
+
+def test_a_request_has_the_members_of_its_keywords():
+    """What callers may say and what verbs are told have the same names."""
+    assert set(Workload.__annotations__) == set(WorkRequest.__dataclass_fields__)
+
+
+@pytest.mark.parametrize("keyword", ["oder", "top", "start_offset_bytes"])
+def test_unknown_keywords_of_a_workload_are_refused(keyword):
+    """A slip of the pen is told, and what only a prediction knows is no part of a trace's workload."""
+    with pytest.raises(UsageError, match=f"a workload has no '{keyword}'; there are order, host"):
+        checked({keyword: 1})
+
+
+def test_a_prediction_asks_more_than_a_walk():
+    """What is left out is as it is without."""
+    assert checked({"order": "names", "top": 3}, PredictRequest) == PredictRequest(order="names", top=3)
+    assert checked({}) == WorkRequest(order="fts", host="linux")

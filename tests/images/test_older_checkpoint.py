@@ -55,7 +55,6 @@ def errors(result):
     [
         ("object-map", "container object map"),
         ("container-superblock", f"checkpoint {LAST}"),
-        ("checkpoint-map", f"checkpoint {LAST}"),
     ],
 )
 def test_newest_checkpoint_lost(without, regions, kind, owner):
@@ -64,6 +63,27 @@ def test_newest_checkpoint_lost(without, regions, kind, owner):
     assert result.exit_code == 3
     assert {volume.layout.facts.view for volume in result.volumes} == {f"xid {BEFORE}"}
     assert any(str(LAST) in item.message and str(BEFORE) in item.message for item in errors(result))
+
+
+def test_newest_map_lost(without, regions, sound):
+    """Files are found without the map: the last state is shown, and damaged; nothing of it is missing."""
+    result = layoutscope.scan(without(place(regions, "checkpoint-map", f"checkpoint {LAST}")), drives=())
+    assert result.exit_code == 3
+    assert result.coverage != 1
+    assert {volume.layout.facts.view for volume in result.volumes} == {"live"}
+    whole = layoutscope.scan(sound, drives=())
+    found, all_of = (item.volumes[-1].layout.entries.drop("row") for item in (result, whole))
+    assert found.select("parent_id", "name", "file_id").equals(all_of.select("parent_id", "name", "file_id"))
+
+
+def test_sweep_goes_back_to_the_last_state(without, regions, sound):
+    """Where its superblock is lost, nodes of the last transaction are preferred to an older state that opens."""
+    path = without(place(regions, "container-superblock", f"checkpoint {LAST}"))
+    found, all_of = (
+        set(layoutscope.scan(image, drives=(), sweep=sweep).volumes[-1].layout.entries.select("name", "file_id").rows())
+        for image, sweep in ((path, True), (sound, False))
+    )
+    assert found == all_of
 
 
 def test_newest_superblock_and_its_copy_lost(without, regions):

@@ -9,6 +9,7 @@ first layout, whose ``facts.volume`` is None; free space is shared by all volume
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -257,14 +258,24 @@ def open_contents(source: Source, image_offset: int, options: Options) -> Contai
 
 
 def _open_or_salvage(half: Half, options: Options) -> tuple[Container, Swept | None]:
-    """Open a container and sweep it if that is wanted; with nothing to open, the sweep has to tell all."""
-    log = FindingLog()
+    """Open a container and sweep it if that is wanted.
+
+    With nothing to open the sweep has to tell all, and likewise where an older state alone can be opened: the nodes of
+    the last one are still there, as a rule.
+    """
+    log, decoder = FindingLog(), decoder_named(options.decoder)
+    salvages = options.sweep and options.second is None and options.xid is None
     try:
         container = open_with(half, options, log)
     except FormatError as error:
-        if not options.sweep or options.second is not None or options.xid is not None:
+        if not salvages:
             raise
-        return salvage_container(half, decoder_named(options.decoder), log, error)
+        return salvage_container(half, decoder, log, error)
+    if salvages and container.younger is not None:
+        lost, where = container.younger, container.blocks.at(container.younger.paddr)
+        error = FormatError(f"that of transaction {lost.xid}: {lost.why}", structure="checkpoint", image_offset=where)
+        with suppress(FormatError):
+            return salvage_container(half, decoder, log, error)
     return container, sweep(container.blocks, container.decoder) if options.sweep else None
 
 

@@ -190,24 +190,69 @@ def open_checkpoint(
     FormatError
         If a map or an ephemeral object is missing or damaged.
     """
-    blocks, xid, where = store.blocks, superblock.hdr.xid, store.blocks.at(paddr)
-    ring = len(area.paddr)
+    rows = _map_rows(store, area, paddr, superblock)
+    xid = superblock.hdr.xid
+    bad = rows[~_are_maps(area, rows, xid)]
+    if len(bad):
+        at = store.blocks.at(int(area.paddr[bad[0]]))
+        raise FormatError("block is no map of this checkpoint", structure="checkpoint map", image_offset=at)
+    ephemerals = _mapped(store, area, rows)
+    for item in ephemerals.values():
+        _verify(item, store.blocks)
+    return Checkpoint(xid, paddr, superblock, tuple(area.paddr[rows].tolist()), ephemerals)
+
+
+def remains(store: Store, area: DescriptorArea, paddr: int, superblock: ApfsContainer.NxSuperblock) -> Checkpoint:
+    """Take what is sound of a damaged checkpoint: files are found through its superblock alone.
+
+    Parameters
+    ----------
+    store : Store
+        The container.
+    area : DescriptorArea
+        The ring.
+    paddr : int
+        Where the superblock lies.
+    superblock : ApfsContainer.NxSuperblock
+        Parsed.
+    """
+    xid = superblock.hdr.xid
+    try:
+        rows = _map_rows(store, area, paddr, superblock)
+        rows = rows[_are_maps(area, rows, xid)]
+        ephemerals = _mapped(store, area, rows)
+    except FormatError:
+        return Checkpoint(xid, paddr, superblock, (), {})
+    sound = {oid: item for oid, item in ephemerals.items() if _is_sound(item, store.blocks)}
+    return Checkpoint(xid, paddr, superblock, tuple(area.paddr[rows].tolist()), sound)
+
+
+def _map_rows(
+    store: Store, area: DescriptorArea, paddr: int, superblock: ApfsContainer.NxSuperblock
+) -> NDArray[np.int64]:
+    """List the rows of the ring where the maps of a checkpoint lie."""
+    ring, where = len(area.paddr), store.blocks.at(paddr)
     first, count = superblock.xp_desc_index, superblock.num_desc_used
     if not 1 <= count <= ring:
         raise FormatError("impossible length in the descriptor ring", structure="checkpoint", image_offset=where)
     # The superblock is the last block of its checkpoint; the maps stand before it, and may go on at the ring's start.
-    rows = (first + np.arange(count - 1)) % ring
-    bad = (area.kind[rows] != int(grammar.ApfsObject.ObjectType.checkpoint_map)) | (area.xid[rows] != xid)
-    if bad.any():
-        at = blocks.at(int(area.paddr[rows[bad][0]]))
-        raise FormatError("block is no map of this checkpoint", structure="checkpoint map", image_offset=at)
+    return (first + np.arange(count - 1)) % ring
+
+
+def _are_maps(area: DescriptorArea, rows: NDArray[np.int64], xid: int) -> NDArray[np.bool_]:
+    """Tell which blocks of the ring are sound maps of a transaction."""
+    is_map = area.kind[rows] == int(grammar.ApfsObject.ObjectType.checkpoint_map)
+    result: NDArray[np.bool_] = is_map & (area.xid[rows] == xid)
+    return result
+
+
+def _mapped(store: Store, area: DescriptorArea, rows: NDArray[np.int64]) -> dict[int, Ephemeral]:
+    """Decode the maps in some rows of the ring."""
     ephemerals: dict[int, Ephemeral] = {}
     for row in rows.tolist():
-        for item in _mappings(store.decoder, area.blocks[row], blocks.at(int(area.paddr[row]))):
+        for item in _mappings(store.decoder, area.blocks[row], store.blocks.at(int(area.paddr[row]))):
             ephemerals[item.oid] = item
-    checkpoint = Checkpoint(xid, paddr, superblock, tuple(area.paddr[rows].tolist()), ephemerals)
-    _verify(checkpoint, blocks)
-    return checkpoint
+    return ephemerals
 
 
 def _mappings(decoder: Decoder, block: NDArray[np.uint8], image_offset: int) -> list[Ephemeral]:
@@ -226,22 +271,32 @@ def _mappings(decoder: Decoder, block: NDArray[np.uint8], image_offset: int) -> 
     return [Ephemeral(*row) for row in rows]
 
 
-def _verify(checkpoint: Checkpoint, blocks: Blocks) -> None:
-    """Check every ephemeral object: address, checksum, identity."""
-    for item in checkpoint.ephemerals.values():
-        where, name = blocks.at(item.paddr), f"ephemeral object {item.oid}"
-        if not 0 < item.size_bytes <= MAX_OBJECT_BYTES or item.size_bytes % blocks.block_size:
-            raise FormatError("impossible size", structure=name, image_offset=where, found=str(item.size_bytes))
-        data = np.frombuffer(blocks.read_object(item.paddr, item.size_bytes), np.uint8)
-        head = object_header(data.tobytes(), where)
-        if int(fletcher64(data[None, :])[0]) != head.cksum:
-            raise FormatError("checksum differs", structure=name, image_offset=where)
-        if head.oid != item.oid:
-            raise FormatError("another object lies there", structure=name, image_offset=where)
+def _verify(item: Ephemeral, blocks: Blocks) -> None:
+    """Check an ephemeral object: address, checksum, identity."""
+    where, name = blocks.at(item.paddr), f"ephemeral object {item.oid}"
+    if not 0 < item.size_bytes <= MAX_OBJECT_BYTES or item.size_bytes % blocks.block_size:
+        raise FormatError("impossible size", structure=name, image_offset=where, found=str(item.size_bytes))
+    data = np.frombuffer(blocks.read_object(item.paddr, item.size_bytes), np.uint8)
+    head = object_header(data.tobytes(), where)
+    if int(fletcher64(data[None, :])[0]) != head.cksum:
+        raise FormatError("checksum differs", structure=name, image_offset=where)
+    if head.oid != item.oid:
+        raise FormatError("another object lies there", structure=name, image_offset=where)
+
+
+def _is_sound(item: Ephemeral, blocks: Blocks) -> bool:
+    try:
+        _verify(item, blocks)
+    except FormatError:
+        return False
+    return True
 
 
 def usable(store: Store, area: DescriptorArea, xid: int | None = None) -> Iterator[Checkpoint]:
-    """Open checkpoints in the order in which a mount would try them; those that had to be passed over are findings.
+    """Open checkpoints, the newest first; what is damaged of them is a finding.
+
+    A mount passes over a checkpoint of which any part is damaged. The trees of files hang on its superblock alone, and
+    an older state has lost what changed since: so a damaged one is read, unless it was chosen by its number.
 
     Parameters
     ----------
@@ -255,7 +310,7 @@ def usable(store: Store, area: DescriptorArea, xid: int | None = None) -> Iterat
     Yields
     ------
     Checkpoint
-        Newest first; each with all its maps and ephemeral objects sound.
+        Newest first, each with those of its maps and ephemeral objects that are sound.
     """
     everything = superblocks(store, area)
     for paddr, superblock in [item for item in everything if item[1].hdr.xid == xid] or everything:
@@ -263,6 +318,8 @@ def usable(store: Store, area: DescriptorArea, xid: int | None = None) -> Iterat
             yield open_checkpoint(store, area, paddr, superblock)
         except FormatError as error:
             pass_over(store.log, superblock.hdr.xid, error)
+            if xid is None:
+                yield remains(store, area, paddr, superblock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +372,7 @@ def _lacks_superblock(area: DescriptorArea) -> NDArray[np.bool_]:
 
 
 def pass_over(log: FindingLog, xid: int, error: FormatError) -> None:
-    """Say why a checkpoint is not used.
+    """Say what is wrong with a checkpoint.
 
     Parameters
     ----------
@@ -326,8 +383,8 @@ def pass_over(log: FindingLog, xid: int, error: FormatError) -> None:
     error : FormatError
         What is wrong with it.
     """
-    message = f"checkpoint of transaction {xid} cannot be used: {error.reason}"
-    log.at_error(error).add("checkpoint-invalid", "warning", message)
+    message = f"checkpoint of transaction {xid} is damaged: {error.reason}"
+    log.at_error(error).add("checkpoint-invalid", "error", message)
 
 
 def ring_paddrs(store: Store, base: int, count: int, *, is_tree: bool) -> tuple[NDArray[np.uint64], list[NodeRows]]:

@@ -41,8 +41,8 @@ class ReadOptions(TypedDict, total=False):
     progress : callable
         Called while an image is decompressed, with bytes done and in all.
     on_damage : callable
-        Called with the name of an image that was not read whole, the share of the known metadata that was, and how many
-        findings are errors.
+        Called with the name of an image that was not read whole, the share of the known metadata that was (None if
+        that is unknown), and how many findings are errors.
     second : path
         The image of the other device of a set.
     xid : int
@@ -64,7 +64,7 @@ class ReadOptions(TypedDict, total=False):
     map_file: str | os.PathLike[str] | None
     cache_dir: str | os.PathLike[str] | None
     progress: Callable[[int, int], None] | None
-    on_damage: Callable[[str, float, int], None] | None
+    on_damage: Callable[[str, float | None, int], None] | None
     second: str | os.PathLike[str] | None
     xid: int | None
     snapshot: str | None
@@ -93,7 +93,7 @@ class ReadRequest:
     map_file: str | os.PathLike[str] | None = None
     cache_dir: str | os.PathLike[str] | None = None
     progress: Callable[[int, int], None] | None = None
-    on_damage: Callable[[str, float, int], None] | None = None
+    on_damage: Callable[[str, float | None, int], None] | None = None
     second: str | os.PathLike[str] | None = None
     own: Mapping[str, object] = field(default_factory=dict)
 

@@ -60,6 +60,17 @@ def format_seconds(seconds: float) -> str:
     return f"{hours} h {minutes:02d} min"
 
 
+def format_coverage(coverage: float | None) -> str:
+    """Percent; an unknown share in words, as of metadata that are gone together with what counted them.
+
+    Examples
+    --------
+    >>> format_coverage(0.613), format_coverage(None)
+    ('61.3 %', 'an unknown share')
+    """
+    return "an unknown share" if coverage is None else format_share(coverage)
+
+
 def format_share(share: float) -> str:
     """Percent with as many digits as the smallness asks for.
 

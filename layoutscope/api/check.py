@@ -52,7 +52,7 @@ def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Check
         layouts = [without_names(layout) if hidden else layout for layout in image.layouts]
         told = [_without_names(each, image.layouts) if hidden else each for each in found]
         volumes = tuple(
-            CheckedVolume(volume_name(layout), each, layout.facts.coverage)
+            CheckedVolume(volume_name(layout), each, layout.coverage)
             for layout, each in zip(layouts, told, strict=True)
         )
         outside = _without_names(image.findings, image.layouts) if hidden else image.findings

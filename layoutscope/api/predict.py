@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import polars as pl
 
 from layoutscope.analysis.owners import volume_name
 from layoutscope.analysis.paths import paths_of
@@ -132,8 +131,7 @@ def _volume(layout: VolumeLayout, profiles: Sequence[DriveProfile], work: Predic
     changes = [_changed(name, layout, reads, work) for name in (PACKED, *asked)]
     cases = tuple(_drive(layout, reads, profile, changes, work) for profile in profiles)
     facts = _walk_facts(layout, reads, work)
-    num_errors = layout.findings["level"].cast(pl.String).to_list().count("error")
-    return VolumeCase(volume_name(layout), facts, walked.host_time, cases, layout.facts.coverage, num_errors)
+    return VolumeCase(volume_name(layout), facts, walked.host_time, cases, layout.coverage, layout.num_errors)
 
 
 def _drive(

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import polars as pl
-
 from layoutscope.api.naming import without_names
 from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UsageError
 from layoutscope.filesystems.contract import VolumeRequest
@@ -19,6 +17,7 @@ from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.options import ReadRequest
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
 from layoutscope.results.scan import CUT_OFF, ImageFacts
+from layoutscope.tables import coverage_of
 from layoutscope.tables.capture import is_capture, read_capture
 from layoutscope.tables.validation import check_values
 
@@ -132,15 +131,14 @@ def opened(path: str | os.PathLike[str], request: ReadRequest) -> Iterator[Opene
 def told(image: Opened, request: ReadRequest) -> Opened:
     """Say of an image what could not be read of it, to whoever asked for that."""
     tell = request.on_damage
-    facts = [layout.facts for layout in image.layouts]
-    known = sum(item.metadata_known_bytes for item in facts)
-    read = sum(item.metadata_read_bytes for item in facts)
-    pairs = [(item.code, item.level) for item in image.findings]
-    for layout in image.layouts:
-        pairs += layout.findings.select(pl.col("code", "level").cast(pl.String)).rows()
-    num_errors = sum(level == "error" for _, level in pairs)
-    if tell is not None and (read < known or num_errors or any(code == CUT_OFF for code, _ in pairs)):
-        tell(image.about.name, read / known if known else 1.0, num_errors)
+    if tell is None:
+        return image
+    outside = sum(item.level == "error" for item in image.findings)
+    coverage = coverage_of(image.layouts, outside)
+    is_cut = any(item.code == CUT_OFF for item in image.findings)
+    is_cut |= any((layout.findings["code"] == CUT_OFF).any() for layout in image.layouts)
+    if coverage != 1 or is_cut:
+        tell(image.about.name, coverage, outside + sum(layout.num_errors for layout in image.layouts))
     return image
 
 

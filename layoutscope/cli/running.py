@@ -24,6 +24,7 @@ from layoutscope.errors import (
     LayoutscopeError,
     UsageError,
 )
+from layoutscope.units import format_coverage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,19 +73,19 @@ class Damage:
     def __init__(self) -> None:
         self.lines: dict[str, str] = {}
 
-    def note(self, name: str, coverage: float, errors: int) -> None:
+    def note(self, name: str, coverage: float | None, errors: int) -> None:
         """Remember an image that was not read whole.
 
         Parameters
         ----------
         name : str
             The image.
-        coverage : float
-            Share of the known metadata that was read, 0 to 1.
+        coverage : float or None
+            Share of the known metadata that was read, 0 to 1; None where that is unknown.
         errors : int
             Findings that are errors.
         """
-        told = f"{100 * coverage:.3g} % of the known metadata was read, {errors:,} findings are errors"
+        told = f"{format_coverage(coverage)} of the known metadata was read, {errors:,} findings are errors"
         self.lines.setdefault(name, f"{name}: {told}; layoutscope check lists them")
 
     def exit_code(self) -> int:

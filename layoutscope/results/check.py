@@ -18,7 +18,7 @@ class CheckedVolume:
 
     volume: str
     findings: tuple[Finding, ...]
-    coverage: float
+    coverage: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class CheckResult(Shown):
     def is_clean(self) -> bool:
         """Whether nothing but information was found, and everything was looked at."""
         every = [*self.findings, *(finding for volume in self.volumes for finding in volume.findings)]
-        return all(finding.level == "info" for finding in every) and all(item.coverage >= 1 for item in self.volumes)
+        return all(finding.level == "info" for finding in every) and all(item.coverage == 1 for item in self.volumes)
 
     @property
     def exit_code(self) -> int:

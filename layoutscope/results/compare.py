@@ -145,8 +145,8 @@ class Comparison(Shown):
         From each side to the next; None where the two are not states of the same volume.
     verdict : str
         What explains most of the difference between the first side and the last.
-    coverages : tuple of float
-        Share of the known metadata of each image that could be read, 0 to 1.
+    coverages : tuple of float or None
+        Share of the known metadata of each image that could be read, 0 to 1; None where that is unknown.
     """
 
     names: tuple[str, ...]
@@ -154,7 +154,7 @@ class Comparison(Shown):
     times: tuple[TimeRow, ...]
     changes: tuple[Changes | None, ...]
     verdict: str
-    coverages: tuple[float, ...]
+    coverages: tuple[float | None, ...]
 
 
 def side_letters(count: int) -> list[str]:

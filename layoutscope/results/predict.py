@@ -91,15 +91,15 @@ class DriveCase:
 class VolumeCase:
     """A workload on one volume, on all drives.
 
-    `coverage` is the share of the known metadata that could be read, `num_errors` counts the findings that are errors:
-    what was not read is not walked either.
+    `coverage` is the share of the known metadata that could be read (None where that is unknown), `num_errors` counts
+    the findings that are errors: what was not read is not walked either.
     """
 
     volume: str
     walk: WalkFacts
     host_time: HostTime
     drives: tuple[DriveCase, ...]
-    coverage: float = 1.0
+    coverage: float | None = 1.0
     num_errors: int = 0
 
 

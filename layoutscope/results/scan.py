@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED
 from layoutscope.results.shown import Shown
+from layoutscope.tables import coverage_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -170,11 +171,10 @@ class ScanResult(Shown):
     findings: tuple[Finding, ...]
 
     @property
-    def coverage(self) -> float:
-        """Share of the known metadata that could be read, 0 to 1."""
-        known = sum(volume.layout.facts.metadata_known_bytes for volume in self.volumes)
-        read = sum(volume.layout.facts.metadata_read_bytes for volume in self.volumes)
-        return read / known if known else 1.0
+    def coverage(self) -> float | None:
+        """Share of the known metadata that could be read, 0 to 1; None where that is unknown."""
+        num_errors = sum(finding.level == "error" for finding in self.findings)
+        return coverage_of([volume.layout for volume in self.volumes], num_errors)
 
     @property
     def exit_code(self) -> int:
@@ -182,4 +182,4 @@ class ScanResult(Shown):
         everything = [*self.findings, *(finding for volume in self.volumes for finding in volume.findings)]
         # Of an image that ends early, all metadata may be there; it has a gap all the same.
         damaged = any(finding.level == "error" or finding.code == CUT_OFF for finding in everything)
-        return EXIT_DAMAGED if damaged or self.coverage < 1 else EXIT_COMPLETE
+        return EXIT_DAMAGED if damaged or self.coverage != 1 else EXIT_COMPLETE

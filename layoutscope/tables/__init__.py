@@ -9,6 +9,7 @@ from layoutscope.tables.layout import (
     VolumeFacts,
     VolumeLayout,
     build_table,
+    coverage_of,
     findings_table,
 )
 from layoutscope.tables.schema import TABLES, Column
@@ -22,5 +23,6 @@ __all__ = [
     "VolumeFacts",
     "VolumeLayout",
     "build_table",
+    "coverage_of",
     "findings_table",
 ]

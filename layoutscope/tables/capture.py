@@ -39,6 +39,7 @@ FACT_TYPES: Final[dict[str, type | tuple[type, ...]]] = {
     **dict.fromkeys(("filesystem", "variant", "name", "uuid", "view"), str),
     **dict.fromkeys(("image_offset", "size_bytes", "block_size_bytes", "stamp"), int),
     **dict.fromkeys(("num_files", "num_directories", "metadata_known_bytes", "metadata_read_bytes"), int),
+    "num_missing_entries": int,
     "volume": (int, type(None)),
     "stack": list,
     "case_sensitive": bool,

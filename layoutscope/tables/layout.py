@@ -86,6 +86,8 @@ class VolumeFacts:
         ``live``, ``xid N`` or ``snapshot NAME``.
     metadata_known_bytes, metadata_read_bytes : int
         Coverage: metadata that is known to exist, and the part of it that could be read.
+    num_missing_entries : int
+        Entries that must be there by what the volume says of itself, and are not: no fewer are lost.
     """
 
     filesystem: str
@@ -107,11 +109,7 @@ class VolumeFacts:
     view: str = "live"
     metadata_known_bytes: int = 0
     metadata_read_bytes: int = 0
-
-    @property
-    def coverage(self) -> float:
-        """Share of the known metadata that could be read, 0 to 1."""
-        return self.metadata_read_bytes / self.metadata_known_bytes if self.metadata_known_bytes else 1.0
+    num_missing_entries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +138,41 @@ class VolumeLayout:
             raise KeyError(name)
         frame: pl.DataFrame = getattr(self, name)
         return frame
+
+    @property
+    def coverage(self) -> float | None:
+        """Share of its metadata that could be read, 0 to 1; None where that is unknown."""
+        return coverage_of([self])
+
+    @property
+    def num_errors(self) -> int:
+        """How many findings are errors."""
+        return int((self.findings["level"] == "error").sum())
+
+
+def coverage_of(layouts: Sequence[VolumeLayout], num_errors_outside: int = 0) -> float | None:
+    """Say how much of what must be there was read, by the witness that says least.
+
+    Parameters
+    ----------
+    layouts : sequence of VolumeLayout
+        Volumes of an image.
+    num_errors_outside : int
+        Findings outside of them that are errors.
+
+    Returns
+    -------
+    float or None
+        The smaller of two shares: of the bytes of metadata that are known to exist, and of the entries that must be
+        there. None where both say that all was read and an error says otherwise: then something is lost, and nothing is
+        left that says how much.
+    """
+    facts = [layout.facts for layout in layouts]
+    known, read = sum(item.metadata_known_bytes for item in facts), sum(item.metadata_read_bytes for item in facts)
+    missing, found = sum(item.num_missing_entries for item in facts), sum(layout.entries.height for layout in layouts)
+    share = min(read / known if known else 1.0, found / (found + missing) if missing else 1.0)
+    is_contradicted = num_errors_outside + sum(layout.num_errors for layout in layouts) > 0
+    return None if share >= 1 and is_contradicted else share
 
 
 def build_table(name: str, columns: Mapping[str, Any]) -> pl.DataFrame:

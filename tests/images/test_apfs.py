@@ -307,7 +307,7 @@ def test_without_its_password_the_encrypted_image_still_shows_its_layout(referen
     assert container.facts.details["unclaimed blocks"] == 0
     assert volume.findings["code"].to_list() == ["volume-locked"]
     # Locked: 5 of the 8 nodes (object map, extent references and snapshot metadata have one each).
-    assert volume.facts.coverage == 3 / 8
+    assert volume.coverage == 3 / 8
 
 
 @pytest.mark.parametrize("image", ["driver/apfs-snap.img", "apple/offsite_source_2snaps.raw"])

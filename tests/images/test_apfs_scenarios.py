@@ -246,7 +246,7 @@ def test_a_locked_volume_shows_what_needs_no_key(read, written):
     assert container.facts.details["unclaimed blocks"] == 0
     assert volume.findings["code"].to_list() == ["volume-locked"]
     read_nodes = len(volume.nodes) - len(wanted)
-    assert volume.facts.coverage == pytest.approx(read_nodes / len(volume.nodes))
+    assert volume.coverage == pytest.approx(read_nodes / len(volume.nodes))
 
 
 def test_a_recovery_key_unlocks_like_the_password(read):

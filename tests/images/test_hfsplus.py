@@ -290,7 +290,7 @@ def test_metadata_is_read_once(reference_image):
     source = RawFile(reference_image("aged/hfsplus-20000-c20.img"))
     layout = read_layout(source)
     assert source.counter.bytes < 1.1 * layout.facts.metadata_known_bytes
-    assert layout.facts.coverage == 1
+    assert layout.coverage == 1
 
 
 def test_pending_transactions_can_be_left_alone(reference_image):

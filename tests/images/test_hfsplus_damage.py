@@ -84,7 +84,7 @@ def test_truncated_image_counts_what_it_lacks(decoder):
     cut = max(leaves["image_offset"])
     layout = read_layout(MemorySource(data[:cut]), decoder=decoder)
     assert "node-unreadable" in layout.findings["code"].to_list()
-    assert layout.facts.coverage < whole.facts.coverage == 1
+    assert layout.coverage < whole.coverage == 1
     kept = layout.nodes.filter((layout.nodes["tree"] == "catalog") & (layout.nodes["kind"] == "leaf"))
     assert set(kept["image_offset"]) == {at for at in leaves["image_offset"] if at < cut}
     assert 0 < len(layout.entries) < len(whole.entries)

@@ -58,7 +58,7 @@ def test_a_lost_leaf_is_bounded_by_its_neighbours(decoder):
         f"node {leaf.node_number} cannot be reached: records from folder {first} up to folder {after}"
         in lost[0]["message"]
     )
-    assert layout.facts.coverage < 1
+    assert layout.coverage < 1
 
 
 def test_a_lost_index_node_is_bounded_and_its_leaves_are_found_by_the_chain(decoder):
@@ -81,7 +81,7 @@ def test_tree_without_any_index_is_rebuilt_from_its_own_file(name, decoder):
     data = zeroed(broken(name, "index"), (header.image_offset + 14 + 10, 8))
     without = read_layout(MemorySource(data), decoder=decoder)
     assert without.entries.height == 0
-    assert without.facts.coverage < 1
+    assert without.coverage < 1
     layout = read_layout(MemorySource(data), decoder=decoder, sweep=True)
     sound = whole(name)
     assert layout.entries["file_id", "parent_id", "name_raw"].equals(sound.entries["file_id", "parent_id", "name_raw"])
@@ -223,7 +223,7 @@ def test_volume_without_any_header_is_salvaged(name, decoder):
     assert (layout.facts.name, layout.facts.variant) == (sound.facts.name, sound.facts.variant)
     told = layout.findings.filter(layout.findings["code"] == "volume-header-lost")
     assert told.select("level", "image_offset").rows() == [("error", 1024)]
-    assert layout.facts.coverage < 1
+    assert layout.coverage < 1
 
 
 @pytest.mark.parametrize("name", ["victim", "case-sensitive", "overflow", "journal-empty"])

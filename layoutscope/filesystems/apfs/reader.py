@@ -273,9 +273,9 @@ def _open_or_salvage(half: Half, options: Options) -> tuple[Container, Swept | N
         return salvage_container(half, decoder, log, error)
     if salvages and container.younger is not None:
         lost, where = container.younger, container.blocks.at(container.younger.paddr)
-        error = FormatError(f"that of transaction {lost.xid}: {lost.why}", structure="checkpoint", image_offset=where)
+        why = FormatError(f"that of transaction {lost.xid}: {lost.why}", structure="checkpoint", image_offset=where)
         with suppress(FormatError):
-            return salvage_container(half, decoder, log, error)
+            return salvage_container(half, decoder, log, why)
     return container, sweep(container.blocks, container.decoder) if options.sweep else None
 
 

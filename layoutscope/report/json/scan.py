@@ -20,7 +20,7 @@ SCHEMA: Final = "layoutscope.scan/1"
 FIELDS: Final[dict[str, str]] = {
     "schema": "name and version of this document",
     "exit_code": "0 complete, 3 read with damage, gaps or a locked tree",
-    "coverage": "share of the known metadata that could be read",
+    "coverage": "share of the known metadata that could be read; null where that is unknown",
     "image.name": "image as it was opened",
     "image.size_bytes": "its length",
     "image.sector_size_bytes": "its sectors",
@@ -45,9 +45,10 @@ FIELDS: Final[dict[str, str]] = {
     "volumes[].num_directories": "directories, likewise",
     "volumes[].features": "flags by name",
     "volumes[].details": "further facts of the file system",
-    "volumes[].coverage": "share of its known metadata that could be read",
+    "volumes[].coverage": "share of its known metadata that could be read; null where that is unknown",
     "volumes[].metadata_known_bytes": "metadata that is known to exist",
     "volumes[].metadata_read_bytes": "the part of it that was read",
+    "volumes[].num_missing_entries": "entries that are lost at the least, by the volume's own counts",
     "volumes[].trees[].tree": "name of a B-tree",
     "volumes[].trees[].nodes_by_level": "nodes at level 0 (leaves), 1 …",
     "volumes[].trees[].other_nodes": "header and map nodes",
@@ -116,6 +117,7 @@ def _volume(volume: VolumeScan) -> dict[str, Any]:
     facts = volume.layout.facts
     return {
         **_facts(facts),
+        "coverage": volume.layout.coverage,
         "trees": _trees(volume),
         "space": {row.use: row.size_bytes for row in volume.space},
         "metrics": [_metric(metric) for metric in volume.metrics],
@@ -144,7 +146,7 @@ def _facts(facts: VolumeFacts) -> dict[str, Any]:
         "num_directories": facts.num_directories,
         "features": list(facts.features),
         "details": dict(facts.details),
-        "coverage": facts.coverage,
+        "num_missing_entries": facts.num_missing_entries,
         "metadata_known_bytes": facts.metadata_known_bytes,
         "metadata_read_bytes": facts.metadata_read_bytes,
     }

@@ -73,8 +73,8 @@ class MapDisk:
         Tables of the text report.
     headline : str
         One sentence that says what the disk shows.
-    coverage : float
-        Share of the known metadata that was read.
+    coverage : float or None
+        Share of the known metadata that was read; None where that is unknown.
     states : list of (str, int)
         Checkpoints and snapshots with their transactions, where the file system has them.
     """
@@ -88,5 +88,5 @@ class MapDisk:
     walks: list[MapWalk] = field(default_factory=list)
     facts: list[MapFact] = field(default_factory=list)
     headline: str = ""
-    coverage: float = 1.0
+    coverage: float | None = 1.0
     states: list[tuple[str, int]] = field(default_factory=list)

@@ -12,6 +12,7 @@ from layoutscope.analysis.story import story
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.report.escape import escape_text
 from layoutscope.report.map.model import MapDisk, MapFact, MapWalk
+from layoutscope.tables import coverage_of
 from layoutscope.units import format_bytes, format_seconds, format_share, format_value
 
 if TYPE_CHECKING:
@@ -66,8 +67,6 @@ def _range(volume: VolumeScan) -> tuple[int, int]:
 def _disk(result: ScanResult, volumes: list[VolumeScan], *, names: bool) -> MapDisk:
     named = [volume for volume in volumes if volume.layout.facts.volume is not None] or volumes
     facts = named[0].layout.facts
-    known = sum(volume.layout.facts.metadata_known_bytes for volume in volumes)
-    read = sum(volume.layout.facts.metadata_read_bytes for volume in volumes)
     return MapDisk(
         title=_title(result, named) if names else "volume",
         subtitle=f"{' > '.join((*facts.stack, facts.variant))}, {format_bytes(facts.size_bytes)}",
@@ -78,7 +77,7 @@ def _disk(result: ScanResult, volumes: list[VolumeScan], *, names: bool) -> MapD
         walks=[walk for volume in named for walk in _walks(volume)],
         facts=[fact for volume in volumes for fact in _facts(volume, names=names)],
         headline=" ".join(sentence for volume in named for sentence in story(volume)),
-        coverage=read / known if known else 1.0,
+        coverage=coverage_of([volume.layout for volume in volumes]),
         states=[state for volume in named for state in _states(volume, names=names)],
     )
 

@@ -9,7 +9,7 @@ from rich.text import Text
 from layoutscope.report.escape import escape_text
 from layoutscope.report.text.console import STYLES, plain_table, print_parts
 from layoutscope.results.check import CheckResult, Verification
-from layoutscope.units import NOTHING, format_share
+from layoutscope.units import NOTHING, format_coverage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ def _parts(result: CheckResult) -> Iterator[RenderableType]:
     if result.findings:
         yield _table(f"{escape_text(result.image)}: outside of the volumes", result.findings)
     for volume in result.volumes:
-        coverage = f"{format_share(volume.coverage)} of the known metadata was looked at"
+        coverage = f"{format_coverage(volume.coverage)} of the known metadata was looked at"
         yield Text(f"{escape_text(volume.volume)}: {coverage}")
         if volume.findings:
             yield _table("Findings", volume.findings)

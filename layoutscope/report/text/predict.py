@@ -9,7 +9,7 @@ from rich.text import Text
 from layoutscope.report.escape import escape_text
 from layoutscope.report.text.console import image_line, plain_table, print_parts
 from layoutscope.results.predict import PredictResult, ReplayResult
-from layoutscope.units import NOTHING, format_bytes, format_seconds, format_share
+from layoutscope.units import NOTHING, format_bytes, format_coverage, format_seconds, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -71,8 +71,8 @@ def _prediction(result: PredictResult) -> Iterator[RenderableType]:
 
 def _volume(volume: VolumeCase) -> Iterator[RenderableType]:
     yield Text(escape_text(volume.volume), style="bold cyan")
-    if volume.coverage < 1 or volume.num_errors:
-        told = f"{format_share(volume.coverage)} of the known metadata was read, with {volume.num_errors:,} errors"
+    if volume.coverage != 1 or volume.num_errors:
+        told = f"{format_coverage(volume.coverage)} of the known metadata was read, with {volume.num_errors:,} errors"
         yield Text(f"{told}: what is missing is not walked, and takes longer than is told here", style="bold red")
     walk = volume.walk
     yield Text(f"{walk.order} as on {walk.host}: {walk.reads:,} reads, {format_bytes(walk.read_bytes)}")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from layoutscope.findings import Finding
     from layoutscope.metrics import TreeSummary
     from layoutscope.results.scan import VolumeScan, WalkFacts
-    from layoutscope.tables import VolumeFacts
+    from layoutscope.tables import VolumeFacts, VolumeLayout
 
 MOST_FINDINGS: Final = 20
 """So many findings are shown; the rest is counted."""
@@ -105,7 +105,7 @@ def volume_parts(volume: VolumeScan, *, explain: bool) -> Iterator[RenderableTyp
     yield explained_metrics(volume) if explain else main_metrics(volume)
     yield Text("As the volume describes itself" if facts.volume is not None else "As the container describes itself")
     yield _indented(fact_lines(facts))
-    yield coverage_line(facts)
+    yield coverage_line(volume.layout)
 
 
 def _indented(lines: Sequence[str]) -> Padding:
@@ -207,11 +207,19 @@ def _finding(item: Finding) -> tuple[Text, str, str]:
     )
 
 
-def coverage_line(facts: VolumeFacts) -> Text:
+def coverage_line(layout: VolumeLayout) -> Text:
     """Show how much of the known metadata could be read."""
-    known = format_bytes(facts.metadata_known_bytes)
-    style = "" if facts.coverage >= 1 else "bold red"
-    return Text(f"Coverage: {format_share(facts.coverage)} of {known} of known metadata read", style=style)
+    known, coverage = format_bytes(layout.facts.metadata_known_bytes), layout.coverage
+    style = "" if coverage == 1 else "bold red"
+    lost = layout.facts.num_missing_entries
+    told = f"; at least {lost:,} {'entry is' if lost == 1 else 'entries are'} missing" if lost else ""
+    if coverage is None:
+        told = f", but errors say that more is lost{told}"
+        coverage = 1.0
+    elif lost:
+        told = f"{told}: {format_share(coverage)} in all"
+        coverage = layout.facts.metadata_read_bytes / max(layout.facts.metadata_known_bytes, 1)
+    return Text(f"Coverage: {format_share(coverage)} of {known} of known metadata read{told}", style=style)
 
 
 def block_table(facts: VolumeFacts) -> Iterator[RenderableType]:

@@ -15,7 +15,13 @@ from layoutscope.arrays.lookup import is_strictly_ascending, match
 from layoutscope.filesystems.apfs.check.subject import Report
 from layoutscope.filesystems.apfs.container.regions import as_runs
 from layoutscope.filesystems.apfs.store.verify import object_header, report_damaged
-from layoutscope.filesystems.apfs.volume.volume import program
+from layoutscope.filesystems.apfs.volume.witnesses import (
+    DECLARED,
+    inodes_by_kind,
+    is_converted,
+    is_deleted,
+    times_listed,
+)
 from layoutscope.findings import Contradiction
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import CHECKPOINT_MAP_HEAD
@@ -30,7 +36,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
     from layoutscope.findings import Level
 
-CONVERTER = "hfs_convert"
+NUM_CHILDREN = "val.inode_val_fixed.num_children_or_links"
 ENTRY_TYPE_SHIFT = 12
 """A directory record's type is the format bits of a mode, shifted as in ``IFTODT`` of POSIX."""
 
@@ -55,18 +61,11 @@ def check_counts(parts: VolumeParts) -> None:
     superblock, inodes = parts.state.superblock, parts.fs.records.get("inode")
     if "format" not in inodes:
         return
-    counted = _inodes_by_kind(inodes)
-    declared = {
-        "files": "num_files",
-        "directories": "num_directories",
-        "symbolic links": "num_symlinks",
-        "other objects": "num_other_fsobjects",
-        "snapshots": "num_snapshots",
-    }
+    for what, found in inodes_by_kind(inodes).items():
+        _compare(parts, f"counts other {what} than the volume holds", found, DECLARED[what], tells_losses=True)
     if parts.view == "live":
-        counted["snapshots"] = len(parts.snapshots)
-    for what, found in counted.items():
-        _compare(parts, f"counts other {what} than the volume holds", found, declared[what])
+        snapshots = len(parts.snapshots)
+        _compare(parts, "counts other snapshots than the volume holds", snapshots, "num_snapshots", tells_losses=True)
     if parts.view == "live":
         # Superblocks and key bag belong to the container.
         foreign = as_runs([item for item in parts.regions if item.type in ("volume-superblock", "volume-keybag")])
@@ -77,30 +76,14 @@ def check_counts(parts: VolumeParts) -> None:
         _compare(parts, "gives a next object number that is taken", last + 1, "next_obj_id")
 
 
-def _inodes_by_kind(inodes: Columns) -> dict[str, int]:
-    """Count inodes as superblocks do: without the root directory and the private one."""
-    kinds = grammar.ApfsInode.ModeFormat
-    own = inodes["obj_id"] >= int(grammar.ApfsInode.InodeNumber.min_user)
-    mode_format = inodes["format"][own & ~_is_deleted(inodes)]
-    counts = {
-        "files": int((mode_format == int(kinds.file)).sum()),
-        "directories": int((mode_format == int(kinds.directory)).sum()),
-        "symbolic links": int((mode_format == int(kinds.symlink)).sum()),
-    }
-    return counts | {"other objects": len(mode_format) - sum(counts.values())}
-
-
-def _is_deleted(inodes: Columns) -> NDArray[np.bool_]:
-    """Files without links that were still open: they wait in the private directory and count nowhere."""
-    is_directory = inodes["format"] == int(grammar.ApfsInode.ModeFormat.directory)
-    result: NDArray[np.bool_] = ~is_directory & (inodes["num_children_or_links"] == 0)
-    return result
-
-
-def _compare(parts: VolumeParts, message: str, found: int, field: str) -> None:
+def _compare(parts: VolumeParts, message: str, found: int, field: str, *, tells_losses: bool = False) -> None:
+    """Compare a count of the superblock; one that says that something is missing is an error."""
     declared = getattr(parts.state.superblock, field)
     if found != declared:
-        parts.state.at_superblock(field).add("count-differs", "warning", message, expected=found, found=declared)
+        is_lost = tells_losses and declared > found
+        message = f"{message}: {declared - found:,} are missing" if is_lost else message
+        log = parts.state.at_superblock(field)
+        log.add("count-differs", "error" if is_lost else "warning", message, expected=found, found=declared)
 
 
 def check_links(parts: VolumeParts, report: Report) -> None:
@@ -114,23 +97,12 @@ def check_links(parts: VolumeParts, report: Report) -> None:
     report.cases(
         ~known, inodes, "inode", Contradiction("record-differs", "its mode is of no kind"), "val.inode_val_fixed.mode"
     )
-    is_directory = inodes["format"] == int(kinds.directory)
-    entries = _times_listed(inodes["obj_id"], drecs["obj_id"])
-    wrong = is_directory & (entries != inodes["num_children_or_links"])
-    # hfs_convert leaves numbers that no later change puts right.
-    level: Level = "info" if program(parts.state.superblock.formatted_by).startswith(CONVERTER) else "warning"
-    counts, field = inodes["num_children_or_links"], "val.inode_val_fixed.num_children_or_links"
-    message = "it counts other entries than it has"
-    sides = (entries, counts)
-    report.cases(wrong, inodes, "directory", Contradiction("count-differs", message, level, *sides), field)
+    _check_children(parts, report, inodes, drecs)
     spot, found = records.find("dir_rec", "inode", "file_id")
     named = spot if found.all() else spot[found]
-    links = np.bincount(named, minlength=len(counts))
-    wrong = ~is_directory & (links != counts) & ~_is_deleted(inodes)
-    message, sides = "it counts other links than lead to it", (links, counts)
-    report.cases(wrong, inodes, "inode", Contradiction("count-differs", message, "warning", *sides), field)
+    _check_link_counts(report, inodes, np.bincount(named, minlength=len(inodes["obj_id"])))
     parents = drecs["obj_id"] if named is spot else drecs["obj_id"][found]
-    wrong = ~_is_listed(named, parents, inodes["parent_id"]) & ~_is_deleted(inodes)
+    wrong = ~_is_listed(named, parents, inodes["parent_id"]) & ~is_deleted(inodes)
     wrong &= inodes["parent_id"] != int(grammar.ApfsInode.InodeNumber.root_dir_parent)
     message, field = "the directory that it names does not list it", "val.inode_val_fixed.parent_id"
     report.cases(wrong, inodes, "inode", Contradiction("record-differs", message, found=inodes["parent_id"]), field)
@@ -138,6 +110,31 @@ def check_links(parts: VolumeParts, report: Report) -> None:
     message, field = "entry and inode are of different kinds", "val.drec_val_fixed.flags"
     report.cases(wrong, drecs, "entry of directory", Contradiction("record-differs", message), field)
     _check_siblings(parts, report, inodes, drecs)
+
+
+def _check_children(parts: VolumeParts, report: Report, inodes: Columns, drecs: Columns) -> None:
+    """Directories count their entries; those that count more have lost some."""
+    is_directory = inodes["format"] == int(grammar.ApfsInode.ModeFormat.directory)
+    entries, counts = times_listed(inodes["obj_id"], drecs["obj_id"]), inodes["num_children_or_links"]
+    # hfs_convert leaves numbers that no later change puts right.
+    levels: tuple[Level, Level] = ("info", "info") if is_converted(parts) else ("error", "warning")
+    for wrong, level, message in (
+        (entries < counts, levels[0], "entries of it are missing: it counts more than it has"),
+        (entries > counts, levels[1], "it counts fewer entries than it has"),
+    ):
+        found = Contradiction("count-differs", message, level, entries, counts)
+        report.cases(is_directory & wrong, inodes, "directory", found, NUM_CHILDREN)
+
+
+def _check_link_counts(report: Report, inodes: Columns, links: NDArray[np.int64]) -> None:
+    """Other inodes count the entries that name them, `links`; those that count more have lost some."""
+    is_other, counts = inodes["format"] != int(grammar.ApfsInode.ModeFormat.directory), inodes["num_children_or_links"]
+    message = "entries that name it are missing: it counts more links than lead to it"
+    found = Contradiction("count-differs", message, "error", links, counts)
+    report.cases(is_other & (links < counts), inodes, "inode", found, NUM_CHILDREN)
+    wrong = is_other & (links > counts) & ~is_deleted(inodes)
+    found = Contradiction("count-differs", "it counts fewer links than lead to it", "warning", links, counts)
+    report.cases(wrong, inodes, "inode", found, NUM_CHILDREN)
 
 
 def _is_listed(place: NDArray[np.int64], parent: NDArray[np.uint64], parents: NDArray[np.uint64]) -> NDArray[np.bool_]:
@@ -148,14 +145,6 @@ def _is_listed(place: NDArray[np.int64], parent: NDArray[np.uint64], parents: ND
     listed = np.zeros(len(parents), bool)
     listed[place[parent == parents[place]]] = True
     return listed
-
-
-def _times_listed(numbers: NDArray[np.uint64], names: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """As :func:`_times_named`, for references that lie together if they are equal."""
-    starts = np.flatnonzero(np.append(True, names[1:] != names[:-1])) if len(names) else np.empty(0, np.int64)
-    spot, found = match(numbers, names[starts])
-    counts = np.diff(starts, append=len(names))
-    return np.bincount(spot[found], counts[found], len(numbers)).astype(np.int64)
 
 
 def _times_named(numbers: NDArray[np.uint64], names: NDArray[np.uint64]) -> NDArray[np.int64]:

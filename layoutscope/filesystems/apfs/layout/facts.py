@@ -120,6 +120,8 @@ class Summary(NamedTuple):
         Further facts, shown after those of the superblock.
     known_bytes, read_bytes : int
         Metadata that are known to exist, and those of them that could be read.
+    num_missing_entries : int
+        Entries that are lost at the least.
     """
 
     stack: tuple[str, ...]
@@ -128,6 +130,7 @@ class Summary(NamedTuple):
     details: Mapping[str, str | int | float | bool]
     known_bytes: int
     read_bytes: int
+    num_missing_entries: int = 0
 
 
 def volume_facts(container: Container, volume: Volume, summary: Summary) -> VolumeFacts:
@@ -185,6 +188,7 @@ def volume_facts(container: Container, volume: Volume, summary: Summary) -> Volu
         view=summary.view,
         metadata_known_bytes=summary.known_bytes,
         metadata_read_bytes=summary.read_bytes,
+        num_missing_entries=summary.num_missing_entries,
     )
 
 

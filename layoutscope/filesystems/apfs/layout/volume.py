@@ -15,6 +15,7 @@ from layoutscope.filesystems.apfs.layout.nodes import nodes_table, rows_before, 
 from layoutscope.filesystems.apfs.layout.regions import regions_table
 from layoutscope.filesystems.apfs.store.nodes import without_others
 from layoutscope.filesystems.apfs.volume.states import LIVE
+from layoutscope.filesystems.apfs.volume.witnesses import num_missing_entries
 from layoutscope.tables import VolumeLayout, build_table, findings_table
 
 if TYPE_CHECKING:
@@ -57,7 +58,9 @@ def build_volume_layout(
     held = rest(_held_type(parts), "extent references", parts.data_runs(), parts.file_runs(blocks.block_size))
     return VolumeLayout(
         facts=volume_facts(
-            container, state, Summary(stack, view, own, _details(parts) | details, *_coverage(parts, nodes))
+            container,
+            state,
+            Summary(stack, view, own, _details(parts) | details, *_coverage(parts, nodes), num_missing_entries(parts)),
         ),
         nodes=nodes,
         node_fragments=build_table("node_fragments", {}),

@@ -184,8 +184,13 @@ class Tally:
             return
         log = source.at_root(shape.paddr)
         for what, found, declared in (("keys", self.num_keys, shape.num_keys), ("nodes", num_nodes, shape.num_nodes)):
-            if found != declared:
-                message = f"the tree information counts other {what} than the tree holds"
+            if found < declared:
+                message = (
+                    f"{declared - found:,} {what} are missing: the tree information counts more than the tree holds"
+                )
+                log.add("count-differs", "error", message, expected=found, found=declared)
+            elif found > declared:
+                message = f"the tree information counts fewer {what} than the tree holds"
                 log.add("count-differs", "warning", message, expected=found, found=declared)
         if self.longest_key > shape.longest_key:
             message = "a key is longer than the tree information says"

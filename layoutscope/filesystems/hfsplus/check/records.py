@@ -111,7 +111,7 @@ def check_threads(subject: Subject) -> None:
     for row in subject.cases("thread-orphaned", np.flatnonzero(place < 0), "catalog threads"):
         at = int(catalog.located.rows["key"][threads["row"][row]]) + KEY.parent_id.offset
         message = "a thread belongs to no file or folder"
-        catalog.located.at(at).add("thread-orphaned", "warning", message, found=int(owner[row]))
+        catalog.located.at(at).add("thread-orphaned", "error", message, found=int(owner[row]))
     known = np.flatnonzero(place >= 0)
     _compare_threads(subject, catalog, known, rows[place[known]], is_folder[place[known]])
 

@@ -84,6 +84,36 @@ def are_outside(start_blocks: I64, block_counts: I64, total_blocks: int) -> Mask
     return found
 
 
+def num_missing_entries(volume: Volume, catalog: Catalog) -> int:
+    """Count the entries that are lost at the least, by what the volume says of itself.
+
+    Witnesses are the volume header, which counts files and folders; folders, which count their entries; and threads,
+    which name the file or folder that they belong to.
+
+    Parameters
+    ----------
+    volume : Volume
+        Its header counts nothing where it was made up for a volume that lost it.
+    catalog : Catalog
+        What could be read of it.
+    """
+    entries, header = catalog.entries, volume.header
+    num_folders = int(entries["is_folder"].sum())
+    num_files = len(entries["is_folder"]) - num_folders
+    by_header = max(int(header.num_files) - num_files, 0) + max(int(header.num_folders) - max(num_folders - 1, 0), 0)
+    short = np.where(entries["is_folder"], entries["valence"], 0) - counted_entries(
+        entries["parent_id"], entries["file_id"]
+    )
+    # A number beyond all CNIDs is damaged itself, and no witness.
+    by_folders = int(short[(short > 0) & (short < int(header.next_catalog_id))].sum())
+    return max(by_header, by_folders, len(orphaned_threads(catalog)))
+
+
+def orphaned_threads(catalog: Catalog) -> I64:
+    """List the rows of threads whose file or folder is not there."""
+    return np.flatnonzero(find(catalog.entries["file_id"], catalog.threads["file_id"]) < 0)
+
+
 def check_contents(volume: Volume, contents: Contents) -> None:
     """Run all checks; findings go to the volume."""
     for tree in contents.trees.values():
@@ -99,20 +129,19 @@ def check_contents(volume: Volume, contents: Contents) -> None:
         if len(rows):
             first = {name: int(contents.catalog.entries[name][rows[0]]) for name in ("node", "file_id")}
             told = f"{len(rows):,} files or folders {message}; the first has CNID {first['file_id']}"
-            node_log(volume, catalog.file, first["node"]).add(code, "warning", told)
+            node_log(volume, catalog.file, first["node"]).add(code, "error", told)
+    _check_orphans(volume, contents)
 
 
 def check_leaf_count(volume: Volume, tree: Tree) -> None:
     """Compare the leaf records that a tree's header counts with those of its leaves."""
     found, declared = int(tree.nodes.num_records[tree.reach.leaves].sum()), int(tree.file.header.leaf_records)
-    if found != declared:
-        header_log(volume, tree.file, "leaf_records").add(
-            "tree-count-differs",
-            "warning",
-            "the header counts other leaf records than the leaves hold",
-            expected=found,
-            found=declared,
-        )
+    log, code = header_log(volume, tree.file, "leaf_records"), "tree-count-differs"
+    if found < declared:
+        message = f"{declared - found:,} leaf records are missing of those that the header counts"
+        log.add(code, "error", message, expected=found, found=declared)
+    elif found > declared:
+        log.add(code, "warning", "the header counts fewer leaf records than there are", expected=found, found=declared)
 
 
 def _check_leaf_order(volume: Volume, tree: Tree) -> None:
@@ -130,9 +159,13 @@ def check_counts(volume: Volume, catalog: Catalog) -> None:
         ("folders", max(int(is_folder.sum()) - 1, 0), "num_folders"),
     ):
         declared = int(getattr(volume.header, field))
-        if found != declared:
-            message = f"the volume header counts other {noun} than the catalog holds"
-            volume.header_field(field).add("file-count-differs", "warning", message, expected=found, found=declared)
+        log, code = volume.header_field(field), "file-count-differs"
+        if found < declared:
+            message = f"{declared - found:,} {noun} are missing of those that the volume header counts"
+            log.add(code, "error", message, expected=found, found=declared)
+        elif found > declared:
+            message = f"the volume header counts fewer {noun} than the catalog holds"
+            log.add(code, "warning", message, expected=found, found=declared)
     highest, following = int(catalog.entries["file_id"].max(initial=0)), int(volume.header.next_catalog_id)
     if highest >= following and not volume.header.is_cnid_reused:
         message = "the next catalog node ID is in use already"
@@ -180,6 +213,17 @@ def _wrong_threads(_: Volume, contents: Contents) -> Mask:
     elsewhere = (place >= 0) & (np.append(threads["parent_id"], -1)[place] != entries["parent_id"])
     wrong: Mask = elsewhere | without_thread(entries["file_id"], entries["is_folder"], threads["file_id"])
     return wrong
+
+
+def _check_orphans(volume: Volume, contents: Contents) -> None:
+    """A thread names the file or folder that it belongs to, and where that lies: it is what is left of a lost one."""
+    threads, catalog = contents.catalog.threads, contents.trees["catalog"]
+    rows = orphaned_threads(contents.catalog)
+    if len(rows):
+        first = {name: int(threads[name][rows[0]]) for name in ("node", "file_id", "parent_id")}
+        place = f"the first is CNID {first['file_id']}, in the folder of CNID {first['parent_id']}"
+        message = f"{len(rows):,} files or folders are missing of which there are threads; {place}"
+        node_log(volume, catalog.file, first["node"]).add("thread-orphaned", "error", message)
 
 
 def _wrong_valence(_: Volume, contents: Contents) -> Mask:

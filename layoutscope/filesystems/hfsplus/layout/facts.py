@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutscope.filesystems.hfsplus.contents.rules import num_missing_entries
 from layoutscope.filesystems.hfsplus.layout.entries import EPOCH_SECONDS
 from layoutscope.filesystems.hfsplus.layout.regions import find_regions
-from layoutscope.filesystems.hfsplus.tree.nodes import INDEX, LEAF
+from layoutscope.filesystems.hfsplus.tree.nodes import HEADER, MAP
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, is_case_sensitive
 from layoutscope.filesystems.hfsplus.volume.volume import HEADER_BYTES, attribute_names, volume_uuid
 from layoutscope.ondisk import grammar
@@ -64,6 +65,7 @@ def volume_facts(volume: Volume, contents: Contents, stack: tuple[str, ...], num
         trees=tuple(_tree_facts(tree) for tree in trees.values()),
         metadata_known_bytes=known,
         metadata_read_bytes=read,
+        num_missing_entries=num_missing_entries(volume, contents.catalog),
     )
 
 
@@ -118,10 +120,16 @@ def _coverage(volume: Volume, contents: Contents) -> tuple[int, int]:
 
 
 def _is_lost(tree: Tree) -> Mask:
-    """Leaves and index nodes that nothing leads to: their bytes were read, but nothing of what they say is known."""
-    table = tree.nodes
-    lost: Mask = (tree.nodes.key_rank < 0) & ((table.kind == LEAF) | (table.kind == INDEX))
-    return lost & (len(tree.reach.misled) + len(tree.reach.missing) > 0 or not len(tree.reach.leaves))
+    """Nodes that nothing leads to, and nodes with bad records: their bytes were read, but not all of what they say.
+
+    A node in use that is not reached says nothing by itself: drivers leave some behind. It counts as lost where the
+    tree is known to have lost something. Its kind does not matter, for that may be what is damaged.
+    """
+    table, reach = tree.nodes, tree.reach
+    found = int(table.num_records[reach.leaves].sum())
+    is_broken = len(reach.misled) + len(reach.missing) > 0 or found < int(tree.file.header.leaf_records)
+    apart: Mask = (table.key_rank < 0) & (table.kind != HEADER) & (table.kind != MAP)
+    return table.damaged | apart & (is_broken or not len(reach.leaves))
 
 
 def _lost_trees(volume: Volume, contents: Contents) -> int:

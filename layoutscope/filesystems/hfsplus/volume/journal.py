@@ -138,7 +138,11 @@ def find_journal(volume: Volume) -> Journal | None:
     except FormatError as error:
         volume.log.survive(error, code="journal-invalid")
         return None
-    if info.is_on_other_device or not info.is_in_file_system:
+    if not info.is_on_other_device and not info.is_in_file_system:
+        message = "the journal lies neither on this volume nor on another device"
+        volume.log.at("journal info block", at).add("journal-invalid", "error", message)
+        return Journal(at, 0, 0, None, is_little_endian=False)
+    if info.is_on_other_device:
         _report_external(volume, info, at)
         return Journal(at, 0, 0, None, is_little_endian=False)
     if not _has_place(volume, info, at):
@@ -347,7 +351,7 @@ def _report_invalid(volume: Volume, journal: Journal, problem: str, start: int) 
         at += first + (int(journal.header.ofs_start) - first + start) % (size - first)
     field = {"wrong checksum": "checksum", "impossible counts": "num_blocks"}.get(problem)
     volume.log.at("journal block list", at + (LIST.offset_of(field) if field else 0)).add(
-        "journal-invalid", "warning", f"{problem}; the transactions from there on are not applied"
+        "journal-invalid", "error", f"{problem}; the transactions from there on are not applied"
     )
 
 

@@ -17,9 +17,9 @@ function summary(disk, card) {
     const total = Object.values(c.causes).reduce((a, b) => a + b, 0);
     tiles.append(element("div", { class: "tile" }, element("b", {}, secondsText(total)), `${c.order} on ${c.drive}`));
   });
-  tiles.append(element("div", { class: "tile" }, element("b", {}, `${(100 * disk.coverage).toPrecision(4)} %`), "of the metadata was read"));
+  tiles.append(element("div", { class: "tile" }, element("b", {}, disk.coverage === null ? "an unknown share" : `${(100 * disk.coverage).toPrecision(4)} %`), "of the metadata was read"));
   card.append(tiles);
-  if (disk.coverage < 1) card.append(element("p", { class: "warn" }, "Part of the metadata could not be read; the map shows those places as not read or owner unknown, never as empty."));
+  if (disk.coverage !== 1) card.append(element("p", { class: "warn" }, "Part of the metadata could not be read; the map shows those places as not read or owner unknown, never as empty."));
   if (!disk.exact) card.append(element("p", { class: "muted" }, "The deepest zoom is summarised in places: the disk has more pieces than the page's budget."));
 }
 

@@ -326,19 +326,16 @@ def decode_tree(volume: Volume, file: TreeFile, numbers: I64, leaves: LeafDecode
 
 
 def _decode_batch(volume: Volume, file: TreeFile, nodes: ReadNodes, leaves: LeafDecoder, into: Decoded) -> None:
+    def id_of(key: I64) -> I64:
+        return volume.decoder.column(leaves.key_type, nodes.buffer, key, leaves.id_field).astype(np.int64)
+
     fixed = None if file.header.has_variable_index_keys else int(file.header.len_key_max)
-    records = locate_records(volume.decoder, nodes, fixed)
-    records = _with_whole_keys(records, leaves.key_type)
-    ids = volume.decoder.column(leaves.key_type, nodes.buffer, records.key, leaves.id_field)
-    into.nodes.put(records, ids.astype(np.int64))
-    is_index = nodes.kind[records.node] == INDEX
-    number, _, data, _ = records.of(is_index)
-    child = volume.decoder.column(POINTER_RECORD, nodes.buffer, data, POINTER_RECORD.child_node)
-    into.pointers.append({"node": number, "child": child.astype(np.int64)})
-    into.leaves.add(leaves.decode(volume, records, nodes.kind[records.node] == LEAF), nodes.to_come)
-
-
-def _with_whole_keys(records: RecordBatch, key_type: RecordType) -> RecordBatch:
-    """Leave out records whose key is shorter than the fixed part of the tree's keys."""
-    is_whole = records.data - records.key >= key_type.width
-    return records if is_whole.all() else records.without(~is_whole)
+    # A shorter key holds no fixed part of the tree's keys: its record is left out, and the node is damaged.
+    records = locate_records(volume.decoder, nodes, fixed, leaves.key_type.width)
+    into.nodes.put(records, id_of)
+    is_index = (nodes.kind == INDEX)[records.node]
+    if is_index.any():
+        number, _, data, _ = records.of(is_index)
+        child = volume.decoder.column(POINTER_RECORD, nodes.buffer, data, POINTER_RECORD.child_node)
+        into.pointers.append({"node": number, "child": child.astype(np.int64)})
+    into.leaves.add(leaves.decode(volume, records, (nodes.kind == LEAF)[records.node]), nodes.to_come)

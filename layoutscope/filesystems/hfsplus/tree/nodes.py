@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.arrays.ragged import heads, lengths_of, ordinals, owners
+from layoutscope.native import Kernel
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.decoder import Bulk
 from layoutscope.ondisk.leafplan import LeafBatch
 from layoutscope.ondisk.records import KEY_HEADER, NODE_DESCRIPTOR, POINTER_RECORD, RECORD_OFFSET
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from layoutscope.arrays.columns import I64, U8, Mask
     from layoutscope.ondisk.decoder import Decoder
 
@@ -106,8 +110,8 @@ class NodeRows:
         columns["damaged"] = np.zeros(num_nodes, np.bool_)
         return cls(**columns)
 
-    def put(self, records: RecordBatch, ids: I64) -> None:
-        """Write the rows of nodes that were read; `ids` are what the keys of their records start with."""
+    def put(self, records: RecordBatch, id_of: Callable[[I64], I64]) -> None:
+        """Write the rows of nodes that were read; `id_of` tells of places of keys what these start with."""
         nodes = records.nodes
         for name in ("f_link", "b_link", "kind", "height", "num_records"):
             getattr(self, name)[nodes.number] = getattr(nodes, name)
@@ -116,7 +120,7 @@ class NodeRows:
         first = heads(records.node)
         last = first + lengths_of(first, len(records.node)) - 1
         keyed = nodes.number[records.node[first]]
-        self.first_key_id[keyed], self.last_key_id[keyed] = ids[first], ids[last]
+        self.first_key_id[keyed], self.last_key_id[keyed] = id_of(records.key[first]), id_of(records.key[last])
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +234,12 @@ def decode_nodes(decoder: Decoder, buffer: U8, node_size_bytes: int, numbers: I6
     return ReadNodes(buffer, node_size_bytes, numbers, f_link, b_link, kind, height, num_records, to_come)
 
 
-def locate_records(decoder: Decoder, nodes: ReadNodes, fixed_index_key_bytes: int | None) -> RecordBatch:
+LOCATE_RECORDS: Final = Kernel("locate_records", "bnnnnnblLLLLLLB")
+
+
+def locate_records(
+    decoder: Decoder, nodes: ReadNodes, fixed_index_key_bytes: int | None, least_key_bytes: int = 0
+) -> RecordBatch:
     """Locate every record of every leaf and index node.
 
     Parameters
@@ -241,17 +250,51 @@ def locate_records(decoder: Decoder, nodes: ReadNodes, fixed_index_key_bytes: in
         Whole nodes; other kinds have no keyed records and are passed over.
     fixed_index_key_bytes : int or None
         Length of all keys in index nodes, where the tree's header does not say that they vary.
+    least_key_bytes : int
+        Room that a key must have, its length field and padding included; records with less are left out.
 
     Returns
     -------
     RecordBatch
         Of each record, ``14 <= key < data <= stop`` holds within its node.
     """
+    found = _natively(nodes, fixed_index_key_bytes, least_key_bytes) if isinstance(decoder, Bulk) else None
+    return found or plain_locate(decoder, nodes, fixed_index_key_bytes, least_key_bytes)
+
+
+def _natively(nodes: ReadNodes, fixed_index_key_bytes: int | None, least_key_bytes: int) -> RecordBatch | None:
+    """Locate records by the kernel; None if it does not run."""
+    size, count = nodes.node_size_bytes, len(nodes.number)
+    kinds = (nodes.kind == LEAF) * np.uint8(1) + (nodes.kind == INDEX) * np.uint8(2)
+    room = int(np.clip(nodes.num_records, 0, size // OFFSET_BYTES)[kinds > 0].sum())
+    node, slot, key, data, stop = (np.empty(room, np.int64) for _ in range(5))
+    free, damaged = np.empty(count, np.int64), np.empty(count, np.bool_)
+    fixed = -1 if fixed_index_key_bytes is None else fixed_index_key_bytes
+    numbers = (size, DESCRIPTOR_BYTES, POINTER_BYTES, fixed, least_key_bytes)
+    places = (node, slot, key, data, stop)
+    found = LOCATE_RECORDS(nodes.buffer, *numbers, kinds, nodes.num_records, *places, free, damaged.view(np.uint8))
+    if found is None:
+        return None
+    node, slot, key, data, stop = (values[:found] for values in places)
+    return RecordBatch(nodes, node, slot, key, data, stop, free, damaged)
+
+
+def plain_locate(
+    decoder: Decoder, nodes: ReadNodes, fixed_index_key_bytes: int | None, least_key_bytes: int = 0
+) -> RecordBatch:
+    """Locate records in numpy, through a decoder.
+
+    Parameters
+    ----------
+    decoder, nodes, fixed_index_key_bytes, least_key_bytes
+        As for :func:`locate_records`.
+    """
     found = record_bounds(decoder, nodes)
     node, keyed, damaged = found.node, found.keyed, found.is_overfull.copy()
     stop: I64 = nodes.start[node] + found.stop
     key, data = _keys(decoder, nodes, found, fixed_index_key_bytes)
     is_sound = found.is_sound & (data + np.where(nodes.kind == INDEX, POINTER_BYTES, 0)[node] <= stop)
+    is_sound &= data - key >= least_key_bytes
     free = _free_offset(decoder, nodes, found.counts, keyed, found.limit)
     batch = RecordBatch(nodes, node, found.slot, key, data, stop, free, damaged)
     return batch if is_sound.all() else batch.without(~is_sound)

@@ -185,7 +185,8 @@ def check_tree_header(volume: Volume, tree: Tree) -> None:
     for field, expected in pairs:
         found = int(getattr(header, field))
         if found != expected:
-            message = f"the header's {field.replace('_', ' ')} is not that of the nodes"
+            what = field.removeprefix("num_").replace("_", " ")
+            message = f"the header's {what} is not that of the nodes"
             header_log(volume, tree.file, field).add(
                 "tree-header-differs", "warning", message, expected=expected, found=found
             )

@@ -202,7 +202,7 @@ def check_attribute_values(subject: Subject) -> None:
     if records is None:
         return
     inline = records.kind == TYPES.inline_data
-    room = records.stop - records.data - _inline_head()
+    room = records.stop - records.data - INLINE.width
     for row in subject.cases("attribute-invalid", np.flatnonzero(inline & (records.size > room)), "attributes"):
         records.field(row, "len_attribute").add(
             "attribute-invalid",
@@ -212,11 +212,6 @@ def check_attribute_values(subject: Subject) -> None:
             found=int(records.size[row]),
         )
     _check_attribute_groups(subject)
-
-
-def _inline_head() -> int:
-
-    return INLINE.width
 
 
 def _check_attribute_groups(subject: Subject) -> None:

@@ -24,16 +24,11 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.tree.tree import Tree
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
     from layoutscope.findings import FindingLog
+    from layoutscope.recordtypes import Column, RecordType
 
 EXTENT_RECORD: Final = overflow.LEAF_RECORD
 HOT_FILE_RECORD: Final = hotfiles.LEAF_RECORD
-EXTENT_FIELDS: Final = (
-    EXTENT_RECORD.key.fork_type,
-    EXTENT_RECORD.key.file_id,
-    EXTENT_RECORD.key.start_block,
-    EXTENT_RECORD.data.extents.start_block,
-    EXTENT_RECORD.data.extents.num_blocks,
-)
+EXTENT_FIELDS: Final = overflow.OVERFLOW_FIELDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +67,20 @@ class OverflowRecords:
 
 
 @dataclass(slots=True)
-class _OverflowReader:
+class _Reader:
+    """Reads leaf records of one type and length; those that are too short are told while the tree is read."""
+
     volume: Volume
+    record_type: RecordType
+    fields: tuple[Column, ...]
     wholes: list[Mask] = field(default_factory=list)
     parts: list[Columns] = field(default_factory=list)
 
     def read(self, batch: Batch) -> None:
         """Read a batch of leaves."""
-        is_whole = batch.rows["stop"] - batch.rows["key"] >= EXTENT_RECORD.width
-        found = self.volume.decoder.columns(EXTENT_RECORD, batch.buffer, batch.at("key", is_whole), EXTENT_FIELDS)
+        is_whole = batch.rows["stop"] - batch.rows["key"] >= self.record_type.width
+        key = batch.at("key", is_whole)
+        found = self.volume.decoder.columns(self.record_type, batch.buffer, key, self.fields)
         wide = {name: values.astype(np.int64) for name, values in found.items()}
         self.wholes.append(is_whole)
         self.parts.append({"at": batch.rows["key"][is_whole], **wide})
@@ -88,7 +88,7 @@ class _OverflowReader:
 
 def read_overflow(volume: Volume, tree: Tree) -> OverflowRecords:
     """Read all extents-overflow records."""
-    collector = _OverflowReader(volume)
+    collector = _Reader(volume, EXTENT_RECORD, EXTENT_FIELDS)
     located = read_records(volume, tree, collector.read)
     none, eight = np.empty(0, np.int64), np.empty((0, 8), np.int64)
     rows = concatenate(
@@ -132,22 +132,9 @@ class HotFileRecords:
         return self.located.at(record_at + HOT_FILE_RECORD.offset_of(path))
 
 
-@dataclass(slots=True)
-class _HotFileReader:
-    volume: Volume
-    parts: list[Columns] = field(default_factory=list)
-
-    def read(self, batch: Batch) -> None:
-        """Read a batch of leaves; records that are too short are told while the tree is read."""
-        whole = batch.rows["stop"] - batch.rows["key"] >= HOT_FILE_RECORD.width
-        found = self.volume.decoder.columns(HOT_FILE_RECORD, batch.buffer, batch.at("key", whole), HOT_FILE_FIELDS)
-        columns = {name: values.astype(np.int64) for name, values in found.items()}
-        self.parts.append({**columns, "at": batch.rows["key"][whole]})
-
-
 def read_hot_file_records(volume: Volume, tree: Tree) -> HotFileRecords:
     """Read all records of the tree."""
-    collector = _HotFileReader(volume)
+    collector = _Reader(volume, HOT_FILE_RECORD, HOT_FILE_FIELDS)
     located = read_records(volume, tree, collector.read)
     rows = concatenate(collector.parts, dict.fromkeys(_HOT_FILE_COLUMNS, np.empty(0, np.int64)))
     rows["fork"] = rows["key.file_id"] << _FORK_BITS | rows["key.fork_type"]

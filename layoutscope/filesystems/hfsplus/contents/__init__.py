@@ -17,7 +17,7 @@ from layoutscope.filesystems.hfsplus.contents.sweep import sweep as find_nodes
 from layoutscope.filesystems.hfsplus.records import attributes as attributes_file
 from layoutscope.filesystems.hfsplus.records import catalog as catalog_file
 from layoutscope.filesystems.hfsplus.records.hotfiles import read_hot_files
-from layoutscope.filesystems.hfsplus.records.overflow import OverflowLeaves, extend_fork
+from layoutscope.filesystems.hfsplus.records.overflow import extend_fork, overflow_leaves
 from layoutscope.filesystems.hfsplus.tree.btree import TreePlace
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, first_rows, read_tree
 from layoutscope.filesystems.hfsplus.volume.fork import Fork, inline_fork, read_free_runs
@@ -162,7 +162,7 @@ def read_contents(volume: Volume, journal: Journal | None = None, found: Swept |
 
 
 LEAVES: Final[dict[str, Callable[[], LeafDecoder]]] = {
-    "extents-overflow": OverflowLeaves,
+    "extents-overflow": overflow_leaves,
     "catalog": catalog_file.CatalogLeaves,
     "attributes": attributes_file.AttributeLeaves,
 }

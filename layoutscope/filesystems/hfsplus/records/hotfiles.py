@@ -13,7 +13,7 @@ import polars as pl
 
 from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK
 from layoutscope.filesystems.hfsplus.records.links import ROOT_FOLDER
-from layoutscope.filesystems.hfsplus.records.overflow import extend_fork
+from layoutscope.filesystems.hfsplus.records.overflow import FixedLeaves, extend_fork
 from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.filesystems.hfsplus.tree.btree import TreePlace
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, read_tree
@@ -22,50 +22,12 @@ from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import HOT_FILE_KEY, HOT_FILE_LEAF_RECORD
 
 if TYPE_CHECKING:
-    from layoutscope.arrays.columns import I64, Columns, Mask
     from layoutscope.filesystems.hfsplus.records.catalog import Catalog
-    from layoutscope.filesystems.hfsplus.tree.nodes import RecordBatch
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
-    from layoutscope.recordtypes import Column, RecordType
 
 FILE_NAME: Final = ".hotfiles.btree"
 LEAF_RECORD: Final = HOT_FILE_LEAF_RECORD
 MAGIC: Final = grammar.HfsplusHotfiles.HotFilesMagic.hot_files
-
-
-class HotFileLeaves:
-    """Leaf records of the hot-file B-tree."""
-
-    key_type: RecordType = HOT_FILE_KEY
-    id_field: Column = HOT_FILE_KEY.temperature
-
-    def __init__(self) -> None:
-        self.bad: list[I64] = []
-
-    def decode(self, volume: Volume, records: RecordBatch, leaf: Mask) -> Columns:
-        """Decode leaf records.
-
-        Parameters
-        ----------
-        volume : Volume
-            Gives the decoder.
-        records : RecordBatch
-            Records of the hot-file B-tree.
-        leaf : (n_records,) bool array
-            Which of them stand in leaves.
-
-        Returns
-        -------
-        dict of str to (n,) int64 array
-            ``node, key.file_id, key.temperature`` of whole records; leaves with others are added to `bad`.
-        """
-        whole = leaf & (records.stop - records.key >= LEAF_RECORD.width)
-        self.bad.append(records.of(leaf & ~whole)[0])
-        node, key, _, _ = records.of(whole)
-        # Each hot file has two records; that of its thread has a temperature of 0xFFFFFFFF.
-        fields = (LEAF_RECORD.key.file_id, LEAF_RECORD.key.temperature)
-        found = volume.decoder.columns(LEAF_RECORD, records.nodes.buffer, key, fields)
-        return {"node": node, **{name: values.astype(np.int64) for name, values in found.items()}}
 
 
 def read_hot_files(volume: Volume, catalog: Catalog, overflow: Tree | None) -> Tree | None:
@@ -90,9 +52,12 @@ def read_hot_files(volume: Volume, catalog: Catalog, overflow: Tree | None) -> T
         return None
     file_id = int(catalog.entries["file_id"][row])
     fork = extend_fork(_fork_of(catalog, row), overflow, file_id, DATA_FORK)
+    # Each hot file has two records; that of its thread has a temperature of 0xFFFFFFFF.
+    fields = (LEAF_RECORD.key.file_id, LEAF_RECORD.key.temperature)
+    leaves = FixedLeaves(LEAF_RECORD, fields, HOT_FILE_KEY, HOT_FILE_KEY.temperature)
     # What is found in a file that has nothing but the name is nobody's business.
     log = volume.log.branch()
-    tree = read_tree(replace(volume, log=log), TreePlace("hot-files", file_id, fork), HotFileLeaves())
+    tree = read_tree(replace(volume, log=log), TreePlace("hot-files", file_id, fork), leaves)
     if tree is not None and _magic(tree) != MAGIC:
         return None
     volume.log.extend(log.findings)

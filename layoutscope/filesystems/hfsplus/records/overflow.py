@@ -25,13 +25,26 @@ if TYPE_CHECKING:
 LEAF_RECORD: Final = EXTENT_LEAF_RECORD
 
 
-class OverflowLeaves:
-    """Leaf records of the extents-overflow file."""
+class FixedLeaves:
+    """Leaf records that are all of one type and length, as those of extents and of hot files are.
 
-    key_type: RecordType = EXTENT_KEY
-    id_field: Column = EXTENT_KEY.file_id
+    Parameters
+    ----------
+    record_type : RecordType
+        A record with its key.
+    fields : tuple of Column
+        Which of it are kept.
+    key_type : RecordType
+        What every key starts with.
+    id_field : Column
+        The number that keys start with in their order.
+    """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, record_type: RecordType, fields: tuple[Column, ...], key_type: RecordType, id_field: Column
+    ) -> None:
+        self.record_type, self.fields = record_type, fields
+        self.key_type, self.id_field = key_type, id_field
         self.bad: list[I64] = []
 
     def decode(self, volume: Volume, records: RecordBatch, leaf: Mask) -> Columns:
@@ -42,29 +55,34 @@ class OverflowLeaves:
         volume : Volume
             Gives the decoder.
         records : RecordBatch
-            Records of the extents-overflow file.
+            Records of the tree.
         leaf : (n_records,) bool array
             Which of them stand in leaves.
 
         Returns
         -------
-        dict of str to (n,) or (n, 8) int64 array
-            ``node, key.fork_type, key.file_id, key.start_block`` (place in the fork) and the eight extents,
-            ``data.extents.start_block, data.extents.num_blocks``, of whole records. Leaves with others are added to
-            `bad`.
+        dict of str to (n,) or (n, k) int64 array
+            ``node`` and the fields, of whole records; leaves with others are added to `bad`.
         """
-        whole = leaf & (records.stop - records.key >= LEAF_RECORD.width)
+        whole = leaf & (records.stop - records.key >= self.record_type.width)
         self.bad.append(records.of(leaf & ~whole)[0])
         node, key, _, _ = records.of(whole)
-        fields = (
-            LEAF_RECORD.key.fork_type,
-            LEAF_RECORD.key.file_id,
-            LEAF_RECORD.key.start_block,
-            LEAF_RECORD.data.extents.start_block,
-            LEAF_RECORD.data.extents.num_blocks,
-        )
-        found = volume.decoder.columns(LEAF_RECORD, records.nodes.buffer, key, fields)
+        found = volume.decoder.columns(self.record_type, records.nodes.buffer, key, self.fields)
         return {"node": node, **{name: values.astype(np.int64) for name, values in found.items()}}
+
+
+OVERFLOW_FIELDS: Final = (
+    LEAF_RECORD.key.fork_type,
+    LEAF_RECORD.key.file_id,
+    LEAF_RECORD.key.start_block,
+    LEAF_RECORD.data.extents.start_block,
+    LEAF_RECORD.data.extents.num_blocks,
+)
+
+
+def overflow_leaves() -> FixedLeaves:
+    """Return what decodes the extents-overflow file: whose extents, their place in the fork, and the eight of them."""
+    return FixedLeaves(LEAF_RECORD, OVERFLOW_FIELDS, EXTENT_KEY, EXTENT_KEY.file_id)
 
 
 def extend_fork(fork: Fork, overflow: Tree | None, file_id: int, fork_type: int) -> Fork:

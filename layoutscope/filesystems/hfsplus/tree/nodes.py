@@ -6,7 +6,7 @@ and data lie. What contradicts the format is left out and named.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -163,13 +163,6 @@ class RecordBatch:
         nodes = self.nodes
         return LeafBatch(nodes.buffer, nodes.node_size_bytes, nodes.number, node, key, data - key, data, stop - data)
 
-    def without(self, wrong: Mask) -> RecordBatch:
-        """Leave out records; their nodes are damaged."""
-        damaged = self.damaged.copy()
-        damaged[self.node[wrong]] = True
-        kept = {name: getattr(self, name)[~wrong] for name in ("node", "slot", "key", "data", "stop")}
-        return replace(self, **kept, damaged=damaged)
-
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
@@ -296,8 +289,9 @@ def plain_locate(
     is_sound = found.is_sound & (data + np.where(nodes.kind == INDEX, POINTER_BYTES, 0)[node] <= stop)
     is_sound &= data - key >= least_key_bytes
     free = _free_offset(decoder, nodes, found.counts, keyed, found.limit)
-    batch = RecordBatch(nodes, node, found.slot, key, data, stop, free, damaged)
-    return batch if is_sound.all() else batch.without(~is_sound)
+    damaged[node[~is_sound]] = True
+    node, slot, key, data, stop = (values[is_sound] for values in (node, found.slot, key, data, stop))
+    return RecordBatch(nodes, node, slot, key, data, stop, free, damaged)
 
 
 def record_bounds(decoder: Decoder, nodes: ReadNodes) -> Bounds:

@@ -3,9 +3,14 @@ from __future__ import annotations
 import struct
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs.store.fsrecords import read_record_tree
+from layoutscope.filesystems.apfs.store.names import Names
 from layoutscope.filesystems.apfs.store.source import TreeSource
+from layoutscope.ondisk.leaves import LeafTables
 from tests.unit.apfs.toys import BLOCK, record_root, store_of
 
 FSTREE = 14
@@ -63,6 +68,89 @@ def test_names_end_where_their_length_says(read):
     assert table["sibling_id"].tolist() == [77]
     assert table["parent_id"].tolist() == [2]
     assert table["name"].text().to_list() == ["abc"]
+
+
+def test_a_zero_byte_ends_a_name_wherever_it_stands(read):
+    """Three hard links: a name with a zero inside, an empty one, and one without a zero byte, which loses nothing."""
+    raw = (b"ab\0cd\0", b"\0", b"xyz")
+    tree, findings = read(
+        *((key(40 + n, SIBLING_LINK, bytes(8)), struct.pack("<QH", 2, len(each)) + each) for n, each in enumerate(raw))
+    )
+    assert tree.records.get("sibling_link")["name"].raw() == [b"ab", b"", b"xyz"]
+    assert findings == []
+
+
+def xfields(*items: tuple[int, bytes]) -> bytes:
+    """Return extended fields: their number, the bytes of their data, descriptions, then data padded to eight bytes."""
+    padded = [data.ljust(-(-len(data) // 8) * 8, b"\0") for _, data in items]
+    described = b"".join(struct.pack("<BBH", kind, 0, len(data)) for kind, data in items)
+    return struct.pack("<HH", len(items), sum(map(len, padded))) + described + b"".join(padded)
+
+
+def files() -> bytes:
+    """Return a leaf with an inode with a stream, the stream, an extent, and an entry with the number of a hard link."""
+    stream = struct.pack("<QQQQQ", 4000, 4096, 0, 4000, 0)
+    inode = struct.pack("<QQQQQQQi", 2, 40, 1, 2, 3, 4, 0, 1).ljust(92, b"\0") + xfields((8, stream), (4, b"name\0"))
+    link = struct.pack("<QQH", 77, 9, 8) + xfields((1, struct.pack("<Q", 88)))
+    records = [
+        (key(40, 3), inode),
+        (key(40, DSTREAM_ID), struct.pack("<I", 5)),
+        (key(40, 8, bytes(8)), struct.pack("<QQQ", 4096, 7, 0)),
+        (key(40, 9, struct.pack("<I", 5 << 10 | 4) + b"one\0"), link),
+    ]
+    return record_root(1, FSTREE, records)
+
+
+def attributes() -> bytes:
+    """Return a leaf with a streamed attribute, that of a compressed file, a hard link and an unknown record."""
+    stored = struct.pack("<HHQ", 1, 48, 91) + struct.pack("<QQQQQ", 4000, 4096, 0, 4000, 0)
+    header = struct.pack("<HH", 2, 16) + b"cmpf" + struct.pack("<IQ", 3, 12345)
+    records = [
+        (key(40, 4, struct.pack("<H", 6) + b"large\0"), stored),
+        (key(40, 4, struct.pack("<H", 18) + b"com.apple.decmpfs\0"), header),
+        (key(40, SIBLING_LINK, struct.pack("<Q", 77)), struct.pack("<QH", 2, 4) + b"abc\0"),
+        (key(41, UNKNOWN), b""),
+    ]
+    return record_root(1, FSTREE, records)
+
+
+def decoded(node: bytes, *, natively: bool, decoder: str = "bulk"):
+    """Read a tree of one node by the kernel, or by its twin."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not natively:
+            patch.setattr(LeafTables, "_natively", lambda *_: None)
+        store = store_of({1: node}, decoder)
+        tree = read_record_tree(TreeSource(store, "fs", 1, 7), hashed_names=True)
+    shown = {
+        (table, name): (values.raw() if isinstance(values, Names) else values.tolist(), getattr(values, "dtype", None))
+        for table, columns in tree.records.tables.items()
+        for name, values in columns.items()
+    }
+    return shown, tree.records.num_records, tree.records.num_decoded, store.log.findings
+
+
+@pytest.mark.parametrize(("natively", "decoder"), [(True, "bulk"), (False, "bulk"), (False, "grammar")])
+def test_attributes_and_extended_fields_become_columns(natively, decoder):
+    """The stream of an inode and of an attribute, the size a compressed file declares, the number of a hard link."""
+    shown, *counts, _ = decoded(files(), natively=natively, decoder=decoder)
+    assert counts == [4, 4]
+    assert (shown["inode", "has_dstream"][0], shown["inode", "data_size"][0]) == ([True], [4000])
+    assert (shown["dir_rec", "sibling_id"][0], shown["dir_rec", "name"][0]) == ([88], [b"one"])
+    shown, *counts, _ = decoded(attributes(), natively=natively, decoder=decoder)
+    assert counts == [4, 3]
+    assert shown["xattr", "stream_id"][0] == [91, 0]
+    assert shown["xattr", "expanded_size"][0] == [-1, 12345]
+
+
+@given(st.booleans(), st.lists(st.tuples(st.integers(40, BLOCK - 1), st.integers(0, 255)), max_size=12))
+@settings(deadline=None, max_examples=80)
+def test_kernel_and_twin_decode_the_same(has_files, wrong):
+    """Whatever stands in a node whose checksum is right: columns, their types, numbers and findings are equal."""
+    node = bytearray(files() if has_files else attributes())
+    for place, value in wrong:
+        node[place] = value
+    spoilt = with_checksum(bytes(node))
+    assert decoded(spoilt, natively=True) == decoded(spoilt, natively=False)
 
 
 @pytest.mark.parametrize(

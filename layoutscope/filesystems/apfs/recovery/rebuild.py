@@ -14,10 +14,10 @@ import numpy as np
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.container import NoMap
-from layoutscope.filesystems.apfs.store import fsrecords, toc
 from layoutscope.filesystems.apfs.store import omap as omaps
+from layoutscope.filesystems.apfs.store import toc
 from layoutscope.filesystems.apfs.store.btree import BATCH_NODES, OpenTree, TreeShape, as_rows, read_batch
-from layoutscope.filesystems.apfs.store.fsrecords import RecordTables, Tree
+from layoutscope.filesystems.apfs.store.fsrecords import RecordReader, Tree, records_plan
 from layoutscope.filesystems.apfs.store.losses import MOST_NAMED, NO_LIMIT, find_losses
 from layoutscope.filesystems.apfs.store.nodes import join
 from layoutscope.filesystems.apfs.store.omap import ObjectMap
@@ -280,14 +280,14 @@ def _in_order(own: Leaves, adopted: Leaves) -> Leaves:
 def _tree_of(tree: OpenTree, index: list[ReadNodes], leaves: Leaves, *, hashed_names: bool) -> Tree:
     """Make a tree of index nodes and leaves."""
     columns = [as_rows(batch) for batch in index]
-    first, records = sum(len(batch.places) for batch in index), RecordTables()
+    first = sum(len(batch.places) for batch in index)
+    records = RecordReader(records_plan(hashed_names=hashed_names))
     for start in range(0, len(leaves.places), BATCH_NODES):
         places = leaves.places.take(slice(start, start + BATCH_NODES))
         batch = read_batch(tree, places, 0, first)
         first += len(places)
         columns.append(as_rows(batch))
-        found, num_decoded = fsrecords.decode_batch(batch, hashed_names=hashed_names)
-        records.add(found, len(batch.slots), num_decoded)
+        records.add(batch)
     return Tree(join(tree.source.tree, columns), records.finish())
 
 

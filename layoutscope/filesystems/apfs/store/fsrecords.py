@@ -8,49 +8,73 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
 from layoutscope.arrays.growing import GrowingColumn
 from layoutscope.arrays.lookup import Index, index_of
 from layoutscope.filesystems.apfs.store.btree import as_rows
-from layoutscope.filesystems.apfs.store.names import GrowingNames, Names, gather_names
+from layoutscope.filesystems.apfs.store.names import Names
 from layoutscope.filesystems.apfs.store.nodes import NodeRows, join
-from layoutscope.filesystems.apfs.store.shapes import HASHED_DREC, SHAPES
+from layoutscope.filesystems.apfs.store.shapes import HASHED_DREC, SHAPES, RecordShape
 from layoutscope.filesystems.apfs.store.source import object_of, type_of
 from layoutscope.filesystems.apfs.store.walk import index_records, read_levels
-from layoutscope.filesystems.apfs.store.xfields import extended_fields
+from layoutscope.filesystems.apfs.store.xfields import ITEMS
 from layoutscope.image import Workspace
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.records import DECMPFS_HEADER, DSTREAM, SIBLING_ID, XATTR_DSTREAM, XATTR_VAL
+from layoutscope.ondisk.decoder import BULK
+from layoutscope.ondisk.leafplan import NO_LEAF, Case, Kind, Leaf, LeafBatch, Plan, Text
+from layoutscope.ondisk.leaves import LeafTables, Texts
+from layoutscope.ondisk.records import (
+    DECMPFS_HEADER,
+    DSTREAM,
+    FEXT_KEY,
+    FEXT_VAL,
+    J_KEY,
+    SIBLING_ID,
+    XATTR_DSTREAM,
+    XATTR_VAL,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.store.btree import ReadNodes
-    from layoutscope.filesystems.apfs.store.shapes import Shape
     from layoutscope.filesystems.apfs.store.source import TreeSource
-    from layoutscope.filesystems.apfs.store.toc import Slots
     from layoutscope.filesystems.apfs.store.walk import Pool
-    from layoutscope.filesystems.apfs.store.xfields import ExtendedFields
-    from layoutscope.ondisk.decoder import Decoder
     from layoutscope.recordtypes import Column, RecordType
 
 Columns = dict[str, Any]
 T = TypeVar("T")
 
-
-NARROW: Final[dict[str, type]] = {
+NARROW: Final[dict[str, type[np.generic]]] = {
     "node": np.int32,
+    "key_at": np.uint16,
+    "val_at": np.uint16,
     "format": np.uint16,
     "entry_type": np.uint8,
     "kind": np.uint8,
     "name_hash": np.uint32,
 }
 """Types of columns whose values take fewer bits than the fields that they come from."""
+
+_FIELDS: Final = grammar.ApfsXfields
+_CASES: Final = {
+    "inode": {
+        int(_FIELDS.InodeField.dstream): Case(
+            DSTREAM, {"has_dstream": 1, "data_size": DSTREAM.len_stream, "alloced_size": DSTREAM.len_alloced}
+        )
+    },
+    "dir_rec": {int(_FIELDS.DrecField.sibling_id): Case(SIBLING_ID, {"sibling_id": SIBLING_ID.sibling_id})},
+}
+"""The extended fields that the tables need, by record type; zero where a record has none."""
+
+_FEXT: Final = RecordShape(FEXT_KEY, FEXT_VAL, (FEXT_VAL.len_extent, FEXT_VAL.paddr), (FEXT_KEY.logical_addr,))
+_OBJECTS: Final = {J_KEY: "obj_id", FEXT_KEY: "private_id"}
+COMPRESSED: Final = b"com.apple.decmpfs"
 
 
 @dataclass(slots=True)
@@ -70,35 +94,7 @@ class RecordTables:
     num_records: int = 0
     num_decoded: int = 0
 
-    _grown: dict[str, dict[str, GrowingColumn | GrowingNames]] = field(default_factory=dict)
     _known: dict[tuple[str, ...], Any] = field(default_factory=dict)
-
-    def add(self, found: dict[str, Columns], num_records: int, num_decoded: int, to_come: float = 0.0) -> None:
-        """Add the records of a batch of leaves; :meth:`finish` shows them.
-
-        Parameters
-        ----------
-        found : dict
-            Columns by record type, as of :func:`decode_batch`.
-        num_records, num_decoded : int
-            Records of the batch, and those of them that were understood.
-        to_come : float
-            How many times as many records are likely to follow; room for them is reserved.
-        """
-        self.num_records += num_records
-        self.num_decoded += num_decoded
-        for name, table in found.items():
-            grown = self._grown.setdefault(name, {})
-            for key, values in table.items():
-                if key not in grown:
-                    grown[key] = GrowingNames() if isinstance(values, Names) else GrowingColumn(NARROW.get(key))
-                grown[key].add(values, to_come)
-
-    def finish(self) -> RecordTables:
-        """Show all records that were added as tables."""
-        for name, grown in self._grown.items():
-            self.tables[name] = {key: column.values for key, column in grown.items()}
-        return self
 
     def get(self, name: str) -> Columns:
         """Return the table of a record type, without rows if there are no such records."""
@@ -139,157 +135,161 @@ class RecordTables:
         return len(self.get(name)["obj_id"])
 
 
-def decode_batch(batch: ReadNodes, *, hashed_names: bool) -> tuple[dict[str, Columns], int]:
-    """Decode the records of one batch of leaves; those that are not understood are findings.
+@cache
+def records_plan(*, hashed_names: bool) -> Plan:
+    """Say what the records of a tree become, by the shapes of their types.
 
     Parameters
     ----------
-    batch : ReadNodes
-        Leaves.
     hashed_names : bool
         Whether directory keys carry a hash of the name.
-
-    Returns
-    -------
-    dict
-        Columns by record type.
-    int
-        Number of records decoded.
     """
-    obj_id, kinds = object_of(batch.keys), type_of(batch.keys)
-    present = set(np.flatnonzero(np.bincount(kinds)).tolist())
-    tables: dict[str, Columns] = {}
-    understood: list[NDArray[np.int64]] = []
-    for number, name in _numbers().items():
-        if number not in present:
-            continue
-        shape = SHAPES[name]
-        form = HASHED_DREC if hashed_names and name == "dir_rec" else shape
-        rows, slots = _fitting(form, batch, np.flatnonzero(kinds == number))
-        table, damaged = _decode(batch, slots, name, form)
-        understood.append(np.delete(rows, damaged) if len(damaged) else rows)
-        tables[name] = {"obj_id": obj_id[rows], "node": slots.node + batch.first, **_places(batch, slots), **table}
-    num_decoded = sum(map(len, understood))
-    if num_decoded < len(kinds):
-        others = np.setdiff1d(np.arange(len(kinds)), np.concatenate([np.empty(0, np.int64), *understood]))
-        _report_unknown(batch, others)
-    return tables, num_decoded
+    shapes = SHAPES | ({"dir_rec": HASHED_DREC} if hashed_names else {})
+    leaves = [_leaf(number, name, shapes[name]) for number, name in _numbers().items()]
+    return _plan(leaves, Kind("key", J_KEY, J_KEY.record_type))
 
 
-def _places(batch: ReadNodes, slots: Slots) -> Columns:
-    """Where key and value of records start, in bytes from the start of their node."""
-    origin = slots.node * batch.size_bytes
-    return {
-        "key_at": (slots.key_start - origin).astype(np.uint16),
-        "val_at": (slots.val_start - origin).astype(np.uint16),
-    }
+@cache
+def fext_plan() -> Plan:
+    """Say what the extents of a sealed volume become: the same as those of other volumes."""
+    return _plan([_leaf(0, "file_extent", _FEXT)], None)
 
 
-class _Tail(NamedTuple):
-    """What follows the fixed prefixes of keys or values: the field with its length, where they start and how long."""
-
-    record_type: RecordType
-    length_field: Column
-    start: NDArray[np.int64]
-    length: NDArray[np.int32]
+def _plan(leaves: list[Leaf], kind: Kind | None) -> Plan:
+    return Plan({leaf.table: _types(leaf) for leaf in leaves}, leaves, kind, ITEMS)
 
 
-def _fitting(shape: Shape, batch: ReadNodes, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], Slots]:
-    """Keep the records that have the lengths that their shape asks for."""
-    slots, decoder = batch.slots.take(rows), batch.tree.source.decoder
-    ok = (slots.key_len >= shape.key_type.width) & (slots.val_len >= shape.val_type.width)
-    if shape.key_tail:
-        tail = _Tail(shape.key_type, shape.key_tail, slots.key_start, slots.key_len)
-        ok &= _tail_fits(decoder, batch.buffer, tail, ok)
-    if shape.val_tail:
-        tail = _Tail(shape.val_type, shape.val_tail, slots.val_start, slots.val_len)
-        ok &= _tail_fits(decoder, batch.buffer, tail, ok)
-    return (rows, slots) if ok.all() else (rows[ok], slots.take(ok))
-
-
-def _tail_fits(decoder: Decoder, buffer: NDArray[np.uint8], tail: _Tail, ok: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    rows = slice(None) if ok.all() else np.flatnonzero(ok)
-    declared = decoder.column(tail.record_type, buffer, tail.start[rows], tail.length_field).astype(np.int32)
-    result = ok.copy()
-    result[rows] = declared <= tail.length[rows] - tail.record_type.width
-    return result
-
-
-def _decode(batch: ReadNodes, slots: Slots, name: str, shape: Shape) -> tuple[Columns, NDArray[np.int64]]:
-    """Decode records of one type; also tell which were not understood wholly."""
-    decoder, buffer = batch.tree.source.decoder, batch.buffer
-    table: Columns = decoder.columns(
-        shape.val_type, buffer, slots.val_start, shape.fields, None if shape.has_xfields else slots.val_len
+def _leaf(number: int, name: str, shape: RecordShape) -> Leaf:
+    """Turn the shape of a type of records into a leaf of a plan."""
+    obj_id = shape.key_type.column(_OBJECTS.get(shape.key_type, "hdr.obj_id"))
+    tail = shape.val_tail
+    texts = {"name": Text("key", shape.key_tail)} if shape.key_tail else {}
+    if tail and tail.endswith("len_name"):
+        texts["name"] = Text("val", tail)
+    return Leaf(
+        number,
+        name,
+        shape.key_type,
+        shape.val_type,
+        {column.removeprefix("fixed."): column for column in shape.fields},
+        {"obj_id": obj_id, **{column.removeprefix("fixed."): column for column in shape.key_fields}},
+        texts,
+        checked=(Text("val", tail),) if tail and not tail.endswith("len_name") else (),
+        cases=_CASES.get(name, {}),
+        is_parsed_whole=not shape.has_xfields,
     )
-    tail = (shape.key_tail,) if shape.key_tail else ()
-    table |= decoder.columns(shape.key_type, buffer, slots.key_start, (*shape.key_fields, *tail), slots.key_len)
-    table = {key.removeprefix("fixed."): values for key, values in table.items()}
-    damaged = np.empty(0, np.int64)
-    if shape.key_tail:
-        first = slots.key_start + shape.key_type.width
-        table["name"] = gather_names(buffer, first, table.pop(shape.key_tail).astype(np.int64))
-    elif shape.val_tail and shape.val_tail.endswith("len_name"):
-        length = decoder.column(shape.val_type, buffer, slots.val_start, shape.val_tail).astype(np.int64)
-        table["name"] = gather_names(buffer, slots.val_start + shape.val_type.width, length)
-    if shape.has_xfields:
-        size = shape.val_type.width
-        fields = extended_fields(decoder, buffer, slots.val_start + size, slots.val_len - size)
-        table |= _field_columns(batch, len(slots), name, fields)
-        damaged = fields.damaged
-    if name == "xattr":
-        table |= _attribute_columns(batch, slots, table)
-    return table, damaged
 
 
-def _field_columns(batch: ReadNodes, count: int, name: str, fields: ExtendedFields) -> Columns:
-    """Pick the extended fields that the tables need; zero where a record has none."""
-    kinds, decoder, buffer = grammar.ApfsXfields, batch.tree.source.decoder, batch.buffer
-    if name == "dir_rec":
-        rows, start = fields.of_type(int(kinds.DrecField.sibling_id), SIBLING_ID.width)
-        siblings = decoder.column(SIBLING_ID, buffer, start, SIBLING_ID.sibling_id)
-        return {"sibling_id": _spread(siblings, rows, count)}
-    rows, start = fields.of_type(int(kinds.InodeField.dstream), DSTREAM.width)
-    found = decoder.columns(DSTREAM, buffer, start, (DSTREAM.len_stream, DSTREAM.len_alloced))
-    return {
-        "has_dstream": _spread(np.ones(len(rows), bool), rows, count),
-        "data_size": _spread(found["len_stream"], rows, count),
-        "alloced_size": _spread(found["len_alloced"], rows, count),
-    }
+def _types(leaf: Leaf) -> dict[str, Any]:
+    """Types of the columns that a leaf fills: those of the fields, unless fewer bits do."""
+    columns: dict[str, Any] = {name: NARROW[name] for name in ("node", "key_at", "val_at")}
+    parts: list[tuple[RecordType, Mapping[str, Column | int]]]
+    parts = [(leaf.val_type, leaf.columns), (leaf.key_type, leaf.key_columns)]
+    parts += [(case.record_type, case.columns) for case in leaf.cases.values()]
+    for record_type, wanted in parts:
+        for name, column in wanted.items():
+            columns[name] = NARROW.get(name) or (np.bool_ if isinstance(column, int) else _type_of(record_type, column))
+    return columns | dict.fromkeys(leaf.texts, "utf-8")
 
 
-def _spread(values: NDArray[Any], rows: NDArray[np.int64], count: int) -> NDArray[Any]:
-    """Put values into their rows among zeros."""
-    column = np.zeros(count, values.dtype)
-    column[rows] = values
-    return column
+def _type_of(record_type: RecordType, column: Column) -> type[np.generic]:
+    none = BULK.column(record_type, np.zeros(record_type.width, np.uint8), np.empty(0, np.int64), column)
+    return none.dtype.type
 
 
-def _attribute_columns(batch: ReadNodes, slots: Slots, table: Columns) -> Columns:
-    """Data streams of extended attributes, and the size that a compressed file declares."""
-    decoder, buffer = batch.tree.source.decoder, batch.buffer
-    start = slots.val_start + XATTR_VAL.width
-    stream_id, stream_size = np.zeros(len(slots), np.uint64), np.zeros(len(slots), np.uint64)
-    rows = np.flatnonzero(table["is_stream"] & (table["len_xdata"] >= XATTR_DSTREAM.width))
-    names = (XATTR_DSTREAM.xattr_obj_id, XATTR_DSTREAM.dstream.len_stream)
-    found = decoder.columns(XATTR_DSTREAM, buffer, start[rows], names)
-    stream_id[rows], stream_size[rows] = found["xattr_obj_id"], found["dstream.len_stream"]
-    # Files compressed by macOS say their true size in an attribute, as on HFS+.
-    expanded = np.full(len(slots), -1, np.int64)
-    is_header = ~table["is_stream"] & (table["len_xdata"] >= DECMPFS_HEADER.width)
-    is_header &= table["name"].equal_to(b"com.apple.decmpfs")
-    rows = np.flatnonzero(is_header)
-    size = decoder.column(DECMPFS_HEADER, buffer, start[rows], DECMPFS_HEADER.len_uncompressed)
-    expanded[rows] = size.astype(np.int64)
-    return {"stream_id": stream_id, "stream_size": stream_size, "expanded_size": expanded}
+class RecordReader:
+    """Reads the records of a tree, leaf by leaf, straight into the columns of its tables.
+
+    Parameters
+    ----------
+    plan : Plan
+        What the records become.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._leaves = LeafTables(plan)
+        self._num_records = self._num_decoded = 0
+        self._seen: set[str] = set()
+        self._attributes = {
+            "stream_id": GrowingColumn(np.uint64),
+            "stream_size": GrowingColumn(np.uint64),
+            "expanded_size": GrowingColumn(np.int64),
+        }
+
+    def add(self, batch: ReadNodes) -> None:
+        """Decode the records of a batch of leaves; those that are not understood are findings."""
+        slots, leaves, plan = batch.slots, self._leaves, self._leaves.plan
+        numbers = np.arange(batch.first, batch.first + len(batch.places), dtype=np.int64)
+        places = (slots.node, slots.key_start, slots.key_len, slots.val_start, slots.val_len)
+        first_attribute = _length_of(leaves, "xattr")
+        records = LeafBatch(batch.buffer, batch.size_bytes, numbers, *places)
+        found = leaves.add(batch.tree.source.decoder, records, batch.to_come)
+        attributes = np.flatnonzero(found.leaf == _position(plan, "xattr"))
+        if len(attributes):
+            self._add_attributes(batch, slots.val_start[attributes] + XATTR_VAL.width, first_attribute)
+        wrong = np.flatnonzero((found.leaf == NO_LEAF) | found.is_damaged)
+        self._num_records += len(slots)
+        self._num_decoded += len(slots) - len(wrong)
+        if len(wrong):
+            self._report(batch, wrong)
+
+    def _add_attributes(self, batch: ReadNodes, start: NDArray[np.int64], first_byte: int) -> None:
+        """Add data streams of extended attributes, and the size that a compressed file declares.
+
+        `start` is where the data of each new attribute starts, `first_byte` where their names do in the table's.
+        """
+        decoder, buffer, count = batch.tree.source.decoder, batch.buffer, len(start)
+        table = self._leaves.table("xattr")
+        is_stream, length = table["is_stream"][-count:], table["len_xdata"][-count:]
+        stream_id, stream_size = np.zeros((2, count), np.uint64)
+        rows = np.flatnonzero(is_stream & (length >= XATTR_DSTREAM.width))
+        fields = (XATTR_DSTREAM.xattr_obj_id, XATTR_DSTREAM.dstream.len_stream)
+        found = decoder.columns(XATTR_DSTREAM, buffer, start[rows], fields)
+        stream_id[rows], stream_size[rows] = found["xattr_obj_id"], found["dstream.len_stream"]
+        # Files compressed by macOS say their true size in an attribute, as on HFS+.
+        expanded = np.full(count, -1, np.int64)
+        names = Names(table["name"].data[first_byte:], table["name"].length[-count:])
+        rows = np.flatnonzero(~is_stream & (length >= DECMPFS_HEADER.width) & names.equal_to(COMPRESSED))
+        size = decoder.column(DECMPFS_HEADER, buffer, start[rows], DECMPFS_HEADER.len_uncompressed)
+        expanded[rows] = size.astype(np.int64)
+        for name, values in (("stream_id", stream_id), ("stream_size", stream_size), ("expanded_size", expanded)):
+            self._attributes[name].add(values, batch.to_come)
+
+    def _report(self, batch: ReadNodes, rows: NDArray[np.int64]) -> None:
+        """Say which records are of no known type, or contradict their own lengths."""
+        is_typed = self._leaves.plan.kind is not None
+        keys = batch.keys[rows]
+        obj_ids, kinds = (object_of(keys), type_of(keys)) if is_typed else (keys, np.zeros(len(keys), np.uint8))
+        names = {leaf.kind: leaf.table for leaf in self._leaves.plan.leaves}
+        columns = (batch.slots.node[rows], batch.slots.key_start[rows], kinds, obj_ids)
+        for node, start, kind, obj in zip(*(column.tolist() for column in columns), strict=True):
+            message = "record of an unknown type" if kind not in names else "record contradicts its own lengths"
+            log = batch.at(node, start, name=f"record of object {obj}")
+            log.add("record-invalid", "error", message, found=f"type {kind}")
+            self._seen |= {names[kind]} if kind in names else set()
+
+    def finish(self) -> RecordTables:
+        """Show all records as tables, one for each type of which there are any."""
+        leaves = self._leaves
+        tables = {}
+        for name in leaves.plan.tables:
+            if leaves.count(name) or name in self._seen:
+                columns = leaves.table(name)
+                if name == "xattr":
+                    columns |= {key: column.values for key, column in self._attributes.items()}
+                tables[name] = {key: Names(*each) if isinstance(each, Texts) else each for key, each in columns.items()}
+        return RecordTables(tables, self._num_records, self._num_decoded)
 
 
-def _report_unknown(batch: ReadNodes, rows: NDArray[np.int64]) -> None:
-    owner, obj_ids, kinds = batch.slots.node[rows], object_of(batch.keys[rows]), type_of(batch.keys[rows])
-    starts = batch.slots.key_start[rows].tolist()
-    for node, start, kind, obj in zip(owner.tolist(), starts, kinds.tolist(), obj_ids.tolist(), strict=True):
-        message = "record of an unknown type" if kind not in _numbers() else "record contradicts its own lengths"
-        log = batch.at(node, start, name=f"record of object {obj}")
-        log.add("record-invalid", "error", message, found=f"type {kind}")
+@cache
+def _position(plan: Plan, table: str) -> int:
+    """Place of a table's records among the leaves of a plan; -1 if it has none."""
+    return next((number for number, leaf in enumerate(plan.leaves) if leaf.table == table), -1)
+
+
+def _length_of(leaves: LeafTables, table: str) -> int:
+    """Bytes of the names in a table; 0 if there is no such table."""
+    return len(leaves.table(table)["name"].data) if table in leaves.plan.tables else 0
 
 
 @cache
@@ -307,7 +307,7 @@ class Tree:
 
 
 def read_record_tree(source: TreeSource, *, hashed_names: bool = False, pool: Pool | None = None) -> Tree:
-    """Read a tree of file-system records, batch by batch: nothing but columns is kept.
+    """Read a tree of file-system records, or of a sealed volume's extents, batch by batch: only columns are kept.
 
     Parameters
     ----------
@@ -318,14 +318,15 @@ def read_record_tree(source: TreeSource, *, hashed_names: bool = False, pool: Po
     pool : Pool, optional
         Keeps what other states of the volume share with this one.
     """
-    parts, children, records = [], [], RecordTables()
+    parts, children = [], []
+    plan = fext_plan() if source.kind.key_type is FEXT_KEY else records_plan(hashed_names=hashed_names)
+    records = RecordReader(plan)
     for batch in read_levels(source, Workspace()):
         parts.append(as_rows(batch))
-        if batch.level:
-            children += [index_records(batch, batch.first)] if pool is not None else []
-            continue
-        found, num_decoded = decode_batch(batch, hashed_names=hashed_names)
-        records.add(found, len(batch.slots), num_decoded, batch.to_come)
+        if not batch.level:
+            records.add(batch)
+        elif pool is not None:
+            children.append(index_records(batch, batch.first))
     if pool is not None:
         pool.add(parts, children)
     return Tree(join(source.tree, parts), records.finish())

@@ -1,4 +1,4 @@
-"""Names: stored as UTF-8 with a zero byte at the end, gathered from many records at once."""
+"""Names of many records, stored as UTF-8 with a zero byte at the end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from layoutscope.arrays.growing import GrowingColumn
 from layoutscope.tables import series
 
 if TYPE_CHECKING:
@@ -86,59 +85,3 @@ def _is_utf8(whole: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def gather_names(buffer: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]) -> Names:
-    """Copy names out of a buffer; a zero byte ends a name wherever it stands.
-
-    Parameters
-    ----------
-    buffer : (n_bytes,) uint8 array
-        Where they lie.
-    start, length : (n,) int64 arrays
-        In bytes; the zero byte counts.
-    """
-    stop = start + length
-    size = np.where((length > 0) & (buffer[stop - 1] == 0), length - 1, length)
-    names = Names(_gathered(buffer, start, size), size)
-    return names if names.data.all() else of_bytes([name.split(b"\0", 1)[0] for name in names.raw()])
-
-
-def _gathered(buffer: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """Copy pieces of a buffer, those of one length at once, through views in which item i is the bytes from i on."""
-    target = np.cumsum(length) - length
-    out = np.empty(int(length.sum()), np.uint8)
-    order = np.argsort(length.astype(np.uint16), kind="stable")
-    stops = np.cumsum(np.bincount(length))
-    for size in (np.flatnonzero(np.diff(stops)) + 1).tolist():
-        rows = order[stops[size - 1] : stops[size]]
-        _items(out, size)[target[rows]] = _items(buffer, size)[start[rows]]
-    return out
-
-
-def _items(data: NDArray[np.uint8], size: int) -> NDArray[np.void]:
-    return np.ndarray((len(data) - size + 1,), f"V{size}", data, strides=(1,))
-
-
-class GrowingNames:
-    """Names that are added batch by batch; see :class:`~layoutscope.arrays.growing.GrowingColumn`."""
-
-    __slots__ = ("_data", "_length")
-
-    def __init__(self) -> None:
-        self._data, self._length = GrowingColumn(np.uint8), GrowingColumn(np.uint16)
-
-    def add(self, names: Names, to_come: float = 0.0) -> None:
-        """Add names; `to_come` times as many are likely to follow."""
-        self._data.add(names.data, to_come)
-        self._length.add(names.length, to_come)
-
-    @property
-    def values(self) -> Names:
-        """All names so far."""
-        return Names(self._data.values, self._length.values)
-
-
-def of_bytes(raw: list[bytes]) -> Names:
-    """Make names of byte strings."""
-    return Names(np.frombuffer(b"".join(raw), np.uint8), np.array([len(name) for name in raw], np.int64))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from layoutscope.recordtypes import Column, RecordType
 
 
-class Shape(NamedTuple):
+class RecordShape(NamedTuple):
     """How a record of one type is built: types of key and value, the fields that give the length of what follows."""
 
     key_type: RecordType
@@ -25,8 +25,8 @@ class Shape(NamedTuple):
     has_xfields: bool = False
 
 
-SHAPES: Final[dict[str, Shape]] = {
-    "snap_metadata": Shape(
+SHAPES: Final[dict[str, RecordShape]] = {
+    "snap_metadata": RecordShape(
         records.J_KEY,
         records.SNAP_METADATA_VAL,
         (
@@ -38,7 +38,7 @@ SHAPES: Final[dict[str, Shape]] = {
         ),
         val_tail=records.SNAP_METADATA_VAL.fixed.len_name,
     ),
-    "extent": Shape(
+    "extent": RecordShape(
         records.J_KEY,
         records.PHYS_EXT_VAL,
         (
@@ -49,7 +49,7 @@ SHAPES: Final[dict[str, Shape]] = {
             records.PHYS_EXT_VAL.refcnt,
         ),
     ),
-    "inode": Shape(
+    "inode": RecordShape(
         records.J_KEY,
         records.INODE_VAL_FIXED,
         (
@@ -65,49 +65,49 @@ SHAPES: Final[dict[str, Shape]] = {
         ),
         has_xfields=True,
     ),
-    "xattr": Shape(
+    "xattr": RecordShape(
         records.XATTR_KEY,
         records.XATTR_VAL,
         (records.XATTR_VAL.fixed.is_stream, records.XATTR_VAL.fixed.is_embedded, records.XATTR_VAL.fixed.len_xdata),
         key_tail=records.XATTR_KEY.len_name,
         val_tail=records.XATTR_VAL.fixed.len_xdata,
     ),
-    "sibling_link": Shape(
+    "sibling_link": RecordShape(
         records.SIBLING_KEY,
         records.SIBLING_VAL,
         (records.SIBLING_VAL.fixed.parent_id,),
         (records.SIBLING_KEY.sibling_id,),
         val_tail=records.SIBLING_VAL.fixed.len_name,
     ),
-    "dstream_id": Shape(records.J_KEY, records.DSTREAM_ID_VAL, (records.DSTREAM_ID_VAL.refcnt,)),
-    "crypto_state": Shape(
+    "dstream_id": RecordShape(records.J_KEY, records.DSTREAM_ID_VAL, (records.DSTREAM_ID_VAL.refcnt,)),
+    "crypto_state": RecordShape(
         records.J_KEY,
         records.CRYPTO_VAL,
         (records.CRYPTO_VAL.fixed.persistent_class,),
         val_tail=records.CRYPTO_VAL.fixed.len_key,
     ),
-    "file_extent": Shape(
+    "file_extent": RecordShape(
         records.FILE_EXTENT_KEY,
         records.FILE_EXTENT_VAL,
         (records.FILE_EXTENT_VAL.len_extent, records.FILE_EXTENT_VAL.paddr),
         (records.FILE_EXTENT_KEY.logical_addr,),
     ),
-    "dir_rec": Shape(
+    "dir_rec": RecordShape(
         records.DREC_KEY,
         records.DREC_VAL_FIXED,
         (records.DREC_VAL_FIXED.file_id, records.DREC_VAL_FIXED.entry_type),
         key_tail=records.DREC_KEY.len_name,
         has_xfields=True,
     ),
-    "dir_stats": Shape(records.J_KEY, records.DIR_STATS_VAL, (records.DIR_STATS_VAL.num_children,)),
-    "snap_name": Shape(
+    "dir_stats": RecordShape(records.J_KEY, records.DIR_STATS_VAL, (records.DIR_STATS_VAL.num_children,)),
+    "snap_name": RecordShape(
         records.SNAP_NAME_KEY,
         records.SNAP_NAME_VAL,
         (records.SNAP_NAME_VAL.snap_xid,),
         key_tail=records.SNAP_NAME_KEY.len_name,
     ),
-    "sibling_map": Shape(records.J_KEY, records.SIBLING_MAP_VAL, (records.SIBLING_MAP_VAL.file_id,)),
-    "file_info": Shape(
+    "sibling_map": RecordShape(records.J_KEY, records.SIBLING_MAP_VAL, (records.SIBLING_MAP_VAL.file_id,)),
+    "file_info": RecordShape(
         records.FILE_INFO_KEY,
         records.FILE_INFO_VAL,
         (records.FILE_INFO_VAL.fixed.num_hashed_blocks,),

@@ -6,13 +6,14 @@ Apple File System Reference, Extended Fields: a head, descriptions, then the dat
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from layoutscope.errors import FormatError
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import Grammar
+from layoutscope.ondisk.leafplan import Items
 from layoutscope.ondisk.records import X_FIELD, XF_BLOB_HEAD
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from layoutscope.ondisk.decoder import Decoder
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ExtendedFields:
     """One row a field.
 
@@ -60,7 +61,7 @@ class ExtendedFields:
 
 
 def extended_fields(
-    decoder: Decoder, buffer: NDArray[np.uint8], starts: NDArray[np.int64], lengths_bytes: NDArray[np.integer]
+    decoder: Decoder, buffer: NDArray[np.uint8], starts: NDArray[np.int64], lengths_bytes: NDArray[np.int64]
 ) -> ExtendedFields:
     """Locate every extended field of many values.
 
@@ -70,7 +71,7 @@ def extended_fields(
         The grammar parses each value's fields as a whole, so that it locates them a second time.
     buffer : (n_bytes,) uint8 array
         Where the values lie.
-    starts, lengths_bytes : (n,) integer arrays
+    starts, lengths_bytes : (n,) int64 arrays
         The part of each value behind its fixed fields; of length 0 where there is none.
     """
     if isinstance(decoder, Grammar):
@@ -78,8 +79,20 @@ def extended_fields(
     return _in_bulk(decoder, buffer, starts, lengths_bytes)
 
 
+ITEMS: Final = Items(
+    extended_fields,
+    XF_BLOB_HEAD,
+    XF_BLOB_HEAD.num_exts,
+    X_FIELD,
+    X_FIELD.type,
+    X_FIELD.len_data,
+    X_FIELD.len_padded,
+)
+"""How extended fields lie behind the fixed part of a value."""
+
+
 def _in_bulk(
-    decoder: Decoder, buffer: NDArray[np.uint8], starts: NDArray[np.int64], lengths_bytes: NDArray[np.integer]
+    decoder: Decoder, buffer: NDArray[np.uint8], starts: NDArray[np.int64], lengths_bytes: NDArray[np.int64]
 ) -> ExtendedFields:
     head_size, entry_size = XF_BLOB_HEAD.width, X_FIELD.width
     record = np.flatnonzero(lengths_bytes >= head_size)
@@ -101,7 +114,7 @@ def _in_bulk(
     return fields.without(fields.record[data_start + sizes > np.repeat(start + length, counts)])
 
 
-def _parsed(buffer: NDArray[np.uint8], starts: NDArray[np.int64], lengths_bytes: NDArray[np.integer]) -> ExtendedFields:
+def _parsed(buffer: NDArray[np.uint8], starts: NDArray[np.int64], lengths_bytes: NDArray[np.int64]) -> ExtendedFields:
     rows: list[tuple[int, int, int, int]] = []
     damaged = []
     for number, (start, length) in enumerate(zip(starts.tolist(), lengths_bytes.tolist(), strict=True)):

@@ -10,21 +10,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.store.btree import as_rows
-from layoutscope.filesystems.apfs.store.fsrecords import RecordTables, Tree, read_record_tree
+from layoutscope.filesystems.apfs.store.fsrecords import Tree, read_record_tree
 from layoutscope.filesystems.apfs.store.nodes import NodeRows, join, rows_of
 from layoutscope.filesystems.apfs.store.source import Store, TreeSource
-from layoutscope.filesystems.apfs.store.walk import Pool, read_levels, read_shared
-from layoutscope.image import Workspace
+from layoutscope.filesystems.apfs.store.walk import Pool, read_shared
 from layoutscope.ondisk import grammar
-from layoutscope.ondisk.records import FEXT_KEY, FEXT_VAL
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.store.btree import ReadNodes
     from layoutscope.filesystems.apfs.store.crypto import Cipher
-    from layoutscope.filesystems.apfs.store.fsrecords import Columns
     from layoutscope.filesystems.apfs.volume.volume import Volume
 
 
@@ -149,24 +144,7 @@ def read_fext_tree(volume: Volume) -> Tree:
     is_physical = superblock.fext_tree_type & int(grammar.ApfsObject.ObjectFlag.physical)
     view = None if is_physical else volume.view
     source = TreeSource(volume.store, "fext", superblock.fext_tree_oid, volume.xid, view=view)
-    parts, records = [], RecordTables()
-    for batch in read_levels(source, Workspace()):
-        parts.append(as_rows(batch))
-        if not batch.level:
-            records.add({"file_extent": _extents(batch)}, len(batch.slots), len(batch.slots), batch.to_come)
-    return Tree(join("fext", parts), records.finish())
-
-
-def _extents(batch: ReadNodes) -> Columns:
-    """Decode extents, named as those of other volumes are."""
-    keys = batch.columns("key", FEXT_KEY, (FEXT_KEY.private_id, FEXT_KEY.logical_addr))
-    values = batch.columns("val", FEXT_VAL, (FEXT_VAL.len_extent, FEXT_VAL.paddr))
-    return {
-        "obj_id": keys["private_id"],
-        "node": batch.node,
-        "logical_addr": keys["logical_addr"],
-        **values,
-    }
+    return read_record_tree(source)
 
 
 def is_encrypted(volume: Volume) -> bool:

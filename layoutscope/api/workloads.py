@@ -12,12 +12,9 @@ from layoutscope.access.entries import ROOT_ID
 from layoutscope.analysis.paths import resolve
 from layoutscope.errors import UsageError
 from layoutscope.options import WorkRequest
-from layoutscope.walk.host import HOSTS, host_profile
-from layoutscope.walk.hosttime import HostTime, host_time
-from layoutscope.walk.order import Work
-from layoutscope.walk.orders import ORDERS, trace
-from layoutscope.walk.properties import with_properties
-from layoutscope.walk.records import random_records
+from layoutscope.walk.data import random_records
+from layoutscope.walk.host import HOSTS, HostTime, host_profile, host_time, with_properties
+from layoutscope.walk.orders import ORDERS, Work, trace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

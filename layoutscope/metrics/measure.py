@@ -5,15 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.metrics.clumps import NEAREST, clump_metrics, nearest_neighbour_ratio, span_metrics
 from layoutscope.metrics.definition import Metric
 from layoutscope.metrics.distance import distance_metrics
 from layoutscope.metrics.files import file_metrics, free_metrics
-from layoutscope.metrics.health import health_metrics
 from layoutscope.metrics.order import order_metrics
-from layoutscope.metrics.pieces import live_nodes, main_tree, metadata_pieces, node_pieces
+from layoutscope.metrics.pieces import (
+    NEAREST,
+    clump_metrics,
+    live_nodes,
+    main_tree,
+    metadata_pieces,
+    nearest_neighbour_ratio,
+    node_pieces,
+    span_metrics,
+)
+from layoutscope.metrics.space import zone_metric
 from layoutscope.metrics.traces import trace_metrics
-from layoutscope.metrics.zone import zone_metric
+from layoutscope.metrics.trees import health_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,6 +1,10 @@
 """Where metadata lies: runs of bytes in address order.
 
 Input: the tables ``nodes``, ``node_fragments`` and ``regions``. A node in several pieces counts with each piece.
+
+Does metadata lie together: clumps, span and nearest neighbours.
+
+Input: pieces of metadata in address order.
 """
 
 from __future__ import annotations
@@ -11,8 +15,12 @@ import numpy as np
 import polars as pl
 
 from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.metrics.definition import Metric, define
+from layoutscope.units import KIB, MIB, format_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from layoutscope.tables import VolumeLayout
@@ -127,3 +135,162 @@ def node_edges(layout: VolumeLayout, nodes: pl.DataFrame) -> NodeEdges:
     ends = last.select(row="node_row", stop=pl.col("image_offset") + pl.col("length_bytes"))
     joined = nodes.select("row").join(ends, on="row", how="left", maintain_order="left")
     return NodeEdges(start, joined["stop"].fill_null(pl.Series(stop)).to_numpy().astype(np.int64))
+
+
+GAPS_BYTES: Final = (0, 64 * KIB, MIB, 16 * MIB)
+"""Largest gaps inside a clump, from touching to a short seek."""
+
+_CLUMPING = "clusters of Moon, Jagadish, Faloutsos & Saltz, IEEE TKDE 13(1), 2001, with gaps allowed"
+
+CLUMP_COUNT = define(
+    "clump-count",
+    "Clumps",
+    unit="clumps",
+    denominator="runs with gaps up to 1 MiB",
+    text="Into how many clumps, maximal runs with gaps up to 0, 64 KiB, 1 MiB and 16 MiB, the metadata falls.",
+    citation=_CLUMPING,
+)
+CLUMP_MEDIAN = define(
+    "clump-median",
+    "Median clump",
+    unit="bytes",
+    denominator="runs with gaps up to 1 MiB, median",
+    text="Metadata bytes of the median clump; one node where every node lies alone.",
+    citation=_CLUMPING,
+)
+CLUMP_LARGEST = define(
+    "clump-largest-share",
+    "Largest clump",
+    unit="share",
+    denominator="bytes of metadata",
+    text="Share of the metadata in the largest clump: 1 is all of it together.",
+    citation=_CLUMPING,
+)
+SPAN = define(
+    "span-p1-p99",
+    "Span, p1 to p99",
+    unit="bytes",
+    denominator="middle 98 % of the metadata's bytes",
+    text="Width of the address range that holds the middle 98 % of the metadata.",
+    citation="this project",
+)
+SPAN_SHARE = define(
+    "span-share",
+    "Span of the volume",
+    unit="share",
+    denominator="bytes of the volume",
+    text="The span from p1 to p99 as a share of the volume: how much of a stroke the arm must cover.",
+    citation="this project",
+)
+NEAREST = define(
+    "nearest-neighbour-ratio",
+    "Nearest neighbour",
+    unit="ratio",
+    denominator="mean gap of nodes placed at random",
+    text="Mean gap to the nearest other node over its expectation at random: 0 touching, 1 random, up to 2 regular.",
+    citation="Clark & Evans, Ecology 35(4), 1954, in one dimension",
+)
+
+
+def clump_metrics(pieces: Pieces, subject: str) -> Iterator[Metric]:
+    """Count, median and largest share of clumps; the value at a gap of 1 MiB, the parts at every gap."""
+    if not len(pieces.start):
+        yield from (Metric(each, None, subject) for each in (CLUMP_COUNT, CLUMP_MEDIAN, CLUMP_LARGEST))
+        return
+    labels = [f"gap {format_bytes(gap)}" for gap in GAPS_BYTES]
+    clumps = [clump_bytes(pieces, gap) for gap in GAPS_BYTES]
+    for definition, measure in (
+        (CLUMP_COUNT, len),
+        (CLUMP_MEDIAN, np.median),
+        (CLUMP_LARGEST, lambda held: held.max() / held.sum()),
+    ):
+        values = [float(measure(held)) for held in clumps]
+        yield Metric(definition, values[GAPS_BYTES.index(MIB)], subject, tuple(zip(labels, values, strict=True)))
+
+
+def clump_bytes(pieces: Pieces, gap_bytes: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Metadata bytes of each clump.
+
+    Parameters
+    ----------
+    pieces : Pieces
+        In address order.
+    gap_bytes : int
+        Largest gap inside a clump.
+
+    Returns
+    -------
+    (n_clumps,) int64 array
+        Bytes without the gaps, clumps in address order.
+    """
+    solid = merged(pieces, 0)
+    first = np.searchsorted(solid.start, merged(solid, gap_bytes).start)
+    return np.add.reduceat(solid.length, first) if len(first) else np.empty(0, np.int64)
+
+
+def span_bytes(pieces: Pieces, low: float = 0.01, high: float = 0.99) -> float | None:
+    """Width of the address range that holds the bytes between two quantiles; None without metadata.
+
+    Parameters
+    ----------
+    pieces : Pieces
+        In address order.
+    low, high : float
+        Quantiles of the metadata's bytes, 0 to 1.
+    """
+    solid = merged(pieces, 0)
+    if not len(solid.start):
+        return None
+    held = np.cumsum(solid.length)
+    wanted = np.array([low, high]) * held[-1]
+    at = np.minimum(np.searchsorted(held, wanted), len(held) - 1)
+    places = solid.stop[at] - (held[at] - wanted)
+    return float(places[1] - places[0])
+
+
+def span_metrics(pieces: Pieces, volume_bytes: int, subject: str) -> Iterator[Metric]:
+    """Span in bytes and as a share of the volume.
+
+    Parameters
+    ----------
+    pieces : Pieces
+        In address order.
+    volume_bytes : int
+        Size of the volume.
+    subject : str
+        What the pieces are: a tree, or ``metadata``.
+    """
+    span = span_bytes(pieces)
+    yield Metric(SPAN, span, subject)
+    yield Metric(SPAN_SHARE, None if span is None else span / volume_bytes, subject)
+
+
+def nearest_neighbour_ratio(pieces: Pieces, volume_bytes: int) -> float | None:
+    """Mean gap to the nearest neighbour over its expectation at random.
+
+    Parameters
+    ----------
+    pieces : Pieces
+        The objects, in address order.
+    volume_bytes : int
+        Where they could lie.
+
+    Returns
+    -------
+    float or None
+        None for fewer than two objects, or where nothing is left to place them in.
+
+    Notes
+    -----
+    ``n`` objects leave ``L`` bytes of the volume. Placed at random they cut ``L`` into ``n + 1`` gaps; the smaller of
+    two given gaps is ``L / 2(n + 1)`` on average, the one inner gap of an outermost object ``L / (n + 1)``. The mean
+    over all objects is ``L (n + 2) / (2 n (n + 1))``.
+    """
+    n = len(pieces.start)
+    left = volume_bytes - int(pieces.length.sum())
+    if n < 2 or left <= 0:
+        return None
+    gaps = np.maximum(pieces.start[1:] - np.maximum.accumulate(pieces.stop)[:-1], 0)
+    edge = [np.iinfo(np.int64).max]
+    nearest = np.minimum(np.concatenate([edge, gaps]), np.concatenate([gaps, edge]))
+    return float(nearest.mean() / (left * (n + 2) / (2 * n * (n + 1))))

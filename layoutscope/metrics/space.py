@@ -1,6 +1,12 @@
 """What the blocks of a volume are used for: every byte counted once.
 
 Input: nodes, regions, extents and free. Where two tables claim the same byte, metadata wins over data, data over free.
+
+Apple's metadata zone of HFS+: the reason why its metadata lies together.
+
+At each mount the kernel sets aside the front of a journaled volume of 10 GiB or more for the volume bitmap, the
+journal, the extents-overflow file, eleven clumps of the attributes and of the catalog file, and the hot files, rounded
+up to what one block of the bitmap describes. Other files go behind it.
 """
 
 from __future__ import annotations
@@ -11,7 +17,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from layoutscope.metrics.definition import Metric, define
 from layoutscope.metrics.pieces import NOT_METADATA, Pieces, merged, metadata_pieces
+from layoutscope.units import GIB, MIB
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,3 +89,77 @@ def _joined(*many: Pieces) -> Pieces:
     start, stop = (np.concatenate(columns) for columns in zip(*many, strict=True))
     order = np.argsort(start, kind="stable")
     return Pieces(start[order], stop[order])
+
+
+SMALLEST_VOLUME_BYTES: Final = 10 * GIB
+HOT_FILES_BYTES: Final = (10 * MIB, 512 * MIB)
+CLUMPS_RESERVED: Final = 11
+HEADER_BYTES: Final = 1536
+
+ZONE_SHARE = define(
+    "metadata-zone-share",
+    "In the metadata zone",
+    unit="share",
+    denominator="bytes of metadata",
+    text="Share of the metadata in the zone that macOS sets aside at the front of a journaled volume from 10 GiB.",
+    citation="Apple's hfs, core/hfs_vfsutils.c, hfs_metadatazone_init",
+)
+
+
+def zone_metric(layout: VolumeLayout) -> Metric:
+    """Share of metadata in the zone; no value where macOS keeps none."""
+    zone, note = zone_bytes(layout)
+    if zone is None:
+        return Metric(ZONE_SHARE, None, note=note)
+    pieces = metadata_pieces(layout)
+    total = pieces.length.sum()
+    inside = _bytes_within(pieces, layout.facts.image_offset, layout.facts.image_offset + zone)
+    return Metric(ZONE_SHARE, inside / total if total else None, parts=(("zone bytes", float(zone)),))
+
+
+def _bytes_within(pieces: Pieces, start: int, stop: int) -> int:
+    """Bytes of the pieces between two addresses."""
+    return int(np.maximum(np.minimum(pieces.stop, stop) - np.maximum(pieces.start, start), 0).sum())
+
+
+def zone_bytes(layout: VolumeLayout) -> tuple[int | None, str]:
+    """Size of the metadata zone as the kernel computes it, or None and the reason.
+
+    Notes
+    -----
+    Quota files, which no header declares, are left out. The kernel's unit of bitmap reads is taken as one allocation
+    block, so that the zone is a multiple of 8 x block size x block size: 128 MiB at 4 KiB.
+    """
+    facts = layout.facts
+    journal = _region(layout, "journal")
+    if facts.size_bytes < SMALLEST_VOLUME_BYTES:
+        return None, "macOS keeps no metadata zone on volumes under 10 GiB"
+    if not journal:
+        return None, "macOS keeps no metadata zone on volumes without journal"
+    clumps = [facts.details.get(f"{tree} clump bytes") for tree in ("catalog", "attributes")]
+    if clumps[0] is None:
+        return None, "the catalog's clump size is unknown"
+    block = facts.block_size_bytes
+    reserved = CLUMPS_RESERVED * sum(int(clump or 0) for clump in clumps)
+    hot = min(max(facts.size_bytes // 1024 * 5, HOT_FILES_BYTES[0]), HOT_FILES_BYTES[1])
+    parts = (
+        _up(HEADER_BYTES, block),
+        _region(layout, "allocation-file"),
+        block + journal,
+        _overflow(layout),
+        reserved,
+        hot,
+    )
+    return _up(sum(parts), 8 * block * block), ""
+
+
+def _up(value: int, unit: int) -> int:
+    return -(-value // unit) * unit
+
+
+def _region(layout: VolumeLayout, kind: str) -> int:
+    return int(layout.regions.filter(pl.col("type") == kind)["length_bytes"].sum())
+
+
+def _overflow(layout: VolumeLayout) -> int:
+    return int(layout.nodes.filter(pl.col("tree") == "extents-overflow")["size_bytes"].sum())

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from layoutscope.drive import DriveProfile
     from layoutscope.results.scan import ImageFacts, Prediction, WalkFacts
-    from layoutscope.walk.hosttime import HostTime
+    from layoutscope.walk.host import HostTime
     from layoutscope.walk.score import Score
 
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from layoutscope.access.touches import CAUSES, concatenated
 from layoutscope.access.trace import AccessTrace
-from layoutscope.walk.cache import read_limited, read_once
-from layoutscope.walk.mount import mounted
+from layoutscope.walk.cache import mounted, read_limited, read_once
 from layoutscope.walk.requests import requests
 
 if TYPE_CHECKING:

@@ -3,6 +3,8 @@
 A search of a leaf reads its index nodes from the root, and for each of them, as for the leaf, first the nodes that
 tell where it lies, from the root of their tree. Where leaves are chained, a listing that goes on to the next one
 touches no index node.
+
+What the mount has read already is cached from the start.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.access.touches import CODE, Touches
+from layoutscope.access.touches import CODE, Touches, touches
 from layoutscope.arrays.lookup import first_places
 from layoutscope.native import Kernel
 
@@ -168,3 +170,12 @@ def _step(
     source = place // 3
     result = Touches(node[place], cause[place], touches.directory_id[source], touches.host_us[source])
     return result, origin[source], place % 3 < 2
+
+
+def mounted(model: Model) -> NDArray[np.int32]:
+    """Return the nodes that are cached once the volume is mounted, those on the way to others among them."""
+    found = model.driver.mounted(model.layout.facts, model.nodes, model.entries)
+    searched = found.searched[found.searched >= 0]
+    ids = np.zeros(len(searched), np.uint64)
+    ways, _ = with_ways(touches(searched, "inode", ids), model, len(model.nodes))
+    return np.union1d(ways.node, found.read).astype(np.int32)

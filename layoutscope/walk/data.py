@@ -11,11 +11,11 @@ from layoutscope.access.descent import descend, turns_of
 from layoutscope.access.touches import columns, concatenated, interleaved
 from layoutscope.arrays.ragged import ranges, starts_of
 from layoutscope.walk.assemble import read_pages_once, requested
+from layoutscope.walk.cache import mounted
 from layoutscope.walk.directories import grouped_walk, listed_entries, lookups, reached, way_to
 from layoutscope.walk.elevator import send
 from layoutscope.walk.filemap import PAGE_BYTES, Pieces, file_map, pieces
 from layoutscope.walk.listing import buffers
-from layoutscope.walk.mount import mounted
 from layoutscope.walk.readahead import ReadAhead, sequential_windows
 from layoutscope.walk.requests import requests
 
@@ -171,3 +171,53 @@ def _largest_request(model: Model) -> int:
     """Bytes that fit into one request: a segment holds a page, or a block where blocks are smaller."""
     segment = min(PAGE_BYTES, model.layout.facts.block_size_bytes or PAGE_BYTES)
     return model.host.request_segments * segment
+
+
+_MASK = 2**64 - 1
+
+
+def random_records(size_bytes: int, count: int, record_bytes: int, seed: int) -> NDArray[np.int64]:
+    """Draw offsets of whole records with splitmix64.
+
+    Parameters
+    ----------
+    size_bytes : int
+        Length of the file; its incomplete last record is never drawn.
+    count, record_bytes : int
+        How many records, and their length.
+    seed : int
+        State at the start.
+
+    Returns
+    -------
+    (count,) int64 array
+        Offsets in bytes, multiples of `record_bytes`.
+
+    Raises
+    ------
+    ValueError
+        If the file is shorter than a record.
+
+    References
+    ----------
+    .. [1] Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014.
+
+    Examples
+    --------
+    >>> random_records(2**40, 2, 4096, seed=1).tolist() == random_records(2**40, 2, 4096, seed=1).tolist()
+    True
+    """
+    places = size_bytes // record_bytes
+    if places < 1:
+        raise ValueError(f"a file of {size_bytes} bytes has no record of {record_bytes}")
+    state, drawn = seed & _MASK, []
+    for _ in range(count):
+        state = (state + 0x9E3779B97F4A7C15) & _MASK
+        drawn.append(_mixed(state) % places * record_bytes)
+    return np.array(drawn, np.int64)
+
+
+def _mixed(state: int) -> int:
+    mixed = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9 & _MASK
+    mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EB & _MASK
+    return mixed ^ (mixed >> 31)

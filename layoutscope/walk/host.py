@@ -1,21 +1,22 @@
-"""The hosts that are known, and their properties by name, those of the file systems' drivers among them.
+"""The hosts that are known, their properties by name, those of file systems' drivers among them, and their time.
 
 Every property is named, has a value for each host and says where the value comes from, so that a prediction differs
-between hosts for reasons that can be read, not through hidden constants.
+between hosts for reasons that can be read, not through hidden constants. A user changes them by name. On flash, the
+host's time is most of the time of a workload, so a report must be able to say it apart from the reads.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.access.host import Costs, HostProfile
 from layoutscope.filesystems.registry import filesystems
-from layoutscope.units import KIB, MIB
+from layoutscope.units import KIB, MIB, parse_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from layoutscope.access.host import DriverProperties
     from layoutscope.filesystems.contract import FileSystem
@@ -207,3 +208,125 @@ def changed(profile: HostProfile, name: str, value: Any) -> HostProfile:
 def _with_own(profile: HostProfile, item: FileSystem, own: DriverProperties, **changes: object) -> HostProfile:
     made = replace(own, **changes)  # type: ignore[type-var]  # a protocol cannot ask for a dataclass
     return replace(profile, own={**profile.own, item.name: made})
+
+
+TRUTH: Final = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+
+UNLIMITED: Final = ("cache_bytes", "name_cache_entries")
+"""Properties that may have no limit."""
+
+
+def with_properties(profile: HostProfile, given: Mapping[str, object]) -> HostProfile:
+    """Return a host with some properties changed.
+
+    Parameters
+    ----------
+    profile : HostProfile
+        The host.
+    given : mapping of str to value
+        Property to its value; text is read as the kind of value that the property has: ``yes`` or ``no``, a number,
+        a size such as ``128KiB``, names separated by commas, or ``unlimited``.
+
+    Raises
+    ------
+    ValueError
+        If there is no such property, or it does not have such values.
+
+    Examples
+    --------
+    >>> from layoutscope.walk.host import LINUX, property_values
+    >>> other = with_properties(LINUX, {"read_ahead_bytes": "1MiB", "apfs_looks_up_dstream": "no"})
+    >>> other.read_ahead_bytes, property_values(other)["apfs_looks_up_dstream"]
+    (1048576, False)
+    """
+    values = property_values(profile)
+    for name, value in given.items():
+        if name not in values:
+            raise ValueError(f"no host property {name!r}; there are {', '.join(values)}")
+        profile = changed(profile, name, read_value(name, value, values[name]))
+    return profile
+
+
+def read_value(name: str, value: object, usual: object) -> object:
+    """Read the value of a property.
+
+    Parameters
+    ----------
+    name : str
+        The property.
+    value : object
+        What was given; anything but text is taken as it is.
+    usual : object
+        A value that it has, which tells the kind; None stands for a size.
+
+    Raises
+    ------
+    ValueError
+        If the property does not have such values.
+    """
+    if not isinstance(value, str):
+        return value
+    if name in UNLIMITED and value.strip().lower() == "unlimited":
+        return None
+    try:
+        return _read(value, usual)
+    except (KeyError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name}: {value!r} is no {_kind(usual)}") from error
+
+
+def _read(text: str, usual: object) -> object:
+    if isinstance(usual, bool):
+        return TRUTH[text.strip().lower()]
+    if isinstance(usual, float):
+        return _positive(float(text))
+    if isinstance(usual, tuple):
+        return tuple(filter(None, text.split(",")))
+    return int(_positive(parse_size(text)))
+
+
+def _positive(number: float) -> float:
+    if not 0 <= number < float("inf"):
+        raise ValueError(number)
+    return number
+
+
+def _kind(usual: object) -> str:
+    if isinstance(usual, bool):
+        return "yes or no"
+    return "number" if isinstance(usual, float) else "number or size"
+
+
+@dataclass(frozen=True, slots=True)
+class HostTime:
+    """Processor time of a workload, in seconds.
+
+    Attributes
+    ----------
+    cpu_s : float
+        Processor seconds with all threads of the host, waiting for locks included.
+    wall_s : float
+        Time on the clock if the drive answered at once.
+    """
+
+    cpu_s: float
+    wall_s: float
+
+
+def host_time(work_us: float, host: HostProfile) -> HostTime:
+    """Spread host work over the threads of a host.
+
+    Parameters
+    ----------
+    work_us : float
+        Sum of a trace's host times (:attr:`AccessTrace.host_us`), in microseconds.
+    host : HostProfile
+        Threads and processors.
+
+    Examples
+    --------
+    >>> from layoutscope.walk.host import host_profile
+    >>> host_time(9.2e6, host_profile("macos", threads=20))
+    HostTime(cpu_s=9.2, wall_s=2.3)
+    """
+    cpu_s = work_us / 1e6
+    return HostTime(cpu_s, round(cpu_s / host.parallel_threads, 9))

@@ -1,4 +1,6 @@
-"""Orders: from a layout and a workload to the reads that reach the drive.
+"""What programs do on a volume: the orders, and the work that they are given.
+
+An :class:`Order` says what it needs and how it makes the reads that reach the drive.
 
 >>> sorted(ORDERS)
 ['bulk', 'catalog', 'copy', 'fts', 'names', 'paths', 'read', 'readdir-stat', 'searchfs']
@@ -6,29 +8,193 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
+
+import numpy as np
 
 from layoutscope.access.entries import ROOT_ID, entry_table
 from layoutscope.access.model import Model
 from layoutscope.access.nodes import node_table
-from layoutscope.access.touches import concatenated
+from layoutscope.access.touches import CAUSES, CODE, concatenated, touches
+from layoutscope.access.trace import AccessTrace
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.walk import data, directories, scans
+from layoutscope.walk import data, directories
+from layoutscope.walk.assemble import metadata_reads
 from layoutscope.walk.host import host_profile
-from layoutscope.walk.order import Order, Work, by_touches
 from layoutscope.walk.paths import paths
+from layoutscope.walk.requests import requests
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from layoutscope.access.host import HostProfile
     from layoutscope.access.touches import Touches
-    from layoutscope.access.trace import AccessTrace
     from layoutscope.tables import VolumeLayout
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What an order is done on, and how often.
+
+    Attributes
+    ----------
+    start_directory_id : int
+        Directory (CNID or oid) in which to start; the root without it.
+    stat : bool
+        False for ``fts`` with FTS_NOSTAT: only directories are stat'ed.
+    paths : sequence of str or None
+        For ``paths``: what to look up, from the root.
+    file_id : int or None
+        For ``read``: the file.
+    records : int64 array or None
+        For ``read``: offsets of the records in the file, in order; the whole file from its beginning without it.
+    record_bytes : int or None
+        For ``read`` with `records`: their length.
+    warm : bool
+        Start with the metadata of a first, uncounted pass in the cache, and with its names in the name cache.
+    passes : int
+        How often the order is done; what the cache keeps is not read again.
+    """
+
+    start_directory_id: int = ROOT_ID
+    stat: bool = True
+    paths: Sequence[str] | None = None
+    file_id: int | None = None
+    records: NDArray[np.int64] | None = None
+    record_bytes: int | None = None
+    warm: bool = False
+    passes: int = 1
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether the order is done with something cached."""
+        return self.warm or self.passes > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A way in which a program goes through a volume.
+
+    Attributes
+    ----------
+    name : str
+        As users say it.
+    run : callable
+        Makes the reads of some work on a model.
+    needs : str
+        ``paths`` or ``file`` where the work must name them, an empty string otherwise.
+    is_done_once : bool
+        Whether it is done once, with nothing cached.
+    """
+
+    name: str
+    run: Callable[[Model, Work], AccessTrace]
+    needs: Literal["", "paths", "file"] = ""
+    is_done_once: bool = False
+
+    def check(self, given: Collection[str], *, is_repeated: bool) -> None:
+        """Refuse work that this order cannot do.
+
+        Parameters
+        ----------
+        given : collection of str
+            Which of ``paths`` and ``file`` the work names.
+        is_repeated : bool
+            Whether it is to be done with something cached.
+
+        Raises
+        ------
+        ValueError
+            If something is missing, or the order is done once and was to be repeated.
+        """
+        if self.needs and self.needs not in given:
+            raise ValueError(f"the order {self.name} needs its {self.needs}")
+        if self.is_done_once and is_repeated:
+            raise ValueError(f"the order {self.name} is done once, with nothing cached")
+
+
+def by_touches(
+    needed: Callable[[Model, Work], Touches | tuple[Touches, NDArray[np.uint16]]],
+) -> Callable[[Model, Work], AccessTrace]:
+    """Make an order's run of what it touches, before any cache, and of the threads that do so if they are several."""
+
+    def run(model: Model, work: Work) -> AccessTrace:
+        def once(one: Model) -> tuple[Touches, NDArray[np.uint16]]:
+            found = needed(one, work)
+            return found if isinstance(found, tuple) else (found, np.zeros(len(found), np.uint16))
+
+        return metadata_reads(model, _repeated(model, once, work.passes + work.warm), uncounted=work.warm)
+
+    return run
+
+
+def _repeated(model: Model, once: Callable[[Model], tuple[Touches, T]], times: int) -> list[tuple[Touches, T]]:
+    """Make the touches of each time that a workload is done.
+
+    Each look-up takes a place in the name cache. Gone through in one order again and again, a cache that drops the
+    least recently used answers all of them if it holds them all, and none otherwise.
+    """
+    first = once(model)
+    looked_up = np.count_nonzero(first[0].cause == CODE["name"])
+    room = model.host.name_cache_entries
+    is_kept = times > 1 and (room is None or looked_up <= room)
+    later = once(replace(model, names_are_cached=True)) if is_kept else first
+    return [first, *[later] * (times - 1)]
+
+
+def leaves(model: Model) -> Touches:
+    """Touch every leaf of the main tree in key order, as ``searchfs`` is taken to where it does not go by numbers."""
+    node = np.flatnonzero((model.nodes.tree == model.main_tree_code) & (model.nodes.level == 0))
+    ordered = node[np.argsort(model.nodes.key_rank[node], kind="stable")].astype(np.int32)
+    cause = np.full(len(ordered), CODE["next"], np.uint8)
+    cause[:1] = CODE["scan"]
+    return touches(ordered, cause, np.zeros(len(ordered), np.uint64))
+
+
+def all_nodes(model: Model) -> AccessTrace:
+    """Read the catalog node by node in the order of node numbers, several at once where they touch.
+
+    Apple's hfs, ``BTScanNextRecord``: links between nodes are ignored.
+    """
+    made = requests(model)
+    node = np.flatnonzero(model.nodes.tree == model.main_tree_code)
+    node = node[np.argsort(model.nodes.node_id[node], kind="stable")]
+    units = made.unit[node]
+    place, _ = made.of(units[np.sort(np.unique(units, return_index=True)[1])])
+    begins = _chunks(made.image_offset[place], made.length_bytes[place], model.host.scan_read_bytes)
+    first = np.flatnonzero(begins)
+    n = len(first)
+    length_bytes = np.add.reduceat(made.length_bytes[place], first) if n else np.empty(0, np.int64)
+    nodes_each = length_bytes / model.nodes.size_bytes[node].max(initial=1)
+    return AccessTrace(
+        device=made.device[place][first],
+        image_offset=made.image_offset[place][first],
+        length_bytes=length_bytes,
+        cause=np.full(n, CODE["scan"], np.uint8),
+        tree=np.full(n, max(model.main_tree_code, 0), np.uint8),
+        directory_id=np.zeros(n, np.uint64),
+        issuer=np.zeros(n, np.uint16),
+        think_us=model.costs.node_us * nodes_each,
+        causes=CAUSES,
+        trees=(*model.nodes.trees, "data"),
+    )
+
+
+def _chunks(offset: NDArray[np.int64], length: NDArray[np.int64], largest: int) -> NDArray[np.bool_]:
+    """Mark where requests begin when neighbours are joined up to `largest` bytes."""
+    begins = np.ones(len(offset), bool)
+    begins[1:] = offset[1:] != offset[:-1] + length[:-1]
+    run = np.cumsum(begins) - 1
+    within = offset - offset[begins][run] if len(offset) else offset
+    chunk = within // largest
+    begins[1:] |= (chunk[1:] != chunk[:-1]) & (run[1:] == run[:-1])
+    return begins
 
 
 def trace(
@@ -97,11 +263,11 @@ def _names(model: Model, work: Work) -> Touches:
 
 
 def _catalog(model: Model, _: Work) -> Touches:
-    return scans.leaves(model)
+    return leaves(model)
 
 
 def _searchfs(model: Model, work: Work) -> AccessTrace:
-    return scans.all_nodes(model) if model.driver.scans_by_number else by_touches(_catalog)(model, work)
+    return all_nodes(model) if model.driver.scans_by_number else by_touches(_catalog)(model, work)
 
 
 def _paths(model: Model, work: Work) -> tuple[Touches, NDArray[np.uint16]]:

@@ -16,8 +16,7 @@ from layoutscope.filesystems.contract import FileSystem
 from layoutscope.filesystems.registry import filesystem, filesystem_names, joined, read_options
 from layoutscope.filesystems.traits import ReadOption, TreeTraits
 from layoutscope.walk import host_profile, trace
-from layoutscope.walk.host import LINUX
-from layoutscope.walk.properties import with_properties
+from layoutscope.walk.host import LINUX, with_properties
 from tests.toyfs.toyfs import BLOCK, HEADER, MAGIC, RECORD, TOY
 
 NUM_FILES = 100

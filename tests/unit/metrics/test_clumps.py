@@ -5,8 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutscope.metrics.clumps import clump_bytes, nearest_neighbour_ratio, span_bytes
-from layoutscope.metrics.pieces import Pieces, merged, metadata_pieces, node_pieces
+from layoutscope.metrics.pieces import (
+    Pieces,
+    clump_bytes,
+    merged,
+    metadata_pieces,
+    nearest_neighbour_ratio,
+    node_pieces,
+    span_bytes,
+)
 from layoutscope.units import KIB, MIB
 from tests.layouts import NODE, layout, leaves
 

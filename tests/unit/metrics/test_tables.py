@@ -5,8 +5,8 @@ import pytest
 from layoutscope.metrics import DEFINITIONS, measure, tree_summaries
 from layoutscope.metrics.distance import distance_metrics
 from layoutscope.metrics.files import file_metrics, free_metrics, power_of_two_histogram
-from layoutscope.metrics.health import health_metrics
-from layoutscope.metrics.zone import zone_bytes, zone_metric
+from layoutscope.metrics.space import zone_bytes, zone_metric
+from layoutscope.metrics.trees import health_metrics
 from layoutscope.units import GIB, MIB
 from tests.layouts import NODE, data, entries, layout, leaves
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from layoutscope.walk.host import HOSTS, LINUX, property_values, sources
-from layoutscope.walk.properties import with_properties
+from layoutscope.walk.host import HOSTS, LINUX, property_values, sources, with_properties
 
 
 @pytest.mark.parametrize(

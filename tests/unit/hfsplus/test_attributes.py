@@ -1,0 +1,94 @@
+"""Attribute records: values that stand in the tree, forks with extents, and headers of compressed files."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from layoutscope.filesystems.hfsplus.records.attributes import (
+    COMPRESSION_ATTRIBUTE,
+    DECMPFS,
+    EXTENTS,
+    FORK,
+    INLINE,
+    KEY,
+    AttributeLeaves,
+    collect,
+)
+from tests.unit.hfsplus.written import decoded, named, node
+
+HEADER = DECMPFS.blank({"compression_magic": int.from_bytes(b"cmpf", "big"), "len_uncompressed": 9000})
+INLINE_RECORD = INLINE.blank({"record_type": 0x10, "len_attribute": len(HEADER)})
+FORK_RECORD = FORK.blank(
+    {
+        "record_type": 0x20,
+        "the_fork.len_logical": 50_000,
+        "the_fork.extents.start_block": [70],
+        "the_fork.extents.num_blocks": [8],
+    }
+)
+EXTENTS_RECORD = EXTENTS.blank({"record_type": 0x30, "extents.start_block": [90], "extents.num_blocks": [5]})
+
+
+def collected(reader, *records):
+    leaves = AttributeLeaves()
+    found = decoded(reader, leaves, node(list(records)))
+    return collect(SimpleNamespace(records=found), leaves, 100), leaves
+
+
+def test_a_compressed_file_has_its_size_in_an_attribute(reader):
+    """The header is little-endian: cmpf stands as fpmc before 9,000 bytes; only the attribute of that name has one."""
+    attributes, _ = collected(
+        reader,
+        named(KEY, COMPRESSION_ATTRIBUTE, INLINE_RECORD + HEADER, file_id=17),
+        named(KEY, "com.apple.decmpfX", INLINE_RECORD + HEADER, file_id=18),
+        named(KEY, COMPRESSION_ATTRIBUTE, INLINE_RECORD + bytes(16), file_id=19),
+    )
+    assert attributes.file_id.tolist() == [17, 18, 19]
+    assert attributes.compressed_id.tolist() == [17]
+    assert attributes.uncompressed_size.tolist() == [9000]
+
+
+def test_extents_of_attributes_belong_to_their_records(reader):
+    """Eight blocks from block 70, and five more from block 8 of the fork on; only the first record knows the size."""
+    attributes, _ = collected(
+        reader,
+        named(KEY, "a/\u00e9", FORK_RECORD, file_id=20),
+        named(KEY, "a/\u00e9", EXTENTS_RECORD, file_id=20, start_block=8),
+    )
+    assert attributes.owner_name.to_list() == ["a:\u00e9", "a:\u00e9"]
+    assert {name: values.tolist() for name, values in attributes.owners.items()} == {
+        "file_id": [20, 20],
+        "node": [1, 1],
+        "size": [50_000, -1],
+    }
+    assert {
+        name: attributes.forks[name].tolist() for name in ("owner", "fork_block", "start_block", "block_count")
+    } == {
+        "owner": [0, 1],
+        "fork_block": [0, 8],
+        "start_block": [70, 90],
+        "block_count": [8, 5],
+    }
+
+
+def test_rows_are_those_of_the_leaves(reader):
+    """Node 1 of a tree that starts at row 100; a file without attributes has none."""
+    attributes, _ = collected(reader, named(KEY, "x", INLINE_RECORD + HEADER, file_id=17))
+    rows = attributes.rows_of(np.array([17, 18]), np.array([False, False]))
+    assert rows[0] == 101
+    assert rows[1] > 10**9
+
+
+@pytest.mark.parametrize(
+    "record",
+    [named(KEY, "x", b"\0\0\0\x77" + bytes(90), file_id=5), named(KEY, "x", FORK_RECORD[:40], file_id=5)],
+    ids=["of no known type", "too short"],
+)
+def test_what_is_no_record_is_left_out(reader, record):
+    """Its leaf is bad, and the record behind it is read."""
+    attributes, leaves = collected(reader, record, named(KEY, "y", INLINE_RECORD, file_id=6))
+    assert np.concatenate(leaves.bad).tolist() == [1]
+    assert attributes.file_id.tolist() == [6]

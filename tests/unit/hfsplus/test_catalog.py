@@ -1,0 +1,116 @@
+"""Catalog records in leaves of a few records: what becomes a row, and what is left out."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from layoutscope.filesystems.hfsplus.records.catalog import FILE, FOLDER, KEY, THREAD, CatalogLeaves, collect
+from tests.unit.hfsplus.written import decoded, named, node
+
+FOLDER_RECORD = FOLDER.blank({"record_type": 1, "folder_id": 16, "valence": 3, "create_date": 7})
+FILE_RECORD = FILE.blank(
+    {
+        "record_type": 2,
+        "file_id": 17,
+        "data_fork.len_logical": 5000,
+        "data_fork.num_blocks": 6,
+        "data_fork.extents.start_block": [100, 200],
+        "data_fork.extents.num_blocks": [4, 2],
+        "resource_fork.len_logical": 2**64 - 1,
+        "resource_fork.extents.start_block": [300],
+        "resource_fork.extents.num_blocks": [1],
+    }
+)
+FOLDER_THREAD = THREAD.blank({"record_type": 3, "parent_id": 2, "num_name_units": 0})
+
+FOLDER_LEAF = node([named(KEY, "a/b", FOLDER_RECORD, parent_id=2), named(KEY, "", FOLDER_THREAD, parent_id=16)])
+FILE_LEAF = node([named(KEY, "na\u00efve", FILE_RECORD, parent_id=16)])
+
+
+def collected(reader, *leaves):
+    """Decode leaves and put them together, first as they lie."""
+    decoder = CatalogLeaves()
+    return collect(SimpleNamespace(records=decoded(reader, decoder, *leaves)), decoder), decoder
+
+
+def test_files_and_folders_become_entries(reader):
+    """One of each, with the number of its leaf; a size that no signed number holds becomes the largest."""
+    catalog, leaves = collected(reader, FOLDER_LEAF, FILE_LEAF)
+    entries = {name: values.tolist() for name, values in catalog.entries.items()}
+    expected = {
+        "is_folder": [True, False],
+        "parent_id": [2, 16],
+        "file_id": [16, 17],
+        "valence": [3, 0],
+        "create_date": [7, 0],
+        "data_size": [0, 5000],
+        "data_blocks": [0, 6],
+        "resource_size": [0, 2**63 - 1],
+        "node": [1, 2],
+    }
+    assert {name: entries[name] for name in expected} == expected
+    assert sum(map(len, leaves.bad)) == 0
+
+
+def test_names_are_shown_and_stored(reader):
+    """A slash is shown as a colon; what is stored stays as it is."""
+    catalog, _ = collected(reader, FOLDER_LEAF, FILE_LEAF)
+    assert catalog.name.to_list() == ["a:b", "na\u00efve"]
+    assert catalog.name_raw.to_list() == [name.encode("utf-16-be") for name in ("a/b", "na\u00efve")]
+
+
+def test_a_thread_leads_from_an_id_to_a_parent(reader):
+    """The key of a thread has the folder's own ID, 16, and its data those of the folder above, 2."""
+    catalog, _ = collected(reader, FOLDER_LEAF)
+    threads = {name: values.tolist() for name, values in catalog.threads.items()}
+    assert threads == {"file_id": [16], "parent_id": [2], "is_folder": [True], "node": [1]}
+
+
+def test_used_extents_become_rows(reader):
+    """Two of the data fork, the second from block 4 of the fork on, and one of the resource fork."""
+    catalog, _ = collected(reader, FOLDER_LEAF, FILE_LEAF)
+    forks = {name: values.tolist() for name, values in catalog.forks.items()}
+    assert forks == {
+        "entry": [1, 1, 1],
+        "fork_type": [0, 0, 255],
+        "fork_block": [0, 4, 0],
+        "start_block": [100, 200, 300],
+        "block_count": [4, 2, 1],
+    }
+
+
+def test_entries_come_in_the_order_of_the_leaves(reader):
+    """Leaves in the other order change places with their names and extents; the third has no place and is left out."""
+    leaves = CatalogLeaves()
+    records = decoded(reader, leaves, FOLDER_LEAF, FILE_LEAF, FOLDER_LEAF)
+    order = np.flatnonzero(records["node"] == 2).tolist() + np.flatnonzero(records["node"] == 1).tolist()
+    catalog = collect(SimpleNamespace(records={name: values[order] for name, values in records.items()}), leaves)
+    assert catalog.entries["file_id"].tolist() == [17, 16]
+    assert catalog.name.to_list() == ["na\u00efve", "a:b"]
+    assert catalog.forks["entry"].tolist() == [0, 0, 0]
+    assert catalog.misplaced(is_folded=True).tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        named(KEY, "x", b"\0\x09" + bytes(300), parent_id=2),
+        named(KEY, "x", FILE_RECORD[:-2], parent_id=2),
+        named(KEY, "x", FILE_RECORD, parent_id=2, num_name_units=99),
+    ],
+    ids=["of no known type", "too short", "with a name longer than its key"],
+)
+def test_what_is_no_record_is_left_out(reader, record):
+    """Its leaf is bad, and the record behind it is read."""
+    catalog, leaves = collected(reader, node([record, named(KEY, "y", FOLDER_RECORD, parent_id=2)]))
+    assert [numbers.tolist() for numbers in leaves.bad] == [[1]]
+    assert catalog.entries["file_id"].tolist() == [16]
+
+
+def test_no_catalog_has_no_entries():
+    """All columns are there, without rows."""
+    catalog = collect(None, CatalogLeaves())
+    assert len(catalog.entries["file_id"]) == len(catalog.name) == len(catalog.threads["node"]) == 0

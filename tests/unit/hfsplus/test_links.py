@@ -1,0 +1,58 @@
+"""Hard links: which entries are links, and what they lead to."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from layoutscope.filesystems.hfsplus.records.catalog import FILE, FOLDER, KEY, CatalogLeaves, collect
+from layoutscope.filesystems.hfsplus.records.links import FILE_LINKS_DIRECTORY, resolve
+from layoutscope.filesystems.hfsplus.tree.btree import TreeFile
+from layoutscope.filesystems.hfsplus.volume.fork import Fork
+from layoutscope.findings import FindingLog
+from layoutscope.ondisk.decoder import BULK
+from tests.unit.hfsplus.written import decoded, named, node
+
+LINK = {"user_info.file_type": int.from_bytes(b"hlnk", "big"), "user_info.file_creator": int.from_bytes(b"hfs+", "big")}
+HOME = FOLDER.blank({"record_type": 1, "folder_id": 18})
+
+
+def file(number, **values):
+    return FILE.blank({"record_type": 2, "file_id": number, **values})
+
+
+def resolved(*records):
+    """Resolve links among catalog records; return them and the codes of what is wrong."""
+    volume = SimpleNamespace(decoder=BULK, log=FindingLog(), block_size_bytes=4096)
+    leaves = CatalogLeaves()
+    catalog = collect(SimpleNamespace(records=decoded(volume, leaves, node(list(records)))), leaves)
+    none = np.empty(0, np.int64)
+    fork = Fork(8192, np.array([10]), np.array([2]), np.array([-1]))
+    header = SimpleNamespace(len_node=4096)
+    tree = TreeFile("catalog", 4, fork, header, b"", 2, none, none, (), none)
+    return resolve(volume, catalog, tree), volume.log.findings
+
+
+def test_a_link_leads_to_the_inode_with_its_number():
+    """The link says 20, and iNode20 lies in the private directory: its row is the link's target."""
+    links, findings = resolved(
+        named(KEY, "link", file(30, **LINK, **{"permissions.special": 20}), parent_id=2),
+        named(KEY, "plain", file(31, **{"permissions.special": 20}), parent_id=2),
+        named(KEY, FILE_LINKS_DIRECTORY, HOME, parent_id=2),
+        named(KEY, "iNode20", file(20), parent_id=18),
+        named(KEY, "other", file(21), parent_id=18),
+    )
+    assert links.is_link.tolist() == [True, False, False, False, False]
+    assert links.target.tolist() == [3, 1, 2, 3, 4]
+    assert links.is_private.tolist() == [False, False, True, True, True]
+    assert links.is_inode.tolist() == [False, False, False, True, False]
+    assert links.follow(np.array([30, 31, 18, 20, 21])).tolist() == [20, 31, 18, 20, 21]
+    assert findings == []
+
+
+def test_a_link_that_leads_nowhere_stands_for_itself():
+    """It is reported at its leaf, node 1 of the tree, which lies at block 11."""
+    links, (finding,) = resolved(named(KEY, "link", file(30, **LINK, **{"permissions.special": 99}), parent_id=2))
+    assert links.target.tolist() == [0]
+    assert (finding.code, finding.image_offset) == ("hard-link-broken", 11 * 4096)

@@ -1,0 +1,32 @@
+"""Nodes written from their records, for tests of what is read of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from layoutscope.filesystems.hfsplus.tree.nodes import INDEX, LEAF, decode_nodes, locate_records
+from layoutscope.ondisk.records import NODE_DESCRIPTOR
+
+
+def node(records, *, kind=LEAF, height=1, size=4096, f_link=0, b_link=0):
+    """Return a node: its descriptor, records one after the other, and their offsets from the end."""
+    starts = np.cumsum([NODE_DESCRIPTOR.width, *map(len, records)]).tolist()
+    fields = {"f_link": f_link, "b_link": b_link, "kind": kind, "height": height, "num_records": len(records)}
+    table = b"".join(start.to_bytes(2, "big") for start in reversed(starts))
+    return (NODE_DESCRIPTOR.blank(fields) + b"".join(records)).ljust(size - len(table), b"\0") + table
+
+
+def named(key_type, name, data, **values):
+    """Return a record: a key of a type with a name of UTF-16, and its data."""
+    raw = name.encode("utf-16-be", "surrogatepass")
+    fixed = {"len_key": key_type.width - 2 + len(raw), "num_name_units": len(raw) // 2, **values}
+    return key_type.blank(fixed) + raw + data
+
+
+def decoded(volume, leaves, *nodes, size=4096):
+    """Decode leaves with numbers from 1 on; return what their decoder says of the records."""
+    buffer = np.frombuffer(b"".join(nodes), np.uint8)
+    read = decode_nodes(volume.decoder, buffer, size, np.arange(len(nodes), dtype=np.int64) + 1)
+    records = locate_records(volume.decoder, read, None, leaves.key_type.width)
+    assert not (read.kind == INDEX).any()
+    return leaves.decode(volume, records, np.ones(len(records.node), np.bool_))

@@ -177,7 +177,7 @@ def _check_siblings(parts: VolumeParts, report: Report, inodes: Columns, drecs: 
     if "parent_id" in links:
         rows = _naming_linked(parts)
         pairs = _pairs(inodes["obj_id"], drecs["file_id"][rows], drecs["obj_id"][rows])
-        wrong = ~np.isin(_pairs(inodes["obj_id"], links["obj_id"], links["parent_id"]), pairs[pairs >= 0])
+        wrong = ~match(np.sort(pairs[pairs >= 0]), _pairs(inodes["obj_id"], links["obj_id"], links["parent_id"]))[1]
         message, field = "its directory does not list it", "val.sibling_val.fixed.parent_id"
         report.cases(wrong, links, "hard link of inode", Contradiction("record-differs", message), field)
     if "file_id" not in maps or "sibling_id" not in links:

@@ -128,3 +128,22 @@ def test_block_0_lost(without):
     result = layoutscope.scan(without(0), drives=())
     assert sum(volume.layout.entries.height for volume in result.volumes) == 2464
     assert {volume.layout.facts.view for volume in result.volumes} == {"live"}
+
+
+def test_copies_that_snapshots_keep_are_no_volumes(reference_image, tmp_path):
+    """With every superblock of the container lost, a sweep brings out the one volume, with its newest entries."""
+    image, path = reference_image("driver/apfs-snap.img"), tmp_path / "damaged.img"
+    whole = layoutscope.scan(image, drives=())
+    regions = whole.volumes[0].layout.regions.with_columns(pl.col("type").cast(pl.String))
+    places = regions.filter(pl.col("type") == "container-superblock")["image_offset"].to_list()
+    subprocess.run(["cp", "--sparse=always", "--no-preserve=mode", image, path], check=True)
+    with path.open("r+b") as file:
+        for at in places:
+            file.seek(at)
+            file.write(bytes(BLOCK))
+    result = layoutscope.scan(path, drives=(), sweep=True)
+    found = [volume.layout for volume in result.volumes if volume.layout.facts.volume is not None]
+    assert [layout.facts.name for layout in found] == ["SnapAPFS"]
+    rows = [set(layout.entries.select("parent_id", "name", "file_id").rows()) for layout in found]
+    assert rows == [set(whole.volumes[-1].layout.entries.select("parent_id", "name", "file_id").rows())]
+    assert result.exit_code == 3

@@ -60,7 +60,8 @@ def salvage_container(half: Half, decoder: Decoder, log: FindingLog, error: Form
     """
     store = Store.over(_blocks(*half), decoder, log)
     swept = sweep(store.blocks, decoder)
-    volumes = swept.take(swept.kind == int(KINDS.fs))
+    # Copies that snapshots keep are physical objects: their numbers are their addresses. Volumes are virtual ones.
+    volumes = swept.take((swept.kind == int(KINDS.fs)) & (swept.oid != swept.paddr))
     if not len(volumes):
         raise error
     log.at_error(error).add("checkpoint-invalid", "error", error.reason)

@@ -70,7 +70,7 @@ types:
       - id: create_date
         -orig-id: createDate
         type: u4
-        doc: Seconds since 1904-01-01 UTC, as the following ones.
+        doc: Seconds since 1904-01-01 UTC, as the following ones; since 1970 if has_expanded_times.
       - id: content_mod_date
         -orig-id: contentModDate
         type: u4
@@ -112,6 +112,10 @@ types:
       has_link_chain:
         -orig-id: kHFSHasLinkChainMask
         value: '(flags & catalog_flag::link_chain.to_i) != 0'
+      has_expanded_times:
+        -orig-id: kHFSCatExpandedTimesMask
+        value: '(flags & catalog_flag::expanded_times.to_i) != 0'
+        doc: Dates count seconds since 1970-01-01 UTC, so that they reach beyond 2040.
   catalog_file:
     -orig-id: HFSPlusCatalogFile
     doc: A file, a symbolic link, a device, or a hard link; 248 bytes.
@@ -137,7 +141,7 @@ types:
       - id: create_date
         -orig-id: createDate
         type: u4
-        doc: Seconds since 1904-01-01 UTC, as the following ones.
+        doc: Seconds since 1904-01-01 UTC, as the following ones; since 1970 if has_expanded_times.
       - id: content_mod_date
         -orig-id: contentModDate
         type: u4
@@ -192,6 +196,10 @@ types:
       has_link_chain:
         -orig-id: kHFSHasLinkChainMask
         value: '(flags & catalog_flag::link_chain.to_i) != 0'
+      has_expanded_times:
+        -orig-id: kHFSCatExpandedTimesMask
+        value: '(flags & catalog_flag::expanded_times.to_i) != 0'
+        doc: Dates count seconds since 1970-01-01 UTC, so that they reach beyond 2040.
         doc: It belongs to a chain of hard links.
       has_child_link:
         -orig-id: kHFSHasChildLinkMask
@@ -517,6 +525,9 @@ enums:
     0x80:
       id: date_added
       -orig-id: kHFSHasDateAddedMask
+    0x1000:
+      id: expanded_times
+      -orig-id: kHFSCatExpandedTimesMask
   owner_flag:
     0x20:
       id: compressed

@@ -186,6 +186,12 @@ types:
       is_software_locked:
         -orig-id: kHFSVolumeSoftwareLockBit
         value: '(attributes & volume_attribute::software_locked.to_i) != 0'
+      has_expanded_times:
+        -orig-id: kHFSExpandedTimesMask
+        value: '(attributes & volume_attribute::expanded_times.to_i) != 0'
+        doc: |
+          The dates of the header count seconds since 1970-01-01, all but create_date; records say so for themselves. Not
+          in TN1150; from the system's header files.
       is_content_protected:
         -orig-id: kHFSContentProtectionBit
         value: '(attributes & volume_attribute::content_protected.to_i) != 0'
@@ -323,6 +329,9 @@ enums:
     0x8000:
       id: software_locked
       -orig-id: kHFSVolumeSoftwareLockBit
+    0x20000000:
+      id: expanded_times
+      -orig-id: kHFSExpandedTimesMask
     0x40000000:
       id: content_protected
       -orig-id: kHFSContentProtectionBit

@@ -29,6 +29,7 @@ class HfsplusCatalog(KaitaiStruct):
         link_chain = 32
         child_link = 64
         date_added = 128
+        expanded_times = 4096
 
     class FinderCreator(IntEnum):
         macs = 1296122707
@@ -304,6 +305,15 @@ class HfsplusCatalog(KaitaiStruct):
             return getattr(self, '_m_has_date_added', None)
 
         @property
+        def has_expanded_times(self):
+            """It belongs to a chain of hard links."""
+            if hasattr(self, '_m_has_expanded_times'):
+                return self._m_has_expanded_times
+
+            self._m_has_expanded_times = self.flags & int(HfsplusCatalog.CatalogFlag.expanded_times) != 0
+            return getattr(self, '_m_has_expanded_times', None)
+
+        @property
         def has_folder_count(self):
             if hasattr(self, '_m_has_folder_count'):
                 return self._m_has_folder_count
@@ -313,7 +323,6 @@ class HfsplusCatalog(KaitaiStruct):
 
         @property
         def has_link_chain(self):
-            """It belongs to a chain of hard links."""
             if hasattr(self, '_m_has_link_chain'):
                 return self._m_has_link_chain
 
@@ -420,6 +429,15 @@ class HfsplusCatalog(KaitaiStruct):
 
             self._m_has_attributes = self.flags & int(HfsplusCatalog.CatalogFlag.attributes) != 0
             return getattr(self, '_m_has_attributes', None)
+
+        @property
+        def has_expanded_times(self):
+            """Dates count seconds since 1970-01-01 UTC, so that they reach beyond 2040."""
+            if hasattr(self, '_m_has_expanded_times'):
+                return self._m_has_expanded_times
+
+            self._m_has_expanded_times = self.flags & int(HfsplusCatalog.CatalogFlag.expanded_times) != 0
+            return getattr(self, '_m_has_expanded_times', None)
 
         @property
         def has_folder_count(self):

@@ -39,6 +39,7 @@ class HfsplusCatalog(Struct):
         link_chain = 32
         child_link = 64
         date_added = 128
+        expanded_times = 4096
     class OwnerFlag(IntEnum):
         compressed = 32
     class CatalogKey(Struct):
@@ -71,6 +72,8 @@ class HfsplusCatalog(Struct):
         def has_folder_count(self) -> bool: ...
         @property
         def has_link_chain(self) -> bool: ...
+        @property
+        def has_expanded_times(self) -> bool: ...
     class CatalogFile(Struct):
         record_type: HfsplusCatalog.RecordType
         flags: int
@@ -100,6 +103,8 @@ class HfsplusCatalog(Struct):
         def has_folder_count(self) -> bool: ...
         @property
         def has_link_chain(self) -> bool: ...
+        @property
+        def has_expanded_times(self) -> bool: ...
         @property
         def has_child_link(self) -> bool: ...
         @property

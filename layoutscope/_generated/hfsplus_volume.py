@@ -58,6 +58,7 @@ class HfsplusVolume(KaitaiStruct):
         cnid_reused = 4096
         journaled = 8192
         software_locked = 32768
+        expanded_times = 536870912
         content_protected = 1073741824
         unused_node_fix = 2147483648
     SEQ_FIELDS = []
@@ -328,6 +329,17 @@ class HfsplusVolume(KaitaiStruct):
             self.catalog_file._fetch_instances()
             self.attributes_file._fetch_instances()
             self.startup_file._fetch_instances()
+
+        @property
+        def has_expanded_times(self):
+            """The dates of the header count seconds since 1970-01-01, all but create_date; records say so for themselves. Not
+            in TN1150; from the system's header files.
+            """
+            if hasattr(self, '_m_has_expanded_times'):
+                return self._m_has_expanded_times
+
+            self._m_has_expanded_times = self.attributes & int(HfsplusVolume.VolumeAttribute.expanded_times) != 0
+            return getattr(self, '_m_has_expanded_times', None)
 
         @property
         def has_spared_blocks(self):

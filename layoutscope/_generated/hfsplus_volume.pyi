@@ -35,6 +35,7 @@ class HfsplusVolume(Struct):
         cnid_reused = 4096
         journaled = 8192
         software_locked = 32768
+        expanded_times = 536870912
         content_protected = 1073741824
         unused_node_fix = 2147483648
     class VolumeStart(Struct):
@@ -86,6 +87,8 @@ class HfsplusVolume(Struct):
         def is_journaled(self) -> bool: ...
         @property
         def is_software_locked(self) -> bool: ...
+        @property
+        def has_expanded_times(self) -> bool: ...
         @property
         def is_content_protected(self) -> bool: ...
         @property

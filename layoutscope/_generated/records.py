@@ -1443,6 +1443,7 @@ CATALOG_FOLDER = RecordType(
     has_security=lambda r: r['flags'] & 8 != 0,
     has_folder_count=lambda r: r['flags'] & 16 != 0,
     has_link_chain=lambda r: r['flags'] & 32 != 0,
+    has_expanded_times=lambda r: r['flags'] & 4096 != 0,
 )
 
 FILE_INFO = RecordType(
@@ -1488,6 +1489,7 @@ CATALOG_FILE = RecordType(
     has_security=lambda r: r['flags'] & 8 != 0,
     has_folder_count=lambda r: r['flags'] & 16 != 0,
     has_link_chain=lambda r: r['flags'] & 32 != 0,
+    has_expanded_times=lambda r: r['flags'] & 4096 != 0,
     has_child_link=lambda r: r['flags'] & 64 != 0,
     has_date_added=lambda r: r['flags'] & 128 != 0,
 )
@@ -1682,6 +1684,7 @@ VOLUME_HEADER = RecordType(
     is_cnid_reused=lambda r: r['attributes'] & 4096 != 0,
     is_journaled=lambda r: r['attributes'] & 8192 != 0,
     is_software_locked=lambda r: r['attributes'] & 32768 != 0,
+    has_expanded_times=lambda r: r['attributes'] & 536870912 != 0,
     is_content_protected=lambda r: r['attributes'] & 1073741824 != 0,
     is_unused_node_fix=lambda r: r['attributes'] & 2147483648 != 0,
 )

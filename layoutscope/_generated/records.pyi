@@ -1439,6 +1439,7 @@ class CatalogFolder(RecordType):
     has_security: Instance
     has_folder_count: Instance
     has_link_chain: Instance
+    has_expanded_times: Instance
 
 CATALOG_FOLDER: CatalogFolder
 
@@ -1484,6 +1485,7 @@ class CatalogFile(RecordType):
     has_security: Instance
     has_folder_count: Instance
     has_link_chain: Instance
+    has_expanded_times: Instance
     has_child_link: Instance
     has_date_added: Instance
 
@@ -1678,6 +1680,7 @@ class VolumeHeader(RecordType):
     is_cnid_reused: Instance
     is_journaled: Instance
     is_software_locked: Instance
+    has_expanded_times: Instance
     is_content_protected: Instance
     is_unused_node_fix: Instance
 

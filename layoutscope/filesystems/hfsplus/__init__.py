@@ -34,6 +34,7 @@ CODES: Final[Mapping[str, str]] = declare(
         "thread-differs": "Thread records contradict the files and folders they belong to (HFS+).",
         "valence-differs": "Folders count other entries than they have (HFS+).",
         "hard-link-broken": "Hard links lead to no indirect node (HFS+).",
+        "hard-link-plain": "A file has the type of a hard link, but not its date: it is a plain file (HFS+).",
         "extents-orphaned": "Extents-overflow records belong to no file (HFS+).",
         "extent-outside": "Extents leave their volume or the image (HFS+).",
         "not-unmounted": "The volume was not cleanly unmounted, or is mounted now (HFS+).",

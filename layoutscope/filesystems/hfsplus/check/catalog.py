@@ -42,6 +42,7 @@ FILE_FIELDS: Final[tuple[Column, ...]] = (
     FILE.has_attributes,
     FILE.has_security,
     FILE.has_link_chain,
+    FILE.has_expanded_times,
     *(
         field
         for fork in (FILE.data_fork, FILE.resource_fork)
@@ -50,6 +51,8 @@ FILE_FIELDS: Final[tuple[Column, ...]] = (
 )
 FOLDER_FIELDS: Final[tuple[Column, ...]] = (
     FOLDER.folder_id,
+    FOLDER.create_date,
+    FOLDER.has_expanded_times,
     FOLDER.flags,
     FOLDER.valence,
     FOLDER.num_folders,

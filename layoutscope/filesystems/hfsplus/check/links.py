@@ -14,11 +14,12 @@ import numpy as np
 
 from layoutscope.arrays.lookup import find
 from layoutscope.filesystems.hfsplus.records.attributes import INLINE
+from layoutscope.filesystems.hfsplus.records.catalog import unix_seconds
 from layoutscope.filesystems.hfsplus.records.links import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY, ROOT_FOLDER
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
-    from layoutscope.arrays.columns import I64, Columns, Mask
+    from layoutscope.arrays.columns import I64, Mask
     from layoutscope.filesystems.hfsplus.check.catalog import CatalogRecords
     from layoutscope.filesystems.hfsplus.check.subject import Subject
     from layoutscope.findings import FindingLog
@@ -32,21 +33,34 @@ FORWARD, BACKWARD = "permissions.group_id", "permissions.owner_id"
 """Fields of a link's record that name the next link and the one before it."""
 
 
-def is_file_link(files: Columns) -> Mask:
+def is_file_link(catalog: CatalogRecords) -> Mask:
     """Say which files are hard links of files."""
+    files = catalog.files
     found: Mask = (files["user_info.file_type"] == _TYPE.hard_link) & (
         files["user_info.file_creator"] == _CREATOR.hfs_plus
     )
-    return found
+    return found & _is_dated(catalog)
 
 
-def is_directory_link(files: Columns) -> Mask:
+def is_directory_link(catalog: CatalogRecords) -> Mask:
     """Say which files are hard links of folders; the Finder's own aliases are told by a flag."""
+    files = catalog.files
     found: Mask = (
         (files["user_info.file_type"] == _TYPE.directory_alias)
         & (files["user_info.file_creator"] == _CREATOR.macs)
         & files["has_link_chain"]
     )
+    return found & _is_dated(catalog)
+
+
+def _is_dated(catalog: CatalogRecords) -> Mask:
+    """Say which files were created, by their dates, together with the root folder or the private one of files."""
+    created, folders = (
+        unix_seconds(columns["create_date"], columns["has_expanded_times"])
+        for columns in (catalog.files, catalog.folders)
+    )
+    homes = np.isin(catalog.folders["folder_id"], [ROOT_FOLDER, _home(catalog, FILE_LINKS_DIRECTORY)])
+    found: Mask = np.isin(created, folders[homes])
     return found
 
 
@@ -86,7 +100,7 @@ def families(catalog: CatalogRecords) -> tuple[Family, Family]:
 
 def _family(catalog: CatalogRecords, noun: str, directory: str, prefix: str) -> Family:
     is_of_files = noun == "file"
-    is_link = is_file_link(catalog.files) if is_of_files else is_directory_link(catalog.files)
+    is_link = is_file_link(catalog) if is_of_files else is_directory_link(catalog)
     holders = catalog.files if is_of_files else catalog.folders
     home = _home(catalog, directory)
     inside = np.flatnonzero(catalog.parent_id[holders["row"]] == home)

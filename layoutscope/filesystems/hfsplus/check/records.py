@@ -209,7 +209,7 @@ def check_subfolders(subject: Subject) -> None:
     catalog = subject.catalog
     if catalog is None:
         return
-    links = catalog.files["row"][is_directory_link(catalog.files)]
+    links = catalog.files["row"][is_directory_link(catalog)]
     inside = catalog.parent_id[np.concatenate([catalog.folders["row"], links])]
     counted = counted_entries(inside, catalog.folders["folder_id"].astype(np.int64))
     declared = catalog.folders["num_folders"].astype(np.int64)

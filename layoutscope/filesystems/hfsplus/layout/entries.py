@@ -12,6 +12,7 @@ import polars as pl
 
 from layoutscope.arrays.lookup import find
 from layoutscope.arrays.ragged import heads, lengths_of, ordinals
+from layoutscope.filesystems.hfsplus.records.catalog import unix_seconds
 from layoutscope.ondisk import grammar
 from layoutscope.tables.layout import NULL_ROW, build_table
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_DIRECTORY_LINK, FLAG_HARD_LINK, FLAG_PRIVATE
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.records.catalog import Catalog
     from layoutscope.filesystems.hfsplus.records.links import Links
 
-EPOCH_SECONDS: Final = 2_082_844_800
 """From 1904-01-01, where HFS+ dates start, to 1970-01-01."""
 
 KINDS: Final = ("file", "directory", "symlink", "fifo", "socket", "char-device", "block-device")
@@ -68,8 +68,8 @@ def entries_table(
         "kind": (_kinds(catalog, links), KINDS),
         "size_bytes": _sizes(catalog, links, attributes, is_compressed),
         "link_count": np.where(follow(links.is_inode), follow(entries["special"]), 1),
-        "create_time": _times(follow(entries["create_date"])),
-        "modify_time": _times(follow(entries["modify_date"])),
+        "create_time": _times(follow(entries["create_date"]), follow(entries["has_expanded_times"])),
+        "modify_time": _times(follow(entries["modify_date"]), follow(entries["has_expanded_times"])),
         "flags": _flags(links, is_compressed),
         "entry_rank": _ranks(entries["parent_id"]),
         "entry_node_row": _rows(entries["node"], catalog_row),
@@ -105,10 +105,10 @@ def _sizes(catalog: Catalog, links: Links, attributes: Attributes, is_compressed
     return sizes
 
 
-def _times(dates: NDArray[np.uint32]) -> pl.Series:
+def _times(dates: NDArray[np.uint32], is_expanded: Mask) -> pl.Series:
     """Dates as times; 0 means that there is none."""
     return (
-        pl.Series((dates.astype(np.int64) - EPOCH_SECONDS) * 1_000_000)
+        pl.Series(unix_seconds(dates, is_expanded) * 1_000_000)
         .set(pl.Series(dates == 0), None)
         .cast(pl.Datetime("us", "UTC"))
     )

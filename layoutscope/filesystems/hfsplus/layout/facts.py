@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.filesystems.hfsplus.contents.rules import num_missing_entries
-from layoutscope.filesystems.hfsplus.layout.entries import EPOCH_SECONDS
 from layoutscope.filesystems.hfsplus.layout.regions import find_regions
+from layoutscope.filesystems.hfsplus.records.catalog import EPOCH_SECONDS
 from layoutscope.filesystems.hfsplus.tree.nodes import HEADER, MAP
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, is_case_sensitive
 from layoutscope.filesystems.hfsplus.volume.volume import HEADER_BYTES, attribute_names, volume_uuid
@@ -74,8 +74,8 @@ def _details(volume: Volume, contents: Contents) -> dict[str, str | int | float 
     details: dict[str, str | int | float | bool] = {
         # Of the dates of a volume this one alone is in local time; the others are in UTC.
         "created (local time)": _date(int(header.create_date)),
-        "modified": _date(int(header.modify_date)),
-        "checked": _date(int(header.checked_date)),
+        "modified": _date(int(header.modify_date), is_expanded=bool(header.has_expanded_times)),
+        "checked": _date(int(header.checked_date), is_expanded=bool(header.has_expanded_times)),
         "last mounted by": int(header.last_mounted_version).to_bytes(4, "big").decode("ascii", "replace"),
         "allocation blocks": int(header.num_blocks),
         "free blocks": int(header.num_free_blocks),
@@ -99,10 +99,10 @@ def _journal(journal: Journal) -> str:
     return f"{journal.size_bytes:,} bytes at volume byte {journal.journal_offset:,}, {state}"
 
 
-def _date(seconds: int) -> str:
+def _date(seconds: int, *, is_expanded: bool = False) -> str:
     if not seconds:
         return "never"
-    return datetime.fromtimestamp(seconds - EPOCH_SECONDS, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return datetime.fromtimestamp(seconds - (0 if is_expanded else EPOCH_SECONDS), UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _coverage(volume: Volume, contents: Contents) -> tuple[int, int]:

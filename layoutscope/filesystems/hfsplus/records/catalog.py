@@ -8,7 +8,7 @@ entries of a folder stand together, sorted by name.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from layoutscope.ondisk.records import CATALOG_FILE, CATALOG_FOLDER, CATALOG_KEY
 
 if TYPE_CHECKING:
     import polars as pl
+    from numpy.typing import NDArray
 
     from layoutscope.arrays.columns import I64, Columns, Mask
     from layoutscope.filesystems.hfsplus.tree.names import StoredNames
@@ -55,6 +56,7 @@ _FOLDER_FIELDS: Final[dict[str, Column]] = {
     "mode_type": FOLDER.permissions.file_type,
     "special": FOLDER.permissions.special,
     "has_link_chain": FOLDER.has_link_chain,
+    "has_expanded_times": FOLDER.has_expanded_times,
     "file_id": FOLDER.folder_id,
     "valence": FOLDER.valence,
 }
@@ -65,6 +67,7 @@ _FILE_FIELDS: Final[dict[str, Column]] = {
     "special": FILE.permissions.special,
     "is_compressed": FILE.permissions.is_compressed,
     "has_link_chain": FILE.has_link_chain,
+    "has_expanded_times": FILE.has_expanded_times,
     "file_id": FILE.file_id,
     "finder_type": FILE.user_info.file_type,
     "finder_creator": FILE.user_info.file_creator,
@@ -73,6 +76,24 @@ _FILE_FIELDS: Final[dict[str, Column]] = {
     "resource_size": FILE.resource_fork.len_logical,
     "resource_blocks": FILE.resource_fork.num_blocks,
 }
+EPOCH_SECONDS: Final = 2_082_844_800
+"""From 1904-01-01 to 1970-01-01."""
+
+
+def unix_seconds(dates: NDArray[Any], is_expanded: Mask) -> I64:
+    """Turn dates into seconds since 1970-01-01: newer systems write those so that lie beyond 2040.
+
+    Parameters
+    ----------
+    dates : (n,) uint32 array
+        As they stand in records.
+    is_expanded : (n,) bool array
+        Whether each record says that its dates count from 1970.
+    """
+    seconds: I64 = dates.astype(np.int64) - np.where(is_expanded, 0, EPOCH_SECONDS)
+    return seconds
+
+
 ENTRY_COLUMNS: Final[dict[str, type[np.generic]]] = {
     "is_folder": np.bool_,
     "parent_id": np.int64,
@@ -82,6 +103,7 @@ ENTRY_COLUMNS: Final[dict[str, type[np.generic]]] = {
     "special": np.uint32,
     "is_compressed": np.bool_,
     "has_link_chain": np.bool_,
+    "has_expanded_times": np.bool_,
     "file_id": np.int64,
     "valence": np.uint32,
     "finder_type": np.uint32,

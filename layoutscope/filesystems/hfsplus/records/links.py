@@ -2,7 +2,9 @@
 
 TN1150, "Hard Links"; links of directories are newer and follow the system's hfs_catalog.h. A link is a file record
 with a Finder type of its own whose ``special`` field numbers an indirect node, which lies in a private directory
-of the root folder under a name made of that number.
+of the root folder under a name made of that number. Drivers follow it only if it was created, by its date, together
+with the root folder or with the private directory of files (hfs_catalog.c, `cat_lookup`; Linux's dir.c likewise): of
+any other date it is a plain file that somebody gave that type.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from layoutscope.arrays.lookup import find
+from layoutscope.filesystems.hfsplus.records.catalog import unix_seconds
 from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.filesystems.hfsplus.tree.shape import node_log
 from layoutscope.ondisk import grammar
@@ -86,6 +89,9 @@ def resolve(volume: Volume, catalog: Catalog, file: TreeFile | None) -> Links:
     # The Finder's own aliases have the same type and creator: only the flag tells a directory link.
     is_directory_link = is_file & (entries["finder_type"] == _TYPE.directory_alias) & entries["has_link_chain"]
     is_directory_link &= entries["finder_creator"] == _CREATOR.macs
+    is_dated = bear_a_links_date(catalog, is_link | is_directory_link)
+    _report_plain(volume, catalog, file, np.flatnonzero((is_link | is_directory_link) & ~is_dated))
+    is_link, is_directory_link = is_link & is_dated, is_directory_link & is_dated
     target = np.arange(len(is_file), dtype=np.int64)
     is_private, is_inode = np.zeros(len(is_file), np.bool_), np.zeros(len(is_file), np.bool_)
     for directory, prefix, links in (
@@ -104,6 +110,25 @@ def resolve(volume: Volume, catalog: Catalog, file: TreeFile | None) -> Links:
     return Links(target, is_link, is_directory_link, is_private, is_inode)
 
 
+def bear_a_links_date(catalog: Catalog, may_be_link: Mask) -> Mask:
+    """Say which of some entries were created, by their dates, when a driver creates links.
+
+    Parameters
+    ----------
+    catalog : Catalog
+        Has the root folder and the private directory of files.
+    may_be_link : (n_entries,) bool array
+        Entries that bear a link's type; the others do not.
+    """
+    entries = catalog.entries
+    if not may_be_link.any():
+        return may_be_link
+    created = unix_seconds(entries["create_date"], entries["has_expanded_times"])
+    root = np.flatnonzero(entries["is_folder"] & (entries["file_id"] == ROOT_FOLDER))
+    home, _ = _private_directory(catalog, FILE_LINKS_DIRECTORY)
+    return may_be_link & np.isin(created, created[np.concatenate([root, home])])
+
+
 def _private_directory(catalog: Catalog, name: str) -> tuple[I64, I64]:
     """Rows of a private directory, one at most, and of what lies in it."""
     entries = catalog.entries
@@ -118,6 +143,14 @@ def _numbers(catalog: Catalog, rows: I64, prefix: str) -> I64:
     """Numbers in the names of indirect nodes; -1 where a name has another form."""
     digits = catalog.name.gather(rows).str.extract(f"^{prefix}([0-9]{{1,10}})$").cast(pl.Int64)
     return digits.fill_null(-1).to_numpy()
+
+
+def _report_plain(volume: Volume, catalog: Catalog, file: TreeFile | None, rows: I64) -> None:
+    """Report files with a link's type at the leaf of the first one."""
+    if len(rows) and file is not None:
+        node, cnid = (int(catalog.entries[name][rows[0]]) for name in ("node", "file_id"))
+        message = f"{len(rows):,} files have the type of a link, but not its date, and are files; the first is {cnid}"
+        node_log(volume, file, node).add("hard-link-plain", "info", message)
 
 
 def _report_broken(volume: Volume, catalog: Catalog, file: TreeFile | None, rows: I64) -> None:

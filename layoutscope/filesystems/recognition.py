@@ -10,7 +10,7 @@ from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
     from layoutscope.findings import Finding
-    from layoutscope.image.source import Window
+    from layoutscope.image.source import Source
     from layoutscope.recordtypes import RecordType
 
 
@@ -68,12 +68,12 @@ class Content(NamedTuple):
     about: str = ""
 
 
-def parse_at(stretch: Window, record_type: RecordType, volume_offset: int) -> Any | None:
+def parse_at(stretch: Source, record_type: RecordType, volume_offset: int) -> Any | None:
     """Parse a structure if it is there.
 
     Parameters
     ----------
-    stretch : Window
+    stretch : Source
         Where a volume may lie.
     record_type : RecordType
         What it is.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.recognition import MapRegion
+from layoutscope.filesystems.recognition import MapRegion, parse_at
 from layoutscope.filesystems.registry import promised_by
 from layoutscope.findings import FindingLog
 from layoutscope.ondisk import grammar
@@ -31,25 +31,13 @@ def block_sizes(source: Source) -> list[int]:
     """List the block sizes for which a partition map stands in block 1, the one of the driver descriptor first."""
     declared = _declared_block_size(source)
     sizes = sorted({*BLOCK_SIZES, declared} - {0}, key=lambda size: (size != declared, BLOCK_SIZES.index(size)))
-    return [size for size in sizes if _has_entry(source, size)]
+    return [size for size in sizes if parse_at(source, APM_PARTITION_ENTRY, size) is not None]
 
 
 def _declared_block_size(source: Source) -> int:
     """Return the block size of the driver descriptor, 0 if there is none or it makes no sense."""
-    try:
-        data = source.read(0, DRIVER_DESCRIPTOR_MAP.width)
-        block0 = grammar.parse(grammar.Apm.DriverDescriptorMap, data, structure="driver descriptor map", image_offset=0)
-    except FormatError:
-        return 0
-    return block0.len_block if block0.len_block in BLOCK_SIZES else 0
-
-
-def _has_entry(source: Source, block_size: int) -> bool:
-    try:
-        _entry(source, 1, block_size)
-    except FormatError:
-        return False
-    return True
+    block0: grammar.Apm.DriverDescriptorMap | None = parse_at(source, DRIVER_DESCRIPTOR_MAP, 0)
+    return block0.len_block if block0 is not None and block0.len_block in BLOCK_SIZES else 0
 
 
 def _entry(source: Source, number: int, block_size: int) -> grammar.Apm.PartitionEntry:
@@ -94,6 +82,7 @@ def _partitions(source: Source, block_size: int, count: int, log: FindingLog) ->
             # The rest of a map whose entry is broken may still be there, but its count cannot be trusted.
             log.survive(error, code="partition-chain")
             return
+        # The data of a partition may begin behind its first block (pmLgDataStart).
         start = (entry.start_block + entry.data_start_block) * block_size
         size = (entry.num_blocks - min(entry.data_start_block, entry.num_blocks)) * block_size
         type_name = _text(entry.partition_type)

@@ -118,6 +118,7 @@ def _disk_label(stretch: Window, header: CoreStorage.PhysicalVolumeHeader) -> tu
         If there is none.
     """
     size = DISK_LABEL.width
+    # The header names the blocks at which the four copies of the label start.
     for block in header.metadata_block:
         start = block * header.len_block
         try:
@@ -164,6 +165,7 @@ def _decrypted(stretch: Window, header: CoreStorage.PhysicalVolumeHeader, descri
         units = stored.reshape(-1, UNIT_BYTES).copy()
         key = algorithms.AES(bytes(header.key) + bytes(header.physical_volume_id))
         for number in np.flatnonzero(units.any(axis=1)).tolist():
+            # The identifier of the volume is the second key of XTS; units count from the start of the metadata.
             worker = Cipher(key, modes.XTS(number.to_bytes(16, "little"))).decryptor()
             units[number] = np.frombuffer(worker.update(units[number].tobytes()) + worker.finalize(), np.uint8)
         return units

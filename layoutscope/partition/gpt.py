@@ -156,6 +156,7 @@ def _bad_field(field: str, image_offset: int, message: str, expected: str, found
 
 def _header_problem(header: grammar.Gpt.Header, data: bytes, image_offset: int) -> FormatError | None:
     place, field = GPT_HEADER.header_crc32.offset, GPT_HEADER.reserved.offset
+    # The checksum covers the header with itself taken as zeros, and no more of the sector than the header says.
     covered = data[:place] + bytes(field - place) + data[field : header.len_header]
     return _compare("GPT header", image_offset, header.header_crc32, crc32(covered))
 
@@ -217,6 +218,7 @@ def _from_backup(disk: _Disk, sector_size: int, damage: FormatError, primary: _C
 
 
 def _find_backup(disk: _Disk, sector_size: int, primary: _Copy | None) -> _Copy | None:
+    # The last sector is the backup's place; a disk that was copied to a larger one has it where the primary says.
     places = [disk.source.size_bytes // sector_size - 1]
     if primary is not None:
         places.append(primary.header.alternate_lba)

@@ -103,10 +103,13 @@ class _Reader:
             return None
         self._region(place, "extended")
         following = None
+        # An extended record uses two of its four entries: a partition, whose sectors count from this record, and the
+        # next record, whose sector counts from the first one of the chain.
         for entry in record.partitions[:2]:
             if _type_name(entry) in _EXTENDED:
                 following = first_lba + entry.starting_lba
             elif _type_name(entry) != "empty":
+                # Logical partitions are numbered from 5 on, even where primary entries are unused.
                 self._add(5 + self._num_logical(), lba, entry, place)
         return following
 

@@ -102,6 +102,8 @@ _OEM_NAMES: Final = {b"NTFS": "NTFS", b"EXFAT": "exFAT", b"-FVE-FS-": "BitLocker
 
 def _boot_sector(sector: grammar.Foreign.BootSector) -> tuple[str, str] | None:
     """Name what the boot sector says; a master boot record says nothing here."""
+    # FAT has the name of what formatted it there (MSDOS5.0), and its type in a text further on, which stands later in
+    # FAT32, whose parameters are more.
     name = _OEM_NAMES.get(sector.oem_name.rstrip(b" \0"))
     if name is None and sector.fat32_type.startswith(b"FAT32"):
         name = "FAT32"
@@ -115,6 +117,7 @@ _FOREIGN: Final = (
     _Foreign(records.XFS_SUPERBLOCK, 0, lambda _: ("xfs", "XFS")),
     _Foreign(records.SQUASHFS_SUPERBLOCK, 0, lambda _: ("squashfs", "squashfs")),
     _Foreign(records.LVM_LABEL, records.LVM_START.label.offset, lambda _: ("lvm", "Linux LVM")),
+    # ext leaves the first 1,024 bytes alone: a boot sector of what was there before may have survived.
     _Foreign(records.EXT_SUPERBLOCK, records.EXT_START.superblock.offset, _ext),
     _Foreign(records.BOOT_SECTOR, 0, _boot_sector),
     _Foreign(records.BTRFS_SUPERBLOCK, records.BTRFS_START.superblock.offset, lambda _: ("btrfs", "btrfs")),

@@ -205,6 +205,7 @@ def _open_extents(library: Any, source: Source) -> Any:
 def _extent(folder: Path, name: str | None, source: Source) -> SourceFile:
     """Open an extent; names with folders in them are taken for the file of that name beside the description."""
     beside = folder / Path((name or "").replace("\\", "/")).name
+    # A disk in one file (KDMV) holds its extent itself, under whatever name its description had when it was made.
     is_own = not name or source.read(0, 4) == b"KDMV"
     return SourceFile(source if is_own else RawFile(beside))
 

@@ -18,7 +18,6 @@ from xml.parsers.expat import ExpatError
 import numpy as np
 
 from layoutscope.errors import FormatError, ImageError, UnsupportedError
-from layoutscope.image.containers import adc
 from layoutscope.image.source import Source
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import BULK
@@ -138,6 +137,7 @@ def _map_pieces(
         raise FormatError("pieces leave the disk", structure="disk image block map", image_offset=where)
     if (rows["ofs_stored"][holds] >= 2**62).any() or (rows["len_stored"][holds] >= 2**62).any():
         raise FormatError("pieces leave the file", structure="disk image block map", image_offset=trailer_offset)
+    # Sectors count from the first one of their block map, offsets from the start of the data fork.
     start = (sector[holds].astype(np.int64) + head.start_sector) * SECTOR_BYTES
     base = trailer.ofs_data_fork + head.ofs_data
     return (
@@ -223,7 +223,7 @@ def _decompressor(storage: int) -> Callable[[bytes, int], bytes]:
         kinds.zlib: lambda data, limit: zlib.decompressobj().decompress(data, limit),
         kinds.bzip2: lambda data, limit: bz2.BZ2Decompressor().decompress(data, limit),
         kinds.lzma: lambda data, limit: lzma.LZMADecompressor(memlimit=2**28).decompress(data, limit),
-        kinds.adc: adc.decompress,
+        kinds.adc: adc,
         kinds.lzfse: _lzfse,
     }
     if storage not in known:
@@ -240,3 +240,51 @@ def _lzfse(data: bytes, limit: int) -> bytes:
         ) from error
     result: bytes = lzfse.decompress(data)
     return result[:limit]
+
+
+def adc(data: bytes, limit: int) -> bytes:
+    """Decompress at most `limit` bytes of Apple Data Compression, which images of the classic Mac OS use.
+
+    A stream of literal runs and of copies from what came before, with two- and three-byte codes (libyal).
+
+    Raises
+    ------
+    ImageError
+        If a code is cut off or points before the start.
+    """
+    out = bytearray()
+    at = 0
+    while at < len(data) and len(out) < limit:
+        code = data[at]
+        if code & 0x80:
+            length = (code & 0x7F) + 1
+            out += data[at + 1 : at + 1 + length]
+            at += 1 + length
+            continue
+        length, distance, width = _adc_copy(data, at)
+        _repeat(out, distance, length)
+        at += width
+    return bytes(out[:limit])
+
+
+def _adc_copy(data: bytes, at: int) -> tuple[int, int, int]:
+    """Length, distance and width of a copy code."""
+    code = data[at]
+    width = 3 if code & 0x40 else 2
+    if at + width > len(data):
+        raise ImageError("an ADC stream is cut off")
+    if width == 3:
+        return (code & 0x3F) + 4, (data[at + 1] << 8 | data[at + 2]) + 1, 3
+    return ((code & 0x3C) >> 2) + 3, ((code & 0x03) << 8 | data[at + 1]) + 1, 2
+
+
+def _repeat(out: bytearray, distance: int, length: int) -> None:
+    if distance > len(out):
+        raise ImageError("an ADC stream refers to bytes before its start")
+    start = len(out) - distance
+    if distance >= length:
+        out += out[start : start + length]
+        return
+    # A copy that overlaps itself repeats its pattern.
+    pattern = bytes(out[start:])
+    out += (pattern * (length // distance + 1))[:length]

@@ -14,7 +14,6 @@ from layoutscope.api.outputs import output
 from layoutscope.drive import DriveProfile, list_profiles, load_profile, service
 from layoutscope.drive.fit import fit_latency, fit_rate, from_datasheet, from_fio, profile_text
 from layoutscope.errors import UsageError
-from layoutscope.report.plots import drive_page
 from layoutscope.results.predict import DriveFacts
 
 if TYPE_CHECKING:
@@ -169,4 +168,6 @@ def write_drive_plot(drives: Sequence[DriveFacts], path: Path, *, force: bool = 
         If the file exists and `force` is not given.
     """
     with output(path, force=force) as file:
+        from layoutscope.report.plots import drive_page
+
         file.write(drive_page(drives).encode())

@@ -39,7 +39,7 @@ LONGEST_VALUE: Final = 64
 """Bytes of a value that are shown."""
 
 
-class Place(ReadOptions, total=False):
+class InspectOptions(ReadOptions, total=False):
     """What :func:`inspect` looks at, one of these, and how the image is read.
 
     Attributes
@@ -63,7 +63,7 @@ class Place(ReadOptions, total=False):
     file_path: str | None
 
 
-def inspect(path: str | os.PathLike[str], **options: Unpack[Place]) -> Inspection:
+def inspect(path: str | os.PathLike[str], **options: Unpack[InspectOptions]) -> Inspection:
     """Show the structure at a place, and who owns that place.
 
     Parameters
@@ -71,7 +71,7 @@ def inspect(path: str | os.PathLike[str], **options: Unpack[Place]) -> Inspectio
     path : path
         The image.
     **options
-        One place, and how the image is read; see :class:`Place`.
+        One place, and how the image is read; see :class:`InspectOptions`.
 
     Raises
     ------

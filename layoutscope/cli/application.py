@@ -53,7 +53,7 @@ class OnDemand(Mapping[str, Any]):
         return len(COMMANDS)
 
 
-class Program(TyperGroup):
+class Overview(TyperGroup):
     """The program: what it is for, and its commands."""
 
     def __init__(self, **settings: Any) -> None:
@@ -76,7 +76,7 @@ class Program(TyperGroup):
 
 app = typer.Typer(
     name="layoutscope",
-    cls=Program,
+    cls=Overview,
     add_completion=False,
     rich_markup_mode=None,
     no_args_is_help=True,

@@ -11,7 +11,7 @@ import typer
 from layoutscope.cli.inspect import Target
 from layoutscope.cli.options import AsJson, Drives, Force, Image, Reading, byte_count
 from layoutscope.cli.running import Group, show
-from layoutscope.cli.workloads import Work, WorkInMemory
+from layoutscope.cli.workloads import WorkInMemory, WorkOptions
 from layoutscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def replay(
     ],
     *,
     service: Service,
-    work: Work,
+    work: WorkOptions,
     reading: Reading,
     as_json: AsJson = False,
 ) -> None:
@@ -220,11 +220,12 @@ def _write(text: str, files: DriveFiles) -> None:
 
 def _show_drives(found: Sequence[DriveFacts], *, as_json: bool) -> None:
     """Print profiles as JSON or as text."""
-    from layoutscope.report.json.predict import drives_json
+    if as_json:
+        from layoutscope.report.json.predict import drives_json
+
+        sys.stdout.write(drives_json(found) + "\n")
+        return
     from layoutscope.report.text.console import make_console
     from layoutscope.report.text.predict import print_drives
 
-    if as_json:
-        sys.stdout.write(drives_json(found) + "\n")
-    else:
-        print_drives(found, make_console(sys.stdout))
+    print_drives(found, make_console(sys.stdout))

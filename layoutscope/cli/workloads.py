@@ -15,7 +15,7 @@ from layoutscope.errors import UsageError
 from layoutscope.options import Workload
 
 
-class Work(Group):
+class WorkOptions(Group):
     """What is done on a volume."""
 
     order: Annotated[
@@ -65,7 +65,7 @@ class Work(Group):
         }
 
 
-class WorkInMemory(Work):
+class WorkInMemory(WorkOptions):
     """What is done on a volume by a host with so much memory; ``replay`` has a ``--cache`` that is the drive's."""
 
     cache: Annotated[str | None, typer.Option(metavar="SIZE", help="Host's memory for metadata; unlimited else.")] = (

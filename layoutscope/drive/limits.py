@@ -9,8 +9,6 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-import zstandard
-
 from layoutscope.errors import ImageError, UsageError
 
 if TYPE_CHECKING:
@@ -131,9 +129,16 @@ def unpacked(data: bytes) -> bytes:
     ------
     ImageError
         If more comes out than any trace or map of a drive has.
+    ValueError
+        If it is not compressed with zstd, or damaged.
     """
-    with zstandard.ZstdDecompressor().stream_reader(data) as reader:
-        found: bytes = reader.read(MAX_UNPACKED_BYTES + 1)
+    import zstandard
+
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(data) as reader:
+            found: bytes = reader.read(MAX_UNPACKED_BYTES + 1)
+    except zstandard.ZstdError as error:
+        raise ValueError(str(error)) from error
     if len(found) > MAX_UNPACKED_BYTES:
         raise ImageError(f"a compressed file holds more than {MAX_UNPACKED_BYTES:,} bytes")
     return found

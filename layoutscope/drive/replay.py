@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
-import zstandard
 
 from layoutscope import inputs
 from layoutscope.access.trace import AccessTrace
@@ -120,7 +119,7 @@ def _unpacked(path: Path) -> bytes:
         inputs.note(path)
         data = path.read_bytes()
         return unpacked(data) if path.suffix == ".zst" else data
-    except (OSError, zstandard.ZstdError) as error:
+    except (OSError, ValueError) as error:
         raise ImageError(f"cannot read the trace {path}: {error}") from error
 
 

@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import zstandard
 
 from layoutscope import inputs
 from layoutscope.drive import surface
@@ -41,7 +40,7 @@ def mapped_runs(profile: DriveProfile) -> NDArray[np.int64]:
     try:
         inputs.note(profile.folder / name)
         runs = _runs((profile.folder / name).read_bytes())
-    except (OSError, ImageError, ValueError, zstandard.ZstdError) as error:
+    except (OSError, ImageError, ValueError) as error:
         raise UsageError(f"drive profile {profile.name}: {name} is no map of sectors: {error}") from error
     end = int(runs[-1, surface.LBN]) * SECTOR_BYTES
     if end < profile.capacity_bytes:

@@ -13,11 +13,13 @@ Scheme = Literal["gpt", "apm", "mbr"]
 OptionKind = Literal["number", "text", "switch", "secret", "image"]
 """Of a secret the command line takes a file, too; an image is opened as the other device of a set."""
 
+# Without slots, for which a class is built twice: helps and usage errors need all of these.
+
 OTHER_COLOURS = ("#56B4E9", "#8CD0F7")
 """Of trees that say none, on light and on dark."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TreeTraits:
     """One of a file system's trees, or what stands for one.
 
@@ -49,7 +51,7 @@ class TreeTraits:
     holds_several: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PartitionTypes:
     """Types under which maps of partitions announce a file system.
 
@@ -70,7 +72,7 @@ class PartitionTypes:
         return type_name in getattr(self, scheme)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReadOption:
     """An option of reading that is a file system's own: the command line offers it, and every verb takes it.
 
@@ -95,7 +97,7 @@ class ReadOption:
     is_state: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Traits:
     """What is known of a file system without a volume of it.
 

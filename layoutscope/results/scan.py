@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED
 from layoutscope.results.shown import Shown
-from layoutscope.tables import coverage_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -173,6 +172,8 @@ class ScanResult(Shown):
     @property
     def coverage(self) -> float | None:
         """Share of the known metadata that could be read, 0 to 1; None where that is unknown."""
+        from layoutscope.tables import coverage_of
+
         num_errors = sum(finding.level == "error" for finding in self.findings)
         return coverage_of([volume.layout for volume in self.volumes], num_errors)
 

@@ -59,15 +59,28 @@ def test_verbose_is_about_the_version(run, words):
     assert run(*words).exit_code == 2
 
 
-@pytest.mark.parametrize("words", [["--version"], ["--version", "--verbose"], ["--help"], ["scan", "--help"]])
-def test_start_imports_nothing_heavy(words):
-    """Version and help come at once: tables, arrays, plots and rich stay unloaded."""
+TABLES = {"polars", "plotly", "zstandard", "kaitaistruct"}
+ALL = {*TABLES, "numpy", "rich"}
+
+
+@pytest.mark.parametrize(
+    ("words", "heavy"),
+    [
+        (["--version"], ALL),
+        (["--version", "--verbose"], ALL),
+        (["--help"], ALL),
+        (["scan", "--help"], ALL),
+        (["drives", "sata-ssd"], TABLES),
+        (["drives", "sata-ssd", "--json"], {*TABLES, "rich"}),
+    ],
+)
+def test_start_imports_nothing_heavy(words, heavy):
+    """Version and help come at once, without tables, arrays, plots and rich; drives need arrays alone."""
     code = (
         "import sys\nfrom layoutscope.__main__ import main\n"
         f"sys.argv[1:] = {words!r}\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "heavy = {'numpy', 'polars', 'plotly', 'rich', 'zstandard', 'kaitaistruct'}\n"
-        "sys.stderr.write(' '.join(sorted(heavy & set(sys.modules))))"
+        f"sys.stderr.write(' '.join(sorted({heavy!r} & set(sys.modules))))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert result.stderr == ""

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -19,6 +23,7 @@ from layoutscope.walk import host_profile, trace
 from layoutscope.walk.host import LINUX, with_properties
 from tests.toyfs.toyfs import BLOCK, HEADER, MAGIC, RECORD, TOY
 
+ROOT = Path(__file__).resolve().parents[2]
 NUM_FILES = 100
 BLOCKS = 110
 
@@ -133,6 +138,18 @@ def test_it_is_drawn(image, tmp_path):
     page = (tmp_path / "map.html").read_text()
     assert "file table" in page
     assert "table map" in page
+
+
+def test_one_of_an_installed_package_joins(tmp_path):
+    """A package whose installer lists the entry point is known to a program that starts, wherever its path has it."""
+    about = tmp_path / "toys-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: toys\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[layoutscope.filesystems]\ntoy = tests.toyfs.toyfs:TOY\n")
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    asked = "from layoutscope.filesystems.registry import filesystem_names; print(*filesystem_names())"
+    found = subprocess.run([sys.executable, "-c", asked], env=environment, capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["apfs", "hfsplus", "toyfs"]
 
 
 def test_its_own_option_is_taken(image):

@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 
     from layoutscope.results.predict import DriveCase, DriveFacts
 
+AGREEMENT: Final = (
+    *("block_bytes", "real_blocks", "predicted_blocks", "block_share", "extra_share"),
+    *("pair_share", "missed", "extra"),
+)
+"""What is told of how well a prediction meets a trace."""
+
 
 def predict_document(result: PredictResult) -> dict[str, Any]:
     """Build the document of a prediction; parts that a scan has too look alike."""
@@ -63,18 +69,7 @@ def replay_document(result: ReplayResult) -> dict[str, Any]:
         "read_bytes": result.read_bytes,
         "times": [prediction_document(item) | dict(item.summary) for item in result.times],
         "expected": [prediction_document(item) | dict(item.summary) for item in result.expected],
-        "agreement": None
-        if found is None
-        else {
-            "block_bytes": found.block_bytes,
-            "real_blocks": found.real_blocks,
-            "predicted_blocks": found.predicted_blocks,
-            "block_share": found.block_share,
-            "extra_share": found.extra_share,
-            "pair_share": found.pair_share,
-            "missed": dict(found.missed),
-            "extra": dict(found.extra),
-        },
+        "agreement": None if found is None else {name: getattr(found, name) for name in AGREEMENT},
     }
 
 

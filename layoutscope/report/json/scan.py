@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
@@ -46,9 +47,9 @@ FIELDS: Final[dict[str, str]] = {
     "volumes[].features": "flags by name",
     "volumes[].details": "further facts of the file system",
     "volumes[].coverage": "share of its known metadata that could be read; null where that is unknown",
+    "volumes[].num_missing_entries": "entries that are lost at the least, by the volume's own counts",
     "volumes[].metadata_known_bytes": "metadata that is known to exist",
     "volumes[].metadata_read_bytes": "the part of it that was read",
-    "volumes[].num_missing_entries": "entries that are lost at the least, by the volume's own counts",
     "volumes[].trees[].tree": "name of a B-tree",
     "volumes[].trees[].nodes_by_level": "nodes at level 0 (leaves), 1 …",
     "volumes[].trees[].other_nodes": "header and map nodes",
@@ -99,6 +100,16 @@ FIELDS: Final[dict[str, str]] = {
 """Every field of the document and its meaning; the README's table is made from this."""
 
 
+def _told(part: str) -> tuple[str, ...]:
+    """List the fields of a part of the document that have no parts themselves."""
+    return tuple(name.removeprefix(part) for name in FIELDS if re.fullmatch(re.escape(part) + r"\w+", name))
+
+
+VOLUME: Final = _told("volumes[].")
+PREDICTION: Final = _told("volumes[].predictions[].")
+FINDING: Final = _told("findings[].")
+
+
 def scan_document(result: ScanResult) -> dict[str, Any]:
     """Build the document of a scan, with the fields of :data:`FIELDS`."""
     return {
@@ -129,27 +140,8 @@ def _volume(volume: VolumeScan) -> dict[str, Any]:
 
 
 def _facts(facts: VolumeFacts) -> dict[str, Any]:
-    return {
-        "filesystem": facts.filesystem,
-        "variant": facts.variant,
-        "volume": facts.volume,
-        "name": facts.name,
-        "uuid": facts.uuid,
-        "stack": list(facts.stack),
-        "view": facts.view,
-        "image_offset": facts.image_offset,
-        "size_bytes": facts.size_bytes,
-        "block_size_bytes": facts.block_size_bytes,
-        "case_sensitive": facts.case_sensitive,
-        "stamp": str(facts.stamp),
-        "num_files": facts.num_files,
-        "num_directories": facts.num_directories,
-        "features": list(facts.features),
-        "details": dict(facts.details),
-        "num_missing_entries": facts.num_missing_entries,
-        "metadata_known_bytes": facts.metadata_known_bytes,
-        "metadata_read_bytes": facts.metadata_read_bytes,
-    }
+    told = {name: getattr(facts, name) for name in VOLUME if hasattr(facts, name)}
+    return told | {"stamp": str(facts.stamp), "details": dict(facts.details)}
 
 
 def _trees(volume: VolumeScan) -> list[dict[str, Any]]:
@@ -187,33 +179,12 @@ def walk_document(walk: WalkFacts) -> dict[str, Any]:
 
 def prediction_document(item: Prediction) -> dict[str, Any]:
     """Build the part of a document that tells of one drive."""
-    return {
-        "drive": item.drive,
-        "title": item.title,
-        "rotates": item.rotates,
-        "seconds": item.seconds,
-        "seconds_low": item.seconds_low,
-        "seconds_high": item.seconds_high,
-        "causes_s": dict(item.causes_s),
-        "seeks": item.seeks,
-        "head_travel_bytes": item.head_travel_bytes,
-        "head_travel_strokes": item.head_travel_strokes,
-        "note": item.note,
-    }
+    return {name: getattr(item, name) for name in PREDICTION} | {"causes_s": dict(item.causes_s)}
 
 
 def finding_document(item: Finding) -> dict[str, Any]:
     """Build the part of a document that tells of one finding."""
-    return {
-        "code": item.code,
-        "level": item.level,
-        "structure": item.structure,
-        "device": item.device,
-        "image_offset": item.image_offset,
-        "expected": item.expected,
-        "found": item.found,
-        "message": item.message,
-    }
+    return {name: getattr(item, name) for name in FINDING}
 
 
 DOCUMENTS: Final = {ScanResult: scan_document}

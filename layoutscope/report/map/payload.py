@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -50,10 +51,7 @@ def disk(item: MapDisk, *, names: bool) -> dict[str, Any]:
         "size": item.size_bytes,
         "used": used_span(segments, item.image_offset),
         "block": item.block_size_bytes,
-        "classes": [
-            {"key": c.key, "label": c.label, "group": c.group, "light": c.light, "dark": c.dark}
-            for c in segments.classes
-        ],
+        "classes": [asdict(one) for one in segments.classes],
         "overview": _segments(segments if small else coalesce(segments, OVERVIEW_BUDGET)),
         "tiles": [] if small else tiles(segments, DETAIL_BUDGET, _segments),
         "exact": len(segments) <= DETAIL_BUDGET,

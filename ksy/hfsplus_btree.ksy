@@ -143,7 +143,7 @@ types:
       has_variable_index_keys:
         -orig-id: kBTVariableIndexKeysMask
         value: '(attributes & btree_attribute::variable_index_keys.to_i) != 0'
-        doc: Keys of index nodes take their own length, else max_key_length. Set in catalog and attributes trees.
+        doc: Keys of index nodes take their own length, else len_key_max. Set in catalog and attributes trees.
   header_node:
     doc: The header node (node 0) up to its map record, which fills the rest but for the four record offsets.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#BTrees TN1150, B-Trees, Header Nodes'

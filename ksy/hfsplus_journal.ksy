@@ -81,7 +81,7 @@ types:
       - id: ofs_end
         -orig-id: end
         type: u8
-        doc: Byte after the newest transaction, from the start of the journal header; equal to start if there is none.
+        doc: Byte after the newest transaction, from the start of the journal header; equal to ofs_start if there is none.
       - id: len_journal
         -orig-id: size
         type: u8
@@ -123,7 +123,7 @@ types:
     -orig-id: block_list_header
     doc: |
       Begins a part of a transaction; an array of block_info follows, the first of which stands for no block,
-      and after blhdr_size bytes the contents of the blocks. The checksum covers this header and the first
+      and after len_block_list bytes the contents of the blocks. The checksum covers this header and the first
       block_info, with the checksum itself taken as zero.
     doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#JournalTransactions TN1150, Block List Header'
     seq:
@@ -179,7 +179,7 @@ types:
       - id: bnum
         -orig-id: bnum
         type: s8
-        doc: Where the block belongs, in units of jhdr_size from the start of the volume; -1 if it was released again and is not to be written.
+        doc: Where the block belongs, in units of len_header from the start of the volume; -1 if it was released again and is not to be written.
       - id: bsize
         -orig-id: bsize
         type: u4

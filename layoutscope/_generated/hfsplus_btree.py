@@ -178,7 +178,7 @@ class HfsplusBtree(KaitaiStruct):
 
         @property
         def has_variable_index_keys(self):
-            """Keys of index nodes take their own length, else max_key_length. Set in catalog and attributes trees."""
+            """Keys of index nodes take their own length, else len_key_max. Set in catalog and attributes trees."""
             if hasattr(self, '_m_has_variable_index_keys'):
                 return self._m_has_variable_index_keys
 

@@ -152,7 +152,7 @@ class HfsplusJournal(KaitaiStruct):
 
     class BlockListHeaderBe(KaitaiStruct):
         """Begins a part of a transaction; an array of block_info follows, the first of which stands for no block,
-        and after blhdr_size bytes the contents of the blocks. The checksum covers this header and the first
+        and after len_block_list bytes the contents of the blocks. The checksum covers this header and the first
         block_info, with the checksum itself taken as zero.
         
         .. seealso::
@@ -205,7 +205,7 @@ class HfsplusJournal(KaitaiStruct):
 
     class BlockListHeaderLe(KaitaiStruct):
         """Begins a part of a transaction; an array of block_info follows, the first of which stands for no block,
-        and after blhdr_size bytes the contents of the blocks. The checksum covers this header and the first
+        and after len_block_list bytes the contents of the blocks. The checksum covers this header and the first
         block_info, with the checksum itself taken as zero.
         
         .. seealso::

@@ -1,0 +1,163 @@
+"""The space manager of containers of a few blocks, laid out by hand after the Apple File System Reference."""
+
+from __future__ import annotations
+
+import struct
+from types import SimpleNamespace
+
+import pytest
+
+from fixtures.apfs.checksum import with_checksum
+from layoutscope.errors import FormatError
+from layoutscope.filesystems.apfs.container.checkpoint import Checkpoint, Ephemeral
+from layoutscope.filesystems.apfs.container.spaceman import device_blocks, read_space
+from tests.unit.apfs.toys import BLOCK, record_root, store_of
+
+OID, XID, FIXED, FREE_QUEUE = 1024, 7, 344, 9
+SPACEMAN, CIB, CIB2, CAB, BITMAP, BITMAP2, QUEUE = 1, 2, 3, 4, 5, 6, 7
+LAST = 19
+
+
+def device(num_blocks: int, num_free: int, *, num_cibs: int = 1, num_cabs: int = 0) -> bytes:
+    """Return a device's part: blocks, chunks, chunk-info blocks, blocks with their addresses, free, the addresses."""
+    return struct.pack("<QQIIQIIQ", num_blocks, -(-num_blocks // 8), num_cibs, num_cabs, num_free, FIXED, 0, 0)
+
+
+def queue(num_blocks: int = 0, tree_oid: int = 0) -> bytes:
+    """Return a free queue: how many blocks it counts, and its tree."""
+    return struct.pack("<QQQHHIQ", num_blocks, tree_oid, 0, 0, 0, 0, 0)
+
+
+def spaceman(main: bytes, *addresses: int, second: bytes = bytes(48), pool: bytes = queue()) -> bytes:
+    """Return a space manager of chunks of 8 blocks; its internal pool is block 16 to 18, its ring block 19."""
+    head = bytes(32) + struct.pack("<IIII", BLOCK, 8, 8, 8) + main + second
+    head += struct.pack("<IIQIIqq", 0, 16, 3, 1, 1, 19, 16) + bytes(16) + pool + queue() + queue() + bytes(24)
+    return (head + struct.pack(f"<{len(addresses)}Q", *addresses)).ljust(BLOCK, b"\0")
+
+
+def chunks(*entries: tuple[int, int, int, int], count: int | None = None) -> bytes:
+    """Return a chunk-info block of entries (first block, blocks, free ones, bitmap)."""
+    found = b"".join(struct.pack("<QQIIQ", XID, *entry) for entry in entries)
+    return (bytes(32) + struct.pack("<II", 0, len(entries) if count is None else count) + found).ljust(BLOCK, b"\0")
+
+
+USED = chunks((0, 8, 3, BITMAP), (8, 8, 8, 0), (16, 4, 0, BITMAP2))
+"""Chunks with a bitmap, without one, and with no free block."""
+FIRST_FIVE = {BITMAP: b"\x1f".ljust(BLOCK, b"\0"), BITMAP2: b"\xff".ljust(BLOCK, b"\0")}
+
+
+@pytest.fixture
+def read(decoder):
+    """Return a function that reads a space manager from given blocks; nothing else is in the container."""
+
+    def run(blocks: dict[int, bytes], *, is_fusion: bool = False, xid: int = XID):
+        store = store_of({**blocks, LAST: bytes(BLOCK)}, decoder)
+        superblock = SimpleNamespace(spaceman_oid=OID, is_fusion=is_fusion, num_blocks=20)
+        objects = {OID: Ephemeral(OID, 5, 0, 0, SPACEMAN, BLOCK), 30: Ephemeral(30, 2, 9, 0, QUEUE, BLOCK)}
+        checkpoint = Checkpoint(xid, 0, superblock, (), objects)
+        return store, checkpoint
+
+    return run
+
+
+def runs(space) -> list[list[int]]:
+    """Return free runs: first block and number of blocks."""
+    return space.free.tolist()
+
+
+def test_clear_bits_are_free_blocks_and_chunks_without_bitmap_are_free(read):
+    """Bits 0 to 4 of 8 are set, so 5, 6, 7 are free; the next 8 blocks have no bitmap; the last chunk is full."""
+    store, checkpoint = read({SPACEMAN: spaceman(device(20, 11), CIB), CIB: USED, **FIRST_FIVE})
+    space = read_space(store, checkpoint)
+    assert runs(space) == [[5, 11]]
+    assert store.log.findings == []
+
+
+def test_regions_are_its_own_blocks_and_what_is_spare_of_the_pool(read):
+    """Chunk information, both bitmaps, the ring of the pool's bitmap, and the pool less what lies in it."""
+    store, checkpoint = read({SPACEMAN: spaceman(device(20, 11), CIB), CIB: USED, **FIRST_FIVE})
+    found = {(item.type, item.paddr, item.num_blocks) for item in read_space(store, checkpoint).regions}
+    assert found == {
+        ("spaceman-cib", CIB, 1),
+        ("spaceman-bitmap", BITMAP, 1),
+        ("spaceman-bitmap", BITMAP2, 1),
+        ("internal-pool-bitmap", 19, 1),
+        ("internal-pool", 16, 3),
+    }
+
+
+def test_addresses_of_chunk_information_can_stand_in_blocks_of_their_own(read):
+    """A device with an address block: the space manager names that, which names two chunk-info blocks."""
+    cab = (bytes(32) + struct.pack("<IIQQ", 0, 2, CIB, CIB2)).ljust(BLOCK, b"\0")
+    first, second = chunks((0, 8, 3, BITMAP), (8, 8, 8, 0)), chunks((16, 4, 0, BITMAP2))
+    main = device(20, 11, num_cibs=2, num_cabs=1)
+    store, checkpoint = read({SPACEMAN: spaceman(main, CAB), CAB: cab, CIB: first, CIB2: second, **FIRST_FIVE})
+    space = read_space(store, checkpoint)
+    assert runs(space) == [[5, 11]]
+    assert [item.paddr for item in space.regions if item.type == "spaceman-cab"] == [CAB]
+
+
+def test_counts_that_differ_from_the_bitmap_are_told(read):
+    """The chunk says 2 free blocks and the device 9, where the bitmap has 3 and 8 more are free without one."""
+    wrong = chunks((0, 8, 2, BITMAP), (8, 8, 8, 0), (16, 4, 0, BITMAP2))
+    store, checkpoint = read({SPACEMAN: spaceman(device(20, 9), CIB), CIB: wrong, **FIRST_FIVE})
+    assert runs(read_space(store, checkpoint)) == [[5, 11]]
+    told = [(item.structure, item.image_offset, item.expected, item.found) for item in store.log.findings]
+    assert told == [
+        ("bitmap of the chunk at block 0, main device", BITMAP * BLOCK, "2", "3"),
+        ("space manager", None, "9", "11"),
+    ]
+
+
+@pytest.mark.parametrize("mark", [0, 0x4000000000000000 // BLOCK])
+def test_chunks_of_the_second_device_bear_its_mark(read, mark):
+    """Counted from the device's own start, or with the mark of the second device: both are the same blocks."""
+    second = chunks((mark, 8, 8, 0))
+    manager = spaceman(device(20, 11), CIB, CIB2, second=struct.pack("<QQIIQIIQ", 8, 1, 1, 0, 8, FIXED + 8, 0, 0))
+    store, checkpoint = read({SPACEMAN: manager, CIB: USED, CIB2: second, **FIRST_FIVE}, is_fusion=True)
+    assert runs(read_space(store, checkpoint)) == [[5, 11], [0x4000000000000000 // BLOCK, 8]]
+    assert device_blocks(store, checkpoint) == (20, 8)
+
+
+def test_a_ghost_in_a_free_queue_is_a_single_block(read):
+    """Two entries (transaction, block): one of 4 blocks, one without a value."""
+    entries = [(struct.pack("<QQ", 6, 8), struct.pack("<Q", 4)), (struct.pack("<QQ", 6, 14), b"")]
+    tree = bytearray(record_root(30, FREE_QUEUE, entries))
+    # Behind the head of 56 bytes stand entries of four numbers; a value that starts at 0xFFFF does not exist.
+    tree[56 + 8 + 4 : 56 + 8 + 6] = b"\xff\xff"
+    found = {QUEUE: with_checksum(bytes(tree)), CIB: USED, **FIRST_FIVE}
+    blocks = {SPACEMAN: spaceman(device(20, 11), CIB, pool=queue(5, 30)), **found}
+    store, checkpoint = read(blocks)
+    space = read_space(store, checkpoint)
+    waiting = [(item.paddr, item.num_blocks) for item in space.pending]
+    assert (waiting, space.queued) == ([(8, 4), (14, 1)], {0: 5})
+
+
+@pytest.mark.parametrize(
+    ("blocks", "reason"),
+    [
+        ({SPACEMAN: spaceman(device(20, 11, num_cibs=99), CIB), CIB: USED}, "more addresses than fit"),
+        ({SPACEMAN: spaceman(device(20, 11), 4000), CIB: USED}, "address outside the container"),
+        ({SPACEMAN: spaceman(device(20, 11), CIB), CIB: chunks(count=99)}, "more chunks than fit"),
+    ],
+)
+def test_what_leaves_its_block_ends_the_reading(read, blocks, reason):
+    """Counts and addresses of a hostile image are bounded by the object, the image and the block."""
+    with pytest.raises(FormatError, match=reason):
+        read_space(*read(blocks))
+
+
+def test_a_checkpoint_without_space_manager_has_no_space(read):
+    """The superblock names an object that the checkpoint does not hold."""
+    store, checkpoint = read({SPACEMAN: spaceman(device(20, 11), CIB)})
+    checkpoint.ephemerals.pop(OID)
+    with pytest.raises(FormatError, match="does not hold it"):
+        read_space(store, checkpoint)
+
+
+def test_bits_behind_the_last_block_of_a_chunk_do_not_count(read):
+    """The last chunk has 4 blocks: the other bits of its bitmap are clear and no blocks."""
+    entries = chunks((0, 8, 3, BITMAP), (8, 8, 8, 0), (16, 4, 1, BITMAP2))
+    blocks = {SPACEMAN: spaceman(device(20, 12), CIB), CIB: entries, **FIRST_FIVE, BITMAP2: b"\x07".ljust(BLOCK, b"\0")}
+    store, checkpoint = read(blocks)
+    assert runs(read_space(store, checkpoint)) == [[5, 11], [19, 1]]

@@ -123,6 +123,6 @@ def show_version(*, verbose: bool) -> None:
     """Print the version, and which core runs."""
     typer.echo(f"layoutscope {__version__}")
     if verbose:
-        from layoutscope.native import describe
+        from layoutscope.native import core
 
-        typer.echo(f"core: {describe()}")
+        typer.echo(f"core: {core()}")

@@ -12,17 +12,17 @@ from typing import Final, Literal
 Needs = Literal["tables", "trace"]
 
 DEFINITIONS: Final[dict[str, Definition]] = {}
-"""Every metric by name, in the order in which reports show them."""
+"""Every metric by its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """How a metric is defined.
+    """How a metric is defined; once made, it is known by its name.
 
     Attributes
     ----------
     name : str
-        Stable identifier.
+        Stable identifier; no other definition has it.
     title : str
         What a report calls it.
     unit : str
@@ -44,6 +44,11 @@ class Definition:
     text: str
     citation: str
     needs: Needs = "tables"
+
+    def __post_init__(self) -> None:
+        if self.name in DEFINITIONS:
+            raise ValueError(f"metric {self.name!r} is defined twice")
+        DEFINITIONS[self.name] = self
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,24 +99,3 @@ class Metric:
     def citation(self) -> str:
         """Where the definition comes from."""
         return self.definition.citation
-
-
-def define(
-    name: str, title: str, *, unit: str, denominator: str, text: str, citation: str, needs: Needs = "tables"
-) -> Definition:
-    """Register a definition.
-
-    Parameters
-    ----------
-    name, title, unit, denominator, text, citation, needs
-        As of :class:`Definition`.
-
-    Raises
-    ------
-    ValueError
-        If the name is taken.
-    """
-    if name in DEFINITIONS:
-        raise ValueError(f"metric {name!r} is defined twice")
-    DEFINITIONS[name] = Definition(name, title, unit, denominator, text, citation, needs)
-    return DEFINITIONS[name]

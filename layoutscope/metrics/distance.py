@@ -12,7 +12,7 @@ import polars as pl
 
 from layoutscope.arrays.lookup import dense_codes, first_places
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.metrics.definition import Definition, Metric, define
+from layoutscope.metrics.definition import Definition, Metric
 from layoutscope.metrics.pieces import live_nodes, main_tree
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PERCENTILES: Final = (10, 50, 90, 99)
 """Percentiles that distances are reported with."""
 
-TO_DATA = define(
+TO_DATA = Definition(
     "metadata-to-data",
     "Inode to data",
     unit="bytes",
@@ -33,7 +33,7 @@ TO_DATA = define(
     text="Distance from the leaf with a file's inode to its first extent.",
     citation="after McKusick et al., ACM TOCS 2(3), 1984: inodes near their data",
 )
-TO_CHILD = define(
+TO_CHILD = Definition(
     "parent-to-child",
     "Parent to child",
     unit="bytes",
@@ -41,7 +41,7 @@ TO_CHILD = define(
     text="Distance from an index node to the node below it: the seek of each step of a cold search.",
     citation="this project",
 )
-OMAP_TO_TARGET = define(
+OMAP_TO_TARGET = Definition(
     "omap-to-target",
     "Object map to target",
     unit="bytes",

@@ -13,7 +13,7 @@ import polars as pl
 from layoutscope.arrays.lookup import dense_codes, first_places
 from layoutscope.arrays.ragged import heads
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.metrics.definition import Metric, define
+from layoutscope.metrics.definition import Definition, Metric
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from layoutscope.tables import VolumeLayout
 
-LAYOUT_SCORE = define(
+LAYOUT_SCORE = Definition(
     "file-layout-score",
     "Layout score of files",
     unit="share",
@@ -31,7 +31,7 @@ LAYOUT_SCORE = define(
     text="Share of file blocks that lie right behind the block before them: 1 is no fragmentation.",
     citation="Smith & Seltzer, SIGMETRICS 1997 (aggregate layout score)",
 )
-FRAGMENTS = define(
+FRAGMENTS = Definition(
     "fragments-per-file",
     "Fragments per file",
     unit="fragments",
@@ -39,7 +39,7 @@ FRAGMENTS = define(
     text="Contiguous pieces of a fork; parts count the forks by pieces.",
     citation="Sears & van Ingen, CIDR 2007",
 )
-FREE_EXTENTS = define(
+FREE_EXTENTS = Definition(
     "free-extents",
     "Free extents",
     unit="extents",
@@ -47,7 +47,7 @@ FREE_EXTENTS = define(
     text="Into how many pieces the free space falls; parts are free bytes by size of the piece, in powers of two.",
     citation="e2freefrag(8), histogram of free extents",
 )
-FREE_LARGEST = define(
+FREE_LARGEST = Definition(
     "free-largest-share",
     "Largest free extent",
     unit="share",
@@ -58,7 +58,7 @@ FREE_LARGEST = define(
 
 
 FIRST_USER_ID: Final = 16
-"""Both file systems keep the ids below 16 for themselves: TN1150, "Catalog Node IDs"; APFS, MIN_USER_INO_NUM."""
+"""File systems keep the ids below 16 for themselves: TN1150, "Catalog Node IDs"; the reference's MIN_USER_INO_NUM."""
 
 
 def file_metrics(layout: VolumeLayout) -> Iterator[Metric]:
@@ -73,7 +73,7 @@ def file_metrics(layout: VolumeLayout) -> Iterator[Metric]:
 
 
 def user_extents(layout: VolumeLayout) -> pl.DataFrame:
-    """Extents of files; HFS+ lists those of its special files, CNIDs below 16, in the same table."""
+    """Extents of files; those of special files, with ids of the file system's own, may stand in the same table."""
     return layout.extents.filter(pl.col("file_id") >= FIRST_USER_ID)
 
 

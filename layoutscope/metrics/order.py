@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from layoutscope.metrics.definition import Metric, define
+from layoutscope.metrics.definition import Definition, Metric
 from layoutscope.metrics.pieces import live_nodes, node_edges
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from layoutscope.tables import VolumeLayout
 
-ADJACENT = define(
+ADJACENT = Definition(
     "next-leaf-adjacent",
     "Next leaf is next on disk",
     unit="share",
@@ -28,7 +28,7 @@ ADJACENT = define(
     text="Share of leaves whose successor in key order starts where they end: 1 is a packed tree, 0 none.",
     citation="static layout score (Smith & Seltzer, SIGMETRICS 1997), applied to the leaves of a tree",
 )
-BACKWARD = define(
+BACKWARD = Definition(
     "backward-steps",
     "Backward steps",
     unit="share",
@@ -36,7 +36,7 @@ BACKWARD = define(
     text="Share of leaves whose successor in key order lies at a lower address: 0 in order, 0.5 at random.",
     citation="this project",
 )
-INVERSIONS = define(
+INVERSIONS = Definition(
     "key-order-inversions",
     "Inversions",
     unit="share",
@@ -44,7 +44,7 @@ INVERSIONS = define(
     text="Share of pairs of leaves that lie on disk against their key order: 0 in order, 0.5 at random, 1 reversed.",
     citation="Kendall, Biometrika 30, 1938: (1 - tau) / 2",
 )
-RANK_DISTANCE = define(
+RANK_DISTANCE = Definition(
     "rank-distance",
     "Mean rank distance",
     unit="share",

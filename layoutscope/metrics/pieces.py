@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.metrics.definition import Metric, define
+from layoutscope.metrics.definition import Definition, Metric
 from layoutscope.units import KIB, MIB, format_bytes
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _ordered(start: NDArray[np.int64], stop: NDArray[np.int64]) -> Pieces:
     return Pieces(start[order], stop[order])
 
 
-def merged(pieces: Pieces, gap_bytes: int) -> Pieces:
+def merged_pieces(pieces: Pieces, gap_bytes: int) -> Pieces:
     """Join pieces whose gap is at most so many bytes into maximal runs.
 
     Parameters
@@ -142,7 +142,7 @@ GAPS_BYTES: Final = (0, 64 * KIB, MIB, 16 * MIB)
 
 _CLUMPING = "clusters of Moon, Jagadish, Faloutsos & Saltz, IEEE TKDE 13(1), 2001, with gaps allowed"
 
-CLUMP_COUNT = define(
+CLUMP_COUNT = Definition(
     "clump-count",
     "Clumps",
     unit="clumps",
@@ -150,7 +150,7 @@ CLUMP_COUNT = define(
     text="Into how many clumps, maximal runs with gaps up to 0, 64 KiB, 1 MiB and 16 MiB, the metadata falls.",
     citation=_CLUMPING,
 )
-CLUMP_MEDIAN = define(
+CLUMP_MEDIAN = Definition(
     "clump-median",
     "Median clump",
     unit="bytes",
@@ -158,7 +158,7 @@ CLUMP_MEDIAN = define(
     text="Metadata bytes of the median clump; one node where every node lies alone.",
     citation=_CLUMPING,
 )
-CLUMP_LARGEST = define(
+CLUMP_LARGEST = Definition(
     "clump-largest-share",
     "Largest clump",
     unit="share",
@@ -166,7 +166,7 @@ CLUMP_LARGEST = define(
     text="Share of the metadata in the largest clump: 1 is all of it together.",
     citation=_CLUMPING,
 )
-SPAN = define(
+SPAN = Definition(
     "span-p1-p99",
     "Span, p1 to p99",
     unit="bytes",
@@ -174,7 +174,7 @@ SPAN = define(
     text="Width of the address range that holds the middle 98 % of the metadata.",
     citation="this project",
 )
-SPAN_SHARE = define(
+SPAN_SHARE = Definition(
     "span-share",
     "Span of the volume",
     unit="share",
@@ -182,7 +182,7 @@ SPAN_SHARE = define(
     text="The span from p1 to p99 as a share of the volume: how much of a stroke the arm must cover.",
     citation="this project",
 )
-NEAREST = define(
+NEAREST = Definition(
     "nearest-neighbour-ratio",
     "Nearest neighbour",
     unit="ratio",
@@ -223,8 +223,8 @@ def clump_bytes(pieces: Pieces, gap_bytes: int) -> np.ndarray[tuple[int], np.dty
     (n_clumps,) int64 array
         Bytes without the gaps, clumps in address order.
     """
-    solid = merged(pieces, 0)
-    first = np.searchsorted(solid.start, merged(solid, gap_bytes).start)
+    solid = merged_pieces(pieces, 0)
+    first = np.searchsorted(solid.start, merged_pieces(solid, gap_bytes).start)
     return np.add.reduceat(solid.length, first) if len(first) else np.empty(0, np.int64)
 
 
@@ -238,7 +238,7 @@ def span_bytes(pieces: Pieces, low: float = 0.01, high: float = 0.99) -> float |
     low, high : float
         Quantiles of the metadata's bytes, 0 to 1.
     """
-    solid = merged(pieces, 0)
+    solid = merged_pieces(pieces, 0)
     if not len(solid.start):
         return None
     held = np.cumsum(solid.length)

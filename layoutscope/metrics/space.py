@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from layoutscope.metrics.definition import Metric, define
-from layoutscope.metrics.pieces import NOT_METADATA, Pieces, merged, metadata_pieces
+from layoutscope.metrics.definition import Definition, Metric
+from layoutscope.metrics.pieces import NOT_METADATA, Pieces, merged_pieces, metadata_pieces
 from layoutscope.units import GIB, MIB
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def space_use(layouts: Sequence[VolumeLayout]) -> tuple[SpaceUse, ...]:
     claimed = Pieces(np.empty(0, np.int64), np.empty(0, np.int64))
     rows = []
     for use, pieces in zip(USES, _pieces(layouts), strict=True):
-        both = merged(_joined(claimed, pieces), 0)
+        both = merged_pieces(_joined(claimed, pieces), 0)
         rows.append(SpaceUse(use, int(both.length.sum() - claimed.length.sum())))
         claimed = both
     rows.append(SpaceUse("unaccounted", max(layouts[0].facts.size_bytes - int(claimed.length.sum()), 0)))
@@ -96,7 +96,7 @@ HOT_FILES_BYTES: Final = (10 * MIB, 512 * MIB)
 CLUMPS_RESERVED: Final = 11
 HEADER_BYTES: Final = 1536
 
-ZONE_SHARE = define(
+ZONE_SHARE = Definition(
     "metadata-zone-share",
     "In the metadata zone",
     unit="share",

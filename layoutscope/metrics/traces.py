@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.metrics.definition import Definition, Metric, define
+from layoutscope.metrics.definition import Definition, Metric
 from layoutscope.metrics.distance import edge_distance, percentiles
 from layoutscope.metrics.files import power_of_two_histogram
 from layoutscope.metrics.pieces import live_nodes, node_edges
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from layoutscope.access.trace import AccessTrace
     from layoutscope.tables import VolumeLayout
 
-ENUMERATION_SCORE = define(
+ENUMERATION_SCORE = Definition(
     "enumeration-layout-score",
     "Enumeration layout score",
     unit="share",
@@ -31,7 +31,7 @@ ENUMERATION_SCORE = define(
     citation="dynamic layout score of Conway et al., FAST 2017, applied to metadata nodes",
     needs="trace",
 )
-REQUEST_SCORE = define(
+REQUEST_SCORE = Definition(
     "request-layout-score",
     "Requests in sequence",
     unit="share",
@@ -40,7 +40,7 @@ REQUEST_SCORE = define(
     citation="dynamic layout score of Conway et al., FAST 2017",
     needs="trace",
 )
-SEEK_END = define(
+SEEK_END = Definition(
     "seek-distance-end",
     "Seek from the end",
     unit="bytes",
@@ -49,7 +49,7 @@ SEEK_END = define(
     citation="btt(1), seek distances with --seek-absolute",
     needs="trace",
 )
-SEEK_EDGE = define(
+SEEK_EDGE = Definition(
     "seek-distance-edge",
     "Seek from the nearest edge",
     unit="bytes",
@@ -58,7 +58,7 @@ SEEK_EDGE = define(
     citation="btt(1), seek distances by closeness",
     needs="trace",
 )
-TRAVEL = define(
+TRAVEL = Definition(
     "head-travel",
     "Head travel",
     unit="bytes",
@@ -67,7 +67,7 @@ TRAVEL = define(
     citation="this project",
     needs="trace",
 )
-STROKES = define(
+STROKES = Definition(
     "head-travel-strokes",
     "Head travel in strokes",
     unit="strokes",

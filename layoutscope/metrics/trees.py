@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from layoutscope.metrics.definition import Metric, define
+from layoutscope.metrics.definition import Definition, Metric
 from layoutscope.metrics.distance import percentiles
-from layoutscope.metrics.pieces import clump_bytes, live_nodes, main_tree, merged, node_pieces
+from layoutscope.metrics.pieces import clump_bytes, live_nodes, main_tree, merged_pieces, node_pieces
 from layoutscope.units import MIB
 
 if TYPE_CHECKING:
@@ -74,13 +74,13 @@ def _summary(layout: VolumeLayout, tree: str, live: pl.DataFrame) -> TreeSummary
         other_nodes=nodes.height - free - sum(counts.values()),
         free_nodes=free,
         size_bytes=int(held.length.sum()),
-        pieces=len(merged(held, 0).start),
+        pieces=len(merged_pieces(held, 0).start),
         clumped_share=float(clumps.max() / clumps.sum()) if len(clumps) else 0.0,
         records=int(nodes.filter(pl.col("kind") == "leaf")["num_records"].sum()),
     )
 
 
-FILL = define(
+FILL = Definition(
     "leaf-fill",
     "Leaf fill",
     unit="share",
@@ -88,7 +88,7 @@ FILL = define(
     text="Share of the leaves' room that holds keys and values: about 0.69 after random insertions, 1 when packed.",
     citation="Yao, Acta Informatica 9, 1978 (ln 2)",
 )
-HEIGHT = define(
+HEIGHT = Definition(
     "tree-height",
     "Height",
     unit="levels",
@@ -96,7 +96,7 @@ HEIGHT = define(
     text="Nodes from the root to a leaf: the reads of a search with nothing cached.",
     citation="Bayer & McCreight, Acta Informatica 1, 1972",
 )
-DENSITY = define(
+DENSITY = Definition(
     "nodes-per-1000-entries",
     "Nodes per 1,000 entries",
     unit="nodes",
@@ -104,7 +104,7 @@ DENSITY = define(
     text="How many nodes of the enumerated tree hold a thousand entries: the reads that an enumeration cannot avoid.",
     citation="this project",
 )
-AGE = define(
+AGE = Definition(
     "age-xid",
     "Age of nodes",
     unit="transactions",

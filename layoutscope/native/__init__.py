@@ -6,6 +6,6 @@ them, `build` compiles them.
 
 from __future__ import annotations
 
-from layoutscope.native.library import Kernel, describe
+from layoutscope.native.library import Kernel, core
 
-__all__ = ["Kernel", "describe"]
+__all__ = ["Kernel", "core"]

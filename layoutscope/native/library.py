@@ -135,7 +135,7 @@ def _library() -> ctypes.CDLL | str:
     return library if library.sources() == digest().encode() else "the library was built from other sources"
 
 
-def describe() -> str:
+def core() -> str:
     """Tell which core runs, and why it is not the native one."""
     library = _library()
     return f"plain Python ({library})" if isinstance(library, str) else f"native ({digest()})"

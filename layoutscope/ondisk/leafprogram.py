@@ -29,7 +29,7 @@ _WIDEST_LENGTH: Final = 4
 _WIDTHS: Final = (1, 2, 4, 8)
 
 
-class Program(NamedTuple):
+class LeafProgram(NamedTuple):
     """The tables that the kernel takes, in its order; each array has the rows one after the other."""
 
     form: I64
@@ -104,7 +104,7 @@ def source_of(record_type: RecordType, column: Column) -> Field:
 
 
 @cache
-def compiled(plan: Plan) -> Program:
+def compiled(plan: Plan) -> LeafProgram:
     """Return a plan as tables for the kernel; made once.
 
     Raises
@@ -129,7 +129,7 @@ class _Compiler:
         self._lists: list[list[int]] = []
         self._cases: list[list[int]] = []
 
-    def program(self) -> Program:
+    def program(self) -> LeafProgram:
         plan = self._plan
         form = [self._kind(), *self._items()]
         leaves = [self._leaf(leaf) for leaf in plan.leaves]
@@ -139,7 +139,7 @@ class _Compiler:
             leaf_of_kind[leaf.kind] = number
         outputs = [[output.counter, output.dtype.itemsize] for output in plan.outputs]
         tables = (leaves, self._fields, self._texts, self._lists, self._cases, outputs)
-        return Program(_flat([form]), leaf_of_kind, *map(_flat, tables))
+        return LeafProgram(_flat([form]), leaf_of_kind, *map(_flat, tables))
 
     def _kind(self) -> int:
         if self._plan.kind is None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from layoutscope.access.touches import CAUSES, concatenated
 from layoutscope.access.trace import AccessTrace
-from layoutscope.walk.cache import mounted, read_limited, read_once
+from layoutscope.walk.cache import cached_by_mount, read_limited, read_once
 from layoutscope.walk.requests import requests
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def metadata_reads(
     uncounted : int
         How many of the first passes do no more than fill the cache.
     """
-    known = mounted(model)
+    known = cached_by_mount(model)
     needed = concatenated([touched for touched, _ in passes])
     made = requests(model)
     if model.host.cache_bytes is None:
@@ -48,7 +48,7 @@ def metadata_reads(
     begin = sum(len(touched) for touched, _ in passes[:uncounted])
     counted = touch >= begin
     thread = np.concatenate([threads for _, threads in passes])
-    return requested(model, made, needed, reads[counted], touch[counted], begin=begin, thread=thread)[0]
+    return requested(model, made, Timeline(needed, begin, thread), reads[counted], touch[counted])[0]
 
 
 def read_pages_once(
@@ -76,15 +76,26 @@ def read_pages_once(
     return reads[new], touch[new]
 
 
+class Timeline(NamedTuple):
+    """When the host does what.
+
+    Attributes
+    ----------
+    needed : Touches
+        All touches, whose host time passes whether or not they are read.
+    begin : int
+        Touch at which the clock starts.
+    thread : (n_touches,) uint16 array, optional
+        The thread that makes each touch; the first one without it.
+    """
+
+    needed: Touches
+    begin: int = 0
+    thread: NDArray[np.uint16] | None = None
+
+
 def requested(
-    model: Model,
-    made: Requests,
-    needed: Touches,
-    reads: Touches,
-    touch: NDArray[np.int64],
-    *,
-    begin: int = 0,
-    thread: NDArray[np.uint16] | None = None,
+    model: Model, made: Requests, timeline: Timeline, reads: Touches, touch: NDArray[np.int64]
 ) -> tuple[AccessTrace, NDArray[np.int64]]:
     """Turn reads of nodes and of pieces of files into requests.
 
@@ -94,24 +105,20 @@ def requested(
         The volume and its host.
     made : Requests
         The requests of each node and piece.
-    needed : Touches
-        All touches, whose host time passes whether or not they are read.
+    timeline : Timeline
+        The host's time, read or not.
     reads : Touches
         What the cache lacks.
     touch : (n_reads,) int64 array
         The touch that each read belongs to.
-    begin : int
-        Touch at which the clock starts.
-    thread : (n_touches,) uint16 array, optional
-        The thread that makes each touch; the first one without it.
 
     Returns
     -------
     AccessTrace, int64 array
         The requests, and for each the read that it belongs to.
     """
-    clock = np.concatenate([[0.0], np.cumsum(needed.host_us, dtype=np.float64)])
-    at_us = np.concatenate([clock[[begin]], clock[touch], clock[-1:]])
+    clock = np.concatenate([[0.0], np.cumsum(timeline.needed.host_us, dtype=np.float64)])
+    at_us = np.concatenate([clock[[timeline.begin]], clock[touch], clock[-1:]])
     place, source = made.of(made.unit[reads.node])
     node = np.minimum(reads.node, len(model.nodes))
     think_us = np.diff(at_us)[:-1] + np.where(node < len(model.nodes), model.costs.node_us, 0.0)
@@ -123,7 +130,7 @@ def requested(
         cause=reads.cause[source],
         tree=np.append(model.nodes.tree, np.uint8(len(model.nodes.trees)))[node[source]],
         directory_id=reads.directory_id[source],
-        issuer=np.zeros(len(source), np.uint16) if thread is None else thread[touch[source]],
+        issuer=np.zeros(len(source), np.uint16) if timeline.thread is None else timeline.thread[touch[source]],
         think_us=np.where(begins, think_us[source], 0.0),
         causes=CAUSES,
         trees=(*model.nodes.trees, "data"),

@@ -109,12 +109,12 @@ def read_limited(
     cache_bytes : int
         Size of the cache.
     """
-    from layoutscope.walk.lru import misses
+    from layoutscope.walk.lru import Ways, misses
 
     nodes = model.nodes
     size = np.maximum(nodes.size_bytes, 1)
     node, place, how = misses(
-        touches.node, along_chain(touches, model), nodes.parent, nodes.mapper, size, known, cache_bytes
+        touches.node, along_chain(touches, model), Ways(nodes.parent, nodes.mapper, size), known, cache_bytes
     )
     mapped = CODE[model.driver.locator_cause]
     cause = np.choose(how, [touches.cause[place], CODE["index"], mapped]).astype(np.uint8)
@@ -172,7 +172,7 @@ def _step(
     return result, origin[source], place % 3 < 2
 
 
-def mounted(model: Model) -> NDArray[np.int32]:
+def cached_by_mount(model: Model) -> NDArray[np.int32]:
     """Return the nodes that are cached once the volume is mounted, those on the way to others among them."""
     found = model.driver.mounted(model.layout.facts, model.nodes, model.entries)
     searched = found.searched[found.searched >= 0]

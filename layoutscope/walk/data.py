@@ -10,11 +10,11 @@ import numpy as np
 from layoutscope.access.descent import descend, turns_of
 from layoutscope.access.touches import columns, concatenated, interleaved
 from layoutscope.arrays.ragged import ranges, starts_of
-from layoutscope.walk.assemble import read_pages_once, requested
-from layoutscope.walk.cache import mounted
+from layoutscope.walk.assemble import Timeline, read_pages_once, requested
+from layoutscope.walk.cache import cached_by_mount
 from layoutscope.walk.directories import grouped_walk, listed_entries, lookups, reached, way_to
-from layoutscope.walk.elevator import send
-from layoutscope.walk.filemap import PAGE_BYTES, Pieces, file_map, pieces
+from layoutscope.walk.elevator import QueueRules, send
+from layoutscope.walk.filemap import PAGE_BYTES, FilePieces, file_map, pieces
 from layoutscope.walk.listing import buffers
 from layoutscope.walk.readahead import ReadAhead, sequential_windows
 from layoutscope.walk.requests import requests
@@ -114,7 +114,7 @@ def _record_windows(
     return windows[:, 0], windows[:, 1]
 
 
-def _data_touches(model: Model, parts: Pieces, directory_id: NDArray[np.uint64]) -> tuple[Touches, int]:
+def _data_touches(model: Model, parts: FilePieces, directory_id: NDArray[np.uint64]) -> tuple[Touches, int]:
     """For each piece the leaf in which it is looked up, then the piece itself; holes are not read."""
     own = np.arange(len(parts), dtype=np.int32) + np.int32(len(model.nodes))
     data = np.where(parts.image_offset >= 0, own, -1).astype(np.int32)
@@ -131,7 +131,7 @@ def _by_turn(turns: list[NDArray[np.int64]], counts: list[NDArray[np.int64]]) ->
     return [ranges(start[:edge], count[:edge]), ranges(start[edge:], count[edge:])]
 
 
-def _trace(model: Model, needed: Touches, window: NDArray[np.int64], parts: Pieces) -> AccessTrace:
+def _trace(model: Model, needed: Touches, window: NDArray[np.int64], parts: FilePieces) -> AccessTrace:
     """Apply the cache, cut nodes into requests, and let the host's queue order them.
 
     Parameters
@@ -142,21 +142,19 @@ def _trace(model: Model, needed: Touches, window: NDArray[np.int64], parts: Piec
         Nodes and pieces.
     window : (n_touches,) int64 array
         Read-ahead window that each belongs to, -1 for those of the walk.
-    parts : Pieces
+    parts : FilePieces
         What is numbered on behind the nodes.
     """
     made = requests(model)
     made = made.followed_by(parts.device, parts.image_offset, parts.length_bytes)
-    reads, touch = read_pages_once(made, needed, model, len(model.nodes) + len(parts), mounted(model))
-    in_turn, read = requested(model, made, needed, reads, touch)
+    reads, touch = read_pages_once(made, needed, model, len(model.nodes) + len(parts), cached_by_mount(model))
+    in_turn, read = requested(model, made, Timeline(needed), reads, touch)
     sent = send(
         in_turn.image_offset,
         in_turn.length_bytes,
         window[touch[read]],
         reads.node[read] < len(model.nodes),
-        holds_last=model.driver.holds_last_piece,
-        sorts=model.host.elevator,
-        largest_bytes=_largest_request(model),
+        QueueRules(model.driver.holds_last_piece, model.host.elevator, _largest_request(model)),
     )
     chosen = in_turn[sent.source]
     return replace(

@@ -3,10 +3,11 @@
 Linux 6.1 ``block/blk-mq.c`` (plugging) and ``block/mq-deadline.c``: requests of a window are queued together. The
 oldest goes first, then the next higher address, and so on upwards; when none is higher, the oldest that is left. A
 look-up of metadata between pieces, or behind the last one for a hole at the window's end, is queued like them and
-sends what is queued so far. HFS+ has then queued all pages before; ``mpage_readahead`` in the APFS driver still holds
-the piece just before, to see whether the next one continues it. A request is merged at either end of the one queued
-just before (``blk_attempt_plug_merge``), and when the queue is sent behind any older one that ends where it begins
-(``elv_attempt_insert_merge``). A queue that is full is sent before the next request joins it.
+sends what is queued so far. A driver that looks up page by page has then queued all pages before; where one goes
+through ``mpage_readahead``, that still holds the piece just before, to see whether the next one continues it. A request
+is merged at either end of the one queued just before (``blk_attempt_plug_merge``), and when the queue is sent behind
+any older one that ends where it begins (``elv_attempt_insert_merge``). A queue that is full is sent before the next
+request joins it.
 
 Each window is taken to find the drive idle. Where a window that was asked for ahead of the reader is still under way,
 the drive, which takes 64 requests at once, may leave a part of the next one with the scheduler until more have joined:
@@ -16,7 +17,7 @@ the same requests in another order, which differs from one run to the next (obse
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -45,15 +46,30 @@ class Sent:
     length_bytes: NDArray[np.int64]
 
 
+class QueueRules(NamedTuple):
+    """How requests are queued.
+
+    Attributes
+    ----------
+    holds_last : bool
+        Whether the piece before a read of metadata is not queued yet.
+    sorts : bool
+        Whether there is a queue that sorts; without it the file's order is kept.
+    largest_bytes : int
+        What the drive takes at once.
+    """
+
+    holds_last: bool
+    sorts: bool = True
+    largest_bytes: int = 2**40
+
+
 def send(
     offset: NDArray[np.int64],
     length_bytes: NDArray[np.int64],
     window: NDArray[np.int64],
     waits: NDArray[np.bool_],
-    *,
-    holds_last: bool,
-    sorts: bool = True,
-    largest_bytes: int = 2**40,
+    queue: QueueRules,
 ) -> Sent:
     """Order and merge requests.
 
@@ -66,12 +82,8 @@ def send(
         together, and requests outside of any have -1.
     waits : (n_requests,) bool array
         Whether the file system waits for the answer before it makes the next request: metadata.
-    holds_last : bool
-        Whether the piece before a read of metadata is not queued yet.
-    sorts : bool
-        Whether there is a queue that sorts; without it the file's order is kept.
-    largest_bytes : int
-        What the drive takes at once.
+    queue : QueueRules
+        How requests are queued.
     """
     joined = np.zeros(len(offset), bool)
     joined[1:] = (window[1:] == window[:-1]) & (offset[1:] == offset[:-1] + length_bytes[:-1])
@@ -80,16 +92,16 @@ def send(
     lengths = np.add.reduceat(length_bytes, first) if len(first) else length_bytes
     source, length = first.copy(), lengths.copy()
     kept = np.ones(len(first), bool)
-    for begin, end in _disorderly(offset[first], window[first], waits[first]) if sorts else ():
-        queue = _Queue(holds_last)
+    for begin, end in _disorderly(offset[first], window[first], waits[first]) if queue.sorts else ():
+        window_queue = _Queue(queue.holds_last)
         for place in range(begin, end):
             request = _Request(place, int(offset[first[place]]), int(lengths[place]))
-            queue.add(request, waits=bool(waits[first[place]]))
-        sent = queue.finish()
+            window_queue.add(request, waits=bool(waits[first[place]]))
+        sent = window_queue.finish()
         kept[begin + len(sent) : end] = False
         source[begin : begin + len(sent)] = [first[request.place] for request in sent]
         length[begin : begin + len(sent)] = [request.length for request in sent]
-    return _cut(source[kept], length[kept], largest_bytes)
+    return _cut(source[kept], length[kept], queue.largest_bytes)
 
 
 def _cut(source: NDArray[np.int64], length_bytes: NDArray[np.int64], largest_bytes: int) -> Sent:

@@ -54,7 +54,7 @@ class FileMap:
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
+class FilePieces:
     """Parts of windows that lie in one extent; arrays of shape (n_pieces,).
 
     Attributes
@@ -151,7 +151,7 @@ def _looked_up(model: Model, frame: pl.DataFrame) -> NDArray[np.int32]:
     return node
 
 
-def pieces(files: FileMap, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Pieces:
+def pieces(files: FileMap, start: NDArray[np.int64], stop: NDArray[np.int64]) -> FilePieces:
     """Cut windows, given by their positions, into what lies in one extent.
 
     Parameters
@@ -169,4 +169,4 @@ def pieces(files: FileMap, start: NDArray[np.int64], stop: NDArray[np.int64]) ->
     end = np.minimum(files.stop[extent], stop[window])
     offset = files.image_offset[extent]
     offset = np.where(offset >= 0, offset + begin - files.start[extent], -1)
-    return Pieces(window, offset, end - begin, files.device[extent], files.node[extent])
+    return FilePieces(window, offset, end - begin, files.device[extent], files.node[extent])

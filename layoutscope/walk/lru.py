@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -26,9 +26,15 @@ _ROOM: Final = 1 << 16
 LRU_MISSES: Final = Kernel("lru_misses", "ibiilinIIBLILB")
 
 
-def misses(
-    touched: I32, alone: NDArray[np.bool_], parent: I32, mapper: I32, size_bytes: I64, known: I32, cache_bytes: int
-) -> tuple[I32, I64, U8]:
+class Ways(NamedTuple):
+    """What is read before each node, and its size: arrays of shape (n_nodes,)."""
+
+    parent: I32
+    mapper: I32
+    size_bytes: I64
+
+
+def misses(touched: I32, alone: NDArray[np.bool_], ways: Ways, known: I32, cache_bytes: int) -> tuple[I32, I64, U8]:
     """Return what is read: node, the touch it belongs to, and how (0 the target, 1 an index node, 2 a map).
 
     Parameters
@@ -37,8 +43,8 @@ def misses(
         Nodes that searches end in; -1 is passed over.
     alone : bool array of the same shape
         Whether the node is reached from its neighbour, without a search.
-    parent, mapper, size_bytes : arrays of shape (n_nodes,)
-        What is read before each node, and its size.
+    ways : Ways
+        How nodes are found.
     known : int32 array
         Nodes in the cache at the start.
     cache_bytes : int
@@ -49,16 +55,17 @@ def misses(
     int32, int64, uint8 arrays
         Of the same length, in the order of reading.
     """
-    ring = np.full((2, len(parent) + 1), len(parent), np.int32)
-    cached = np.zeros(len(parent), np.uint8)
+    num_nodes = len(ways.parent)
+    ring = np.full((2, num_nodes + 1), num_nodes, np.int32)
+    cached = np.zeros(num_nodes, np.uint8)
     state = np.array([-len(known), 0], np.int64)
-    trees = touched, alone.view(np.uint8), parent, mapper, size_bytes, known
+    trees = touched, alone.view(np.uint8), *ways, known
     nodes, places, hows = [np.empty(0, np.int32)], [np.empty(0, np.int64)], [np.empty(0, np.uint8)]
     while state[0] < len(touched):
         node, place, how = np.empty(_ROOM, np.int32), np.empty(_ROOM, np.int64), np.empty(_ROOM, np.uint8)
         count = LRU_MISSES(*trees, cache_bytes, ring[0], ring[1], cached, state, node, place, how)
         if count is None:
-            return plain_misses(touched, alone, parent, mapper, size_bytes, known, cache_bytes)
+            return plain_misses(touched, alone, ways, known, cache_bytes)
         nodes.append(node[:count])
         places.append(place[:count])
         hows.append(how[:count])
@@ -66,13 +73,13 @@ def misses(
 
 
 def plain_misses(
-    touched: I32, alone: NDArray[np.bool_], parent: I32, mapper: I32, size_bytes: I64, known: I32, cache_bytes: int
+    touched: I32, alone: NDArray[np.bool_], ways: Ways, known: I32, cache_bytes: int
 ) -> tuple[I32, I64, U8]:
     """Return what is read; the twin of ``native/source/lru.c``.
 
     Parameters
     ----------
-    touched, alone, parent, mapper, size_bytes, known, cache_bytes
+    touched, alone, ways, known, cache_bytes
         As in `misses`.
 
     Returns
@@ -85,32 +92,32 @@ def plain_misses(
     read: list[tuple[int, int, int]] = []
     for place in range(-len(known), len(touched)):
         target = int(known[place] if place < 0 else touched[place])
-        way = [(target, _TARGET)] if place < 0 else _way(target, bool(alone[place]), parent, mapper)
+        way = [(target, _TARGET)] if place < 0 else _way(target, bool(alone[place]), ways)
         for node, how in reversed(way if target >= 0 else []):
             if node not in used:
-                held += int(size_bytes[node])
+                held += int(ways.size_bytes[node])
                 if place >= 0:
                     read.append((node, place, how))
             used[node] = None
             used.move_to_end(node)
-            held = _shrink(used, held, cache_bytes, size_bytes)
+            held = _shrink(used, held, cache_bytes, ways.size_bytes)
     table = np.array(read, np.int64).reshape(-1, 3)
     return table[:, 0].astype(np.int32), table[:, 1].copy(), table[:, 2].astype(np.uint8)
 
 
-def _way(node: int, alone: bool, parent: I32, mapper: I32) -> list[tuple[int, int]]:
+def _way(node: int, alone: bool, ways: Ways) -> list[tuple[int, int]]:
     """Return the way to a node and how each is read, last step first."""
     way: list[tuple[int, int]] = []
     how = _TARGET
     while node >= 0 and len(way) < _DEEPEST:
         way.append((node, how))
-        mapped = int(mapper[node])
+        mapped = int(ways.mapper[node])
         while mapped >= 0 and len(way) < _DEEPEST:
             way.append((mapped, _MAP))
-            mapped = int(parent[mapped])
+            mapped = int(ways.parent[mapped])
         if alone:
             break
-        node, how = int(parent[node]), _INDEX
+        node, how = int(ways.parent[node]), _INDEX
     return way
 
 

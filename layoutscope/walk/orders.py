@@ -160,7 +160,7 @@ def leaves(model: Model) -> Touches:
 def all_nodes(model: Model) -> AccessTrace:
     """Read the catalog node by node in the order of node numbers, several at once where they touch.
 
-    Apple's hfs, ``BTScanNextRecord``: links between nodes are ignored.
+    Apple's ``BTScanNextRecord``: links between nodes are ignored.
     """
     made = requests(model)
     node = np.flatnonzero(model.nodes.tree == model.main_tree_code)

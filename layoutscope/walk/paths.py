@@ -43,7 +43,7 @@ def paths(model: Model, wanted: Sequence[str], start_id: int) -> tuple[Touches, 
     Touches, uint16 array
         The lookups, and the thread that makes each.
     """
-    components = resolve(model, wanted, start_id)
+    components = entries_on_paths(model, wanted, start_id)
     order, thread = _in_step(len(components), model.host.threads)
     components = components[order]
     exists = components >= 0
@@ -61,7 +61,7 @@ def _in_step(count: int, threads: int) -> tuple[NDArray[np.int64], NDArray[np.ui
     return order, thread[order].astype(np.uint16)
 
 
-def resolve(model: Model, wanted: Sequence[str], start_id: int = ROOT_ID) -> NDArray[np.int64]:
+def entries_on_paths(model: Model, wanted: Sequence[str], start_id: int = ROOT_ID) -> NDArray[np.int64]:
     """Find the entry of every component.
 
     Parameters

@@ -88,8 +88,8 @@ def score(real: AccessTrace, predicted: AccessTrace, layout: VolumeLayout | None
         shared_blocks=int(shared.sum()),
         real_pairs=len(follows),
         shared_pairs=int(follows.sum()),
-        missed=owners(missed * size, layout) if layout else {},
-        extra=owners(extra * size, layout) if layout else {},
+        missed=bytes_by_owner(missed * size, layout) if layout else {},
+        extra=bytes_by_owner(extra * size, layout) if layout else {},
     )
 
 
@@ -117,7 +117,7 @@ def _steps_predicted(there: NDArray[np.int64], here: NDArray[np.int64]) -> NDArr
     return follows
 
 
-def owners(image_offset: NDArray[np.int64], layout: VolumeLayout) -> dict[str, int]:
+def bytes_by_owner(image_offset: NDArray[np.int64], layout: VolumeLayout) -> dict[str, int]:
     """Count addresses by what lies there: a tree with its level, file data, other metadata, or unknown."""
     names = np.full(len(image_offset), "unknown", dtype=object)
     for frame, label in _labelled(layout):

@@ -7,7 +7,7 @@ import pytest
 
 import layoutscope
 from layoutscope.cli.application import COMMANDS as OVERVIEW
-from layoutscope.native import describe
+from layoutscope.native import core as core_name
 from tests.cli.conftest import ROOT
 
 COMMANDS = sorted(OVERVIEW)
@@ -50,7 +50,7 @@ def test_verbose_version_names_the_core(run, words):
     """It tells what runs the loops: the native core or Python."""
     version, core = run(*words).stdout.splitlines()
     assert version == f"layoutscope {layoutscope.__version__}"
-    assert core == f"core: {describe()}"
+    assert core == f"core: {core_name()}"
 
 
 @pytest.mark.parametrize("words", [["--verbose"], ["--verbose", "scan"]])

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from layoutscope.native import describe
+from layoutscope.native import core
 
 
 @pytest.fixture(scope="session")
 def native():
     """Skip where the kernels do not run, and say why."""
-    if describe().startswith("plain"):
-        pytest.skip(describe())
+    if core().startswith("plain"):
+        pytest.skip(core())

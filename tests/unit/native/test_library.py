@@ -21,7 +21,7 @@ from layoutscope.walk.cache import READ_ONCE
 from layoutscope.walk.lru import LRU_MISSES
 from tests.cli.conftest import ROOT
 
-SAY = "from layoutscope.native import describe; print(describe())"
+SAY = "from layoutscope.native import core; print(core())"
 TRY = "from layoutscope.native import Kernel; print(Kernel('closed_loop', '')())"
 
 

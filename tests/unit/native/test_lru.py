@@ -44,8 +44,8 @@ def work_space(given: list[np.ndarray], room: int) -> list[np.ndarray]:
 def test_the_same_is_read(given, limit):
     """Every read, its touch and its kind."""
     touched, alone, *rest = given
-    ours = lru.misses(touched, alone.view(bool), *rest, limit)
-    theirs = lru.plain_misses(touched, alone.view(bool), *rest, limit)
+    ours = lru.misses(touched, alone.view(bool), lru.Ways(*rest[:3]), rest[3], limit)
+    theirs = lru.plain_misses(touched, alone.view(bool), lru.Ways(*rest[:3]), rest[3], limit)
     for mine, other in zip(ours, theirs, strict=True):
         assert mine.dtype == other.dtype
         assert np.array_equal(mine, other)
@@ -64,7 +64,7 @@ def test_an_answer_in_pieces_is_the_same(data, limit):
         assert count is not None
         nodes += space[4][:count].tolist()
     touched, alone, *rest = sound
-    assert nodes == lru.plain_misses(touched, alone.view(bool), *rest, limit)[0].tolist()
+    assert nodes == lru.plain_misses(touched, alone.view(bool), lru.Ways(*rest[:3]), rest[3], limit)[0].tolist()
     assert fenced.hold()
 
 
@@ -80,7 +80,7 @@ def test_hostile_tables_are_refused_or_give_the_same(data, limit):
     assert fenced.unchanged(*range(6))
     if count is not None:
         touched, alone, *rest = spoilt
-        theirs = lru.plain_misses(touched, alone, *rest, limit)
+        theirs = lru.plain_misses(touched, alone, lru.Ways(*rest[:3]), rest[3], limit)
         for mine, other in zip(fenced.copies[-3:], theirs, strict=True):
             assert np.array_equal(mine[:count], other)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from layoutscope.walk import Work, host_profile, random_records, trace
-from layoutscope.walk.elevator import send
+from layoutscope.walk.elevator import QueueRules, send
 from layoutscope.walk.filemap import FileMap
 from layoutscope.walk.readahead import ReadAhead, sequential_windows
 
@@ -20,7 +20,8 @@ def reads(result) -> list[tuple[int, int]]:
 def sent(offsets, lengths, windows, *, waiting=(), holds_last=False, **more):
     """Send requests; those at the places in `waiting` are metadata."""
     waits = np.isin(np.arange(len(offsets)), waiting)
-    result = send(np.array(offsets), np.array(lengths), np.array(windows), waits, holds_last=holds_last, **more)
+    arrays = (np.array(numbers) for numbers in (offsets, lengths, windows))
+    result = send(*arrays, waits, QueueRules(holds_last, **more))
     starts = np.array(offsets)[result.source] + result.skipped_bytes
     return list(zip(starts.tolist(), result.length_bytes.tolist(), strict=True))
 

@@ -119,6 +119,7 @@ def _normalized(raw: bytes, *, folded: bool) -> NDArray[np.uint32] | None:
         return None
     if folded:
         text = unicodedata.normalize("NFD", text.casefold())
+    # Unicode gives new characters their cases and decompositions later; the volume hashed what was known then.
     if any(unicodedata.category(character) == "Cn" for character in text):
         return None
     return np.array([ord(character) for character in text], np.uint32)

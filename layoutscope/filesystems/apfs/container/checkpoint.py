@@ -141,6 +141,7 @@ def read_descriptor_area(blocks: Blocks, decoder: Decoder, paddrs: NDArray[np.ui
         starts = np.arange(len(rows)) * blocks.block_size
         head = decoder.columns(OBJ_PHYS, data.reshape(-1), starts, (OBJ_PHYS.cksum, OBJ_PHYS.xid, OBJ_PHYS.type))
         claimed[rows], xid[rows] = head["type"], head["xid"]
+        # A checkpoint that is being written, or was torn by a crash, leaves blocks whose checksum is wrong.
         kind[rows] = np.where(fletcher64(data) == head["cksum"], head["type"], 0)
         wanted = np.flatnonzero(np.isin(kind[rows], [int(kinds.nx_superblock), int(kinds.checkpoint_map)]))
         kept.update(zip(rows[wanted].tolist(), data[wanted], strict=True))

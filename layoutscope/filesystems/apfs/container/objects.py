@@ -63,6 +63,7 @@ class Objects:
         found = self.view.find(np.array([oid], np.uint64))
         if not found.is_missing[0]:
             return Place(int(found.paddr[0]), int(found.size_bytes[0]), is_ephemeral=False)
+        # No map knows it: a physical object has its address for a number.
         return Place(oid, self.container.blocks.block_size, is_ephemeral=False)
 
     def read(self, kind: ObjectKind, oid: int) -> tuple[Any, Place]:

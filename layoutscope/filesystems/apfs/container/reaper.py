@@ -57,6 +57,7 @@ def _read_lists(container: Container, head_oid: int) -> tuple[int, int]:
     """Count the entries of all lists, and the lists."""
     waiting, seen = 0, set[int]()
     oid = head_oid
+    # Lists name the next one; a damaged one may name one that was there before.
     while oid and oid not in seen:
         seen.add(oid)
         kind = ObjectKind(grammar.ApfsReaper.ReapListPhys, int(KINDS.nx_reap_list), f"reap list {oid}")
@@ -73,6 +74,7 @@ def _read_entries(container: Container, own: ApfsReaper.ReapListPhys, paddr: int
     """Follow the entries of a list; give their number."""
     size = REAP_LIST_ENTRY.width
     name, seen, slot = f"reap list {own.head.hdr.oid}", set[int](), own.head.first
+    # Entries of a list are chained by their slots; a damaged chain may lead back.
     while slot != NO_SLOT and slot not in seen:
         if slot >= len(own.entries):
             log = container.log.at(name, paddr, plus=REAP_LIST_HEAD.first.offset)

@@ -242,6 +242,7 @@ def _free(store: Store, chunks: Chunks, owner: str) -> NDArray[np.int64]:
     # A chunk without bitmap is free throughout.
     whole = (chunks.bitmap_paddr == 0) | (chunks.free_count == chunks.num_blocks)
     parts = [intervals.runs_of(chunks.paddr[whole], chunks.num_blocks[whole])]
+    # The bitmap of a chunk that is wholly used or free tells nothing that its count does not.
     mixed = np.flatnonzero(~whole & (chunks.free_count > 0))
     for start in range(0, len(mixed), BATCH_BITMAPS):
         rows = mixed[start : start + BATCH_BITMAPS]
@@ -273,6 +274,7 @@ def _internal_pool(header: ApfsSpaceman.SpacemanPhys, own: list[Region]) -> list
     """Blocks of the pool that hold nothing current, and the ring with versions of the pool's bitmap."""
     pool = np.array([[header.ip_base, min(header.num_ip_blocks, MAX_BLOCKS)]], np.int64)
     inside = np.array([[item.paddr, item.num_blocks] for item in own], np.int64).reshape(-1, 2)
+    # The pool has room for three versions of every bitmap and chunk-info block, of which one is current.
     spare = intervals.subtract(pool, intervals.runs_of(inside[:, 0], inside[:, 1]))
     ring = Region("internal-pool-bitmap", "space manager", header.ip_bm_base, header.num_ip_bm_blocks)
     return [ring, *from_runs("internal-pool", "space manager", spare)]

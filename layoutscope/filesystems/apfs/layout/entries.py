@@ -58,6 +58,7 @@ def entries_table(tree: Tree, first_row: int, volume: int, log: FindingLog) -> p
         kind = np.where(known, kind, _kind_of_entry(drecs["entry_type"]))
     text, raw = drecs["name"].columns()
     is_directory = kind == KINDS.index("directory")
+    # One field of an inode (nchildren or nlink): entries of a directory, links of anything else.
     children = inode["num_children_or_links"]
     links = np.maximum(np.where(is_directory, 1, children), 0)
     columns = {

@@ -40,6 +40,7 @@ def extents_table(parts: VolumeParts, first_row: int) -> pl.DataFrame:
     owned = _owned(owners.index, extents["obj_id"])
     known = owned.is_known
     stream_id, paddr = extents["obj_id"][owned.extent], extents["paddr"][owned.extent]
+    # Block 0 holds the superblock; an extent there stands for a hole.
     is_hole = paddr == 0
     logical = extents["logical_addr"][owned.extent].astype(np.int64)
     flags = ((_is_shared(paddr, parts.extentref.records.get("extent")) | owned.has_others) & ~is_hole).astype(

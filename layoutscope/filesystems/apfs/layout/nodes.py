@@ -120,6 +120,7 @@ def with_stale(
     list of VolumeLayout
         The container's, then those of the volumes.
     """
+    # A node that is current for any state, of any volume, is no old copy: addresses are the same for all of them.
     known = _addresses([own, *(layout for _, layout in volumes)])
     nodes = swept.take(swept.is_node & (swept.level >= 0))
     where = blocks.image_offset(nodes.paddr)

@@ -62,6 +62,7 @@ NARROW: Final[dict[str, type[np.generic]]] = {
 """Types of columns whose values take fewer bits than the fields that they come from."""
 
 _FIELDS: Final = grammar.ApfsXfields
+# An inode without the extended field for a stream has no data of its own: directories, and compressed files.
 _CASES: Final = {
     "inode": {
         int(_FIELDS.InodeField.dstream): Case(
@@ -240,6 +241,7 @@ class RecordReader:
         """
         decoder, buffer, count = batch.tree.source.decoder, batch.buffer, len(start)
         table = self._leaves.table("xattr")
+        # Behind the fixed part of its value, an attribute has its data, or the number and sizes of a stream with them.
         is_stream, length = table["is_stream"][-count:], table["len_xdata"][-count:]
         stream_id, stream_size = np.zeros((2, count), np.uint64)
         rows = np.flatnonzero(is_stream & (length >= XATTR_DSTREAM.width))

@@ -99,6 +99,7 @@ def _missing(above: list[Entries], sound: list[NDArray[np.uint64]], level: int) 
     low, child, where, device = (np.concatenate(column) for column in zip(*above, strict=True))
     known = np.concatenate([np.empty(0, np.uint64), *sound])
     rows = np.flatnonzero(~np.isin(child, known))[:MOST_LISTED]
+    # What an index record leads to ends where the next one begins; nothing says where the last one ends.
     high = np.append(low[1:], np.uint64(NO_LIMIT))
     columns = (child[rows], low[rows], high[rows], where[rows], device[rows])
     return [

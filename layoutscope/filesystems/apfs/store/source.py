@@ -280,6 +280,7 @@ def locate_nodes(
 
 def _direct(source: TreeSource, oids: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
     """Addresses of physical nodes, or of ephemeral ones, and which are unknown."""
+    # A physical object is named by its address; where an ephemeral one lies, the maps of the checkpoint say.
     if source.ephemerals is None:
         return oids, np.zeros(len(oids), bool)
     known = [source.ephemerals.get(oid) for oid in oids.tolist()]

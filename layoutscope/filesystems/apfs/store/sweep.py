@@ -152,6 +152,7 @@ def _objects_in(decoder: Decoder, data: NDArray[np.uint8], first: int, blocks: B
     paddr = (rows + first + mark).astype(np.uint64)
     size = np.where(fletcher64(data[rows]) == columns["hdr.cksum"], blocks.block_size, 0)
     larger = 2 * blocks.block_size
+    # The head does not say how large a node is, so a wrong checksum may be that of a larger one.
     while larger <= LARGEST_NODE:
         _try_size(blocks, paddr, columns["hdr.cksum"], size, larger)
         larger *= 2

@@ -214,6 +214,7 @@ def _fixed(decoder: Decoder, buffer: NDArray[np.uint8], spots: NDArray[np.int64]
 
 def _without_ghosts(found: _Entries) -> _Entries:
     """Give ghosts, keys whose value does not exist, an empty value."""
+    # A ghost says that its value does not exist by a start of 0xffff: free queues leave out runs of one block so.
     ghost = found.val_start == int(grammar.ApfsBtree.Location.invalid)
     if ghost.any():
         found.val_start[ghost] = found.val_len[ghost] = 0

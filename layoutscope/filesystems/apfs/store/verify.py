@@ -98,6 +98,7 @@ def _identity(source: TreeSource, places: Places, head: dict[str, NDArray[Any]])
     kinds = grammar.ApfsObject.ObjectType
     is_tree = (head["hdr.type"] == int(kinds.btree)) | (head["hdr.type"] == int(kinds.btree_node))
     wrong = (head["hdr.oid"] != places.node_id) | ~is_tree | (head["hdr.xid"] > source.max_xid)
+    # Trees of kinds that have no type of their own, such as those of the checkpoint areas, bear any.
     subtype = source.kind.subtype
     result: NDArray[np.bool_] = wrong | ((head["hdr.subtype"] != subtype) & (subtype != 0))
     return result

@@ -163,6 +163,7 @@ class Tally:
         if not len(batch.slots):
             return
         self.longest_key = max(self.longest_key, int(batch.slots.key_len.max()))
+        # The tree information counts the keys of leaves alone, yet the longest key of all levels.
         self.num_keys += 0 if batch.level else len(batch.slots)
         self._check_order(batch)
         self.last_key = int(batch.keys[-1])

@@ -143,5 +143,6 @@ def _all_devices(container: Container, parts: ContainerParts) -> NDArray[np.int6
     runs = devices(container)
     if parts.space is None or not parts.space.header.devices[1].num_blocks:
         return runs
+    # Blocks of the second device are numbered from its mark on, far behind those of the main device.
     second = [[container.blocks.tier2_mark, min(parts.space.header.devices[1].num_blocks, MAX_BLOCKS)]]
     return np.concatenate([runs, np.array(second, np.int64)])

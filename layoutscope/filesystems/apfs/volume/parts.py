@@ -144,6 +144,7 @@ def stretches(extents: Columns, block_size: int) -> tuple[NDArray[np.int64], NDA
     if "paddr" not in extents:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     first, length = extents["paddr"].astype(np.int64), extents["len_extent"].astype(np.int64)
+    # An extent at block 0 is a hole: the superblock lies there, so that no file can.
     is_hole = first == 0
     if is_hole.any():
         first, length = first[~is_hole], length[~is_hole]

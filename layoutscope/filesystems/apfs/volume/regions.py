@@ -46,6 +46,7 @@ def virtual_regions(volume: Volume, claimed: list[NodeRows]) -> list[Region]:
     if not len(rows):
         return []
     kinds = _types(volume.store, omap.paddr[rows])
+    # What is encrypted or has no header bears neither a checksum to verify nor a type to name.
     is_plain = ~omap.is_encrypted[rows] & ~omap.is_noheader[rows]
     _report(volume.store, omap.paddr[rows[is_plain]], omap.size_bytes[rows[is_plain]], kinds[is_plain])
     hidden = omap.is_encrypted[rows].tolist()

@@ -104,6 +104,7 @@ def _recovery_list(objects: Objects, oid: int) -> list[Region]:
     """Follow the list of recovery blocks."""
     regions, seen = list[Region](), set[int]()
     kind = ObjectKind(grammar.ApfsEncryption.ErRecoveryBlock, int(KINDS.er_recovery_block), "recovery block")
+    # Recovery blocks form a chain, which damage may close to a ring.
     while oid and oid not in seen:
         seen.add(oid)
         found = objects.try_read(kind, oid)

@@ -147,6 +147,7 @@ def _volume_nodes(container: Container, superblock: ApfsVolume.ApfsSuperblock, x
 def _mapped_nodes(container: Container, omap: omaps.ObjectMap, xid: int) -> tuple[int, int]:
     """Count the objects that a map names at a transaction, and those whose checksum and identity still hold."""
     blocks, row = container.blocks, omaps.view_at(omap, xid).row
+    # Encrypted objects cannot be verified without their key, nor those without header: they count as they are named.
     plain = row[~omap.is_encrypted[row] & ~omap.is_noheader[row]]
     near = plain[blocks.readable(omap.paddr[plain], blocks.block_size) & (omap.size_bytes[plain] == blocks.block_size)]
     data = blocks.read(omap.paddr[near], blocks.block_size)

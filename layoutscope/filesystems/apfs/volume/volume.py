@@ -124,6 +124,7 @@ def open_volume(container: Container, store: Store, oid: int, number: int) -> Vo
     header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "volume object map")
     omap = read_omap(store, "omap", header.tree_oid, xid)
     view = omaps.view_at(omap, xid)
+    # Only a sealed volume has integrity metadata, without which hashes of nodes cannot be verified.
     seal = read_seal(store, view, superblock)
     listed = join("omap-snapshots", [])
     if header.snapshot_tree_oid:

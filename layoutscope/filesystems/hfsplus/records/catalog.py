@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.arrays.lookup import is_ascending
-from layoutscope.arrays.ragged import starts_of
+from layoutscope.arrays.ragged import ranges, starts_of
 from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.filesystems.hfsplus.tree.keys import misplaced
 from layoutscope.ondisk import grammar
@@ -125,8 +125,6 @@ FORK_COLUMNS: Final[dict[str, type[np.generic]]] = {
 }
 
 _NAME: Final = Text("key", KEY.num_name_units, names.UNIT_BYTES)
-_OWN_ID: Final = {"file_id": KEY.parent_id}
-"""A thread's key has the file's or folder's own ID where that of an entry has its parent's."""
 
 
 def _extents(fork_type: int, start_block: Field, block_count: Field) -> Repeated:
@@ -151,9 +149,11 @@ def _entry(kind: int, record_type: RecordType, fields: dict[str, Column], *lists
 
 
 def _thread(kind: int, *, is_folder: bool) -> Leaf:
+    # A thread's key has the file's or folder's own ID where that of an entry has its parent's.
+    own_id = {"file_id": KEY.parent_id}
     # The name in a thread is that of the file or folder, so that a scan can do without; a check compares both.
     columns: dict[str, Column | int] = {"parent_id": THREAD.parent_id, "is_folder": int(is_folder)}
-    return Leaf(kind, "threads", KEY, THREAD, columns, _OWN_ID, checked=(_NAME,))
+    return Leaf(kind, "threads", KEY, THREAD, columns, own_id, checked=(_NAME,))
 
 
 PLAN: Final = Plan(
@@ -187,7 +187,7 @@ _FIRST_THREAD: Final = 2
 class CatalogLeaves:
     """Leaf records of the catalog file; entries, threads and extents are kept in the order of decoding.
 
-    The columns that :meth:`decode` returns say of each record whether it is a thread, and its place among its kind.
+    Rows of a node follow one another: it is enough to know of each node where they start and how many there are.
     """
 
     key_type: RecordType = KEY
@@ -210,17 +210,19 @@ class CatalogLeaves:
         Returns
         -------
         dict of str to (n,) array
-            ``node, is_thread, index`` of sound records; `index` is a row of threads or of entries. Leaves with others
-            are added to `bad`.
+            ``node`` of each node; ``entries, threads``, the first of its rows, and ``num_entries, num_threads``. Leaves
+            with records that are not sound are added to `bad`.
         """
-        batch = records.in_leaves(leaf)
+        batch, numbers = records.in_leaves(leaf), records.nodes.number
         found = self.tables.add(volume.decoder, batch, records.nodes.to_come)
-        node, is_sound = records.nodes.number[batch.node], found.leaf != NO_LEAF
-        columns: Columns = {"node": node, "is_thread": found.leaf >= _FIRST_THREAD, "index": found.row}
-        if is_sound.all():
-            return columns
-        self.bad.append(node[~is_sound])
-        return {name: values[is_sound] for name, values in columns.items()}
+        is_thread, is_sound = found.leaf >= _FIRST_THREAD, found.leaf != NO_LEAF
+        columns: Columns = {"node": numbers}
+        for table, chosen in (("entries", ~is_thread), ("threads", is_thread & is_sound)):
+            counts = np.bincount(batch.node[chosen], minlength=len(numbers))
+            first = self.tables.count(table) - int(counts.sum())
+            columns |= {table: first + starts_of(counts), f"num_{table}": counts}
+        self.bad.append(numbers[batch.node[~is_sound]])
+        return columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,39 +258,36 @@ class Catalog:
 
 def collect(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
     """Bring what the leaves held into key order; what stood in leaves that were not reached drops out."""
-    none = np.empty(0, np.int64)
-    records = tree.records if tree is not None else dict.fromkeys(("node", "is_thread", "index"), none)
-    is_thread = records["is_thread"].astype(np.bool_)
-    chosen = _Chosen(leaves.tables, "entries", records["index"][~is_thread])
+    chosen, threads = (_Chosen(leaves.tables, table, tree) for table in ("entries", "threads"))
     forks = _renumbered(leaves, chosen)
     text, raw = (leaves.tables.table("entries")[name] for name in ("name", "name_raw"))
     lengths = raw.length.astype(np.int64)
-    starts = starts_of(lengths)
-    threads = _Chosen(leaves.tables, "threads", records["index"][is_thread])
     return Catalog(
-        {**chosen.numbers(), "node": records["node"][~is_thread]},
+        chosen.numbers(),
         chosen.series(names.shown_series("name", text)),
         chosen.series(names.stored_series("name_raw", raw)),
-        {**threads.numbers(), "node": records["node"][is_thread]},
+        threads.numbers(),
         forks,
-        names.StoredNames(raw.data, starts[chosen.rows], lengths[chosen.rows]),
+        names.StoredNames(raw.data, starts_of(lengths)[chosen.rows], lengths[chosen.rows]),
     )
 
 
 class _Chosen:
-    """Rows of a table in the order in which they are wanted; all of them in their own order are not copied."""
+    """Rows of a table in the order of the leaves; all of them in their own order are not copied."""
 
-    def __init__(self, tables: LeafTables, table: str, rows: I64) -> None:
-        self.tables, self.table, self.rows = tables, table, rows
-        self.is_all = len(rows) == tables.count(table) and is_ascending(rows)
+    def __init__(self, tables: LeafTables, table: str, tree: Tree | None) -> None:
+        none = np.empty(0, np.int64)
+        leaves = tree.records if tree is not None else dict.fromkeys(("node", table, f"num_{table}"), none)
+        self.tables, self.table = tables, table
+        self.rows = ranges(leaves[table], leaves[f"num_{table}"])
+        self.node = np.repeat(leaves["node"], leaves[f"num_{table}"])
+        self.is_all = len(self.rows) == tables.count(table) and is_ascending(leaves[table])
 
     def numbers(self) -> Columns:
         """Return the columns with numbers, which the table may lose."""
-        if not self.is_all:
-            return self.tables.give_up(self.table, self.rows)
-        return {
-            name: values for name, values in self.tables.table(self.table).items() if isinstance(values, np.ndarray)
-        }
+        found = self.tables.table(self.table) if self.is_all else self.tables.give_up(self.table, self.rows)
+        numbers: Columns = {name: values for name, values in found.items() if isinstance(values, np.ndarray)}
+        return {**numbers, "node": self.node}
 
     def series(self, values: pl.Series) -> pl.Series:
         """Return a column made of texts."""

@@ -54,13 +54,8 @@ if TYPE_CHECKING:
     from layoutscope.api.verify import verify
 else:
     # A verb stands in the module of its name, and its companions beside it.
-    _HOMES = {
-        "fit": "drives",
-        "layout_map": "map",
-        "write_map": "map",
-        "read_layouts": "reading",
-        "write_trace": "trace",
-    }
+    _HOMES = {"fit": "drives", "layout_map": "map", "write_map": "map"}
+    _HOMES |= {"write_trace": "trace", "read_layouts": "reading"}
 
     def __getattr__(name: str) -> object:
         """Import a verb when it is first used, with what it needs and no more."""

@@ -1,17 +1,22 @@
-"""The reverse look-up: from a byte of the image to tree, node, file and path."""
+"""Whose a place is: from a byte of the image to tree, node, file and path; and from a path to the file it names."""
 
 from __future__ import annotations
 
+import unicodedata
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from layoutscope.analysis.paths import paths_of
+from layoutscope.access.entries import ROOT_ID
+from layoutscope.errors import UsageError
 from layoutscope.results.inspect import Owner
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.contract import Row
     from layoutscope.tables import VolumeLayout
+
+MOST_LEVELS: Final = 4096
+"""A path with more names leads in a circle."""
 
 _SIZES: Final = {"nodes": "size_bytes", "regions": "length_bytes", "extents": "length_bytes", "free": "length_bytes"}
 _WORDS: Final = {"nodes": "node", "regions": "region", "extents": "file data", "free": "free space"}
@@ -20,6 +25,73 @@ _NODE_FACTS: Final = (
     *("tree", "node_id", "kind", "level", "num_records", "used_bytes"),
     *("free_bytes", "xid", "key_rank", "state", "valid"),
 )
+
+
+def resolve(layout: VolumeLayout, path: str) -> int | None:
+    """Find the id of the file at a path from the root; None where there is none.
+
+    Names are compared as they are; where none matches exactly, without regard to composition, as a terminal may compose
+    what the volume keeps decomposed, and to case where the volume does so.
+    """
+    file_id = ROOT_ID
+    for name in [part for part in path.split("/") if part not in ("", ".")]:
+        child = _child(layout, file_id, name)
+        if child is None:
+            return None
+        file_id = child
+    return file_id
+
+
+def _child(layout: VolumeLayout, parent_id: int, name: str) -> int | None:
+    inside = layout.entries.filter(pl.col("parent_id") == parent_id)
+    found = inside.filter(pl.col("name") == name)["file_id"].to_list()
+    if not found:
+        names, ids = inside["name"].fill_null(""), inside["file_id"]
+        folds = not layout.facts.case_sensitive
+        wanted = _compared(name, folds=folds)
+        found = [number for own, number in zip(names, ids, strict=True) if _compared(own, folds=folds) == wanted]
+    return int(found[0]) if found else None
+
+
+def _compared(name: str, *, folds: bool) -> str:
+    """Name as it is compared when it is not spelled exactly: decomposed, of one case."""
+    plain = unicodedata.normalize("NFD", name)
+    return unicodedata.normalize("NFD", plain.casefold()) if folds else plain
+
+
+def paths_of(layout: VolumeLayout, file_id: int) -> list[str]:
+    """List the paths of a file; several with hard links, none where nothing names it."""
+    if file_id == ROOT_ID:
+        return ["/"]
+    rows = layout.entries.filter(pl.col("file_id") == file_id).select("parent_id", "name")
+    return [f"{_directory(layout, parent_id)}/{name or '?'}" for parent_id, name in rows.iter_rows()]
+
+
+def _directory(layout: VolumeLayout, directory_id: int) -> str:
+    """Spell the path of a directory, without a slash at its end."""
+    names: list[str] = []
+    while directory_id != ROOT_ID and len(names) < MOST_LEVELS:
+        row = layout.entries.filter((pl.col("file_id") == directory_id) & (pl.col("kind") == "directory")).head(1)
+        if row.is_empty():
+            names.append(f"<{directory_id}>")
+            break
+        names.append(row["name"][0] or "?")
+        directory_id = int(row["parent_id"][0])
+    return "".join(f"/{name}" for name in reversed(names))
+
+
+def needed_id(layouts: tuple[VolumeLayout, ...], path: str) -> list[tuple[VolumeLayout, int]]:
+    """Find a path on every volume that has it.
+
+    Raises
+    ------
+    UsageError
+        If none has.
+    """
+    found = [(layout, file_id) for layout in layouts if (file_id := resolve(layout, path)) is not None]
+    if not found:
+        raise UsageError(f"no file at {path!r}")
+    return found
 
 
 def owners_at(layout: VolumeLayout, at: int) -> list[tuple[str, Row]]:
@@ -91,10 +163,10 @@ def _extent_facts(layout: VolumeLayout, row: Row) -> list[tuple[str, str]]:
         ("fork", str(row["fork"])),
         ("from byte of the fork", f"{row['logical_offset']:,}"),
     ]
-    return facts + _paths(layout, row["file_id"])
+    return facts + _path_facts(layout, row["file_id"])
 
 
-def _paths(layout: VolumeLayout, file_id: int) -> list[tuple[str, str]]:
+def _path_facts(layout: VolumeLayout, file_id: int) -> list[tuple[str, str]]:
     return [("path", path) for path in paths_of(layout, file_id)[:_MOST_PATHS]]
 
 
@@ -103,7 +175,7 @@ def file_owner(layout: VolumeLayout, file_id: int) -> Owner:
     entry = layout.entries.filter(pl.col("file_id") == file_id).head(1)
     names = ("kind", "size_bytes", "link_count", "parent_id", "create_time", "modify_time")
     row = entry.row(0, named=True) if not entry.is_empty() else {}
-    facts = [("file", str(file_id)), *_paths(layout, file_id)]
+    facts = [("file", str(file_id)), *_path_facts(layout, file_id)]
     facts += [(name.replace("_", " "), str(row[name])) for name in names if row.get(name) is not None]
     extents = layout.extents.filter((pl.col("file_id") == file_id) & pl.col("image_offset").is_not_null())
     facts += [

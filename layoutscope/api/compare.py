@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from layoutscope.analysis.changes import changed_nodes
-from layoutscope.analysis.comparison import compare_scans
+from layoutscope.analysis.comparison import changed_nodes, compare_scans
 from layoutscope.api.outputs import output
 from layoutscope.api.scan import scan
 from layoutscope.errors import UsageError

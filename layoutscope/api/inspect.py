@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from layoutscope.analysis.owners import file_owner, owners_at, row_owner
-from layoutscope.analysis.paths import needed_id
+from layoutscope.analysis.owners import file_owner, needed_id, owners_at, row_owner
 from layoutscope.api.reading import opened, request_of, with_options
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.contract import VolumeRequest

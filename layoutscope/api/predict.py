@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.analysis.owners import volume_name
-from layoutscope.analysis.paths import paths_of
+from layoutscope.analysis.owners import paths_of, volume_name
 from layoutscope.api.outputs import output
 from layoutscope.api.reading import opened, request_of
 from layoutscope.api.workloads import checked, host_of, walk

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from layoutscope.access.entries import ROOT_ID
-from layoutscope.analysis.paths import resolve
+from layoutscope.analysis.owners import resolve
 from layoutscope.errors import UsageError
 from layoutscope.options import WorkRequest
 from layoutscope.walk.data import random_records

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from layoutscope.access.entries import ROOT_ID
-from layoutscope.analysis.paths import MOST_LEVELS
+from layoutscope.analysis.owners import MOST_LEVELS
 from layoutscope.report.escape import escape_text
 from layoutscope.version import __version__
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from layoutscope import read_layouts, trace
-from layoutscope.analysis.paths import paths_of
+from layoutscope.analysis.owners import paths_of
 from layoutscope.drive import load_profile, service
 
 

@@ -10,9 +10,8 @@ import numpy as np
 import polars as pl
 
 from layoutscope.report.map import encode
-from layoutscope.report.map.panels import distances, written_when
+from layoutscope.report.map.panels import costs, directories, distances, walk_panel, written_when
 from layoutscope.report.map.segments import Segments, coalesce, from_layouts, merge_touching, used_span
-from layoutscope.report.map.walks import costs, directories, walk_panel
 from layoutscope.tables.series import numbered
 
 if TYPE_CHECKING:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
 from layoutscope.analysis.story import story
 from layoutscope.filesystems.registry import filesystem, filesystem_of
+from layoutscope.metrics.pieces import main_tree
 from layoutscope.report.escape import escape_text
 from layoutscope.report.text.console import STYLES, bullets, image_line, plain_table, print_parts
-from layoutscope.report.text.metrics import explained_metrics, main_metrics
 from layoutscope.report.text.predict import prediction_notes, prediction_table
 from layoutscope.results.scan import ScanResult
-from layoutscope.units import NOTHING, format_bytes, format_share
+from layoutscope.units import NOTHING, format_bytes, format_share, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,12 +23,15 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from layoutscope.findings import Finding
-    from layoutscope.metrics import TreeSummary
+    from layoutscope.metrics import Metric, TreeSummary
     from layoutscope.results.scan import VolumeScan, WalkFacts
     from layoutscope.tables import VolumeFacts, VolumeLayout
 
 MOST_FINDINGS: Final = 20
 """So many findings are shown; the rest is counted."""
+
+VOLUME_WIDE: Final = ("metadata", "files", "free space")
+"""Subjects that are shown of every volume, besides the enumerated tree."""
 
 BLOCK_ROWS: Final = {
     "blocks": "all",
@@ -241,6 +245,50 @@ def block_table(facts: VolumeFacts) -> Iterator[RenderableType]:
     wrong = int(counts.get("unclaimed blocks", 0)) + int(counts.get("claimed but free blocks", 0))
     verdict = "every used block belongs to something" if not wrong else f"{wrong:,} blocks do not agree"
     yield plain_table(f"Balance of the blocks: {verdict}", columns, rows)
+
+
+def main_metrics(volume: VolumeScan) -> RenderableType:
+    """Show the metrics of the volume and of the enumerated tree: value, unit and denominator."""
+    columns = [("Metric", False), ("Value", True), ("Per", False)]
+    return plain_table("Metrics (--explain shows their definitions)", columns, _main_rows(volume))
+
+
+def _main_rows(volume: VolumeScan) -> Iterator[tuple[str | Text, ...]]:
+    is_container = volume.layout.facts.volume is None
+    wanted = ("free space",) if is_container else (*VOLUME_WIDE, main_tree(volume.layout))
+    last = ""
+    for metric in volume.metrics:
+        if metric.subject not in wanted or metric.value is None:
+            continue
+        if metric.subject != last:
+            yield (Text(metric.subject, style="italic"),)
+        last = metric.subject
+        yield f"  {metric.definition.title}", format_value(metric.value, metric.unit), metric.denominator
+
+
+def explained_metrics(volume: VolumeScan) -> Group:
+    """Show every metric of every subject with its parts, definition and source."""
+    walked = volume.walk.metrics if volume.walk is not None else ()
+    found = [metric for metric in (*volume.metrics, *walked) if metric.value is not None or metric.note]
+    return Group(Text("Metrics", style="bold"), *(part for metric in found for part in _explained(metric)))
+
+
+def _explained(metric: Metric) -> Iterator[RenderableType]:
+    head = f"{metric.definition.title} ({escape_text(metric.subject)}): {format_value(metric.value, metric.unit)}"
+    yield Text(head, style="bold")
+    text = f"{metric.text} Per: {metric.denominator}. Source: {metric.citation}."
+    yield Padding(Text(f"{text} {metric.note}." if metric.note else text), (0, 0, 0, 2))
+    if metric.parts:
+        parts = "; ".join(f"{label}: {_part(metric, label, value)}" for label, value in metric.parts)
+        yield Padding(Text(parts, style="dim"), (0, 0, 0, 2))
+
+
+def _part(metric: Metric, label: str, value: float) -> str:
+    """Show percentiles in the metric's unit; bins of histograms are counts, those of free space bytes."""
+    if label == "zone bytes" or metric.name == "free-extents":
+        return format_value(value, "bytes")
+    is_bin = label.startswith("from ") or metric.name == "fragments-per-file"
+    return format_value(value, "" if is_bin else metric.unit).strip()
 
 
 PRINTERS: Final = {ScanResult: print_scan}

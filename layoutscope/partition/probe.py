@@ -32,7 +32,9 @@ class _Foreign(NamedTuple):
     name: Callable[[Any], tuple[str, str] | None]
 
 
-def recognise(source: Source, image_offset: int, size_bytes: int, decoder: Decoder) -> Content:
+def recognise(
+    source: Source, image_offset: int, size_bytes: int, decoder: Decoder, *, thorough: bool = True
+) -> Content:
     """Tell by its content what lies at a place.
 
     Parameters
@@ -43,6 +45,8 @@ def recognise(source: Source, image_offset: int, size_bytes: int, decoder: Decod
         The stretch: a partition, or the whole image.
     decoder : Decoder
         What decodes that of which there are many.
+    thorough : bool
+        Whether copies of a lost header count, where nothing else is recognised.
 
     Returns
     -------
@@ -51,7 +55,9 @@ def recognise(source: Source, image_offset: int, size_bytes: int, decoder: Decod
     """
     stretch = Window(source, image_offset, size_bytes)
     content = _readable(stretch) or _core_storage(stretch, decoder) or _foreign(stretch)
-    content = content or _readable(stretch, thorough=True) or _unknown(stretch)
+    if content is None and thorough:
+        content = _readable(stretch, thorough=True)
+    content = content or _unknown(stretch)
     return content._replace(findings=_unread_start(stretch) + content.findings)
 
 

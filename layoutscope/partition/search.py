@@ -56,7 +56,7 @@ def find_volumes(source: Source, decoder: Decoder = BULK) -> VolumeSearch:
         Volumes, partitions, the maps' own structures, and findings. Never fails on the content.
     """
     maps = _maps(source, decoder)
-    bare = recognise(source, 0, source.size_bytes, decoder)
+    bare = recognise(source, 0, source.size_bytes, decoder, thorough=False)
     is_bare = bare.kind in filesystem_names() and not any(found.has_readable for found in maps)
     if is_bare:
         return _bare(bare, maps)
@@ -65,7 +65,8 @@ def find_volumes(source: Source, decoder: Decoder = BULK) -> VolumeSearch:
         lost = gpt.read_backup_gpt(source, decoder)
         maps += [_probed(source, lost, decoder)] if lost is not None else []
     if not maps:
-        return _bare(bare, maps)
+        # With a map, copies of headers near its start would be left over from before the disk was divided.
+        return _bare(recognise(source, 0, source.size_bytes, decoder), maps)
     return _mapped(source, maps)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 
+import polars as pl
 import pytest
 
 from fixtures.apfs import locate as at
@@ -179,3 +180,29 @@ def test_aged_image_is_full_of_old_copies(reference_image):
     stale = layouts[1].nodes.filter(layouts[1].nodes["state"].cast(str) == "stale")
     assert stale["xid"].n_unique() > 1
     assert stale["xid"].max() <= layouts[1].facts.stamp
+
+
+@pytest.mark.parametrize("lost", ["roots", "roots and object map"])
+def test_old_root_does_not_win_over_younger_leaves(reference_image, tmp_path, lost):
+    """With the snapshot's root the only one left, deleted files do not come back, and no younger ones are missing."""
+    image, path = reference_image("driver/apfs-snap.img"), tmp_path / "damaged.img"
+    data = bytearray(image.read_bytes())
+    with open_image(image) as source:
+        own, healthy = read_layouts(source, options=Options(sweep=True))
+    nodes = pl.concat([own.nodes, healthy.nodes]).with_columns(pl.col("tree", "kind", "state").cast(pl.String))
+    live = nodes.filter((pl.col("tree") == "fs") & (pl.col("state") == "live") & pl.col("parent_row").is_null())
+    oid = live["node_id"][0]
+    roots = nodes.filter((pl.col("tree") == "fs") & (pl.col("node_id") == oid)).sort("xid")["image_offset"].to_list()
+    assert len(roots) > 1
+    places = roots[1:]
+    if lost != "roots":
+        omap = nodes.filter((pl.col("tree") == "omap") & (pl.col("state") == "live") & pl.col("parent_row").is_null())
+        places += omap["image_offset"].to_list()
+    for place in places:
+        data[place : place + BLOCK_BYTES] = bytes(BLOCK_BYTES)
+    path.write_bytes(data)
+    with open_image(path) as source:
+        found = read_layouts(source, options=Options(sweep=True))[-1]
+    assert listing(found) - listing(healthy) == set()
+    assert listing(healthy) - listing(found) == set()
+    assert found.coverage != 1

@@ -340,9 +340,9 @@ def _rebuilt(parts: VolumeParts, swept: Swept, volumes: list[VolumeParts]) -> Vo
     if not parts.log.has_errors or parts.is_locked or parts.view != "live" or parts.state.superblock.is_sealed:
         return parts
     others = [item.state.omap.oid for item in volumes if item is not parts]
-    state = mended(parts.state, swept)
-    foreign = np.setdiff1d(np.concatenate([np.empty(0, np.uint64), *others]), parts.state.view.oid)
-    return rebuild_tree(replace(parts, state=state), swept, foreign)
+    state, named = mended(parts.state, swept), parts.state.view.oid
+    foreign = np.setdiff1d(np.concatenate([np.empty(0, np.uint64), *others]), named)
+    return rebuild_tree(replace(parts, state=state), swept, named, foreign)
 
 
 def _chosen_view(container: Container, volume: Volume, options: Options) -> str | None:

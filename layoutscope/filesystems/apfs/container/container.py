@@ -16,6 +16,7 @@ from layoutscope.errors import FormatError, TruncatedError
 from layoutscope.filesystems.apfs.container import checkpoint as checkpoints
 from layoutscope.filesystems.apfs.container.checkpoint import read_descriptor_area, ring_paddrs
 from layoutscope.filesystems.apfs.container.spaceman import device_blocks
+from layoutscope.filesystems.apfs.container.younger import find_younger
 from layoutscope.filesystems.apfs.store import omap as omaps
 from layoutscope.filesystems.apfs.store.blocks import Blocks
 from layoutscope.filesystems.apfs.store.source import Store
@@ -24,12 +25,14 @@ from layoutscope.filesystems.apfs.store.walk import read_omap
 from layoutscope.image.source import Window
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
+from layoutscope.ondisk.decoder import BULK
 from layoutscope.ondisk.records import NX_SUPERBLOCK
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.container.checkpoint import Checkpoint, DescriptorArea, Younger
+    from layoutscope.filesystems.apfs.container.checkpoint import Checkpoint, DescriptorArea
+    from layoutscope.filesystems.apfs.container.younger import Younger
     from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.filesystems.apfs.store.omap import ObjectMap, OmapView
     from layoutscope.findings import FindingLog
@@ -160,7 +163,7 @@ def open_container(
             continue
         if checkpoint.xid == xid:
             return opened
-        return replace(opened, younger=checkpoints.younger(area, checkpoint.xid, int(first.hdr.xid)))
+        return replace(opened, younger=find_younger(area, checkpoint.xid, int(first.hdr.xid)))
     where = store.blocks.at(int(area.paddr[0]) if len(area.paddr) else 0)
     raise FormatError("no checkpoint can be used", structure="checkpoint descriptor area", image_offset=where)
 
@@ -303,17 +306,28 @@ def search_superblock(
     num_blocks : int
         How many blocks of 4096 bytes are looked at.
     """
+    first = image_offset + MIN_BLOCK_BYTES
+    count = min(num_blocks - 1, (source.size_bytes - first) // MIN_BLOCK_BYTES)
+    starts = first + MIN_BLOCK_BYTES * np.arange(max(count, 0), dtype=np.int64)
     best = None
-    for number in range(1, num_blocks):
-        where = image_offset + number * MIN_BLOCK_BYTES
-        if where + MIN_BLOCK_BYTES > source.size_bytes:
-            break
+    for where in starts[_bear_magic(source, starts)].tolist():
         try:
             found = _parse_superblock(source, where)
         except FormatError:
             continue
         best = found if best is None or found.hdr.xid > best.hdr.xid else best
     return best
+
+
+def _bear_magic(source: Source, starts: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tell which blocks have a superblock's magic; all may, where some of them were never read."""
+    try:
+        blocks = source.read_extents(starts, np.full(len(starts), MIN_BLOCK_BYTES, np.int64))
+    except FormatError:
+        return np.ones(len(starts), np.bool_)
+    found = BULK.column(NX_SUPERBLOCK, blocks, starts - starts[:1], NX_SUPERBLOCK.magic)
+    result: NDArray[np.bool_] = found == int(grammar.ApfsContainer.ContainerMagic.nx_superblock)
+    return result
 
 
 def _compare_copies(log: FindingLog, first: ApfsContainer.NxSuperblock, newest: ApfsContainer.NxSuperblock) -> None:

@@ -133,7 +133,9 @@ class Leaves(NamedTuple):
     last: NDArray[np.uint64]
 
 
-def rebuild_tree(parts: VolumeParts, swept: Swept, foreign: NDArray[np.uint64]) -> VolumeParts:
+def rebuild_tree(
+    parts: VolumeParts, swept: Swept, named: NDArray[np.uint64], foreign: NDArray[np.uint64]
+) -> VolumeParts:
     """Fill the gaps of a volume's file-system tree with leaves that a sweep found.
 
     Parameters
@@ -142,6 +144,8 @@ def rebuild_tree(parts: VolumeParts, swept: Swept, foreign: NDArray[np.uint64]) 
         The volume as far as it could be read.
     swept : Swept
         All that was found.
+    named : (n,) uint64 array
+        Objects that the volume's own map names.
     foreign : (n,) uint64 array
         Objects that belong to other volumes.
     """
@@ -149,13 +153,18 @@ def rebuild_tree(parts: VolumeParts, swept: Swept, foreign: NDArray[np.uint64]) 
     losses, has_root = find_losses(source)
     batches = list(read_levels(source))
     index = [batch for batch in batches if batch.level]
-    own = _walked([batch for batch in batches if not batch.level])
-    gaps = [(loss.low, loss.high) for loss in losses] if has_root else [(0, NO_LIMIT)]
+    trusted, doubtful, replaced = _trusted(batches)
+    own = _walked([batch for batch in batches if not batch.level], trusted)
+    gaps = [(loss.low, loss.high) for loss in losses] + doubtful if has_root else [(0, NO_LIMIT)]
     opened = batches[0].tree if batches else OpenTree(source, _plain_shape(source.blocks))
     copies = swept.nodes("fs").newest(parts.state.xid)
     copies = copies.take((copies.level == 0) & ~np.isin(copies.oid, own.places.node_id))
     copies = copies.take(~np.isin(copies.oid, foreign) & (copies.size_bytes == opened.shape.sizes.node))
     live = parts.state.omap.oid[parts.state.omap.leaf >= 0]
+    if _is_map_whole(parts):
+        # A node that neither the map nor an index node names is gone, however well it would fit.
+        missing = np.array([loss.node_id for loss in losses], np.uint64)
+        copies = copies.take(np.isin(copies.oid, np.concatenate([named, missing, replaced])))
     adopted = _fitting(_read_leaves(opened, copies), gaps, own, live)
     leaves = _in_order(own, adopted)
     hashed = bool(parts.state.superblock.has_hashed_names)
@@ -191,11 +200,59 @@ def _ends(batch: ReadNodes) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDAr
     return node[first], keys[first], keys[last]
 
 
-def _walked(batches: list[ReadNodes]) -> Leaves:
-    """Leaves that the index still leads to."""
+def _trusted(batches: list[ReadNodes]) -> tuple[NDArray[np.bool_], list[tuple[int, int]], NDArray[np.uint64]]:
+    """Tell which nodes of a tree are those that the object map names, and all nodes above them too.
+
+    Another copy of a node than the named one is older. It may order the nodes below it, but says nothing of what was
+    written since: leaves there count by their own transactions, like all others that a sweep found.
+
+    Parameters
+    ----------
+    batches : list of ReadNodes
+        Level by level from the root, each in key order.
+
+    Returns
+    -------
+    trusted : (n_nodes,) bool array
+        By the place of the node in the tree.
+    doubtful : list of (int, int)
+        Ranges of keys below the topmost nodes that are not.
+    replaced : (n,) uint64 array
+        Numbers of those.
+    """
+    trusted = np.zeros(sum(len(batch.places) for batch in batches), np.bool_)
+    levels: dict[int, list[tuple[NDArray[np.uint64], NDArray[np.bool_]]]] = {}
+    replaced = [np.empty(0, np.uint64)]
+    for batch in batches:
+        places = batch.places
+        above = (places.parent < 0) | trusted[np.maximum(places.parent, 0)]
+        mine = places.omap_leaf >= 0
+        trusted[batch.first : batch.first + len(places)] = above & mine
+        levels.setdefault(batch.level, []).append((places.low_key, above & ~mine))
+        replaced.append(places.node_id[above & ~mine])
+    doubtful = []
+    for parts in levels.values():
+        low, wrong = (np.concatenate(column) for column in zip(*parts, strict=True))
+        high = np.append(low[1:], np.uint64(NO_LIMIT))
+        doubtful += list(zip(low[wrong].tolist(), high[wrong].tolist(), strict=True))
+    return trusted, doubtful, np.concatenate(replaced)
+
+
+def _is_map_whole(parts: VolumeParts) -> bool:
+    """Whether nothing is known to be missing of a volume's object map."""
+    state = parts.state
+    wrong = ("omap tree", "volume object map")
+    has_errors = any(item.level == "error" and item.structure.startswith(wrong) for item in state.log.findings)
+    return not isinstance(state.omap_header, NoMap) and not has_errors and bool((state.omap.leaf >= 0).any())
+
+
+def _walked(batches: list[ReadNodes], trusted: NDArray[np.bool_]) -> Leaves:
+    """Leaves that the index still leads to, by nodes that are trusted."""
     parts = []
     for batch in batches:
         node, first, last = _ends(batch)
+        kept = trusted[batch.first + node]
+        node, first, last = node[kept], first[kept], last[kept]
         parts.append(Leaves(batch.places.take(node), first, last))
     return _joined(parts)
 

@@ -98,7 +98,7 @@ def _missing(above: list[Entries], sound: list[NDArray[np.uint64]], level: int) 
         return []
     low, child, where, device = (np.concatenate(column) for column in zip(*above, strict=True))
     known = np.concatenate([np.empty(0, np.uint64), *sound])
-    rows = np.flatnonzero(~np.isin(child, known))[:MOST_LISTED]
+    rows = np.flatnonzero(~np.isin(child, known))
     # What an index record leads to ends where the next one begins; nothing says where the last one ends.
     high = np.append(low[1:], np.uint64(NO_LIMIT))
     columns = (child[rows], low[rows], high[rows], where[rows], device[rows])
@@ -120,11 +120,17 @@ def report_losses(source: TreeSource, records: RecordTables | None, log: Finding
         Is told of each subtree.
     """
     losses, _ = find_losses(source)
-    for loss in losses:
+    for loss in losses[:MOST_LISTED]:
         what = _objects(source, loss, records)
         name = f"{source.tree} tree, node {loss.node_id}"
         message = f"what it holds is missing: {what}"
         log.at_byte(name, loss.image_offset, loss.device).add("subtree-missing", "error", message)
+    if len(losses) > MOST_LISTED:
+        further = losses[MOST_LISTED]
+        message = f"{len(losses) - MOST_LISTED:,} further subtrees are missing"
+        log.at_byte(f"{source.tree} tree", further.image_offset, further.device).add(
+            "subtree-missing", "error", message
+        )
 
 
 def _objects(source: TreeSource, loss: Loss, records: RecordTables | None) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from layoutscope.arrays.lookup import find, is_ascending
 from layoutscope.arrays.ragged import heads, lengths_of
 from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK, RESOURCE_FORK
+from layoutscope.filesystems.hfsplus.records.links import ROOT_FOLDER
 from layoutscope.filesystems.hfsplus.tree.shape import header_log, node_log
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, is_case_sensitive
 
@@ -124,6 +125,9 @@ def check_contents(volume: Volume, contents: Contents) -> None:
     if catalog is None:
         return
     check_counts(volume, contents.catalog)
+    if not (contents.catalog.entries["is_folder"] & (contents.catalog.entries["file_id"] == ROOT_FOLDER)).any():
+        # Even a volume without any file has it: without it, nothing of the catalog was read.
+        header_log(volume, catalog.file, "root_node").add("parent-missing", "error", "there is no root folder")
     for code, rule, message in _OF_ENTRIES:
         rows = np.flatnonzero(rule(volume, contents))
         if len(rows):

@@ -169,8 +169,8 @@ def _inferred_header(volume: Volume, catalog: Catalog, found: Swept) -> HfsplusV
         volume.source.size_bytes,
         _block_size(catalog, found, volume.source.size_bytes),
         int(volume.header.signature),
-        file_count=int((~is_folder).sum()),
-        folder_count=max(0, num_folders),
+        num_files=int((~is_folder).sum()),
+        num_folders=max(0, num_folders),
         next_catalog_id=min(int(entries["file_id"].max(initial=0)) + 1, MOST_BLOCKS),
     )
 

@@ -147,6 +147,9 @@ def find_journal(volume: Volume) -> Journal | None:
         return Journal(at, 0, 0, None, is_little_endian=False)
     if not _has_place(volume, info, at):
         return Journal(at, 0, 0, None, is_little_endian=False)
+    if info.needs_initialisation and not volume.header.is_unmounted:
+        message = "the journal claims to hold nothing yet, but the volume was not unmounted"
+        volume.log.at("journal info block", at).add("journal-invalid", "error", message)
     header, is_little = (None, False) if info.needs_initialisation else _read_header(volume, int(info.ofs_journal))
     return Journal(at, int(info.ofs_journal), int(info.len_journal), header, is_little)
 
@@ -171,7 +174,8 @@ def _report_external(volume: Volume, info: HfsplusJournal.JournalInfoBlock, at: 
     signature = " ".join(f"{int(word):08x}" for word in info.device_signature)
     volume.log.at("journal info block", at).add(
         "journal-external",
-        "warning",
+        # A volume that was not unmounted may owe its last changes to the journal.
+        "warning" if volume.header.is_unmounted else "error",
         f"the journal is on another device and was not read: {uuid or f'signature {signature}'}",
     )
 

@@ -44,7 +44,7 @@ PLANS = {
     ),
     "journal": VolumePlan(
         root=(*folders(2, 6, 100), Folder("new")), journal=Journal(size_bytes=16384, before=folders(2, 6, 100)),
-        catalog=Tree(1024), **_SMALL,
+        catalog=Tree(1024), is_unmounted=False, **_SMALL,
     ),
     "hot": VolumePlan(root=folders(3, 6, 100), hot_files=Tree(512), catalog=Tree(1024), **_SMALL),
 }  # fmt: skip

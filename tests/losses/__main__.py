@@ -1,0 +1,57 @@
+"""``python -m tests.losses --count 300 --seed 1``: damage the images at hand, and print what was lost of them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from typing import TYPE_CHECKING
+
+from tests.losses.campaign import run
+from tests.losses.figures import figures, table
+
+if TYPE_CHECKING:
+    from tests.losses.campaign import Judged
+
+
+def main() -> int:
+    """Run the mutants that the arguments ask for; 1 if anything was lost in silence or failed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.losses", description=__doc__)
+    parser.add_argument("--count", type=int, default=300, help="how many mutants")
+    parser.add_argument("--first", type=int, default=0, help="number of the first one")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, help="how many processes")
+    parser.add_argument("--only", default="", help="images with this in their names")
+    parser.add_argument("--fls", action="store_true", help="compare with what fls lists")
+    parser.add_argument("--told", action="store_true", help="list the mutants with silent losses and failures")
+    given = parser.parse_args()
+    last = given.first + given.count
+    numbers = [range(given.first + job, last, given.jobs) for job in range(given.jobs)]
+    with ProcessPoolExecutor(given.jobs, get_context("spawn")) as pool:
+        parts = pool.map(partial(run, given.seed, only=given.only, asks_peer=given.fls), numbers)
+        judged = [item for part in parts for item in part]
+    if given.told:
+        for item in judged:
+            _tell(item)
+    print(table(judged))  # noqa: T201
+    all_of = figures(judged)
+    return 1 if all_of.silent or all_of.silent_swept or all_of.failures else 0
+
+
+def _tell(item: Judged) -> None:
+    for way, reading in (("plain", item.plain), ("sweep", item.swept)):
+        if reading.is_silent or reading.failure:
+            told = {
+                "image": item.image, "number": item.number, "way": way, "exit": reading.exit_code,
+                "coverage": reading.coverage, "lost": reading.lost, "of": item.total, "failure": reading.failure,
+                "damage": [f"{done.kind}{' mended' * done.is_mended}: {done.spot.structure} at {done.at}"
+                           for done in item.damages],
+            }  # fmt: skip
+            print(json.dumps(told))  # noqa: T201
+
+
+if __name__ == "__main__":
+    sys.exit(main())

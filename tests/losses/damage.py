@@ -1,0 +1,98 @@
+"""Damage: what may happen to the blocks of a disk, in one to eight places of its metadata."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fixtures.apfs.checksum import with_checksum
+
+if TYPE_CHECKING:
+    import random
+
+    from tests.losses.victim import Spot, Victim
+
+KINDS = ("zeroed", "noise", "bytes", "exchanged", "older")
+NUMBERS_OF_SPOTS = (1, 1, 1, 1, 2, 3, 5, 8)
+CHECKED_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """New bytes of one place.
+
+    Attributes
+    ----------
+    spot : Spot
+        What was hit.
+    kind : str
+        One of `KINDS`.
+    is_mended : bool
+        Whether the checksum was made right again (APFS).
+    at : int
+        Where the bytes go.
+    data : bytes
+        What stands there now.
+    """
+
+    spot: Spot
+    kind: str
+    is_mended: bool
+    at: int
+    data: bytes
+
+
+def damages(victim: Victim, rng: random.Random, count: int | None = None) -> tuple[Damage, ...]:
+    """Draw what happens to an image: kinds of structures come equally often, however many there are of each.
+
+    Parameters
+    ----------
+    victim : Victim
+        The sound image.
+    rng : random.Random
+        Draws.
+    count : int, optional
+        In how many places; drawn as well without it.
+    """
+    by_structure: dict[str, list[Spot]] = {}
+    for spot in victim.spots:
+        by_structure.setdefault(spot.structure, []).append(spot)
+    chosen = []
+    for _ in range(rng.choice(NUMBERS_OF_SPOTS) if count is None else count):
+        kind = rng.choice(sorted(by_structure)) if rng.random() < 0.5 else rng.choice(victim.spots).structure
+        chosen.append(_damage(victim, rng.choice(by_structure[kind]), rng))
+    return tuple(chosen)
+
+
+def _damage(victim: Victim, spot: Spot, rng: random.Random) -> Damage:
+    old = victim.read(spot.at, spot.length)
+    kind = rng.choice(KINDS)
+    older = victim.older.get(spot.at, ())
+    if kind == "older" and not older:
+        kind = "bytes"
+    if kind == "zeroed":
+        data = bytes(len(old))
+    elif kind == "noise":
+        data = rng.randbytes(len(old))
+    elif kind == "bytes":
+        data = _few_bytes(old, rng)
+    else:
+        place = rng.choice(older) if kind == "older" else rng.choice(_alike(victim, spot)).at
+        data = victim.read(place, spot.length)
+    is_mended = victim.is_apfs and len(data) == CHECKED_BYTES and kind in ("bytes", "noise") and rng.random() < 0.5
+    return Damage(spot, kind, is_mended, spot.at, with_checksum(data) if is_mended else data)
+
+
+def _alike(victim: Victim, spot: Spot) -> list[Spot]:
+    """Return other pieces of metadata of the same size; the piece itself where there is none."""
+    return [other for other in victim.spots if other.length == spot.length and other.at != spot.at] or [spot]
+
+
+def _few_bytes(old: bytes, rng: random.Random) -> bytes:
+    """Change one to eight numbers of one to eight bytes, where something stands."""
+    data = bytearray(old)
+    used = [at for at in range(len(old)) if old[at]] or [0]
+    for _ in range(rng.choice((1, 1, 2, 4, 8))):
+        at, width = rng.choice(used), rng.choice((1, 2, 4, 8))
+        data[at : at + width] = rng.randbytes(len(data[at : at + width]))
+    return bytes(data)

@@ -1,0 +1,90 @@
+"""The figures of a campaign: by kind of structure and in all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tests.losses.campaign import Judged
+
+
+class Figures(NamedTuple):
+    """What became of some mutants.
+
+    Attributes
+    ----------
+    mutants : int
+        How many.
+    kept, kept_swept : float
+        Share of all their entries that is still found, without and with a sweep.
+    silent, silent_swept : int
+        Mutants that lost entries without exit code 3, or with a coverage of 1.
+    extra, extra_swept : int
+        Entries that the sound image has not.
+    failures : int
+        Scans that ended otherwise than with a result or an error of the package.
+    peer_better : int
+        Mutants of which ``fls`` lists more.
+    slowest_s : float
+        CPU seconds of the slowest scan.
+    """
+
+    mutants: int
+    kept: float
+    kept_swept: float
+    silent: int
+    silent_swept: int
+    extra: int
+    extra_swept: int
+    failures: int
+    peer_better: int
+    slowest_s: float
+
+
+HEADINGS = ("structure", "mutants", "kept %", "kept by a sweep %", "silent", "silent, swept", "extra", "extra, swept",
+            "failures", "fls lists more", "slowest s")  # fmt: skip
+
+
+def figures(judged: Iterable[Judged]) -> Figures:
+    """Sum up."""
+    all_of = list(judged)
+    total = sum(item.total for item in all_of) or 1
+    return Figures(
+        mutants=len(all_of),
+        kept=1 - sum(item.plain.lost for item in all_of) / total,
+        kept_swept=1 - sum(item.swept.lost for item in all_of) / total,
+        silent=sum(item.plain.is_silent for item in all_of),
+        silent_swept=sum(item.swept.is_silent for item in all_of),
+        extra=sum(item.plain.extra for item in all_of),
+        extra_swept=sum(item.swept.extra for item in all_of),
+        failures=sum(bool(reading.failure) for item in all_of for reading in (item.plain, item.swept)),
+        peer_better=sum(bool(item.peer_is_better) for item in all_of),
+        slowest_s=max((max(item.plain.seconds, item.swept.seconds) for item in all_of), default=0),
+    )
+
+
+def by_structure(judged: Iterable[Judged]) -> dict[str, Figures]:
+    """Sum up mutants with one damaged place by what was hit, and the others together."""
+    groups: dict[str, list[Judged]] = {}
+    for item in judged:
+        name = item.damages[0].spot.structure if len(item.damages) == 1 else "several at once"
+        groups.setdefault(name, []).append(item)
+    return {name: figures(groups[name]) for name in sorted(groups)}
+
+
+def table(judged: list[Judged]) -> str:
+    """Write the figures as a table in Markdown, the sum last."""
+    rows = {**by_structure(judged), "all": figures(judged)}
+    lines = [f"| {' | '.join(HEADINGS)} |", f"|{'---|' * len(HEADINGS)}"]
+    for name, row in rows.items():
+        cells = [name, *(_cell(key, value) for key, value in row._asdict().items())]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _cell(key: str, value: float) -> str:
+    if key.startswith("kept"):
+        return f"{100 * value:.2f}"
+    return f"{value:.2f}" if key == "slowest_s" else str(value)

@@ -1,0 +1,80 @@
+"""The campaign's short form: a few hundred mutants of the images that our writers make, the same in every run."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.losses.campaign import Campaign, Reading, damaged, read
+from tests.losses.damage import KINDS, damages
+from tests.losses.figures import by_structure, figures, table
+from tests.losses.images import written_images
+
+COUNT = 120
+SEED = 13
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("losses")
+    work = folder / "work"
+    work.mkdir()
+    return Campaign(written_images(folder), work, SEED)
+
+
+@pytest.fixture(scope="module")
+def judged(campaign):
+    return [campaign.judge(number) for number in range(COUNT)]
+
+
+def test_nothing_is_lost_in_silence(judged):
+    """Entries lost mean exit code 3 and a coverage below 1, or unknown, whatever was damaged."""
+    silent = [item for item in judged if item.plain.is_silent or item.swept.is_silent]
+    assert [(item.image, item.number, item.damages) for item in silent] == []
+
+
+def test_every_scan_ends_as_it_should(judged):
+    """With a result or with an error of the package."""
+    failures = [reading.failure for item in judged for reading in (item.plain, item.swept)]
+    assert set(failures) == {""}
+
+
+def test_damage_is_done_and_costs_something(judged):
+    """Otherwise nothing of this would be tested: every kind of damage is drawn, and entries are lost."""
+    assert {done.kind for item in judged for done in item.damages} == set(KINDS)
+    assert sum(item.plain.lost > 0 for item in judged) > COUNT // 10
+    assert figures(judged).kept < figures(judged).kept_swept < 1
+
+
+def test_copies_are_made_sound_again(campaign):
+    """After each mutant the working copy is as it was."""
+    for victim in campaign.victims:
+        before = victim.path.read_bytes()
+        with damaged(victim, damages(victim, random.Random(5), 8)):  # noqa: S311
+            assert victim.path.read_bytes() != before
+        assert victim.path.read_bytes() == before
+        assert read(victim, sweep=False)[0].lost == 0
+
+
+@pytest.mark.parametrize(
+    ("reading", "is_silent"),
+    [
+        (Reading(3, 0.9, 5, 0, 0), False),
+        (Reading(3, None, 5, 0, 0), False),
+        (Reading(3, 1.0, 5, 0, 0), True),
+        (Reading(0, 0.9, 5, 0, 0), True),
+        (Reading(0, 1.0, 0, 0, 0), False),
+        (Reading(1, None, 5, 0, 0), False),
+    ],
+)
+def test_silence_is_told(reading, is_silent):
+    """By exit code and coverage; an image that cannot be opened is an error that says so."""
+    assert reading.is_silent == is_silent
+
+
+def test_figures_sum_up(judged):
+    """Structures alone and several at once make all."""
+    groups = by_structure(judged)
+    assert sum(group.mutants for group in groups.values()) == COUNT
+    assert table(judged).splitlines()[-1].startswith(f"| all | {COUNT} |")

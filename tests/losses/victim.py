@@ -1,0 +1,153 @@
+"""Sound images, with the places where their metadata lie and the entries that they hold."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from layoutscope import scan
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from layoutscope.results.scan import ScanResult
+
+BLOCK_BYTES = 4096
+"""Damage hits no more than this much of a structure at once."""
+
+NEVER_DAMAGED = frozenset({"snapshot-data", "reserved", "boot-blocks", "internal-pool"})
+"""Regions that hold no metadata of the state that is read, or nothing that a reader reads."""
+
+Row = tuple[int, int]
+"""An entry: its directory and its file number; one of another name is still there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A piece of metadata: what it is, such as ``fs leaf``, where it starts in the image, and its length."""
+
+    structure: str
+    at: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Victim:
+    """A sound image in a file of its own, which is damaged and made sound again.
+
+    Attributes
+    ----------
+    name : str
+        For the figures.
+    path : path
+        The working copy.
+    spots : tuple of Spot
+        Where its metadata lie.
+    rows : Counter of Row
+        Its entries, of all volumes.
+    older : dict of int to tuple of int
+        Where older versions of the object at an address lie (APFS).
+    password : str or None
+        What unlocks it.
+    """
+
+    name: str
+    path: Path
+    spots: tuple[Spot, ...]
+    rows: Counter[Row]
+    older: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    password: str | None = None
+
+    @property
+    def is_apfs(self) -> bool:
+        """Whether blocks carry Fletcher's checksum, an object number and a transaction."""
+        return any(spot.structure.startswith(("container", "checkpoint")) for spot in self.spots)
+
+    def read(self, at: int, length: int) -> bytes:
+        """Read bytes of the working copy."""
+        with self.path.open("rb") as file:
+            return os.pread(file.fileno(), length, at)
+
+
+def victim_of(image: Path, folder: Path, password: str | None = None) -> Victim:
+    """Copy a sound image, and look where its metadata lie.
+
+    Parameters
+    ----------
+    image : path
+        The sound image.
+    folder : path
+        Where the working copy goes.
+    password : str, optional
+        What unlocks it.
+    """
+    path = folder / image.name
+    subprocess.run(["cp", "--sparse=always", "--no-preserve=mode", image, path], check=True)
+    result = scan(path, drives=(), password=password)
+    spots = tuple(sorted(set(_spots(result)), key=lambda spot: spot.at))
+    return Victim(image.stem, path, spots, rows_of(result), _older(path, spots), password)
+
+
+def rows_of(result: ScanResult) -> Counter[Row]:
+    """Count the entries of all live volumes."""
+    rows: Counter[Row] = Counter()
+    for volume in result.volumes:
+        rows.update(volume.layout.entries.select("parent_id", "file_id").iter_rows())
+    return rows
+
+
+def _spots(result: ScanResult) -> list[Spot]:
+    spots = []
+    for volume in result.volumes:
+        nodes = volume.layout.nodes
+        for tree, kind, state, at, length in nodes.select(
+            "tree", "kind", "state", "image_offset", "size_bytes"
+        ).iter_rows():
+            if kind != "free" and state == "live":
+                spots.append(Spot(f"{tree} {kind}", at, length))
+        for name, at, length in volume.layout.regions.select("type", "image_offset", "length_bytes").iter_rows():
+            if name not in NEVER_DAMAGED:
+                places = range(at, at + length, BLOCK_BYTES)
+                spots += [Spot(name, place, min(BLOCK_BYTES, at + length - place)) for place in places]
+    return spots
+
+
+def _older(path: Path, spots: tuple[Spot, ...]) -> dict[int, tuple[int, ...]]:
+    """Find, for each object of APFS, blocks that hold it as an earlier transaction wrote it."""
+    if not any(spot.structure.startswith("container") for spot in spots):
+        return {}
+    versions: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for at, page in pages_of(path):
+        oid, xid = (int.from_bytes(page[place : place + 8], "little") for place in (8, 16))
+        kind = int.from_bytes(page[24:26], "little")
+        if oid and xid:
+            versions.setdefault((oid, kind), []).append((xid, at))
+    older = {}
+    for found in versions.values():
+        found.sort()
+        older.update({at: tuple(place for other, place in found[:rank] if other < xid)
+                      for rank, (xid, at) in enumerate(found)})  # fmt: skip
+    return {at: places for at, places in older.items() if places}
+
+
+def pages_of(path: Path) -> list[tuple[int, bytes]]:
+    """Return the blocks of a sparse file that are not all zeros, with their addresses."""
+    empty, found = bytes(BLOCK_BYTES), []
+    size, at = path.stat().st_size, 0
+    with path.open("rb") as file:
+        while at < size:
+            try:
+                at = os.lseek(file.fileno(), at, os.SEEK_DATA)
+            except OSError:  # nothing but a hole is left
+                break
+            at -= at % BLOCK_BYTES
+            end = os.lseek(file.fileno(), at, os.SEEK_HOLE)
+            for place in range(at, end, BLOCK_BYTES):
+                page = os.pread(file.fileno(), BLOCK_BYTES, place)
+                if page != empty[: len(page)]:
+                    found.append((place, page))
+            at = max(end, at + BLOCK_BYTES)
+    return found

@@ -114,10 +114,6 @@ class Checkpoint:
         """First block of each ephemeral object."""
         return {oid: item.paddr for oid, item in self.ephemerals.items()}
 
-    def of_type(self, kind: int) -> list[Ephemeral]:
-        """Ephemeral objects of one type, in the maps' order."""
-        return [item for item in self.ephemerals.values() if item.type == kind]
-
 
 def read_descriptor_area(blocks: Blocks, decoder: Decoder, paddrs: NDArray[np.uint64]) -> DescriptorArea:
     """Read the ring and tell which of its blocks hold sound objects.

@@ -17,14 +17,7 @@ import numpy as np
 
 from layoutscope.arrays.growing import GrowingColumn
 from layoutscope.arrays.ragged import owners, ranges
-from layoutscope.filesystems.apfs.store.btree import (
-    BATCH_NODES,
-    ReadNodes,
-    as_rows,
-    children_of,
-    read_batch,
-    read_root,
-)
+from layoutscope.filesystems.apfs.store.btree import BATCH_NODES, ReadNodes, as_rows, children_of, read_batch, read_root
 from layoutscope.filesystems.apfs.store.nodes import NodeRows, join
 from layoutscope.filesystems.apfs.store.omap import ObjectMap
 from layoutscope.filesystems.apfs.store.source import Places, TreeSource, joined_places, locate_nodes, named_once

@@ -54,11 +54,6 @@ class ExtendedFields:
         keep = ~np.isin(self.record, torn)
         return ExtendedFields(self.record[keep], self.type[keep], self.start[keep], self.size_bytes[keep], damaged)
 
-    def of_type(self, field_type: int, min_size_bytes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return record and start of every field of one type that is large enough."""
-        chosen = (self.type == field_type) & (self.size_bytes >= min_size_bytes)
-        return self.record[chosen], self.start[chosen]
-
 
 def extended_fields(
     decoder: Decoder, buffer: NDArray[np.uint8], starts: NDArray[np.int64], lengths_bytes: NDArray[np.int64]

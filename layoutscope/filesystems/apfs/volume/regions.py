@@ -14,9 +14,7 @@ from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.filesystems.apfs.container.keybag import container_keybag, volume_keybag_run
 from layoutscope.filesystems.apfs.container.regions import Region, inside, type_name
 from layoutscope.filesystems.apfs.store.verify import report_damaged
-from layoutscope.filesystems.apfs.volume.trees import (
-    is_encrypted,
-)
+from layoutscope.filesystems.apfs.volume.trees import is_encrypted
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import OBJ_PHYS
 

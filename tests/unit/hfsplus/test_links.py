@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.records.catalog import FILE, FOLDER, KEY, CatalogLeaves, collect
+from layoutscope.filesystems.hfsplus.records.catalog import EPOCH_SECONDS, FILE, FOLDER, KEY, CatalogLeaves, collect
 from layoutscope.filesystems.hfsplus.records.links import FILE_LINKS_DIRECTORY, resolve
 from layoutscope.filesystems.hfsplus.tree.btree import TreeFile
 from layoutscope.filesystems.hfsplus.volume.fork import Fork
@@ -53,6 +53,42 @@ def test_a_link_leads_to_the_inode_with_its_number():
 
 def test_a_link_that_leads_nowhere_stands_for_itself():
     """It is reported at its leaf, node 1 of the tree, which lies at block 11."""
-    links, (finding,) = resolved(named(KEY, "link", file(30, **LINK, **{"permissions.special": 99}), parent_id=2))
-    assert links.target.tolist() == [0]
+    links, (finding,) = resolved(
+        named(KEY, "link", file(30, **LINK, **{"permissions.special": 99}), parent_id=2),
+        named(KEY, FILE_LINKS_DIRECTORY, HOME, parent_id=2),
+    )
+    assert links.target.tolist() == [0, 1]
     assert (finding.code, finding.image_offset) == ("hard-link-broken", 11 * 4096)
+
+
+def link(name, number, **values):
+    return named(KEY, name, file(number, **LINK, **values, **{"permissions.special": 20}), parent_id=2)
+
+
+def private_folder(create_date):
+    record = FOLDER.blank({"record_type": 1, "folder_id": 18, "create_date": create_date})
+    return named(KEY, FILE_LINKS_DIRECTORY, record, parent_id=2)
+
+
+def test_a_file_of_a_links_type_with_another_date_is_a_file():
+    """Drivers follow links that were created, by their dates, with the root folder or the private one, no others."""
+    links, (finding,) = resolved(
+        *(link(f"link {date}", 30 + date, create_date=date) for date in (3, 4, 5)),
+        named(KEY, "root", FOLDER.blank({"record_type": 1, "folder_id": 2, "create_date": 5}), parent_id=1),
+        private_folder(3),
+        named(KEY, "iNode20", file(20), parent_id=18),
+    )
+    assert links.is_link.tolist() == [True, False, True, False, False, False]
+    assert links.target.tolist() == [5, 1, 5, 3, 4, 5]
+    assert (finding.code, finding.level) == ("hard-link-plain", "info")
+
+
+def test_dates_are_compared_as_times():
+    """A link whose dates count from 1970 may be as old as a folder whose dates count from 1904."""
+    links, findings = resolved(
+        link("link", 30, flags=0x1000, create_date=7),
+        private_folder(EPOCH_SECONDS + 7),
+        named(KEY, "iNode20", file(20), parent_id=18),
+    )
+    assert links.target.tolist() == [2, 1, 2]
+    assert findings == []

@@ -117,9 +117,10 @@ def _check_children(parts: VolumeParts, report: Report, inodes: Columns, drecs: 
     is_directory = inodes["format"] == int(grammar.ApfsInode.ModeFormat.directory)
     entries, counts = times_listed(inodes["obj_id"], drecs["obj_id"]), inodes["num_children_or_links"]
     # hfs_convert leaves numbers that no later change puts right.
-    levels: tuple[Level, Level] = ("info", "info") if is_converted(parts) else ("error", "warning")
+    is_moot = is_converted(parts)
+    levels: tuple[Level, Level] = ("info", "info") if is_moot else ("error", "warning")
     for wrong, level, message in (
-        (entries < counts, levels[0], "entries of it are missing: it counts more than it has"),
+        (entries < counts, levels[0], f"{'' if is_moot else 'entries of it are missing: '}it counts more than it has"),
         (entries > counts, levels[1], "it counts fewer entries than it has"),
     ):
         found = Contradiction("count-differs", message, level, entries, counts)

@@ -1,0 +1,52 @@
+"""Traces of a transaction after the one that is read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from layoutscope.filesystems.apfs.container.checkpoint import DescriptorArea
+from layoutscope.filesystems.apfs.container.younger import find_younger
+from layoutscope.ondisk import grammar
+
+KINDS = grammar.ApfsObject.ObjectType
+SUPERBLOCK, MAP = int(KINDS.nx_superblock), int(KINDS.checkpoint_map)
+READ = 20
+"""The transaction that is read."""
+
+
+def ring(*blocks):
+    """Make a ring of blocks ``(claimed type, whether sound, transaction)``."""
+    claimed, sound, xid = (np.array(column) for column in zip(*blocks, strict=True))
+    return DescriptorArea(
+        np.arange(100, 100 + len(blocks)).astype(np.uint64),
+        claimed.astype(np.int64),
+        np.where(sound, claimed, 0).astype(np.int64),
+        xid.astype(np.uint64),
+        {},
+    )
+
+
+OLD = ((MAP, True, 19), (SUPERBLOCK, True, 19), (MAP, True, READ), (SUPERBLOCK, True, READ))
+
+
+@pytest.mark.parametrize(
+    ("behind", "copy_xid", "found"),
+    [
+        ((), READ, None),
+        ((), READ - 1, None),
+        ((), READ + 1, (21, 0)),
+        (((MAP, True, 21), (SUPERBLOCK, True, 21)), READ, (21, 105)),
+        (((MAP, True, 21), (SUPERBLOCK, False, 21)), READ, (21, 105)),
+        (((MAP, True, 21), (0, False, 0)), READ, (21, 104)),
+        (((MAP, True, 21), (SUPERBLOCK, True, 18)), READ, None),
+        (((0, False, 0), (SUPERBLOCK, False, 18)), READ, None),
+        (((0, False, 0), (SUPERBLOCK, False, 2**60)), READ, None),
+        (((MAP, True, 21), (0, False, 0)), 22, (22, 0)),
+    ],
+)
+def test_what_was_committed_leaves_traces(behind, copy_xid, found):
+    """A superblock, its copy, or a map behind which nothing sound stands; what a crash leaves is none."""
+    area = ring(*OLD, *behind)
+    younger = find_younger(area, READ, copy_xid)
+    assert (None if younger is None else (younger.xid, younger.paddr)) == found

@@ -22,6 +22,7 @@ UNIT_TESTS = (
     "pytest",
     "-q",
     "tests/unit",
+    "tests/toyfs",
     "--ignore=tests/unit/fixtures",
     "-m",
     "not images and not slow",

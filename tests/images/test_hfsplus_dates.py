@@ -118,3 +118,11 @@ def test_dates_beyond_2040_count_from_1970(image):
     assert found["other"]["create_time"] == datetime(2050, 1, 1, tzinfo=UTC)
     assert found["other"]["modify_time"] == datetime(2050, 1, 1, 0, 1, tzinfo=UTC)
     assert found["victim"]["create_time"].year < 2041
+
+
+def test_size_that_no_file_can_have_is_unknown(image):
+    """It is damage, and shown as no size: a negative one it is not."""
+    image.put("other", 88, ">Q", 2**63 + 5)
+    result = image.scan()
+    assert rows(result)["other"]["size_bytes"] is None
+    assert result.exit_code == 3

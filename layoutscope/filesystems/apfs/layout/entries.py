@@ -61,6 +61,7 @@ def entries_table(tree: Tree, first_row: int, volume: int, log: FindingLog) -> p
     # One field of an inode (nchildren or nlink): entries of a directory, links of anything else.
     children = inode["num_children_or_links"]
     links = np.maximum(np.where(is_directory, 1, children), 0)
+    sizes = _sizes(inode, kind, records.get("xattr"), drecs["file_id"])
     columns = {
         "volume": volume,
         "parent_id": drecs["obj_id"],
@@ -68,7 +69,7 @@ def entries_table(tree: Tree, first_row: int, volume: int, log: FindingLog) -> p
         "name": text,
         "name_raw": raw,
         "kind": (kind, KINDS),
-        "size_bytes": _sizes(inode, kind, records.get("xattr"), drecs["file_id"]),
+        "size_bytes": _possible(sizes, drecs, log),
         "link_count": links.astype(np.uint32),
         "create_time": _times(inode["create_time"]),
         "modify_time": _times(inode["mod_time"]),
@@ -237,6 +238,16 @@ def _listing_leaves(
     found = np.full(len(file_id), NO_NODE, np.int32)
     found[rows] = _leaves_at(nodes, np.searchsorted(_low_keys(nodes), wanted, side) - 1)
     return found
+
+
+def _possible(sizes: NDArray[np.int64], drecs: Columns, log: FindingLog) -> NDArray[np.int64] | pl.Series:
+    """Leave out sizes that no file can have, of 2**63 bytes and more, and report them."""
+    wrong = np.flatnonzero(sizes < 0)
+    if not len(wrong):
+        return sizes
+    message = f"{len(wrong):,} files have a size of 2**63 bytes or more; the first is file {drecs['file_id'][wrong[0]]}"
+    log.at(f"entry of directory {drecs['obj_id'][wrong[0]]}").add("record-invalid", "error", message)
+    return _masked(sizes, sizes >= 0)
 
 
 def _report_missing(drecs: Columns, known: NDArray[np.bool_], log: FindingLog) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.arrays.columns import LARGEST
 from layoutscope.arrays.lookup import find, is_ascending
 from layoutscope.arrays.ragged import heads, lengths_of
 from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK, RESOURCE_FORK
@@ -268,7 +269,15 @@ def _wrong_sizes(_: Volume, contents: Contents) -> Mask:
     return wrong
 
 
+def _wrong_logical_sizes(_: Volume, contents: Contents) -> Mask:
+    """Drivers take sizes for signed: nothing is as long as 2**63 bytes, to which larger ones are cut in decoding."""
+    entries = contents.catalog.entries
+    wrong: Mask = (entries["data_size"] == LARGEST) | (entries["resource_size"] == LARGEST)
+    return wrong
+
+
 _OF_ENTRIES: Final = (
+    ("fork-size-differs", _wrong_logical_sizes, "have a size of 2**63 bytes or more"),
     ("thread-differs", _wrong_threads, "have no thread record, or one with another parent"),
     ("valence-differs", _wrong_valence, "count other entries than they have"),
     ("keys-unordered", _wrong_order, "have a key that does not come after the one before"),

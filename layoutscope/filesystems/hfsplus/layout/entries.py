@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
+from layoutscope.arrays.columns import LARGEST
 from layoutscope.arrays.lookup import find
 from layoutscope.arrays.ragged import heads, lengths_of, ordinals
 from layoutscope.filesystems.hfsplus.records.catalog import unix_seconds
@@ -59,6 +60,7 @@ def entries_table(
     is_link = links.is_link | links.is_directory_link
     is_compressed = follow(entries["is_compressed"])
     thread = find(catalog.threads["file_id"], file_id)
+    sizes = _sizes(catalog, links, attributes, is_compressed)
     columns: dict[str, Any] = {
         "volume": volume_number,
         "parent_id": entries["parent_id"],
@@ -66,7 +68,7 @@ def entries_table(
         "name": catalog.name,
         "name_raw": catalog.name_raw,
         "kind": (_kinds(catalog, links), KINDS),
-        "size_bytes": _sizes(catalog, links, attributes, is_compressed),
+        "size_bytes": pl.Series(sizes).set(pl.Series(sizes == LARGEST), None),
         "link_count": np.where(follow(links.is_inode), follow(entries["special"]), 1),
         "create_time": _times(follow(entries["create_date"]), follow(entries["has_expanded_times"])),
         "modify_time": _times(follow(entries["modify_date"]), follow(entries["has_expanded_times"])),

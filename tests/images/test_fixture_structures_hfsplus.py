@@ -28,7 +28,7 @@ def _read(image, offset, length):
 
 def _nodes(image, fork, block_size):
     """Yield the leaves of a tree in chain order."""
-    extents = [Extent(e.start_block, e.num_blocks) for e in fork.extents if e.num_blocks]
+    extents = [Extent(e.start_block, e.block_count) for e in fork.extents if e.block_count]
 
     def node(number, size):
         pieces = pieces_of(extents, block_size, number * size, size)
@@ -37,7 +37,7 @@ def _nodes(image, fork, block_size):
     header = s.HEADER_RECORD.parse(node(0, 512)[14:])
     number = header.first_leaf_node
     while number:
-        raw = node(number, header.len_node)
+        raw = node(number, header.node_size)
         yield raw
         number = s.NODE_DESCRIPTOR.parse(raw).f_link
 
@@ -57,7 +57,7 @@ def test_order_of_names_is_that_of_real_catalogs(name, reference_image):
         for raw in _nodes(image, header.catalog_file, header.block_size):
             for record in _records(raw):
                 key = s.CATALOG_KEY_HEAD.parse(record)
-                name_raw = record[8 : 2 + key.len_key]
+                name_raw = record[8 : 2 + key.key_length]
                 text = name_raw.decode("utf-16-be", "surrogatepass")
                 keys.append((key.parent_id, sort_key(text, case_sensitive=name == "driver/hfsx-cs.img")))
     assert len(keys) > 100
@@ -86,15 +86,15 @@ def test_headers_of_real_volumes_parse_to_the_recorded_truth(name, reference_ima
     facts = json.loads(truth(f"{name.partition('/')[2]}.gt.json"))
     with reference_image(name).open("rb") as image:
         header = s.VOLUME_HEADER.parse(_read(image, 1024, 512))
-        extents = [[e.start_block, e.num_blocks] for e in header.catalog_file.extents if e.num_blocks]
+        extents = [[e.start_block, e.block_count] for e in header.catalog_file.extents if e.block_count]
         first = extents[0][0] * header.block_size
         tree = s.HEADER_RECORD.parse(_read(image, first + 14, 106))
-    assert (header.len_block, header.num_free_blocks) == (facts["blocksize"], facts["free_blocks"])
+    assert (header.block_size, header.free_blocks) == (facts["blocksize"], facts["free_blocks"])
     assert extents == facts["catalog"]["extents"][:8]
     recorded = facts["catalog"]["btree"]
     assert (tree.tree_depth, tree.root_node, tree.leaf_records) == tuple(
         recorded[k] for k in ("depth", "root", "leafrecs")
     )
-    assert (tree.num_nodes, tree.num_free_nodes, tree.len_key_max) == tuple(
+    assert (tree.total_nodes, tree.free_nodes, tree.max_key_length) == tuple(
         recorded[k] for k in ("total", "free", "maxkey")
     )

@@ -27,7 +27,10 @@ def volume(inodes, drecs, *, formatted_by=b"newfs_apfs", is_locked=False, **decl
     superblock = SimpleNamespace(**counts | declared, formatted_by=SimpleNamespace(id=formatted_by))
     records = SimpleNamespace(get=tables.__getitem__)
     return SimpleNamespace(
-        is_locked=is_locked, fs=SimpleNamespace(records=records), state=SimpleNamespace(superblock=superblock)
+        is_locked=is_locked,
+        fs=SimpleNamespace(records=records),
+        state=SimpleNamespace(superblock=superblock),
+        log=SimpleNamespace(has_errors=True),
     )
 
 

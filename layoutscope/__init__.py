@@ -35,27 +35,23 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from layoutscope.api.check import check
-    from layoutscope.api.checkpoints import checkpoints
-    from layoutscope.api.compare import compare
+    from layoutscope.api.check import check, verify
+    from layoutscope.api.compare import compare, series
     from layoutscope.api.drives import drives, fit
-    from layoutscope.api.export import export
-    from layoutscope.api.extract import extract
-    from layoutscope.api.inspect import inspect
+    from layoutscope.api.export import export, extract
+    from layoutscope.api.inspect import checkpoints, inspect
     from layoutscope.api.map import layout_map, write_map
     from layoutscope.api.map import map_images as map  # noqa: A004  (the command's own name)
     from layoutscope.api.predict import predict
     from layoutscope.api.reading import read_layouts
-    from layoutscope.api.replay import replay
     from layoutscope.api.save import save
     from layoutscope.api.scan import scan
-    from layoutscope.api.series import series
-    from layoutscope.api.trace import trace, write_trace
-    from layoutscope.api.verify import verify
+    from layoutscope.api.trace import replay, trace, write_trace
 else:
-    # A verb stands in the module of its name, and its companions beside it.
-    _HOMES = {"fit": "drives", "layout_map": "map", "write_map": "map"}
-    _HOMES |= {"write_trace": "trace", "read_layouts": "reading"}
+    # A verb stands in the module of its family, which has the name of its first; its companions stand beside it.
+    _HOMES = {"fit": "drives", "layout_map": "map", "write_map": "map", "write_trace": "trace", "replay": "trace"}
+    _HOMES |= {"read_layouts": "reading", "checkpoints": "inspect", "extract": "export"}
+    _HOMES |= {"series": "compare", "verify": "check"}
 
     def __getattr__(name: str) -> object:
         """Import a verb when it is first used, with what it needs and no more."""

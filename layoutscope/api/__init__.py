@@ -1,13 +1,14 @@
-"""The verbs of the library, under the same names as those of the command line.
+"""The verbs of the library, under the same names as those of the command line; ``layoutscope`` itself has all of them.
 
-Each stands in the module of its name, which loads what that verb needs; ``layoutscope`` itself has all of them.
+A module holds a family of verbs and is named after the first of them, as in ``results``, ``report`` and ``cli``; it
+loads what these verbs need.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layoutscope.results.shown import Shown
+from layoutscope.results import Shown
 
 if TYPE_CHECKING:
     from rich.console import Console

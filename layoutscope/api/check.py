@@ -1,21 +1,25 @@
-"""``check``: everything that an image's structures contradict, read-only."""
+"""``check`` and ``verify``: what the structures of an image contradict, and where the two decoders differ."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
 
 from layoutscope.analysis.owners import volume_name
 from layoutscope.api.naming import without_names
 from layoutscope.api.reading import layout_findings, opened, request_of, with_options
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.results.check import CheckedVolume, CheckResult
-from layoutscope.tables import findings_table
+from layoutscope.partition import VolumeSearch
+from layoutscope.results.check import CheckedVolume, CheckResult, TableVerdict, Verification
+from layoutscope.tables import TABLES, findings_table
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterator
     from typing import Unpack
 
     from layoutscope.api.reading import Opened
@@ -77,3 +81,71 @@ def _findings(image: Opened, request: ReadRequest) -> list[tuple[Finding, ...]]:
         place = VolumeRequest(image.images.main, where, image.spaces.get(where))
         found += chosen.check(with_options(place, image.images, chosen, request), layouts)
     return found
+
+
+MOST_DIFFERENCES: Final = 5
+"""Rows of a column that are shown."""
+
+
+def verify(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Verification:
+    """Read an image with both decoders and compare their tables row by row.
+
+    Parameters
+    ----------
+    path : path
+        The image.
+    **options
+        See :class:`~layoutscope.options.ReadOptions`; the decoder is not among them.
+
+    Raises
+    ------
+    LayoutscopeError
+        If the image cannot be read.
+    """
+    request = request_of(options)
+    with opened(path, replace(request, decoder="bulk")) as image:
+        image.bytes()
+        bulk = image
+    with opened(path, replace(request, decoder="grammar")) as image:
+        grammar = image
+    pairs = zip(bulk.layouts, grammar.layouts, strict=False)
+    verdicts = [compare_searches(bulk, grammar), *(verdict for pair in pairs for verdict in compare_layouts(*pair))]
+    return Verification(bulk.about.name, tuple(verdicts))
+
+
+def compare_searches(bulk: Opened, grammar: Opened) -> TableVerdict:
+    """Compare what was found on the image: partition maps, what each partition holds, the volumes read of them."""
+    found = [
+        f"{item.name} differ"
+        for item in fields(VolumeSearch)
+        if getattr(bulk.search, item.name) != getattr(grammar.search, item.name)
+    ]
+    if len(bulk.layouts) != len(grammar.layouts):
+        found.append(f"{len(bulk.layouts)} volumes in bulk, {len(grammar.layouts)} through the grammars")
+    return TableVerdict("image", "volumes", len(bulk.layouts), tuple(found))
+
+
+def compare_layouts(bulk: VolumeLayout, grammar: VolumeLayout) -> Iterator[TableVerdict]:
+    """Compare every table of two layouts."""
+    for table in TABLES:
+        first, second = bulk.table(table), grammar.table(table)
+        yield TableVerdict(volume_name(bulk), table, first.height, tuple(differences(first, second)))
+    same = bulk.facts == grammar.facts
+    yield TableVerdict(volume_name(bulk), "facts", 1, () if same else ("the facts differ",))
+
+
+def differences(first: pl.DataFrame, second: pl.DataFrame) -> Iterator[str]:
+    """Say what differs between two frames of the same schema, column by column."""
+    if first.height != second.height:
+        yield f"{first.height:,} rows in bulk, {second.height:,} through the grammars"
+        return
+    for name in first.columns:
+        one, other = (_comparable(frame[name]) for frame in (first, second))
+        rows = one.ne_missing(other).arg_true()
+        if len(rows):
+            places = ", ".join(map(str, rows.head(MOST_DIFFERENCES).to_list()))
+            yield f"column {name}: {len(rows):,} rows, the first {places}"
+
+
+def _comparable(column: pl.Series) -> pl.Series:
+    return column.cast(pl.String) if column.dtype == pl.Categorical else column

@@ -1,15 +1,18 @@
-"""``compare``: two or more volumes, ages or disks side by side."""
+"""``compare`` and ``series``: volumes, ages or disks side by side, and one volume over several images."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from layoutscope.analysis.comparison import changed_nodes, compare_scans
+from layoutscope.analysis.comparison import changed_nodes, compare_scans, walked_volume
 from layoutscope.api.outputs import output
 from layoutscope.api.scan import scan
 from layoutscope.errors import UsageError
+from layoutscope.report.plots import series_page
 from layoutscope.report.tables import FORMATS, write_table
+from layoutscope.results.compare import Series
 
 if TYPE_CHECKING:
     import os
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
     from layoutscope.options import EnumerationOptions
     from layoutscope.results.compare import Comparison
+    from layoutscope.results.scan import ScanResult
 
 
 def compare(
@@ -68,3 +72,97 @@ def write_changed_nodes(found: Comparison, path: str | os.PathLike[str], *, forc
     table = changed_nodes(found)
     with output(path, force=force) as file:
         write_table(table, file, ending)
+
+
+ORDERINGS: Final = ("order", "xid", "time")
+"""What a sequence can be ordered by."""
+
+
+def series(
+    paths: Sequence[str | os.PathLike[str]],
+    *,
+    by: str = "order",
+    **options: Unpack[EnumerationOptions],
+) -> Series:
+    """Follow a volume over several images or captures; several volumes make a curve each.
+
+    Parameters
+    ----------
+    paths : sequence of path
+        Images or captures, one volume that can be walked on each.
+    by : {'order', 'xid', 'time'}
+        As they are given; by transaction or write count; by the last change of any entry.
+    **options
+        See :class:`~layoutscope.options.EnumerationOptions`: drives, host, and how images are read.
+
+    Raises
+    ------
+    UsageError
+        If there is nothing to follow, or `by` is unknown.
+    LayoutscopeError
+        If an image cannot be read.
+    """
+    if by not in ORDERINGS:
+        raise UsageError(f"no ordering {by!r}; there are {', '.join(ORDERINGS)}")
+    if not paths:
+        raise UsageError("series needs images or captures")
+    results = [scan(path, **options) for path in paths]
+    keys = [_volume_key(result) for result in results]
+    first = {key: keys.index(key) for key in keys}
+    sorted_by = [
+        (first[key], _place(result, by, n), n) for n, (key, result) in enumerate(zip(keys, results, strict=True))
+    ]
+    order = [number for _, _, number in sorted(sorted_by)]
+    places = tuple(str(sorted_by[number][1]) for number in order)
+    return Series(by, places, _volume_names([results[n] for n in order]), compare_scans([results[n] for n in order]))
+
+
+def _volume_key(result: ScanResult) -> tuple[str, str]:
+    """Tell volumes apart: by identifier, by file system where there is none."""
+    facts = walked_volume(result).layout.facts
+    return facts.filesystem, facts.uuid
+
+
+def _place(result: ScanResult, by: str, number: int) -> int | str:
+    layout = walked_volume(result).layout
+    if by == "xid":
+        return layout.facts.stamp
+    if by == "time":
+        last = layout.entries["modify_time"].max()
+        return last.strftime("%Y-%m-%d %H:%M:%S") if isinstance(last, datetime) else ""
+    return number + 1
+
+
+def _volume_names(results: Sequence[ScanResult]) -> tuple[str, ...]:
+    """Name the volume of each layout: by its variant, with its name or identifier where that would not do."""
+    facts = [walked_volume(result).layout.facts for result in results]
+    keys = [_volume_key(result) for result in results]
+    for names in (
+        [item.variant for item in facts],
+        [f"{item.variant} {item.name}" for item in facts],
+        [f"{item.variant} {item.uuid}" for item in facts],
+    ):
+        if len(set(names)) == len(set(keys)) == len(set(zip(names, keys, strict=True))):
+            break
+    return tuple(names)
+
+
+def write_series_plot(found: Series, path: str | os.PathLike[str], *, force: bool = False) -> None:
+    """Write the chart of a series as one page that needs no network.
+
+    Parameters
+    ----------
+    found : Series
+        From :func:`series`.
+    path : path
+        Where to.
+    force : bool
+        Whether an existing file is overwritten.
+
+    Raises
+    ------
+    UsageError
+        If the file exists and `force` is not given.
+    """
+    with output(path, force=force) as file:
+        file.write(series_page(found).encode())

@@ -1,20 +1,34 @@
-"""``export``: one table of the layouts on an image, as CSV, Parquet or JSON lines."""
+"""``export`` and ``extract``: what leaves an image: one table of it, or its metadata alone as another image."""
 
 from __future__ import annotations
 
 import os
-from typing import IO, TYPE_CHECKING
+from functools import cache
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final, Protocol
 
-from layoutscope.api.outputs import output
-from layoutscope.api.reading import opened, request_of
-from layoutscope.errors import UsageError
+import numpy as np
+
+from layoutscope.api.identity import metadata_ranges
+from layoutscope.api.outputs import check_output, output
+from layoutscope.api.reading import opened, read_images, request_of, told
+from layoutscope.arrays.intervals import runs_of
+from layoutscope.errors import UnreadError, UsageError
+from layoutscope.image.opening import ImageSet, open_images
+from layoutscope.image.source import RecordingSource
 from layoutscope.report.tables import FORMATS, joined_table, write_table
+from layoutscope.results.inspect import Extract
 from layoutscope.tables import TABLES
+from layoutscope.tables.capture import is_capture
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Unpack
 
-    from layoutscope.options import ReadOptions
+    from numpy.typing import NDArray
+
+    from layoutscope.image import Source
+    from layoutscope.options import ReadOptions, ReadRequest
 
 
 def export(
@@ -61,3 +75,161 @@ def export(
             write_table(frame, file, file_format)
     else:
         write_table(frame, target, file_format)
+
+
+CHUNK_BYTES: Final = 4 * 1024**2
+ZERO_FRAMES: Final = (1 << 30, 1 << 24, 1 << 20)
+"""Sizes of runs of zeros that are compressed once and written as often as they are needed."""
+
+COMPRESSION_LEVEL: Final = 9
+SECTOR_BYTES: Final = 512
+
+
+def extract(
+    path: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    force: bool = False,
+    **options: Unpack[ReadOptions],
+) -> Extract:
+    """Write an image with the metadata alone and holes for the rest; it holds the names of files.
+
+    Parameters
+    ----------
+    path : path
+        The image.
+    target : path
+        Where to: compressed with zstd if it ends in ``.zst``, otherwise a sparse file.
+    force : bool
+        Whether an existing file is overwritten.
+    **options
+        See :class:`~layoutscope.options.ReadOptions`.
+
+    Raises
+    ------
+    UsageError
+        If the target exists, names are to be left out, or it is a capture or a Fusion set.
+    LayoutscopeError
+        If the image cannot be read.
+    """
+    goal = Path(target)
+    request = request_of(options)
+    _check_request(Path(path), goal, request, force=force)
+    with open_images(path, request) as images:
+        source = images.main
+        ranges = wanted_ranges(source, request)
+        with output(goal, force=force) as file:
+            write: _Writer = _Compressed(file) if goal.suffix == ".zst" else _Sparse(file)
+            for start, stop in ranges.tolist():
+                for at, data in _chunks(source, start, stop):
+                    write.data(at, data)
+            write.end(source.size_bytes)
+        kept, written = int((ranges[:, 1] - ranges[:, 0]).sum()), goal.stat()
+        stored = min(written.st_size, getattr(written, "st_blocks", written.st_size) * 512)
+        return Extract(source.size_bytes, kept, stored)
+
+
+def _check_request(path: Path, target: Path, request: ReadRequest, *, force: bool) -> None:
+    if is_capture(path):
+        raise UsageError(f"{path}: is a capture; this needs the image itself")
+    if not request.names:
+        raise UsageError(
+            "names are part of the metadata; a capture can leave them out: scan --save NAME.lscope --no-names"
+        )
+    if request.second is not None:
+        raise UsageError("a Fusion set cannot be extracted")
+    check_output(target, force=force, reads=(path,))
+
+
+def wanted_ranges(source: Source, request: ReadRequest) -> NDArray[np.int64]:
+    """Tell what a scan reads, and what else the tables call metadata; other programs read that too.
+
+    Returns
+    -------
+    (n, 2) int64 array
+        Start and stop in bytes, whole sectors, in address order, without overlap.
+    """
+    recorder = RecordingSource(source)
+    found = told(read_images(ImageSet(recorder), request), request)
+    pieces = np.concatenate([recorder.recorded(), metadata_ranges(found.layouts, 0, source.size_bytes)])
+    first, last = pieces[:, 0] // SECTOR_BYTES, -(-pieces[:, 1] // SECTOR_BYTES)
+    runs = runs_of(first, last - first) * SECTOR_BYTES
+    ends: NDArray[np.int64] = np.stack([runs[:, 0], runs.sum(axis=1)], axis=1)
+    return np.minimum(ends, source.size_bytes)
+
+
+def _chunks(source: Source, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
+    for at in range(start, stop, CHUNK_BYTES):
+        data = bytearray(min(CHUNK_BYTES, stop - at))
+        try:
+            source.read_into(at, memoryview(data))
+        except UnreadError:
+            continue
+        if data.count(0) != len(data):
+            yield at, bytes(data)
+
+
+class _Writer(Protocol):
+    def data(self, at: int, data: bytes) -> None:
+        """Write what stands at an address; addresses ascend."""
+
+    def end(self, size_bytes: int) -> None:
+        """Fill up to the end of the image."""
+
+
+class _Sparse:
+    """A raw file with holes."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def data(self, at: int, data: bytes) -> None:
+        self._file.seek(at)
+        self._file.write(data)
+
+    def end(self, size_bytes: int) -> None:
+        self._file.truncate(size_bytes)
+
+
+class _Compressed:
+    """Frames of zstd, one after the other; long runs of zeros are frames of their own."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        import zstandard
+
+        self._file = file
+        self._position = 0
+        self._compressor = zstandard.ZstdCompressor(level=COMPRESSION_LEVEL)
+        self._frame = self._compressor.compressobj()
+
+    def data(self, at: int, data: bytes) -> None:
+        self._skip(at)
+        self._file.write(self._frame.compress(data))
+        self._position = at + len(data)
+
+    def end(self, size_bytes: int) -> None:
+        self._skip(size_bytes)
+        self._file.write(self._frame.flush())
+
+    def _skip(self, at: int) -> None:
+        """Write zeros up to an address."""
+        left = at - self._position
+        if left >= ZERO_FRAMES[-1]:
+            self._file.write(self._frame.flush())
+            for size in ZERO_FRAMES:
+                for _ in range(left // size):
+                    self._file.write(zero_frame(size))
+                left %= size
+            self._frame = self._compressor.compressobj()
+        self._file.write(self._frame.compress(bytes(left)))
+        self._position = at
+
+
+@cache
+def zero_frame(size_bytes: int) -> bytes:
+    """Compress zeros to a frame of their own."""
+    import zstandard
+
+    stream = zstandard.ZstdCompressor(level=1).compressobj()
+    piece = bytes(ZERO_FRAMES[-1])
+    return b"".join(stream.compress(piece) for _ in range(size_bytes // len(piece))) + stream.flush()

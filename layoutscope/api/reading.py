@@ -18,8 +18,7 @@ from layoutscope.options import ReadRequest
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
 from layoutscope.results.scan import CUT_OFF, ImageFacts
 from layoutscope.tables import coverage_of
-from layoutscope.tables.capture import is_capture, read_capture
-from layoutscope.tables.validation import check_values
+from layoutscope.tables.capture import check_values, is_capture, read_capture
 
 if TYPE_CHECKING:
     import os

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from layoutscope.cli import check, compare, inspect, predict, scan
+from layoutscope.cli import inspect, predict, scan
 from layoutscope.cli.running import Command
 from layoutscope.version import __version__
 
@@ -25,15 +25,15 @@ COMMANDS: Final[dict[str, Callable[..., int | None]]] = {
     "predict": predict.predict,
     "trace": predict.trace,
     "replay": predict.replay,
-    "compare": compare.compare,
-    "series": compare.series,
+    "compare": scan.compare,
+    "series": scan.series,
     "drives": predict.drives,
     "inspect": inspect.inspect,
     "export": inspect.export,
     "extract": inspect.extract,
-    "check": check.check,
+    "check": inspect.check,
     "checkpoints": inspect.checkpoints,
-    "verify": check.verify,
+    "verify": inspect.verify,
 }
 """Every command, in the order of the overview."""
 

@@ -1,4 +1,4 @@
-"""What stands on an image: ``layoutscope inspect``, ``checkpoints``, ``export`` and ``extract``."""
+"""What stands on an image: ``layoutscope inspect``, ``check``, ``verify``, ``checkpoints``, ``export``, ``extract``."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def inspect(image: Image, *, place: PlaceOptions, reading: Reading, as_json: AsJ
 
 def checkpoints(image: Image, *, reading: Reading, as_json: AsJson = False) -> None:
     """List the older states that can be read, checkpoints and snapshots, and how much of them still exists."""
-    from layoutscope.api.checkpoints import checkpoints as run
+    from layoutscope.api.inspect import checkpoints as run
     from layoutscope.report.json.inspect import states_json
     from layoutscope.report.text.console import make_console
     from layoutscope.report.text.inspect import print_states
@@ -93,8 +93,8 @@ def extract(
     force: Force = False,
 ) -> None:
     """Write a raw image with the metadata alone, which scans the same; names of files are metadata and are in it."""
-    from layoutscope.api.extract import extract as run
-    from layoutscope.report.escape import escape_text
+    from layoutscope.api.export import extract as run
+    from layoutscope.report import escape_text
     from layoutscope.units import format_bytes
 
     found = run(image, output, force=force, **reading.asked())
@@ -103,3 +103,21 @@ def extract(
     sys.stdout.write(
         "It holds the names of files and volumes; a capture can leave them out (scan --save --no-names).\n"
     )
+
+
+def check(image: Image, *, reading: Reading, as_json: AsJson = False) -> int:
+    """Check the structures of an image, read-only: every contradiction with its code and address."""
+    from layoutscope.api.check import check as run
+
+    found = run(image, **reading.asked())
+    show(found, as_json=as_json)
+    return found.exit_code
+
+
+def verify(image: Image, *, reading: Reading, as_json: AsJson = False) -> int:
+    """Read an image with both decoders, in bulk and through the grammars, and list what differs."""
+    from layoutscope.api.check import verify as run
+
+    found = run(image, **reading.asked())
+    show(found, as_json=as_json)
+    return found.exit_code

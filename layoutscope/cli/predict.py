@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from layoutscope.cli.inspect import Target
-from layoutscope.cli.options import AsJson, Drives, Force, Image, Reading, byte_count
+from layoutscope.cli.options import AsJson, Drives, Force, Image, Reading, WorkInMemory, WorkOptions, byte_count
 from layoutscope.cli.running import Group, show
-from layoutscope.cli.workloads import WorkInMemory, WorkOptions
 from layoutscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ def replay(
     as_json: AsJson = False,
 ) -> None:
     """Compute what drives make of a real trace, and score a prediction against it."""
-    from layoutscope.api.replay import replay as run
+    from layoutscope.api.trace import replay as run
 
     result = run(
         trace,

@@ -29,7 +29,7 @@ from layoutscope.units import format_coverage
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from layoutscope.results.shown import Shown
+    from layoutscope.results import Shown
 
 READING: Final = "reading"
 """The argument by which every command takes how images are read."""
@@ -181,7 +181,7 @@ def fail(error: LayoutscopeError, code: int) -> int:
 
 def warn(line: str) -> None:
     """Print a line on standard error, whatever it quotes from the image."""
-    from layoutscope.report.escape import escape_text
+    from layoutscope.report import escape_text
 
     sys.stderr.write(f"layoutscope: {escape_text(line)}\n")
 

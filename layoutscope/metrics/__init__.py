@@ -1,13 +1,37 @@
 """Fragmentation, locality, distance and free space: named numbers with their definition, unit and source.
 
-Input: a :class:`~layoutscope.tables.VolumeLayout`, for some of them an access trace. Nothing here reads an image.
+Input: a :class:`~layoutscope.tables.VolumeLayout`, for some of them an access trace. Nothing here reads an image. Which
+metrics a layout has, and in which order reports show them, stands here.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics.definition import DEFINITIONS, Definition, Metric
-from layoutscope.metrics.measure import measure, measure_trace
-from layoutscope.metrics.trees import TreeSummary, tree_summaries
+from layoutscope.metrics.distance import distance_metrics
+from layoutscope.metrics.files import file_metrics, free_metrics
+from layoutscope.metrics.order import order_metrics
+from layoutscope.metrics.pieces import (
+    NEAREST,
+    clump_metrics,
+    live_nodes,
+    main_tree,
+    metadata_pieces,
+    nearest_neighbour_ratio,
+    node_pieces,
+    span_metrics,
+)
+from layoutscope.metrics.space import zone_metric
+from layoutscope.metrics.traces import trace_metrics
+from layoutscope.metrics.trees import TreeSummary, health_metrics, tree_summaries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from layoutscope.access.trace import AccessTrace
+    from layoutscope.tables import VolumeLayout
 
 __all__ = [
     "DEFINITIONS",
@@ -18,3 +42,42 @@ __all__ = [
     "measure_trace",
     "tree_summaries",
 ]
+
+
+def measure(layout: VolumeLayout) -> tuple[Metric, ...]:
+    """Compute every metric that needs the tables alone."""
+    return tuple(_metrics(layout))
+
+
+def measure_trace(trace: AccessTrace, layout: VolumeLayout) -> tuple[Metric, ...]:
+    """Compute every metric of a walk."""
+    return tuple(trace_metrics(trace, layout))
+
+
+def _metrics(layout: VolumeLayout) -> Iterator[Metric]:
+    yield from _locality(layout)
+    for tree in _measured_trees(layout):
+        yield from order_metrics(layout, tree)
+        yield from health_metrics(layout, tree)
+    yield from distance_metrics(layout)
+    yield from file_metrics(layout)
+    yield from free_metrics(layout)
+
+
+def _locality(layout: VolumeLayout) -> Iterator[Metric]:
+    pieces, volume_bytes = metadata_pieces(layout), layout.facts.size_bytes
+    yield from clump_metrics(pieces, "metadata")
+    yield from span_metrics(pieces, volume_bytes, "metadata")
+    main = main_tree(layout)
+    yield Metric(NEAREST, nearest_neighbour_ratio(node_pieces(layout, main), volume_bytes), main)
+    if filesystem_of(layout).traits.has_metadata_zone:
+        yield zone_metric(layout)
+
+
+def _measured_trees(layout: VolumeLayout) -> list[str]:
+    """Trees with at least two nodes at level 0, the enumerated one first."""
+    leaves = live_nodes(layout).filter(level=0)["tree"].value_counts().sort("count", descending=True)
+    main = main_tree(layout)
+    shared = [tree.name for tree in filesystem_of(layout).traits.trees if tree.holds_several]
+    names = [str(tree) for tree, count in leaves.iter_rows() if count > 1 and tree not in shared]
+    return sorted(names, key=lambda name: name != main)

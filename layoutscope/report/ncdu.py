@@ -13,7 +13,7 @@ import polars as pl
 
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.analysis.owners import MOST_LEVELS
-from layoutscope.report.escape import escape_text
+from layoutscope.report import escape_text
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:

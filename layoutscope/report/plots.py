@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.drive.seek import seek_curve
-from layoutscope.report.escape import escape_text
+from layoutscope.report import escape_text
 from layoutscope.units import GIB, KIB, MIB, TIB
 
 if TYPE_CHECKING:

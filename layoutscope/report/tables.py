@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 import polars as pl
 
-from layoutscope.report.escape import UNSAFE, escape_text
+from layoutscope.report import UNSAFE, escape_text
 from layoutscope.tables import TABLES
 
 if TYPE_CHECKING:

@@ -1,4 +1,58 @@
 """What the library returns: plain data; reports render them, the analysis adds to them.
 
-One module a family of verbs, named after the first of them.
+One module a family of verbs, named after the first of them. What all have in common is how terminals and notebooks show
+them (:class:`Shown`): as the command line prints them.
 """
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, ClassVar, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import Console, ConsoleOptions, RenderResult
+
+
+NOTEBOOK_COLUMNS: Final = 110
+HTML: Final = '<pre style="font-family: monospace; white-space: pre; line-height: normal">{code}</pre>'
+
+
+class Shown:
+    """A result with rich representations.
+
+    Results know nothing of reports, which are made of them; the library says once how they are printed.
+    """
+
+    __slots__ = ()
+
+    _print: ClassVar[Callable[[Shown, Console], None]]
+
+    @staticmethod
+    def print_with(printer: Callable[[Shown, Console], None]) -> None:
+        """Say how results are printed to a console."""
+        Shown._print = printer
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Print the result as the command line does."""
+        from rich.text import Text
+
+        yield Text.from_ansi(self._printed(options.max_width, colours=console.is_terminal))
+
+    def _repr_html_(self) -> str:
+        """Show the result in a notebook."""
+        from rich.console import Console
+        from rich.text import Text
+
+        page = Console(file=io.StringIO(), width=NOTEBOOK_COLUMNS, record=True)
+        page.print(Text.from_ansi(self._printed(NOTEBOOK_COLUMNS, colours=True)))
+        return page.export_html(inline_styles=True, code_format=HTML)
+
+    def _printed(self, width: int, *, colours: bool) -> str:
+        from rich.console import Console
+
+        target = io.StringIO()
+        console = Console(file=target, width=width, highlight=False, markup=False, emoji=False, force_terminal=colours)
+        Shown._print(self, console)
+        return target.getvalue()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from layoutscope.results.shown import Shown
+from layoutscope.results import Shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

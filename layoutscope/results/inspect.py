@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from layoutscope.results.shown import Shown
+from layoutscope.results import Shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED
-from layoutscope.results.shown import Shown
+from layoutscope.results import Shown
 
 if TYPE_CHECKING:
     import numpy as np

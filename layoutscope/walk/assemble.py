@@ -1,15 +1,17 @@
-"""From touches to an :class:`~layoutscope.access.trace.AccessTrace`."""
+"""From touches to an :class:`~layoutscope.access.trace.AccessTrace`: cache, pages, pieces, requests."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from layoutscope.access.touches import CAUSES, concatenated
 from layoutscope.access.trace import AccessTrace
+from layoutscope.arrays.ragged import ranges, starts_of
 from layoutscope.walk.cache import cached_by_mount, read_limited, read_once
-from layoutscope.walk.requests import requests
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,8 +19,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.model import Model
+    from layoutscope.access.nodes import NodeTable
     from layoutscope.access.touches import Touches
-    from layoutscope.walk.requests import Requests
+    from layoutscope.tables import VolumeLayout
 
 
 def metadata_reads(
@@ -137,3 +140,134 @@ def requested(
         after_us=float(at_us[-1] - at_us[-2]),
     )
     return result, source
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """The requests that bring each cache unit in.
+
+    Attributes
+    ----------
+    unit : (n_nodes,) int64 array
+        Cache unit of each node, and of what is numbered behind the nodes: nodes smaller than a page share one.
+    start : (n_units + 1,) int64 array
+        First request of each unit.
+    device : (n_requests,) uint8 array
+        Image of a Fusion set.
+    image_offset, length_bytes : (n_requests,) int64 arrays
+        The requests.
+    """
+
+    unit: NDArray[np.int64]
+    start: NDArray[np.int64]
+    device: NDArray[np.uint8]
+    image_offset: NDArray[np.int64]
+    length_bytes: NDArray[np.int64]
+
+    @property
+    def are_shared(self) -> bool:
+        """Whether several nodes have a unit in common."""
+        return len(self.start) - 1 < len(self.unit)
+
+    def of(self, units: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the requests of a sequence of units, and for each the place of its unit in the sequence."""
+        count = self.start[units + 1] - self.start[units]
+        return ranges(self.start[units], count), np.repeat(np.arange(len(units)), count)
+
+    def new(self, nodes: NDArray[np.int32], known: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Return the places in a sequence of nodes whose units are neither known nor read before."""
+        unit = self.unit[nodes]
+        first = np.sort(np.unique(unit, return_index=True)[1])
+        return first[~np.isin(unit[first], self.unit[known])]
+
+    def followed_by(
+        self, device: NDArray[np.uint8], image_offset: NDArray[np.int64], length_bytes: NDArray[np.int64]
+    ) -> Requests:
+        """Number further requests on behind the nodes, each a unit of its own: pieces of files.
+
+        Parameters
+        ----------
+        device : (n,) uint8 array
+            Image of a set that each piece lies on.
+        image_offset, length_bytes : (n,) int64 arrays
+            The pieces, in bytes.
+        """
+        own = np.arange(len(image_offset) + 1)
+        return Requests(
+            unit=np.concatenate([self.unit, len(self.start) - 1 + own[:-1]]),
+            start=np.concatenate([self.start[:-1], len(self.image_offset) + own]),
+            device=np.concatenate([self.device, device]),
+            image_offset=np.concatenate([self.image_offset, image_offset]),
+            length_bytes=np.concatenate([self.length_bytes, length_bytes]),
+        )
+
+
+def requests(model: Model) -> Requests:
+    """Work out the requests of every node of a layout."""
+    nodes, host, page_bytes = model.nodes, model.host, model.driver.page_bytes
+    unit = _units(nodes, page_bytes)
+    node, device, offset, length = _pieces(model.layout, nodes)
+    order = np.lexsort((np.arange(len(node)), nodes.node_id[node], unit[node])) if page_bytes else np.arange(len(node))
+    owner, device, offset, length = _joined(unit[node][order], device[order], offset[order], length[order])
+    if host.node_read_bytes:
+        owner, device, offset, length = _cut(owner, device, offset, length, host.node_read_bytes)
+    n_units = int(unit.max(initial=-1)) + 1
+    start = np.searchsorted(owner, np.arange(n_units + 1))
+    return Requests(unit, start, device, offset, length)
+
+
+def _units(nodes: NodeTable, page_bytes: int) -> NDArray[np.int64]:
+    """Number cache units; nodes of one file page have one."""
+    small = (nodes.size_bytes > 0) & (nodes.size_bytes < page_bytes)
+    if not small.any():
+        return np.arange(len(nodes))
+    page = np.where(small, nodes.node_id * nodes.size_bytes // max(page_bytes, 1), nodes.node_id)
+    keys = np.stack([nodes.tree.astype(np.int64), page], axis=1)
+    return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def _pieces(
+    layout: VolumeLayout, nodes: NodeTable
+) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """Pieces of every node in the order of its bytes: node, device, image_offset, length_bytes."""
+    split = layout.node_fragments
+    owner = nodes.nodes_of(split["node_row"]).astype(np.int64)
+    whole = np.ones(len(nodes), bool)
+    whole[owner] = False
+    kept = np.flatnonzero(whole & (nodes.image_offset >= 0))
+    node = np.concatenate([kept, owner])
+    device = np.concatenate([nodes.device[kept], split["device"].fill_null(0).to_numpy()])
+    offset = np.concatenate([nodes.image_offset[kept], split["image_offset"].cast(pl.Int64).to_numpy()])
+    length = np.concatenate([nodes.size_bytes[kept], split["length_bytes"].cast(pl.Int64).to_numpy()])
+    order = np.argsort(node, kind="stable") if len(owner) else slice(None)
+    return node[order], device[order], offset[order], length[order]
+
+
+def _joined(
+    owner: NDArray[np.int64], device: NDArray[np.uint8], offset: NDArray[np.int64], length: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """Join pieces of one unit that touch on the drive."""
+    begins = np.ones(len(owner), bool)
+    begins[1:] = (owner[1:] != owner[:-1]) | (device[1:] != device[:-1]) | (offset[1:] != offset[:-1] + length[:-1])
+    first = np.flatnonzero(begins)
+    lengths = np.add.reduceat(length, first) if len(first) else length
+    return owner[first], device[first], offset[first], lengths
+
+
+def _cut(
+    owner: NDArray[np.int64],
+    device: NDArray[np.uint8],
+    offset: NDArray[np.int64],
+    length: NDArray[np.int64],
+    largest: int,
+) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """Cut pieces where the bytes of their unit cross a multiple of `largest`."""
+    total = starts_of(length)
+    first = np.searchsorted(owner, owner)
+    at = total - total[first]
+    count = (at + length - 1) // largest - at // largest + 1
+    source = np.repeat(np.arange(len(owner)), count)
+    chunk = at[source] // largest + np.arange(len(source)) - starts_of(count)[source]
+    begin = np.maximum(chunk * largest, at[source])
+    end = np.minimum((chunk + 1) * largest, (at + length)[source])
+    return owner[source], device[source], offset[source] + begin - at[source], end - begin

@@ -10,14 +10,13 @@ import numpy as np
 from layoutscope.access.descent import descend, turns_of
 from layoutscope.access.touches import columns, concatenated, interleaved
 from layoutscope.arrays.ragged import ranges, starts_of
-from layoutscope.walk.assemble import Timeline, read_pages_once, requested
+from layoutscope.walk.assemble import Timeline, read_pages_once, requested, requests
 from layoutscope.walk.cache import cached_by_mount
 from layoutscope.walk.directories import grouped_walk, listed_entries, lookups, reached, way_to
 from layoutscope.walk.elevator import QueueRules, send
 from layoutscope.walk.filemap import PAGE_BYTES, FilePieces, file_map, pieces
 from layoutscope.walk.listing import buffers
 from layoutscope.walk.readahead import ReadAhead, sequential_windows
-from layoutscope.walk.requests import requests
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

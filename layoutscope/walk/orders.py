@@ -21,10 +21,9 @@ from layoutscope.access.touches import CAUSES, CODE, concatenated, touches
 from layoutscope.access.trace import AccessTrace
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.walk import data, directories
-from layoutscope.walk.assemble import metadata_reads
+from layoutscope.walk.assemble import metadata_reads, requests
 from layoutscope.walk.host import host_profile
 from layoutscope.walk.paths import paths
-from layoutscope.walk.requests import requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

@@ -58,7 +58,7 @@ def test_both_decoders_agree_on_the_committed_images(run, request, which):
 
 def test_a_difference_is_found_and_told():
     """One changed value is named with its column and row, and ends with 3."""
-    from layoutscope.api.verify import differences
+    from layoutscope.api.check import differences
     from layoutscope.results.check import TableVerdict, Verification
     from tests.layouts import layout, leaves
 

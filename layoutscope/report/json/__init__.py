@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from layoutscope.results.shown import Shown
+    from layoutscope.results import Shown
 
 
 def result_document(result: Shown) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import polars as pl
 
 from layoutscope.analysis.story import story
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.report.escape import escape_text
+from layoutscope.report import escape_text
 from layoutscope.report.map.model import MapDisk, MapFact, MapWalk
 from layoutscope.tables import coverage_of
 from layoutscope.units import format_bytes, format_seconds, format_share, format_value

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from layoutscope.results.shown import Shown
+    from layoutscope.results import Shown
 
 
 def printer(kind: type[Shown]) -> Callable[[Shown, Console], None]:

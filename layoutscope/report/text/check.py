@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from layoutscope.report.escape import escape_text
+from layoutscope.report import escape_text
 from layoutscope.report.text.console import STYLES, plain_table, print_parts
 from layoutscope.results.check import CheckResult, Verification
 from layoutscope.units import NOTHING, format_coverage

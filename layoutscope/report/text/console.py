@@ -1,6 +1,6 @@
 """Where text is printed: a console that writes no control codes unless somebody watches, tables and lists.
 
-Everything from an image goes through :func:`~layoutscope.report.escape.escape_text`; nothing is read as markup.
+Everything from an image goes through :func:`~layoutscope.report.escape_text`; nothing is read as markup.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from layoutscope.report.escape import escape_text
+from layoutscope.report import escape_text
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:

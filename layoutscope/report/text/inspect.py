@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from layoutscope.report.escape import escape_text
+from layoutscope.report import escape_text
 from layoutscope.report.text.console import plain_table, print_parts
 from layoutscope.results.inspect import Inspection
 from layoutscope.units import NOTHING

@@ -11,7 +11,7 @@ from rich.text import Text
 from layoutscope.analysis.story import story
 from layoutscope.filesystems.registry import filesystem, filesystem_of
 from layoutscope.metrics.pieces import main_tree
-from layoutscope.report.escape import escape_text
+from layoutscope.report import escape_text
 from layoutscope.report.text.console import STYLES, bullets, image_line, plain_table, print_parts
 from layoutscope.report.text.predict import prediction_notes, prediction_table
 from layoutscope.results.scan import ScanResult

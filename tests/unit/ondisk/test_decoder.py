@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from layoutscope.api.verify import verify
+from layoutscope.api.check import verify
 from layoutscope.image import MemorySource
 from layoutscope.image.containers import udif
 from layoutscope.ondisk.decoder import BULK, GRAMMAR

@@ -10,7 +10,7 @@ from rich.console import Console
 import layoutscope
 from layoutscope.report.json import result_document
 from layoutscope.report.text import print_result, printer
-from layoutscope.results.shown import Shown
+from layoutscope.results import Shown
 
 pytestmark = pytest.mark.images
 

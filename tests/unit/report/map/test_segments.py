@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from layoutscope.filesystems.traits import TreeTraits
-from layoutscope.report.map.payload import TILE_SEGMENTS, tiles
+from layoutscope.report.map.page import TILE_SEGMENTS, tiles
 from layoutscope.report.map.segments import (
     FILE_DATA,
     FREE_SPACE,

@@ -17,7 +17,7 @@ from layoutscope.filesystems.apfs.check.subject import MOST_CASES, container_sou
 from layoutscope.filesystems.apfs.container import checkpoint as checkpoints
 from layoutscope.filesystems.apfs.store.losses import find_losses, report_losses
 from layoutscope.filesystems.apfs.store.source import TreeSource
-from layoutscope.filesystems.apfs.store.verify import object_header, read_object
+from layoutscope.filesystems.apfs.store.verify import object_header, read_object, read_virtual
 from layoutscope.filesystems.apfs.store.walk import read_levels
 from layoutscope.filesystems.apfs.volume.volume import list_volumes
 from layoutscope.ondisk import grammar
@@ -75,12 +75,10 @@ def check_lost_volumes(subject: Subject) -> None:
             continue
         plus = SUPERBLOCK.fs_oid.offset + slot * OID_BYTES
         log = subject.log.at(f"volume {oid}", container.checkpoint.paddr, plus=plus)
-        found = container.view.find(np.array([oid], np.uint64))
+        cls = grammar.ApfsVolume.ApfsSuperblock
         try:
-            superblock = read_object(
-                container.blocks, grammar.ApfsVolume.ApfsSuperblock, int(found.paddr[0]), "volume", oid=oid
-            )
-            log = subject.log.at(f"volume {oid}", int(found.paddr[0]), plus=VOLUME.omap_oid.offset)
+            superblock, paddr = read_virtual(container.blocks, cls, container.view, oid, "volume superblock")
+            log = subject.log.at(f"volume {oid}", paddr, plus=VOLUME.omap_oid.offset)
             _ = read_object(container.blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "object map")
         except FormatError as error:
             message = f"the volume in slot {slot} cannot be opened: {error.reason}"

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
 
 class Place(NamedTuple):
-    """Where an object lies, and whether a region of the checkpoint already shows it."""
+    """Where an object lies, whether a region of the checkpoint already shows it, and its transaction if a map says."""
 
     paddr: int
     size_bytes: int
     is_ephemeral: bool
+    xid: int | None = None
 
 
 class ObjectKind(NamedTuple):
@@ -62,7 +63,8 @@ class Objects:
             return Place(item.paddr, item.size_bytes, is_ephemeral=True)
         found = self.view.find(np.array([oid], np.uint64))
         if not found.is_missing[0]:
-            return Place(int(found.paddr[0]), int(found.size_bytes[0]), is_ephemeral=False)
+            paddr, size = int(found.paddr[0]), int(found.size_bytes[0])
+            return Place(paddr, size, is_ephemeral=False, xid=int(found.xid[0]))
         # No map knows it: a physical object has its address for a number.
         return Place(oid, self.container.blocks.block_size, is_ephemeral=False)
 
@@ -103,6 +105,7 @@ def _parse(container: Container, kind: ObjectKind, oid: int, place: Place) -> An
     for what, expected, found in (
         ("checksum differs", computed, head.cksum),
         ("another object", oid, head.oid),
+        ("another version of the object", head.xid if place.xid is None else place.xid, head.xid),
         ("object of another type", kind.type, head.type),
     ):
         if expected != found:

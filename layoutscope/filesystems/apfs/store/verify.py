@@ -1,4 +1,4 @@
-"""What a node must be: checksum or hash, identity, level and type.
+"""What a node must be: checksum or hash, identity, transaction, level and type.
 
 Apple File System Reference, Objects (o_cksum, o_oid, o_xid). Whole batches at once. In sealed volumes, index nodes hold
 the hash of each child and the integrity metadata that of the root; it is over the whole node as it is stored.
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.store.blocks import Blocks
+    from layoutscope.filesystems.apfs.store.omap import OmapView
     from layoutscope.filesystems.apfs.store.source import Places, Store, TreeSource
     from layoutscope.ondisk.grammar import T
 
@@ -87,7 +88,10 @@ def check_nodes(
         problems.report(
             identity, "node-invalid", "object is not the node that was looked for", places.node_id, head["hdr.oid"]
         )
-        wrong |= identity
+        other = _other_version(source, places, head) & ~wrong & ~identity
+        message = "node is of another transaction than the object map says"
+        problems.report(other, "node-invalid", message, places.xid, head["hdr.xid"])
+        wrong |= identity | other
         _check_header(expected.level, head, problems, ~wrong & ~level)
     problems.report(level & ~wrong, "node-invalid", f"level differs from {expected.level}")
     return NodeCheck(np.where(level, 0, valid).astype(np.uint8), ~(wrong | level))
@@ -101,6 +105,16 @@ def _identity(source: TreeSource, places: Places, head: dict[str, NDArray[Any]])
     # Trees of kinds that have no type of their own, such as those of the checkpoint areas, bear any.
     subtype = source.kind.subtype
     result: NDArray[np.bool_] = wrong | ((head["hdr.subtype"] != subtype) & (subtype != 0))
+    return result
+
+
+def _other_version(source: TreeSource, places: Places, head: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
+    """Tell which nodes are another version than the one that an object map names."""
+    if source.view is None:
+        return np.zeros(len(places), bool)
+    # A virtual object is written anew, to another place, by each transaction that changes it, and mapped from that
+    # transaction on: its header and the mapping's key name the same one, in all maps that macOS and Linux wrote.
+    result: NDArray[np.bool_] = head["hdr.xid"] != places.xid
     return result
 
 
@@ -250,3 +264,45 @@ def read_object(blocks: Blocks, cls: type[T], paddr: int, structure: str, *, oid
             sides = {"expected": str(wanted), "found": str(found)}
             raise FormatError("another object", structure=structure, image_offset=where, **sides)
         return grammar.parse(cls, data, structure=structure, image_offset=where)
+
+
+def read_virtual(blocks: Blocks, cls: type[T], view: OmapView, oid: int, structure: str) -> tuple[T, int]:
+    """Find one virtual object through an object map, and read and parse it.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        The container.
+    cls : type
+        Generated class; its first field is the object header.
+    view : OmapView
+        The object map as of the state that is read.
+    oid : int
+        The object's identifier.
+    structure : str
+        Its name, for errors.
+
+    Returns
+    -------
+    T, int
+        The object, and its address.
+
+    Raises
+    ------
+    ChecksumError
+        If the stored checksum differs from the computed one.
+    FormatError
+        If the map does not know it, if another object or another version of it lies there, or if it contradicts its
+        grammar.
+    """
+    found = view.find(np.array([oid], np.uint64))
+    if found.is_missing[0]:
+        message = "the object map does not know it"
+        raise FormatError(message, structure=f"{structure} {oid}", image_offset=blocks.at(0))
+    paddr, xid = int(found.paddr[0]), int(found.xid[0])
+    parsed: Any = read_object(blocks, cls, paddr, structure, oid=oid)
+    if parsed.hdr.xid != xid:
+        message, where = "object is of another transaction than the object map says", blocks.at(paddr)
+        sides = {"expected": str(xid), "found": str(parsed.hdr.xid)}
+        raise FormatError(message, structure=structure, image_offset=where, **sides)
+    return parsed, paddr

@@ -15,7 +15,7 @@ import numpy as np
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container import checkpoint as checkpoints
 from layoutscope.filesystems.apfs.store import omap as omaps
-from layoutscope.filesystems.apfs.store.verify import read_object
+from layoutscope.filesystems.apfs.store.verify import read_object, read_virtual
 from layoutscope.filesystems.apfs.store.walk import read_omap
 from layoutscope.filesystems.apfs.volume.trees import read_physical_tree
 from layoutscope.filesystems.apfs.volume.volume import list_volumes, open_volume, read_seal, stored_name
@@ -122,14 +122,11 @@ def _volumes_of(container: Container, superblock: ApfsContainer.NxSuperblock) ->
         omap = read_omap(container.store.apart(), "container-omap", header.tree_oid, xid)
     except FormatError:
         return []
-    found = omaps.view_at(omap, xid).find(np.array(oids, np.uint64))
+    view, cls = omaps.view_at(omap, xid), grammar.ApfsVolume.ApfsSuperblock
     parsed = []
-    for row, oid in enumerate(oids):
-        try:
-            paddr = int(found.paddr[row])
-            parsed.append(read_object(blocks, grammar.ApfsVolume.ApfsSuperblock, paddr, "volume superblock", oid=oid))
-        except FormatError:
-            continue
+    for oid in oids:
+        with suppress(FormatError):
+            parsed.append(read_virtual(blocks, cls, view, oid, "volume superblock")[0])
     return parsed
 
 
@@ -155,7 +152,7 @@ def _mapped_nodes(container: Container, omap: omaps.ObjectMap, xid: int) -> tupl
     if starts is None:
         return len(row), len(row) - len(plain)
     head = container.decoder.columns(OBJ_PHYS, data.reshape(-1), starts, (OBJ_PHYS.cksum, OBJ_PHYS.oid, OBJ_PHYS.xid))
-    sound = (fletcher64(data) == head["cksum"]) & (head["oid"] == omap.oid[near]) & (head["xid"] <= np.uint64(xid))
+    sound = (fletcher64(data) == head["cksum"]) & (head["oid"] == omap.oid[near]) & (head["xid"] == omap.xid[near])
     return len(row), int(sound.sum()) + len(row) - len(plain)
 
 

@@ -15,7 +15,7 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.store import omap as omaps
 from layoutscope.filesystems.apfs.store.nodes import NodeRows, join
 from layoutscope.filesystems.apfs.store.source import Store, TreeSource
-from layoutscope.filesystems.apfs.store.verify import hash_size, read_object
+from layoutscope.filesystems.apfs.store.verify import hash_size, read_object, read_virtual
 from layoutscope.filesystems.apfs.store.walk import read_nodes, read_omap
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import APFS_SUPERBLOCK
@@ -114,13 +114,10 @@ def open_volume(container: Container, store: Store, oid: int, number: int) -> Vo
     FormatError
         If the superblock or the object map cannot be used.
     """
-    found = container.view.find(np.array([oid], np.uint64))
-    if found.is_missing[0]:
-        raise FormatError(
-            "the object map does not know it", structure=f"volume superblock {oid}", image_offset=container.blocks.at(0)
-        )
-    paddr, blocks, xid = int(found.paddr[0]), store.blocks, container.xid
-    superblock = read_object(blocks, grammar.ApfsVolume.ApfsSuperblock, paddr, "volume superblock", oid=oid)
+    blocks, xid = store.blocks, container.xid
+    superblock, paddr = read_virtual(
+        blocks, grammar.ApfsVolume.ApfsSuperblock, container.view, oid, "volume superblock"
+    )
     header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "volume object map")
     omap = read_omap(store, "omap", header.tree_oid, xid)
     view = omaps.view_at(omap, xid)
@@ -172,18 +169,17 @@ def read_seal(store: Store, view: OmapView, superblock: ApfsVolume.ApfsSuperbloc
         return None
     oid, blocks = superblock.integrity_meta_oid, store.blocks
     structure = f"integrity metadata of {of_state}" if of_state else "integrity metadata"
-    found = view.find(np.array([oid], np.uint64))
-    if found.is_missing[0]:
+    if view.find(np.array([oid], np.uint64)).is_missing[0]:
         message = "the object map does not know the integrity metadata; nodes are not verified"
         store.log.at(structure).add("seal-broken", "warning", message)
         return None
-    paddr = int(found.paddr[0])
     try:
-        meta = read_object(blocks, grammar.ApfsSealed.IntegrityMeta, paddr, structure, oid=oid)
-        size = hash_size(int(meta.hash_type))
+        meta, paddr = read_virtual(blocks, grammar.ApfsSealed.IntegrityMeta, view, oid, structure)
     except FormatError as error:
         store.log.survive(error)
         return None
+    try:
+        size = hash_size(int(meta.hash_type))
     except ValueError:
         store.log.at(structure, paddr).add("structure-invalid", "error", "unknown type of hash")
         return None

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
+import os
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
-from typing import TYPE_CHECKING
+
+os.environ.setdefault("POLARS_MAX_THREADS", "1")  # frames of a few rows: handing them to threads takes half the time
 
 from tests.losses.campaign import run
-from tests.losses.figures import figures, table
-
-if TYPE_CHECKING:
-    from tests.losses.campaign import Judged
+from tests.losses.figures import figures, table, tell
 
 
 def main() -> int:
@@ -31,26 +29,12 @@ def main() -> int:
     last = given.first + given.count
     numbers = [range(given.first + job, last, given.jobs) for job in range(given.jobs)]
     with ProcessPoolExecutor(given.jobs, get_context("spawn")) as pool:
-        parts = pool.map(partial(run, given.seed, only=given.only, asks_peer=given.fls), numbers)
+        teller = tell if given.told else None
+        parts = pool.map(partial(run, given.seed, only=given.only, asks_peer=given.fls, tell=teller), numbers)
         judged = [item for part in parts for item in part]
-    if given.told:
-        for item in judged:
-            _tell(item)
     print(table(judged))  # noqa: T201
     all_of = figures(judged)
     return 1 if all_of.silent or all_of.silent_swept or all_of.failures else 0
-
-
-def _tell(item: Judged) -> None:
-    for way, reading in (("plain", item.plain), ("sweep", item.swept)):
-        if reading.is_silent or reading.failure:
-            told = {
-                "image": item.image, "number": item.number, "way": way, "exit": reading.exit_code,
-                "coverage": reading.coverage, "lost": reading.lost, "of": item.total, "failure": reading.failure,
-                "damage": [f"{done.kind}{' mended' * done.is_mended}: {done.spot.structure} at {done.at}"
-                           for done in item.damages],
-            }  # fmt: skip
-            print(json.dumps(told))  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -9,27 +9,34 @@ from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from layoutscope import scan
+from layoutscope.api.reading import layout_findings, opened, request_of
 from layoutscope.errors import LayoutscopeError
+from layoutscope.options import ReadOptions
+from layoutscope.results.scan import ScanResult, VolumeScan
 from tests.fuzz.bounds import limited_time
 from tests.fuzz.runner import signature, work_folder
 from tests.losses.damage import damages
 from tests.losses.images import images
 from tests.losses.peer import Peer
-from tests.losses.victim import rows_of, victim_of
+from tests.losses.victim import Row, rows_of, victim_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from layoutscope.results.scan import ScanResult
     from tests.losses.damage import Damage
+    from tests.losses.images import Sound
     from tests.losses.peer import Name
-    from tests.losses.victim import Row, Victim
+    from tests.losses.victim import Victim
+
+    Tell = Callable[["Judged"], None]
 
 EXIT_UNREADABLE = 1
 EXIT_DAMAGED = 3
+WHOLE_SCANS = 8
+"""Of one mutant in so many everything is measured that a scan measures; of the others what is read is enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,10 @@ class Reading:
     coverage : float or None
         As the scan says it.
     lost, extra : int
-        Entries of the sound image that are missing, and entries that it has not.
+        Entries of the sound image that are missing, and entries that it has not. What is there under another name is
+        lost as well, unless the exit code says that something is wrong.
+    renamed : int
+        Entries that are there under another name.
     seconds : float
         CPU time.
     failure : str
@@ -56,6 +66,7 @@ class Reading:
     extra: int
     seconds: float
     failure: str = ""
+    renamed: int = 0
 
     @property
     def is_silent(self) -> bool:
@@ -99,8 +110,8 @@ class Campaign:
 
     Parameters
     ----------
-    images : sequence of (path, password)
-        Sound images.
+    images : sequence of Sound
+        The sound images.
     folder : path
         Where working copies go.
     seed : int
@@ -109,15 +120,13 @@ class Campaign:
         Whether ``fls`` is run as well.
     """
 
-    def __init__(
-        self, images: list[tuple[Path, str | None]], folder: Path, seed: int, *, asks_peer: bool = False
-    ) -> None:
-        self.victims = [victim_of(path, folder, password) for path, password in images]
+    def __init__(self, images: list[Sound], folder: Path, seed: int, *, asks_peer: bool = False) -> None:
+        self.victims = [victim_of(sound, folder) for sound in images]
         self.seed = seed
         self._peers: dict[str, tuple[Peer, set[Name]]] = {}
         if asks_peer and Peer.is_there():
             for victim in self.victims:
-                if victim.password is None:
+                if not victim.options:
                     result = scan(victim.path, drives=())
                     peer = Peer(result)
                     self._peers[victim.name] = peer, peer.names(victim.path) & names_of(result)
@@ -127,22 +136,25 @@ class Campaign:
         rng = random.Random(f"{self.seed} {number}")  # noqa: S311
         victim = self.victims[number % len(self.victims)]
         done = damages(victim, rng)
+        is_whole = number // len(self.victims) % WHOLE_SCANS == 0
         with damaged(victim, done):
-            plain, result = read(victim, sweep=False)
-            swept, _ = read(victim, sweep=True)
-            return Judged(
-                victim.name, number, done, victim.rows.total(), plain, swept, self._is_peer_better(victim, result)
-            )
+            plain, result = read(victim, sweep=False, is_whole=is_whole)
+            swept, _ = read(victim, sweep=True, is_whole=is_whole)
+            is_better = self._is_peer_better(victim, result)
+            return Judged(victim.name, number, done, victim.rows.total(), plain, swept, is_better)
 
     def _is_peer_better(self, victim: Victim, result: ScanResult | None) -> bool | None:
+        """Whether ``fls`` lists more; where all is there that both list of the sound image, it cannot."""
         if victim.name not in self._peers:
             return None
         peer, both = self._peers[victim.name]
-        ours = names_of(result) if result else set()
-        return len(peer.names(victim.path) & both) > len(ours & both)
+        ours = (names_of(result) if result else set()) & both
+        return ours != both and len(peer.names(victim.path) & both) > len(ours)
 
 
-def run(seed: int, numbers: Iterable[int], *, only: str = "", asks_peer: bool = False) -> list[Judged]:
+def run(
+    seed: int, numbers: Iterable[int], *, only: str = "", asks_peer: bool = False, tell: Tell | None = None
+) -> list[Judged]:
     """Judge the mutants of some numbers, in a folder of their own.
 
     Parameters
@@ -155,13 +167,20 @@ def run(seed: int, numbers: Iterable[int], *, only: str = "", asks_peer: bool = 
         Images with this in their names.
     asks_peer : bool
         Whether ``fls`` is run as well.
+    tell : callable, optional
+        Told of each mutant as it is judged.
     """
     with work_folder() as name:
         folder = Path(name, "work")
         folder.mkdir()
-        chosen = [item for item in images(Path(name)) if only in item[0].name]
+        chosen = [item for item in images(Path(name)) if only in item.name]
         campaign = Campaign(chosen, folder, seed, asks_peer=asks_peer)
-        return [campaign.judge(number) for number in numbers]
+        judged = []
+        for number in numbers:
+            judged.append(campaign.judge(number))
+            if tell is not None:
+                tell(judged[-1])
+        return judged
 
 
 @contextmanager
@@ -179,21 +198,58 @@ def damaged(victim: Victim, done: tuple[Damage, ...]) -> Iterator[None]:
                 os.pwrite(file.fileno(), data, at)
 
 
-def read(victim: Victim, *, sweep: bool, seconds: float = 60) -> tuple[Reading, ScanResult | None]:
-    """Scan the working copy as it is."""
+def read(
+    victim: Victim, *, sweep: bool, is_whole: bool = True, seconds: float = 60
+) -> tuple[Reading, ScanResult | None]:
+    """Scan the working copy as it is.
+
+    Parameters
+    ----------
+    victim : Victim
+        The image.
+    sweep : bool
+        Whether the scan sweeps.
+    is_whole : bool
+        Whether what was read is measured and walked as well.
+    seconds : float
+        CPU time that it may take.
+    """
     start, result, code, failure = time.process_time(), None, EXIT_UNREADABLE, ""
+    verb = scan if is_whole else _read_only
     try:
         with limited_time(seconds):
-            result = scan(victim.path, drives=(), sweep=sweep, password=victim.password)
+            result = verb(victim.path, drives=(), sweep=sweep, **victim.options)
             code = result.exit_code
     except LayoutscopeError:
         pass
     except Exception as error:  # noqa: BLE001  (whatever else escapes is a failure of its own)
         code, failure = -1, f"{signature(error)}: {error}"[:200]
-    rows: Counter[Row] = rows_of(result) if result else Counter()
     coverage = result.coverage if result else None
-    lost, extra = (victim.rows - rows).total(), (rows - victim.rows).total()
-    return Reading(code, coverage, lost, extra, time.process_time() - start, failure), result
+    lost, renamed, extra = _differences(victim, result)
+    if code != EXIT_DAMAGED:
+        lost += renamed
+    return Reading(code, coverage, lost, extra, time.process_time() - start, failure, renamed), result
+
+
+def _read_only(path: Path, *, drives: tuple[()], **options: Any) -> ScanResult:
+    """Read an image as a scan does, and measure nothing."""
+    with opened(path, request_of(ReadOptions(**options))) as image:
+        volumes = tuple(
+            VolumeScan(layout, (), (), (), None, drives, layout_findings(layout)) for layout in image.layouts
+        )
+        return ScanResult(image.about, volumes, image.findings)
+
+
+def _differences(victim: Victim, result: ScanResult | None) -> tuple[int, int, int]:
+    """Count entries that are missing, that have another name, and that the sound image has not."""
+    found = rows_of(result) if result else Counter[Row]()
+    missing, more = victim.rows - found, found - victim.rows
+    places = [Counter[tuple[int, int]]() for _ in range(2)]
+    for place, rows in zip(places, (missing, more), strict=True):
+        for (parent, number, _), count in rows.items():
+            place[parent, number] += count
+    renamed = (places[0] & places[1]).total()
+    return missing.total() - renamed, renamed, more.total() - renamed
 
 
 def names_of(result: ScanResult) -> set[Name]:

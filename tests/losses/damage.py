@@ -68,7 +68,7 @@ def _damage(victim: Victim, spot: Spot, rng: random.Random) -> Damage:
     old = victim.read(spot.at, spot.length)
     kind = rng.choice(KINDS)
     older = victim.older.get(spot.at, ())
-    if kind == "older" and not older:
+    if kind == "older" and not older and (victim.is_apfs or not spot.structure.endswith(" leaf")):
         kind = "bytes"
     if kind == "zeroed":
         data = bytes(len(old))
@@ -76,6 +76,8 @@ def _damage(victim: Victim, spot: Spot, rng: random.Random) -> Damage:
         data = rng.randbytes(len(old))
     elif kind == "bytes":
         data = _few_bytes(old, rng)
+    elif kind == "older" and not victim.is_apfs:
+        data = before_the_last(old)
     else:
         place = rng.choice(older) if kind == "older" else rng.choice(_alike(victim, spot)).at
         data = victim.read(place, spot.length)
@@ -86,6 +88,22 @@ def _damage(victim: Victim, spot: Spot, rng: random.Random) -> Damage:
 def _alike(victim: Victim, spot: Spot) -> list[Spot]:
     """Return other pieces of metadata of the same size; the piece itself where there is none."""
     return [other for other in victim.spots if other.length == spot.length and other.at != spot.at] or [spot]
+
+
+def before_the_last(old: bytes) -> bytes:
+    """Return a leaf of HFS+ as it was before its last record came: a volume has no older versions of its nodes.
+
+    The number of records stands at byte 10 of a node; their offsets stand at its end, backwards, and after them that of
+    the free space, which begins where the last record was (TN1150, "Node Structure").
+    """
+    count = int.from_bytes(old[10:12], "big")
+    if not count:
+        return old
+    free_at = len(old) - 2 * (count + 1)
+    data = bytearray(old)
+    data[10:12] = (count - 1).to_bytes(2, "big")
+    data[free_at : free_at + 2] = bytes(2)
+    return bytes(data)
 
 
 def _few_bytes(old: bytes, rng: random.Random) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ class Figures(NamedTuple):
         Share of all their entries that is still found, without and with a sweep.
     silent, silent_swept : int
         Mutants that lost entries without exit code 3, or with a coverage of 1.
+    renamed, renamed_swept : int
+        Entries that are there under another name.
     extra, extra_swept : int
         Entries that the sound image has not.
     failures : int
@@ -36,6 +39,8 @@ class Figures(NamedTuple):
     kept_swept: float
     silent: int
     silent_swept: int
+    renamed: int
+    renamed_swept: int
     extra: int
     extra_swept: int
     failures: int
@@ -43,7 +48,8 @@ class Figures(NamedTuple):
     slowest_s: float
 
 
-HEADINGS = ("structure", "mutants", "kept %", "kept by a sweep %", "silent", "silent, swept", "extra", "extra, swept",
+HEADINGS = ("structure", "mutants", "kept %", "kept by a sweep %", "silent", "silent, swept",
+            "renamed", "renamed, swept", "extra", "extra, swept",
             "failures", "fls lists more", "slowest s")  # fmt: skip
 
 
@@ -57,6 +63,8 @@ def figures(judged: Iterable[Judged]) -> Figures:
         kept_swept=1 - sum(item.swept.lost for item in all_of) / total,
         silent=sum(item.plain.is_silent for item in all_of),
         silent_swept=sum(item.swept.is_silent for item in all_of),
+        renamed=sum(item.plain.renamed for item in all_of),
+        renamed_swept=sum(item.swept.renamed for item in all_of),
         extra=sum(item.plain.extra for item in all_of),
         extra_swept=sum(item.swept.extra for item in all_of),
         failures=sum(bool(reading.failure) for item in all_of for reading in (item.plain, item.swept)),
@@ -76,7 +84,8 @@ def by_structure(judged: Iterable[Judged]) -> dict[str, Figures]:
 
 def table(judged: list[Judged]) -> str:
     """Write the figures as a table in Markdown, the sum last."""
-    rows = {**by_structure(judged), "all": figures(judged)}
+    alone = [item for item in judged if len(item.damages) == 1]
+    rows = {**by_structure(judged), "**one place**": figures(alone), "**all**": figures(judged)}
     lines = [f"| {' | '.join(HEADINGS)} |", f"|{'---|' * len(HEADINGS)}"]
     for name, row in rows.items():
         cells = [name, *(_cell(key, value) for key, value in row._asdict().items())]
@@ -88,3 +97,18 @@ def _cell(key: str, value: float) -> str:
     if key.startswith("kept"):
         return f"{100 * value:.2f}"
     return f"{value:.2f}" if key == "slowest_s" else str(value)
+
+
+def tell(item: Judged) -> None:
+    """Print a mutant that lost entries in silence, failed, or of which ``fls`` lists more, as a line of JSON."""
+    for way, reading in (("plain", item.plain), ("sweep", item.swept)):
+        is_worse = way == "plain" and bool(item.peer_is_better)
+        if reading.is_silent or reading.failure or is_worse:
+            told = {
+                "image": item.image, "number": item.number, "way": way, "exit": reading.exit_code,
+                "coverage": reading.coverage, "lost": reading.lost, "of": item.total, "renamed": reading.renamed,
+                "extra": reading.extra, "failure": reading.failure, "fls lists more": is_worse,
+                "damage": [f"{done.kind}{' mended' * done.is_mended}: {done.spot.structure} at {done.at}"
+                           for done in item.damages],
+            }  # fmt: skip
+            print(json.dumps(told), flush=True)  # noqa: T201

@@ -2,37 +2,104 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
-from fixtures.apfs.scenarios import PASSWORD
+from fixtures.apfs import scenarios as apfs
+from fixtures.apfs.plan import ContainerPlan, Create, FilePlan, TakeSnapshot, Touch, TransactionPlan, VolumePlan
+from fixtures.apfs.structures.volume import VolumeRole
 from fixtures.apfs.writer import write
+from fixtures.hfsplus import scenarios as hfsplus
 from fixtures.hfsplus.writer import write as write_hfsplus
 from tests.conftest import cache_dir
 from tests.fuzz import of_apfs, of_hfsplus
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+
+    from fixtures.hfsplus.plan import VolumePlan as HfsPlusPlan
 
 MOST_BYTES = 1 << 27
 """Larger reference images are left out."""
 
+SYSTEM: Final = VolumePlan("System", apfs.many(30), role=VolumeRole.SYSTEM, group=apfs.GROUP)
+DATA: Final = VolumePlan("Data", apfs.RICH, role=VolumeRole.DATA, group=apfs.GROUP)
+UPDATE: Final = (
+    TransactionPlan((TakeSnapshot("os"),)),
+    TransactionPlan((Touch("short"), Create(FilePlan("new")))),
+)
+APFS_PLANS: Final[dict[str, ContainerPlan]] = {
+    **of_apfs.PLANS,
+    "aged": replace(apfs.SCENARIOS["aged"], block_count=16384),
+    "edited": replace(apfs.SCENARIOS["edited"], block_count=16384),
+    "group": apfs.container(SYSTEM, DATA, transactions=(TransactionPlan((Touch("short", 1),)),), block_count=262144),
+    "sealed-snapshot": apfs.container(apfs.SEALED, transactions=UPDATE, block_count=16384),
+    "case-sensitive": replace(apfs.SCENARIOS["case-sensitive"], block_count=16384),
+    "plain-keys": replace(apfs.SCENARIOS["plain-keys"], block_count=16384),
+    "shared-streams": replace(apfs.SCENARIOS["shared-streams"], block_count=16384),
+    "fusion": apfs.SCENARIOS["fusion"],
+}
+HFSPLUS_PLANS: Final[dict[str, HfsPlusPlan]] = {
+    **of_hfsplus.PLANS,
+    **{
+        name: hfsplus.SCENARIOS[name]
+        for name in (
+            "victim", "attributes", "hard-links", "old-hard-links", "odd-names", "long-names", "overflow",
+            "journal-pending", "journal-pending-big-endian", "map-nodes", "hfsx-case-insensitive", "apm-wrapped", "gpt",
+        )
+    },
+    "sized": hfsplus.sized(8192, 8192),
+}  # fmt: skip
+SNAPSHOTS: Final = {"snapshots": "first", "sealed-snapshot": "os"}
+"""Images of which a snapshot is read as well, in the place of the live state."""
 
-def images(folder: Path) -> list[tuple[Path, str | None]]:
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """A sound image, and how it is read.
+
+    Attributes
+    ----------
+    name : str
+        For the figures.
+    path : path
+        The file.
+    options : mapping
+        Of the scan: the password, the snapshot, the other image of a Fusion set.
+    """
+
+    name: str
+    path: Path
+    options: Mapping[str, Any]
+
+
+def images(folder: Path) -> list[Sound]:
     """Write our own images into a folder; list them, and the reference images that the tests have decompressed."""
-    return written_images(folder) + [(path, None) for path in reference_images()]
+    return written_images(folder) + [Sound(path.stem, path, {}) for path in reference_images()]
 
 
-def written_images(folder: Path) -> list[tuple[Path, str | None]]:
-    """Write our own images into a folder; list them with their passwords."""
-    found: list[tuple[Path, str | None]] = []
-    for name, plan in of_apfs.PLANS.items():
-        path = folder / f"written-apfs-{name}.img"
-        write(plan, path)
-        found.append((path, PASSWORD if name == "encrypted" else None))
-    for name, volume in of_hfsplus.PLANS.items():
+def written_images(folder: Path) -> list[Sound]:
+    """Write our own images into a folder."""
+    found = [item for name, plan in APFS_PLANS.items() for item in _apfs_images(name, plan, folder)]
+    for name, volume in HFSPLUS_PLANS.items():
         path = folder / f"written-hfsplus-{name}.img"
         write_hfsplus(volume, path)
-        found.append((path, None))
+        found.append(Sound(path.stem, path, {}))
+    return found
+
+
+def _apfs_images(name: str, plan: ContainerPlan, folder: Path) -> list[Sound]:
+    """Write a container; a Fusion set is read from either of its images, an image with snapshots in two states."""
+    path = folder / f"written-apfs-{name}.img"
+    if plan.fusion:
+        second = folder / f"written-apfs-{name}-second.img"
+        write(plan, path, second)
+        return [Sound(path.stem, path, {"second": second}), Sound(second.stem, second, {"second": path})]
+    write(plan, path)
+    found = [Sound(path.stem, path, {"password": apfs.PASSWORD} if name == "encrypted" else {})]
+    if name in SNAPSHOTS:
+        found.append(Sound(f"{path.stem}-view", path, {"snapshot": SNAPSHOTS[name]}))
     return found
 
 

@@ -6,14 +6,16 @@ import os
 import subprocess
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from layoutscope import scan
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from layoutscope.results.scan import ScanResult
+    from tests.losses.images import Sound
 
 BLOCK_BYTES = 4096
 """Damage hits no more than this much of a structure at once."""
@@ -21,8 +23,8 @@ BLOCK_BYTES = 4096
 NEVER_DAMAGED = frozenset({"snapshot-data", "reserved", "boot-blocks", "internal-pool"})
 """Regions that hold no metadata of the state that is read, or nothing that a reader reads."""
 
-Row = tuple[int, int]
-"""An entry: its directory and its file number; one of another name is still there."""
+Row = tuple[int, int, str | None]
+"""An entry: its directory, its file number and its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +52,8 @@ class Victim:
         Its entries, of all volumes.
     older : dict of int to tuple of int
         Where older versions of the object at an address lie (APFS).
-    password : str or None
-        What unlocks it.
+    options : mapping
+        How it is read.
     """
 
     name: str
@@ -59,7 +61,7 @@ class Victim:
     spots: tuple[Spot, ...]
     rows: Counter[Row]
     older: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    password: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_apfs(self) -> bool:
@@ -72,43 +74,35 @@ class Victim:
             return os.pread(file.fileno(), length, at)
 
 
-def victim_of(image: Path, folder: Path, password: str | None = None) -> Victim:
-    """Copy a sound image, and look where its metadata lie.
-
-    Parameters
-    ----------
-    image : path
-        The sound image.
-    folder : path
-        Where the working copy goes.
-    password : str, optional
-        What unlocks it.
-    """
-    path = folder / image.name
-    subprocess.run(["cp", "--sparse=always", "--no-preserve=mode", image, path], check=True)
-    result = scan(path, drives=(), password=password)
+def victim_of(sound: Sound, folder: Path) -> Victim:
+    """Copy a sound image, and look where its metadata lie."""
+    path = folder / f"{sound.name}{sound.path.suffix}"
+    subprocess.run(["cp", "--sparse=always", "--no-preserve=mode", sound.path, path], check=True)
+    result = scan(path, drives=(), **sound.options)
     spots = tuple(sorted(set(_spots(result)), key=lambda spot: spot.at))
-    return Victim(image.stem, path, spots, rows_of(result), _older(path, spots), password)
+    return Victim(sound.name, path, spots, rows_of(result), _older(path, spots), sound.options)
 
 
 def rows_of(result: ScanResult) -> Counter[Row]:
-    """Count the entries of all live volumes."""
+    """Count the entries of all volumes."""
     rows: Counter[Row] = Counter()
     for volume in result.volumes:
-        rows.update(volume.layout.entries.select("parent_id", "file_id").iter_rows())
+        rows.update(volume.layout.entries.select("parent_id", "file_id", "name").iter_rows())
     return rows
 
 
 def _spots(result: ScanResult) -> list[Spot]:
+    """List what lies on the image that was named; of a Fusion set the other half is damaged as an image of its own."""
     spots = []
     for volume in result.volumes:
-        nodes = volume.layout.nodes
+        nodes = volume.layout.nodes.filter(device=0)
         for tree, kind, state, at, length in nodes.select(
             "tree", "kind", "state", "image_offset", "size_bytes"
         ).iter_rows():
             if kind != "free" and state == "live":
                 spots.append(Spot(f"{tree} {kind}", at, length))
-        for name, at, length in volume.layout.regions.select("type", "image_offset", "length_bytes").iter_rows():
+        regions = volume.layout.regions.filter(device=0)
+        for name, at, length in regions.select("type", "image_offset", "length_bytes").iter_rows():
             if name not in NEVER_DAMAGED:
                 places = range(at, at + length, BLOCK_BYTES)
                 spots += [Spot(name, place, min(BLOCK_BYTES, at + length - place)) for place in places]

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
 
+    from layoutscope.progress import Progress
+
 
 class ReadOptions(TypedDict, total=False):
     """How an image is opened and which of its volumes are read; every verb takes these.
@@ -39,7 +41,8 @@ class ReadOptions(TypedDict, total=False):
     cache_dir : path
         Where decompressed images are kept.
     progress : callable
-        Called while an image is decompressed, with bytes done and in all.
+        Told of each step of what takes long, in the thread that works: :class:`layoutscope.progress.Step` with its
+        phase, what is done of how much, and the unit of both. Nothing is shown without it.
     on_damage : callable
         Called with the name of an image that was not read whole, the share of the known metadata that was (None if
         that is unknown), and how many findings are errors.
@@ -63,7 +66,7 @@ class ReadOptions(TypedDict, total=False):
     names: bool
     map_file: str | os.PathLike[str] | None
     cache_dir: str | os.PathLike[str] | None
-    progress: Callable[[int, int], None] | None
+    progress: Progress | None
     on_damage: Callable[[str, float | None, int], None] | None
     second: str | os.PathLike[str] | None
     xid: int | None
@@ -92,7 +95,7 @@ class ReadRequest:
     names: bool = True
     map_file: str | os.PathLike[str] | None = None
     cache_dir: str | os.PathLike[str] | None = None
-    progress: Callable[[int, int], None] | None = None
+    progress: Progress | None = None
     on_damage: Callable[[str, float | None, int], None] | None = None
     second: str | os.PathLike[str] | None = None
     own: Mapping[str, object] = field(default_factory=dict)

@@ -14,6 +14,7 @@ from layoutscope.api.reading import layout_findings, opened, request_of, with_op
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.partition import VolumeSearch
+from layoutscope.progress import each, phase, reporting
 from layoutscope.results.check import CheckedVolume, CheckResult, TableVerdict, Verification
 from layoutscope.tables import TABLES, findings_table
 
@@ -75,8 +76,9 @@ def _findings(image: Opened, request: ReadRequest) -> list[tuple[Finding, ...]]:
     if image.images is None:
         return [layout_findings(layout) for layout in image.layouts]
     found = []
-    for where, together in groupby(image.layouts, lambda layout: layout.facts.image_offset):
-        layouts = list(together)
+    parts = [list(same) for _, same in groupby(image.layouts, lambda layout: layout.facts.image_offset)]
+    for layouts in each(parts, "checking record by record"):
+        where = layouts[0].facts.image_offset
         chosen = filesystem_of(layouts[0])
         place = VolumeRequest(image.images.main, where, image.spaces.get(where))
         found += chosen.check(with_options(place, image.images, chosen, request), layouts)
@@ -106,7 +108,8 @@ def verify(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Veri
     with opened(path, replace(request, decoder="bulk")) as image:
         image.bytes()
         bulk = image
-    with opened(path, replace(request, decoder="grammar")) as image:
+    again = phase("reading again through the grammars")
+    with reporting(request.progress), again, opened(path, replace(request, decoder="grammar")) as image:
         grammar = image
     pairs = zip(bulk.layouts, grammar.layouts, strict=False)
     verdicts = [compare_searches(bulk, grammar), *(verdict for pair in pairs for verdict in compare_layouts(*pair))]

@@ -16,6 +16,7 @@ from layoutscope.arrays.intervals import runs_of
 from layoutscope.errors import UnreadError, UsageError
 from layoutscope.image.opening import ImageSet, open_images
 from layoutscope.image.source import RecordingSource
+from layoutscope.progress import phase, reporting
 from layoutscope.report.tables import FORMATS, joined_table, write_table
 from layoutscope.results.inspect import Extract
 from layoutscope.tables import TABLES
@@ -70,11 +71,12 @@ def export(
         raise UsageError(f"no format {file_format!r}; there are {', '.join(FORMATS)}")
     with opened(path, request_of(options)) as image:
         frame = joined_table(image.layouts, table)
-    if isinstance(target, str | os.PathLike):
-        with output(target, force=force) as file:
-            write_table(frame, file, file_format)
-    else:
-        write_table(frame, target, file_format)
+    with reporting(options.get("progress")), phase(f"writing the table {table}"):
+        if isinstance(target, str | os.PathLike):
+            with output(target, force=force) as file:
+                write_table(frame, file, file_format)
+        else:
+            write_table(frame, target, file_format)
 
 
 CHUNK_BYTES: Final = 4 * 1024**2
@@ -118,13 +120,16 @@ def extract(
     with open_images(path, request) as images:
         source = images.main
         ranges = wanted_ranges(source, request)
+        kept = int((ranges[:, 1] - ranges[:, 0]).sum())
         with output(goal, force=force) as file:
             write: _Writer = _Compressed(file) if goal.suffix == ".zst" else _Sparse(file)
-            for start, stop in ranges.tolist():
-                for at, data in _chunks(source, start, stop):
-                    write.data(at, data)
-            write.end(source.size_bytes)
-        kept, written = int((ranges[:, 1] - ranges[:, 0]).sum()), goal.stat()
+            with phase(f"writing {goal.name}", kept) as copied:
+                for start, stop in ranges.tolist():
+                    for at, data in _chunks(source, start, stop):
+                        write.data(at, data)
+                    copied.advance(stop - start)
+                write.end(source.size_bytes)
+        written = goal.stat()
         stored = min(written.st_size, getattr(written, "st_blocks", written.st_size) * 512)
         return Extract(source.size_bytes, kept, stored)
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from layoutscope.arrays.intervals import runs_of
 from layoutscope.errors import UnreadError
+from layoutscope.progress import phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,10 +43,13 @@ def metadata_sha256(images: ImageSet, layouts: Sequence[VolumeLayout]) -> str:
     """
     digest = hashlib.sha256()
     for device, source in enumerate(images.devices):
-        for start, stop in metadata_ranges(layouts, device, source.size_bytes).tolist():
-            digest.update(f"{device}:{start}:{stop}\n".encode())
-            for data in _chunks(source, start, stop):
-                digest.update(data)
+        ranges = metadata_ranges(layouts, device, source.size_bytes)
+        with phase("hashing the metadata", int((ranges[:, 1] - ranges[:, 0]).sum())) as hashed:
+            for start, stop in ranges.tolist():
+                digest.update(f"{device}:{start}:{stop}\n".encode())
+                for data in _chunks(source, start, stop):
+                    digest.update(data)
+                hashed.advance(stop - start)
     return digest.hexdigest()
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from layoutscope.api.outputs import check_output, output
 from layoutscope.api.scan import scan
 from layoutscope.errors import UnsupportedError, UsageError
+from layoutscope.progress import phase, reporting
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
@@ -98,7 +99,8 @@ def write_picture(
     if form not in ("png", "svg"):
         raise UsageError(f"{path}: a picture ends with .png or .svg")
     check_output(Path(path), force=force)
-    picture = _exported(layout_map(result, names=names)["overview"], form)
+    with phase(f"drawing {Path(path).name}"):
+        picture = _exported(layout_map(result, names=names)["overview"], form)
     with output(path, force=force) as file:
         file.write(picture)
 
@@ -143,7 +145,8 @@ def write_map(
     OutputError
         If it cannot be written.
     """
-    page = map_page(_several(result), names=names)
+    with phase("drawing the map"):
+        page = map_page(_several(result), names=names)
     with output(path, force=force) as file:
         file.write(page.encode("utf-8", "replace"))
 
@@ -180,8 +183,9 @@ def map_images(
     """
     check_output(Path(target), force=force, reads=paths)
     names = options.get("names", True)
-    results = tuple(scan(path, **options) for path in paths)
-    write_map(results, target, names=names, force=force)
-    if picture is not None:
-        write_picture(results, picture, names=names, force=force)
+    with reporting(options.get("progress")):
+        results = tuple(scan(path, **options) for path in paths)
+        write_map(results, target, names=names, force=force)
+        if picture is not None:
+            write_picture(results, picture, names=names, force=force)
     return results

@@ -16,6 +16,7 @@ from layoutscope.image.opening import open_images
 from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.options import ReadRequest
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
+from layoutscope.progress import phase
 from layoutscope.results.scan import CUT_OFF, ImageFacts
 from layoutscope.tables import coverage_of
 from layoutscope.tables.capture import check_values, is_capture, read_capture
@@ -153,7 +154,8 @@ def read_images(images: ImageSet, request: ReadRequest) -> Opened:
     search = find_volumes(source, decoder_named(request.decoder))
     wanted, lost = _wanted(source, search, request)
     try:
-        layouts, damage = _read_all(images, wanted, request)
+        with phase(f"reading {source.name}", count=lambda: source.counter.bytes):
+            layouts, damage = _read_all(images, wanted, request)
     except FormatError as error:
         raise lost or error from error
     _check_states(source, layouts, request)

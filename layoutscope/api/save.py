@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from layoutscope.api.naming import with_hashed_names
 from layoutscope.api.outputs import OutputError, refuse_input, umask
 from layoutscope.errors import UsageError
+from layoutscope.progress import phase
 from layoutscope.tables.capture import is_capture, own_files, write_capture
 from layoutscope.version import __version__
 
@@ -89,7 +90,8 @@ def save(result: ScanResult, path: str | os.PathLike[str], *, hash_names: bool =
         "findings": [asdict(finding) for finding in result.findings],
     }
     try:
-        _write(Path(path), layouts, about)
+        with phase("saving the capture"):
+            _write(Path(path), layouts, about)
     except OSError as error:
         raise OutputError(f"{path}: {(error.strerror or str(error)).lower()}") from error
 

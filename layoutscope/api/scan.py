@@ -10,6 +10,7 @@ from layoutscope.api.reading import check_strict, layout_findings, opened, reque
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics import measure, tree_summaries
 from layoutscope.metrics.space import space_use
+from layoutscope.progress import phase
 from layoutscope.results.scan import ScanResult, VolumeScan
 
 if TYPE_CHECKING:
@@ -97,12 +98,13 @@ def _scan_volume(
     shared: tuple[VolumeLayout, ...],
 ) -> VolumeScan:
     """Measure one layout; its space is told together with that of the layouts that share it."""
-    return VolumeScan(
-        layout=layout,
-        trees=tree_summaries(layout),
-        space=space_use(shared) if shared else (),
-        metrics=measure(layout),
-        walk=walk,
-        predictions=predictions,
-        findings=layout_findings(layout),
-    )
+    with phase("measuring"):
+        return VolumeScan(
+            layout=layout,
+            trees=tree_summaries(layout),
+            space=space_use(shared) if shared else (),
+            metrics=measure(layout),
+            walk=walk,
+            predictions=predictions,
+            findings=layout_findings(layout),
+        )

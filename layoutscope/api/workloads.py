@@ -12,6 +12,7 @@ from layoutscope.access.entries import ROOT_ID
 from layoutscope.analysis.owners import resolve
 from layoutscope.errors import UsageError
 from layoutscope.options import WorkRequest
+from layoutscope.progress import phase
 from layoutscope.walk.data import random_records
 from layoutscope.walk.host import HOSTS, HostTime, host_profile, host_time, with_properties
 from layoutscope.walk.orders import ORDERS, Work, trace
@@ -129,7 +130,8 @@ def walk(layout: VolumeLayout, asked: WorkRequest, host: HostProfile | None = No
         warm=asked.warm,
         passes=asked.passes,
     )
-    reads = trace(layout, order=asked.order, host=chosen, work=work)
+    with phase(f"working out the reads of {asked.order}"):
+        reads = trace(layout, order=asked.order, host=chosen, work=work)
     wall = host_time(1e6, chosen).wall_s
     paced = replace(reads, think_us=reads.think_us * wall, after_us=reads.after_us * wall)
     return Walk(paced, host_time(reads.host_us, chosen))

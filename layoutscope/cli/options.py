@@ -57,6 +57,7 @@ class Reading(Group):
         Path | None, typer.Option(metavar="FILE", help="ddrescue's map: bad areas are unread, not zero.")
     ] = None
     cache_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep decompressed images here.")] = None
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress on the terminal.")] = False
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
@@ -75,7 +76,7 @@ class Reading(Group):
         from layoutscope.filesystems.registry import read_options
 
         given = {**vars(self), **self.heard_by, "volume_at": byte_count(self.volume_at), "names": not self.no_names}
-        del given["no_names"], given["heard_by"]
+        del given["no_names"], given["heard_by"], given["quiet"]
         for secret in [name for name, (each, _) in read_options().items() if each.kind == "secret"]:
             file = given.pop(f"{secret}_file")
             given[secret] = given[secret] if file is None else read_secret(file)

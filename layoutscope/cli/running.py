@@ -9,12 +9,12 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, get_type_hints
 
 import typer
 from typer.models import ParameterInfo
 
+from layoutscope.cli.watch import watched
 from layoutscope.errors import (
     EXIT_COMPLETE,
     EXIT_DAMAGED,
@@ -27,7 +27,7 @@ from layoutscope.errors import (
 from layoutscope.units import format_coverage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from layoutscope.results import Shown
 
@@ -130,9 +130,10 @@ class Command:
         damage = Damage()
         for name, group in self._groups.items():
             given[name] = group(**{item.name: given.pop(item.name) for item in self._options[name]})
-        with progress_bar() as progress:
-            if READING in self._groups:
-                given[READING].heard_by = {"progress": progress, "on_damage": damage.note}
+        reading = given.get(READING)
+        if reading is not None:
+            reading.heard_by = {"on_damage": damage.note}
+        with watched(quiet=reading is None or reading.quiet):
             code = self._function(**given)
         return damage.exit_code() if code is None else code
 
@@ -190,17 +191,3 @@ def silence() -> int:
     """Let go of a pipe whose reader has left, so that nothing complains at exit either."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return EXIT_COMPLETE
-
-
-@contextmanager
-def progress_bar() -> Iterator[Callable[[int, int], None] | None]:
-    """Show a bar on standard error while something takes long; nothing unless that is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("decompressing", visible=False)
-        yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)

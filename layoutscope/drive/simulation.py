@@ -19,6 +19,7 @@ from layoutscope.drive.members import Parts, single_drives, split
 from layoutscope.drive.result import ReadTimes, ServiceResult, summarise
 from layoutscope.drive.surface import SECTOR_BYTES, TURN
 from layoutscope.errors import UsageError
+from layoutscope.progress import each
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,7 +69,7 @@ def service(
     if queue_depth > 1:
         trace = replace(trace, think_us=np.zeros(len(trace)), after_us=0.0)
     work = _lay_out(profile, parts, trace.think_us, queue_depth)
-    runs = [serve(work, angle) for angle in start_angles(phases)]
+    runs = [serve(work, angle) for angle in each(start_angles(phases), f"simulating {profile.name}")]
     return summarise(profile, trace, runs)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 
 from layoutscope.errors import TruncatedError
+from layoutscope.progress import tick
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -102,6 +103,7 @@ def read_extents(
     TruncatedError
         If an extent leaves the image.
     """
+    tick()
     room = Workspace() if workspace is None else workspace
     starts = np.ascontiguousarray(image_offsets, np.int64)
     lengths = np.ascontiguousarray(lengths_bytes, np.int64)

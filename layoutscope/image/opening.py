@@ -28,13 +28,13 @@ from layoutscope.image.signatures import (
 )
 from layoutscope.image.split import SplitFile, find_parts
 from layoutscope.ondisk.decoder import BULK, decoder_named
+from layoutscope.progress import reporting
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
     from layoutscope.image.source import Source
-    from layoutscope.image.unpack import Progress
     from layoutscope.ondisk.decoder import Decoder
     from layoutscope.options import ReadRequest
 
@@ -47,7 +47,6 @@ def open_image(
     *,
     map_file: str | os.PathLike[str] | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
     decoder: Decoder = BULK,
 ) -> Source:
     """Open an image, whatever holds it.
@@ -60,8 +59,6 @@ def open_image(
         The map that ddrescue wrote: areas it does not call finished are unread, not zero.
     cache_dir : path, optional
         Where decompressed images are kept; without it they go into a temporary file until they are closed.
-    progress : callable, optional
-        Called while an image is decompressed, with compressed bytes done and in all.
     decoder : Decoder
         What decodes the tables of disk images.
 
@@ -80,7 +77,7 @@ def open_image(
         If it is a damaged container.
     """
     kept = Path(cache_dir) if cache_dir is not None else None
-    source = _open(Path(path), kept, progress)
+    source = _open(Path(path), kept)
     try:
         if map_file is not None:
             source = _with_map(source, Path(map_file))
@@ -118,7 +115,7 @@ def unwrap(source: Source, decoder: Decoder = BULK) -> Source:
     raise UnsupportedError(f"{source.name}: holds disk images within disk images", code="nested-containers")
 
 
-def _open(path: Path, cache_dir: Path | None, progress: Progress | None) -> Source:
+def _open(path: Path, cache_dir: Path | None) -> Source:
     if bundle.is_bundle(path):
         return bundle.SparseBundle(path)
     mode = _mode(path)
@@ -130,7 +127,7 @@ def _open(path: Path, cache_dir: Path | None, progress: Progress | None) -> Sour
         return Device(path)
     if not stat.S_ISREG(mode):
         raise ImageError(f"{path}: is neither a file nor a disk")
-    return _open_file(path, cache_dir, progress)
+    return _open_file(path, cache_dir)
 
 
 def _mode(path: Path) -> int:
@@ -142,12 +139,12 @@ def _mode(path: Path) -> int:
         raise ImageError(f"{path}: {getattr(error, 'strerror', None) or error}".lower()) from error
 
 
-def _open_file(path: Path, cache_dir: Path | None, progress: Progress | None) -> Source:
+def _open_file(path: Path, cache_dir: Path | None) -> Source:
     parts = find_parts(path)
     source: Source = SplitFile(parts) if parts else RawFile(path)
     try:
         _refuse_empty(source)
-        return _decompressed(source, cache_dir, progress)
+        return _decompressed(source, cache_dir)
     except LayoutscopeError:
         source.close()
         raise
@@ -158,14 +155,14 @@ def _refuse_empty(source: Source) -> None:
         raise ImageError(f"{source.name}: is empty")
 
 
-def _decompressed(source: Source, cache_dir: Path | None, progress: Progress | None) -> Source:
+def _decompressed(source: Source, cache_dir: Path | None) -> Source:
     """Return the image inside if the file is compressed, otherwise the file."""
     way = compressed.compression_of(source.read(0, min(HEAD_BYTES, source.size_bytes)))
     if way is None or has_udif_trailer(source):  # a disk image may begin with a compressed piece
         return source
     from layoutscope.image.unpack import unpack
 
-    image = unpack(source, way, cache_dir=cache_dir, progress=progress)
+    image = unpack(source, way, cache_dir=cache_dir)
     source.close()
     _refuse_empty(image)
     if compressed.compression_of(image.read(0, min(HEAD_BYTES, image.size_bytes))) is not None:
@@ -196,9 +193,8 @@ def open_images(path: str | os.PathLike[str], request: ReadRequest) -> Iterator[
     ImageError, UnsupportedError, FormatError
         If one of them cannot be opened.
     """
-    wanted = partial(
-        open_image, cache_dir=request.cache_dir, progress=request.progress, decoder=decoder_named(request.decoder)
-    )
+    wanted = partial(open_image, cache_dir=request.cache_dir, decoder=decoder_named(request.decoder))
     with ExitStack() as stack:
+        stack.enter_context(reporting(request.progress))
         main = stack.enter_context(wanted(path, map_file=request.map_file))
         yield ImageSet(main, None if request.second is None else stack.enter_context(wanted(request.second)))

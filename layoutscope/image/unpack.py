@@ -19,16 +19,15 @@ import numpy as np
 from layoutscope.errors import ImageError
 from layoutscope.image.compressed import CHUNK_BYTES, SourceReader, in_blocks
 from layoutscope.image.raw import RawFile
+from layoutscope.progress import phase
 from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from typing import BinaryIO
 
     from layoutscope.image.compressed import Compression
     from layoutscope.image.source import Source
-
-    Progress = Callable[[int, int], None]
 
 HOLE_UNIT_BYTES: Final = 4096
 """Zero runs of this size and alignment become holes; the block size of the usual file systems."""
@@ -54,7 +53,7 @@ class _Written:
     checked_bytes: int = 0
 
 
-def unpack(source: Source, way: Compression, *, cache_dir: Path | None, progress: Progress | None) -> RawFile:
+def unpack(source: Source, way: Compression, *, cache_dir: Path | None) -> RawFile:
     """Decompress an image.
 
     Parameters
@@ -66,8 +65,6 @@ def unpack(source: Source, way: Compression, *, cache_dir: Path | None, progress
     cache_dir : Path or None
         Folder where the result is kept, by the file's name, size and time of change; None for a temporary file that
         goes when it is closed.
-    progress : callable or None
-        Called with compressed bytes done and in all.
 
     Raises
     ------
@@ -75,10 +72,10 @@ def unpack(source: Source, way: Compression, *, cache_dir: Path | None, progress
         If the data are damaged, or the result would fill the disk.
     """
     if cache_dir is None:
-        return _to_temporary(source, way, progress)
+        return _to_temporary(source, way)
     kept = cache_dir / cache_name(Path(source.name))
     if not kept.exists():
-        _to_cache(source, way, kept, progress)
+        _to_cache(source, way, kept)
     return _named(RawFile(kept), source)
 
 
@@ -93,15 +90,15 @@ def _named(image: RawFile, source: Source) -> RawFile:
     return image
 
 
-def _to_temporary(source: Source, way: Compression, progress: Progress | None) -> RawFile:
+def _to_temporary(source: Source, way: Compression) -> RawFile:
     folder = Path(tempfile.gettempdir())
     # The name is gone at once: whatever ends this process, nothing is left behind.
     with tempfile.TemporaryFile(dir=folder, prefix="layoutscope-") as target:
-        _decompress(source, way, cast("BinaryIO", target), folder, progress)
+        _decompress(source, way, cast("BinaryIO", target), folder)
         return _named(RawFile(Path(source.name), os.dup(target.fileno())), source)
 
 
-def _to_cache(source: Source, way: Compression, kept: Path, progress: Progress | None) -> None:
+def _to_cache(source: Source, way: Compression, kept: Path) -> None:
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=kept.parent, prefix=".partial-")
@@ -112,22 +109,22 @@ def _to_cache(source: Source, way: Compression, kept: Path, progress: Progress |
     partial = Path(name)
     try:
         with os.fdopen(handle, "wb") as target:
-            _decompress(source, way, target, kept.parent, progress)
+            _decompress(source, way, target, kept.parent)
         partial.replace(kept)
     finally:
         with contextlib.suppress(FileNotFoundError):
             partial.unlink()
 
 
-def _decompress(source: Source, way: Compression, target: BinaryIO, folder: Path, progress: Progress | None) -> None:
+def _decompress(source: Source, way: Compression, target: BinaryIO, folder: Path) -> None:
     packed = SourceReader(source)
     written = _Written()
     try:
-        for chunk in in_blocks(way.chunks(cast("BinaryIO", packed)), CHUNK_BYTES):
-            _write_sparse(target.fileno(), chunk, written)
-            _check_bounds(source, written, folder)
-            if progress is not None:
-                progress(packed.tell(), source.size_bytes)
+        with phase("decompressing", source.size_bytes) as unpacked:
+            for chunk in in_blocks(way.chunks(cast("BinaryIO", packed)), CHUNK_BYTES):
+                _write_sparse(target.fileno(), chunk, written)
+                _check_bounds(source, written, folder)
+                unpacked.at(packed.tell())
         os.ftruncate(target.fileno(), written.size_bytes)
     except ImageError as error:
         raise ImageError(

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from layoutscope.errors import ImageError, LayoutscopeError
 from layoutscope.image import open_image, unpack
 from layoutscope.image.compressed import in_blocks
+from layoutscope.progress import reporting
 
 pytestmark = pytest.mark.images
 
@@ -108,7 +109,7 @@ def test_the_cache_is_used_the_second_time(tmp_path):
     path.write_bytes(COMPRESS["zstd"](IMAGE))
 
     def size() -> int:
-        with open_image(path, cache_dir=tmp_path / "cache", progress=lambda *step: calls.append(step)) as source:
+        with reporting(calls.append), open_image(path, cache_dir=tmp_path / "cache") as source:
             return source.size_bytes
 
     assert (size(), bool(calls)) == (len(IMAGE), True)
@@ -131,7 +132,8 @@ def test_progress_ends_at_the_size_of_the_file(tmp_path, way):
     """Progress counts compressed bytes, never falls, and ends at the file's size."""
     path, steps = tmp_path / "disk", []
     path.write_bytes(COMPRESS[way](IMAGE))
-    open_image(path, progress=lambda done, total: steps.append((done, total))).close()
+    with reporting(lambda step: steps.append((step.done, step.total)) if step.phase == "decompressing" else None):
+        open_image(path).close()
     assert steps == sorted(steps)
     assert steps[-1] == (path.stat().st_size, path.stat().st_size)
 

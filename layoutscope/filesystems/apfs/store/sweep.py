@@ -16,6 +16,7 @@ from layoutscope.arrays import intervals
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
 from layoutscope.ondisk.records import BTREE_NODE
+from layoutscope.progress import phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,12 +132,14 @@ def _chunks(source: Source, block_size: int) -> Iterator[tuple[int, NDArray[np.u
     first = -(-skipped[:, 0] // block_size)
     length = np.maximum(skipped.sum(axis=1) // block_size - first, 0)
     step = max(CHUNK_BYTES // block_size, 1)
-    for start, count in intervals.subtract(whole, intervals.runs_of(first, length)).tolist():
-        for block in range(start, start + count, step):
-            number = min(step, start + count - block)
-            buffer = np.zeros(number * block_size, np.uint8)
-            source.read_into(block * block_size, buffer.data)
-            yield block, buffer.reshape(number, block_size)
+    with phase("looking at every block for nodes", source.size_bytes) as looked_at:
+        for start, count in intervals.subtract(whole, intervals.runs_of(first, length)).tolist():
+            for block in range(start, start + count, step):
+                number = min(step, start + count - block)
+                buffer = np.zeros(number * block_size, np.uint8)
+                source.read_into(block * block_size, buffer.data)
+                yield block, buffer.reshape(number, block_size)
+                looked_at.at((block + number) * block_size)
 
 
 def _objects_in(decoder: Decoder, data: NDArray[np.uint8], first: int, blocks: Blocks, device: int) -> Swept:

@@ -41,6 +41,7 @@ from layoutscope.ondisk.records import (
     EXTENT_LEAF_RECORD,
     RECORD_OFFSET,
 )
+from layoutscope.progress import phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,18 +126,20 @@ def chunks(volume: Volume) -> Iterator[tuple[int, int, U8]]:
     """Yield parts of the volume, each with as much behind it as a node that starts in it may need."""
     source, size = volume.source, min(volume.size_bytes, volume.source.size_bytes)
     idle = source.holes
-    for at in range(0, size, CHUNK_BYTES):
-        length = min(CHUNK_BYTES, size - at)
-        hole = overlaps(idle, np.array([at]), np.array([length]))[0] and _is_inside(idle, at, length)
-        if hole:
-            continue
-        buffer = np.zeros(min(length + int(_LIMITS.maximum), size - at), np.uint8)
-        try:
-            source.read_into(at, buffer.data)
-        except FormatError as error:
-            volume.log.survive(shifted(error, -source.origin))
-            continue
-        yield at, length, buffer
+    with phase("looking at every sector for nodes", size) as looked_at:
+        for at in range(0, size, CHUNK_BYTES):
+            looked_at.at(at)
+            length = min(CHUNK_BYTES, size - at)
+            hole = overlaps(idle, np.array([at]), np.array([length]))[0] and _is_inside(idle, at, length)
+            if hole:
+                continue
+            buffer = np.zeros(min(length + int(_LIMITS.maximum), size - at), np.uint8)
+            try:
+                source.read_into(at, buffer.data)
+            except FormatError as error:
+                volume.log.survive(shifted(error, -source.origin))
+                continue
+            yield at, length, buffer
 
 
 def _is_inside(ranges: I64, at: int, length: int) -> bool:

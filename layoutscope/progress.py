@@ -1,0 +1,213 @@
+"""What takes long says how far it is: phases, declared where the loops are, told to whoever asked.
+
+A loop declares its phase (:func:`phase`, :func:`each`) and counts what it has done; it knows nobody who listens.
+Listeners are asked for around the work (:func:`reporting`), as by ``progress=`` of every verb; without one a phase is
+an object that does nothing. Phases may lie within one another: the innermost is what is being done.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from time import monotonic
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    T = TypeVar("T")
+
+Unit = Literal["bytes", "steps"]
+
+TOLD_EVERY_S: Final = 0.1
+"""A listener is told of what was done no more often than so; of beginnings and ends in any case."""
+
+
+class Step(NamedTuple):
+    """How far the work is.
+
+    Attributes
+    ----------
+    phase : str
+        What is being done; an empty string when nothing is any more.
+    done : int
+        How much of it is done.
+    total : int or None
+        How much there is to do; None where that is known only in the end.
+    unit : {'bytes', 'steps'}
+        What is counted.
+    """
+
+    phase: str
+    done: int = 0
+    total: int | None = None
+    unit: Unit = "bytes"
+
+    @property
+    def share(self) -> float | None:
+        """How much of it is done, 0 to 1; None where that is not known."""
+        return min(self.done / self.total, 1.0) if self.total else None
+
+
+class Progress(Protocol):
+    """Who wants to know how far the work is."""
+
+    def __call__(self, step: Step, /) -> None:
+        """Take note of a step, in the thread that works."""
+
+
+class Phase:
+    """A phase under way; of those that nobody listens to there is one for all.
+
+    Parameters
+    ----------
+    report : UnderWay or None
+        Whom it tells.
+    name : str
+        What is done, as a person would say it.
+    total : int or None
+        How much there is to do.
+    unit : {'bytes', 'steps'}
+        What is counted.
+    count : callable, optional
+        Returns how much is done, for work that counts elsewhere; asked when somebody looks.
+    """
+
+    __slots__ = ("_count", "_done", "_name", "_report", "_total", "_unit")
+
+    def __init__(
+        self,
+        report: UnderWay | None,
+        name: str,
+        *,
+        total: int | None = None,
+        unit: Unit = "bytes",
+        count: Callable[[], int] | None = None,
+    ) -> None:
+        self._report, self._name, self._total, self._unit, self._count = report, name, total, unit, count
+        self._done = 0
+
+    def at(self, done: int) -> None:
+        """Say how much is done by now."""
+        if self._report is not None:
+            self._done = done
+            self._report.tell()
+
+    def advance(self, more: int = 1) -> None:
+        """Say how much more is done than before."""
+        self.at(self._done + more)
+
+    def step(self) -> Step:
+        """Say how far the phase is."""
+        return Step(self._name, self._done if self._count is None else self._count(), self._total, self._unit)
+
+
+class UnderWay:
+    """The phases of some work, and who listens.
+
+    Parameters
+    ----------
+    listener : callable
+        Told of each step. Another thread may ask for the step at any time (:meth:`step`), which no loop waits for.
+    """
+
+    def __init__(self, listener: Progress) -> None:
+        self._listener, self._phases, self._told = listener, list[Phase](), 0.0
+
+    def step(self) -> Step:
+        """Say what is being done, and how far that is."""
+        phases = self._phases[-1:]
+        return phases[0].step() if phases else Step("")
+
+    def tell(self, *, at_once: bool = False) -> None:
+        """Tell the listener, if it was not told a moment ago."""
+        now = monotonic()
+        if at_once or now - self._told >= TOLD_EVERY_S:
+            self._told = now
+            self._listener(self.step())
+
+    @contextmanager
+    def phase(self, begun: Phase) -> Iterator[Phase]:
+        """Have a phase among those that are under way."""
+        self._phases.append(begun)
+        self.tell(at_once=True)
+        try:
+            yield begun
+        finally:
+            self.tell(at_once=True)
+            self._phases.remove(begun)
+            self.tell(at_once=True)
+
+
+_REPORT: Final[ContextVar[UnderWay | None]] = ContextVar("layoutscope.progress", default=None)
+
+UNHEARD: Final = Phase(None, "")
+
+
+@contextmanager
+def reporting(listener: Progress | None) -> Iterator[UnderWay | None]:
+    """Tell a listener of all phases until the context ends; with None, whoever was told before still is."""
+    if listener is None:
+        yield _REPORT.get()
+        return
+    mark = _REPORT.set(UnderWay(listener))
+    try:
+        yield _REPORT.get()
+    finally:
+        _REPORT.reset(mark)
+
+
+@contextmanager
+def phase(
+    name: str, total: int | None = None, *, unit: Unit = "bytes", count: Callable[[], int] | None = None
+) -> Iterator[Phase]:
+    """Declare a phase.
+
+    Parameters
+    ----------
+    name : str
+        What is done, as a person would say it.
+    total : int, optional
+        How much there is to do.
+    unit : {'bytes', 'steps'}
+        What is counted.
+    count : callable, optional
+        Returns how much is done, for work that counts elsewhere.
+    """
+    report = _REPORT.get()
+    if report is None:
+        yield UNHEARD
+        return
+    with report.phase(Phase(report, name, total=total, unit=unit, count=count)) as begun:
+        yield begun
+
+
+def tick() -> None:
+    """Let listeners look, in a loop whose phase counts elsewhere."""
+    report = _REPORT.get()
+    if report is not None:
+        report.tell()
+
+
+def each(items: Sequence[T], name: str) -> Iterator[T]:
+    """Go through items as a phase, a step each.
+
+    Parameters
+    ----------
+    items : sequence
+        What is gone through.
+    name : str
+        What is done with them.
+
+    Examples
+    --------
+    >>> heard = []
+    >>> with reporting(heard.append):
+    ...     letters = list(each("ab", "spelling"))
+    >>> letters, heard[0], heard[-1].phase
+    (['a', 'b'], Step(phase='spelling', done=0, total=2, unit='steps'), '')
+    """
+    with phase(name, len(items), unit="steps") as under_way:
+        for item in items:
+            yield item
+            under_way.advance()

@@ -1,0 +1,95 @@
+"""Progress on the terminal: a line on standard error where somebody looks, and nothing anywhere else."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import subprocess
+import sys
+
+from layoutscope.cli import watch
+from layoutscope.progress import Step
+
+IMAGE = "fixtures/images/apfs-scattered.img.zst"
+
+EAGER = (
+    "import sys; from layoutscope.cli import app, watch; "
+    "watch.DELAY_S = 0.0; watch.REDRAWN_EVERY_S = 0.005; app(sys.argv[1:])"
+)
+"""The command, with lines at once in place of after two seconds."""
+
+
+def _errors_of(arguments, *, program=EAGER, is_terminal=True, **environment):
+    """Run a command; return what it wrote on standard error, a terminal or a pipe, and on standard output."""
+    outer, inner = pty.openpty() if is_terminal else os.pipe()
+    command = [sys.executable, "-c", program, *arguments]
+    variables = {**os.environ, "TERM": "xterm", "COLUMNS": "100", **environment}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=inner if is_terminal else subprocess.PIPE, env=variables
+    ) as child:
+        os.close(inner)
+        if not is_terminal:
+            os.close(outer)
+            output, errors = child.communicate()
+            return errors.decode(), output.decode()
+        errors = b""
+        try:
+            while piece := os.read(outer, 65_536):
+                errors += piece
+        except OSError:  # how a terminal ends on Linux
+            pass
+        output, _ = child.communicate()
+        os.close(outer)
+        assert child.returncode == 0
+    return errors.decode(), output.decode()
+
+
+def test_a_terminal_shows_phases_with_their_share_and_bytes():
+    """What is being done, how much of it is, and the bytes; the last thing written clears the line."""
+    errors, output = _errors_of(["scan", IMAGE])
+    assert "reading" in errors
+    assert "MiB" in errors
+    assert errors.rstrip().endswith("\x1b[2K") or errors.rstrip().endswith("\x1b[?25h")
+    assert "Scattered" in output
+
+
+def test_a_pipe_gets_nothing():
+    """Nothing is written where nobody looks, in scripts and logs."""
+    assert _errors_of(["scan", IMAGE], is_terminal=False)[0] == ""
+
+
+def test_quiet_and_dumb_terminals_get_nothing():
+    """Who does not want to see it, or cannot, sees nothing."""
+    assert _errors_of(["scan", "--quiet", IMAGE])[0] == ""
+    assert _errors_of(["scan", IMAGE], TERM="dumb")[0] == ""
+
+
+def test_colours_are_left_out_where_nobody_wants_them():
+    """With NO_COLOR there is a line, and no colour in it."""
+    errors, _ = _errors_of(["scan", IMAGE], NO_COLOR="1")
+    assert "reading" in errors
+    assert "\x1b[3" not in errors
+
+
+def test_what_is_quick_shows_nothing():
+    """What ends before the delay is over is not worth a line, and what draws is not even loaded."""
+    patient = EAGER.replace("DELAY_S = 0.0", "DELAY_S = 60.0").replace(
+        "sys.argv[1:]", "sys.argv[1:], standalone_mode=False"
+    )
+    errors, output = _errors_of(["scan", IMAGE, "--json"], program=f"{patient}; print('rich.progress' in sys.modules)")
+    assert errors == ""
+    assert output.endswith("False\n")
+
+
+def test_a_share_is_told_where_it_is_known():
+    """Decompressing has a share; how much there is to read nobody knows before it is read."""
+    bar = watch._new_bar(io.StringIO())
+    shown = []
+    for step in (Step("decompressing", 512, 1024), Step("reading", 2048)):
+        watch.draw(bar, step)
+        shown.append([(task.description, task.percentage if task.total else None, task.fields) for task in bar.tasks])
+    assert shown == [
+        [("decompressing", 50.0, {"counted": "512 B of 1.00 KiB"})],
+        [("reading", None, {"counted": "2.00 KiB"})],
+    ]

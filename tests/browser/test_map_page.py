@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
 from layoutscope.api.map import map_page
 from layoutscope.api.scan import scan
+from layoutscope.report.map.pyramid import held_by, partition
+from layoutscope.report.map.scans import disks
+from layoutscope.report.map.segments import from_layouts
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "images"
 HOSTILE = "</script><img src=x onerror=alert(1)><b>bold</b>"
@@ -108,10 +112,155 @@ def test_cells_share_out_every_byte(visit, pages, scans):
           const map = layoutscope.maps[0];
           await map.show(map.disk.start, map.full);
           const k = map.disk.classes.findIndex((c) => c.key === 'fs');
-          return map.current[k].reduce((a, b) => a + b, 0) * map.cellSize;
+          return map.current[k].reduce((a, b) => a + b, 0);
         }"""
     )
-    assert drawn == pytest.approx(expected, rel=1e-4)
+    assert drawn == expected
+
+
+def _cells(seen, disk: int, start: int, size: int) -> dict:
+    """Zoom, and return the cells as the page has them."""
+    return seen.run(
+        f"""async () => {{
+          const map = layoutscope.maps[{disk}];
+          await map.show({start}, {size});
+          return {{ from: map.from, cell: map.cellSize, held: map.current.map((of) => Array.from(of)),
+                    keys: map.disk.classes.map((c) => c.key) }};
+        }}"""
+    )
+
+
+@pytest.mark.parametrize("name", ["hfsplus", "apfs"])
+def test_cells_are_the_tables_at_every_zoom(visit, pages, scans, name):
+    """At ten zooms each cell holds exactly the bytes that the tables give it, and nothing is unknown."""
+    (disk,) = disks([scans[name]])
+    shares = partition(from_layouts(disk.layouts), disk.image_offset, disk.size_bytes, disk.block_size_bytes)
+    seen = visit(pages / f"{name}.html")
+    draw = np.random.default_rng(7)
+    for zoom in range(10):
+        size = disk.size_bytes >> zoom // 2
+        shown = _cells(seen, 0, int(draw.integers(0, disk.size_bytes - size + 1)), size)
+        edges = np.arange(16385) * shown["cell"] + shown["from"] - disk.image_offset
+        expected = held_by(shares, np.minimum(edges, disk.size_bytes))
+        assert [share.item.key for share in shares] == shown["keys"]
+        assert np.array_equal(np.array(shown["held"]), expected)
+        assert not expected[shown["keys"].index("unclaimed")].any()
+
+
+def test_hidden_nodes_are_neither_free_nor_unknown(visit, pages):
+    """With the oldest nodes alone shown, what is hidden is counted as hidden, at every zoom, and hover says so."""
+    seen = visit(pages / "apfs.html")
+    told = seen.run(
+        """async () => {
+          const map = layoutscope.maps[0], sum = (of) => of.reduce((a, b) => a + b, 0);
+          const place = (key) => map.disk.classes.findIndex((c) => c.key === key);
+          const k = place('fs'), u = place('unclaimed'), f = map.pyramid.free;
+          const out = [];
+          for (const size of [map.full, map.full / 16, 1]) {
+            map.maxXid = Infinity; await map.show(map.disk.start, size);
+            const whole = sum(map.current[k]), free = sum(map.current[f]);
+            map.maxXid = 1; await map.draw();
+            const cell = map.hiddenBytes.findIndex((n) => n > 0);
+            if (cell >= 0) map.describe(cell);
+            const text = map.info.textContent;
+            out.push([whole - sum(map.current[k]) <= sum(map.hiddenBytes), sum(map.current[u]),
+                      free - sum(map.current[f]), cell < 0 || text.includes('hidden by the legend or the slider'),
+                      text.includes('owner unknown')]);
+          }
+          return out;
+        }"""
+    )
+    assert told == [[True, 0, 0, True, False]] * 3
+
+
+def test_walks_are_played_in_the_same_time(visit, pages):
+    """Half way through the slower walk, the quicker one is done, and its clock says so."""
+    seen = visit(pages / "both.html")
+    clock = seen.run("() => { const r = layoutscope.race; r.show(r.longest() / 2); return r.clock.textContent; }")
+    totals = seen.run("() => layoutscope.race.players.map((p) => p.total())")
+    half = max(totals) / 2
+    assert [", done" in part for part in clock.split("·")[0].split("|")] == [total <= half for total in totals]
+    heads = seen.run("() => layoutscope.maps.map((m) => m.head)")
+    assert None not in heads
+    seen.page.get_by_text("■ stop").click()
+    assert seen.run("() => layoutscope.maps.map((m) => m.head)") == [None, None]
+
+
+def test_no_button_leaves_the_page(visit, pages):
+    """Every button of every chart and of the page is pressed: no request, no window, no cloud."""
+    seen = visit(pages / "both.html")
+    opened = []
+    seen.page.context.on("page", lambda page: opened.append(page.url))
+    titles = seen.page.locator(".modebar-btn").evaluate_all("all => all.map((b) => b.getAttribute('data-title'))")
+    assert titles
+    assert not [
+        title for title in titles if any(word in title.lower() for word in ("cloud", "share", "edit", "studio"))
+    ]
+    seen.run(
+        """() => document.querySelectorAll('.modebar-btn, main button')
+          .forEach((b) => b.dispatchEvent(new MouseEvent('click', { bubbles: true })))"""
+    )
+    seen.page.wait_for_timeout(500)
+    assert opened == []
+    assert [url for url in seen.requests if not url.startswith(("file:", "blob:", "data:"))] == []
+
+
+def test_wheel_keys_and_drag_move_the_map(visit, pages):
+    """The wheel zooms around the pointer, keys zoom and move, dragging moves, and one can go back."""
+    seen = visit(pages / "apfs.html")
+    view = "() => [layoutscope.maps[0].view.from, layoutscope.maps[0].view.size]"
+    first = seen.run(view)
+    box = seen.page.locator(".map").bounding_box()
+    seen.page.mouse.move(box["x"] + 300, box["y"] + 100)
+    seen.page.mouse.wheel(0, -100)
+    seen.page.wait_for_function(f"() => layoutscope.maps[0].view.size === {first[1]} / 2")
+    zoomed = seen.run(view)
+    seen.page.mouse.down()
+    seen.page.mouse.move(box["x"] + 300, box["y"] + 60, steps=4)
+    seen.page.mouse.up()
+    dragged = seen.run(view)
+    assert dragged[0] > zoomed[0]
+    assert dragged[1] == zoomed[1]
+    seen.page.locator(".map").focus()
+    seen.page.keyboard.press("Backspace")
+    assert seen.run(view) == zoomed
+    seen.page.keyboard.press("Backspace")
+    assert seen.run(view) == first
+    seen.page.keyboard.press("+")
+    seen.page.keyboard.press("ArrowDown")
+    assert seen.run(view)[1] == first[1] / 4
+    seen.page.keyboard.press("0")
+    assert seen.run(view)[1] == seen.run("() => layoutscope.maps[0].full")
+
+
+def test_other_colours_keep_the_view(visit, pages):
+    """The button for dark and light draws anew what was on the screen: view, filters, choices."""
+    seen = visit(pages / "apfs.html")
+    map_ = "const m = layoutscope.maps[0];"
+    seen.run(f"async () => {{ {map_} m.hidden.add(0); m.maxXid = 2; await m.show(4096 * 1000, 1); }}")
+    sections = "document.querySelectorAll('section').length"
+    kept = f"() => {{ {map_} return [m.view, [...m.hidden], m.maxXid, {sections}]; }}"
+    before = seen.run(kept)
+    seen.run("async () => { document.getElementById('theme').click(); document.getElementById('theme').click(); }")
+    seen.page.wait_for_selector("html[data-ready=yes]")
+    seen.page.wait_for_timeout(300)
+    seen.page.wait_for_selector("html[data-ready=yes]")
+    assert seen.run(kept) == before
+
+
+def test_marks_go_when_the_whole_walk_is_shown_again(visit, pages):
+    """A span of time marks places; the whole span, another drive or a double click takes the marks away."""
+    seen = visit(pages / "hfsplus.html")
+    marks = """async (keys) => {
+      const plot = [...document.querySelectorAll('.plot')]
+        .find((p) => p.layout.xaxis?.title?.text?.startsWith('seconds since'));
+      await Plotly.relayout(plot, keys);
+      return layoutscope.maps[0].marks.length;
+    }"""
+    assert seen.page.evaluate(marks, {"xaxis.range[0]": 0, "xaxis.range[1]": 0.05}) > 0
+    assert seen.page.evaluate(marks, {"xaxis.range": [0, 1e6]}) == 0
+    assert seen.page.evaluate(marks, {"xaxis.range": [0, 0.05]}) > 0
+    assert seen.page.evaluate(marks, {"xaxis.autorange": True}) == 0
 
 
 def test_legend_orders_and_slider_act(visit, pages):
@@ -147,7 +296,7 @@ def test_selected_time_shows_in_the_map(visit, pages):
         }"""
     )
     assert seen.run("() => layoutscope.maps[0].marks.length") > 0
-    seen.page.get_by_text("▶ play").click()
+    seen.page.get_by_text("▶ play").first.click()
     seen.page.wait_for_function("() => layoutscope.maps[0].head !== null")
 
 

@@ -9,7 +9,8 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.report.map.segments import METADATA, from_layouts, merge_touching, tree_class, used_span
+from layoutscope.report.map.pyramid import held_by, partition, used_span
+from layoutscope.report.map.segments import METADATA, from_layouts, tree_class
 from layoutscope.units import MIB
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.report.map.model import MapDisk, MapWalk
-    from layoutscope.report.map.segments import Segments
+    from layoutscope.report.map.pyramid import Share
+    from layoutscope.report.map.segments import MapClass
 
     Traces = list[go.Scatter | go.Heatmap]
 
@@ -50,67 +52,36 @@ def figures(disks: Sequence[MapDisk]) -> dict[str, go.Figure]:
     }
 
 
-def shares(segments: Segments, image_offset: int, span: int, cells: int = COLUMNS * ROWS) -> NDArray[np.float64]:
-    """Work out how much of each cell is of each class.
-
-    Parameters
-    ----------
-    segments : Segments
-        Stretches of disk.
-    image_offset, span : int
-        The part of the disk that is drawn, in bytes.
-    cells : int
-        Equal cells into which it is cut.
-
-    Returns
-    -------
-    (n_classes, cells) float64 array
-        Shares, 0 to 1.
-    """
-    edges = np.linspace(image_offset, image_offset + span, cells + 1)
-    out = np.zeros((len(segments.classes), cells))
-    for code in range(len(segments.classes)):
-        own = segments.class_id == code
-        start, length, filled = segments.start[own], segments.length[own], segments.filled[own]
-        # The filled bytes below an address grow linearly within a stretch and stand still between two.
-        order = np.argsort(start, kind="stable")
-        points = np.stack([start[order], start[order] + length[order]], axis=1).ravel()
-        held = np.cumsum(np.stack([np.zeros(len(order)), filled[order]], axis=1).ravel())
-        if len(points):
-            out[code] = np.diff(np.interp(edges, np.maximum.accumulate(points), held)) / np.diff(edges)
-    return out
-
-
 def _addresses(disks: Sequence[MapDisk]) -> list[Traces]:
     """Draw the part in use of each disk, on the scale of the largest."""
-    held = [merge_touching(from_layouts(disk.layouts)) for disk in disks]
-    used = [used_span(segments, disk.image_offset) for disk, segments in zip(disks, held, strict=True)]
-    span = max(*used, *(COLUMNS * ROWS * disk.block_size_bytes for disk in disks))
-    return [_address(disk, segments, span) for disk, segments in zip(disks, held, strict=True)]
+    held = [
+        partition(from_layouts(disk.layouts), disk.image_offset, disk.size_bytes, disk.block_size_bytes)
+        for disk in disks
+    ]
+    cells = COLUMNS * ROWS
+    span = max(*map(used_span, held), *(cells * disk.block_size_bytes for disk in disks))
+    return [_address(shares, np.linspace(0, span, cells + 1).astype(np.int64)) for shares in held]
 
 
-def _address(disk: MapDisk, segments: Segments, span: int) -> Traces:
-    held = shares(segments, disk.image_offset, span)
-    metadata = np.array([item.group == METADATA for item in segments.classes])
+def _address(shares: Sequence[Share], edges: NDArray[np.int64]) -> Traces:
+    held = held_by(shares, edges).astype(np.float64)
+    metadata = np.array([share.item.group == METADATA for share in shares])
     # Metadata shows through whatever shares its cell.
     weight = np.where(metadata[:, None], held * 1e6, held)
     best = np.where(weight.max(axis=0) > 0, weight.argmax(axis=0), -1).reshape(ROWS, COLUMNS)
-    return [_legend(segments, code) for code in np.unique(best[best >= 0]).tolist()] + [_cells(best, segments)]
+    classes = [share.item for share in shares]
+    return [_legend(classes[code]) for code in np.unique(best[best >= 0]).tolist()] + [_cells(best, classes)]
 
 
-def _cells(best: NDArray[np.int64], segments: Segments) -> go.Heatmap:
-    count = len(segments.classes)
-    steps = [
-        ((number / count, item.light), ((number + 1) / count, item.light))
-        for number, item in enumerate(segments.classes)
-    ]
+def _cells(best: NDArray[np.int64], classes: Sequence[MapClass]) -> go.Heatmap:
+    count = len(classes)
+    steps = [((number / count, item.light), ((number + 1) / count, item.light)) for number, item in enumerate(classes)]
     scale = [pair for step in steps for pair in step]
     shown = np.where(best < 0, np.nan, best + 0.5)
     return go.Heatmap(z=shown, zmin=0, zmax=count, colorscale=scale, showscale=False, hoverinfo="skip")
 
 
-def _legend(segments: Segments, code: int) -> go.Scatter:
-    item = segments.classes[code]
+def _legend(item: MapClass) -> go.Scatter:
     marker = {"symbol": "square", "size": 10, "color": item.light}
     return go.Scatter(x=[None], y=[None], mode="markers", name=item.label, legendgroup=item.key, marker=marker)
 

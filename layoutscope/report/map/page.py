@@ -15,18 +15,19 @@ import polars as pl
 
 from layoutscope.report.map import encode
 from layoutscope.report.map.panels import costs, directories, distances, walk_panel, written_when
-from layoutscope.report.map.segments import Segments, coalesce, from_layouts, merge_touching, used_span
+from layoutscope.report.map.pyramid import Cells, Share, partition, pyramid, used_span
+from layoutscope.report.map.segments import from_layouts, merge_touching
 from layoutscope.tables.series import numbered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from layoutscope.report.map.model import MapDisk
     from layoutscope.report.map.segments import Segments
 
-_SCRIPTS = ("data.js", "address.js", "panels.js", "page.js")
+_SCRIPTS = ("data.js", "pyramid.js", "address.js", "race.js", "panels.js", "page.js")
 
 
 def render(disks: Sequence[MapDisk], *, made: str, names: bool = True) -> str:
@@ -76,11 +77,8 @@ def _asset(name: str) -> str:
     return resources.files("layoutscope.report.map").joinpath("assets", name).read_text("utf-8")
 
 
-OVERVIEW_BUDGET: Final = 120_000
-"""Segments of the overview; the whole of a smaller disk."""
-
-DETAIL_BUDGET: Final = 800_000
-"""Segments kept one by one for the deepest zoom, in tiles that are unpacked when they are needed."""
+OWNER_BUDGET: Final = 800_000
+"""Stretches whose file or node the page can tell; past it those of files are left out."""
 
 NODE_BUDGET: Final = 250_000
 """Nodes whose records, keys and xid the page can tell."""
@@ -93,8 +91,11 @@ TILE_SEGMENTS: Final = 16_384
 
 def disk_data(item: MapDisk, *, names: bool) -> dict[str, Any]:
     """Return everything that the page needs of one disk, ready for JSON."""
-    segments = merge_touching(from_layouts(item.layouts))
-    small = len(segments) <= OVERVIEW_BUDGET
+    segments = from_layouts(item.layouts)
+    shares = partition(segments, item.image_offset, item.size_bytes, item.block_size_bytes)
+    owned = merge_touching(segments.take(np.flatnonzero(segments.owner)))
+    tells_files = len(owned) <= OWNER_BUDGET
+    nodes = pl.concat([layout.nodes for layout in item.layouts], how="vertical_relaxed")
     return {
         "title": item.title if names else "volume",
         "subtitle": item.subtitle,
@@ -102,13 +103,13 @@ def disk_data(item: MapDisk, *, names: bool) -> dict[str, Any]:
         "coverage": item.coverage,
         "start": item.image_offset,
         "size": item.size_bytes,
-        "used": used_span(segments, item.image_offset),
+        "used": used_span(shares),
         "block": item.block_size_bytes,
-        "classes": [asdict(one) for one in segments.classes],
-        "overview": _segments(segments if small else coalesce(segments, OVERVIEW_BUDGET)),
-        "tiles": [] if small else tiles(segments, DETAIL_BUDGET, _segments),
-        "exact": len(segments) <= DETAIL_BUDGET,
-        "nodes": _nodes(pl.concat([layout.nodes for layout in item.layouts], how="vertical_relaxed")),
+        "classes": [_class(share) for share in shares],
+        "pyramid": _pyramid(shares, item.block_size_bytes),
+        "owners": tiles(owned if tells_files else owned.take(np.flatnonzero(owned.owner > 0))),
+        "tells_files": tells_files,
+        "nodes": _nodes(nodes, [share.item.key for share in shares]),
         "names": _names(item) if names else None,
         "walks": [walk_panel(one) for one in item.walks],
         "costs": [costs(one) for one in item.walks],
@@ -129,22 +130,30 @@ def _names(item: MapDisk) -> str | None:
     return encode.text(json.dumps(dict(zip(ids, first["name"].to_list(), strict=True)), separators=(",", ":")))
 
 
-def _segments(segments: Segments) -> dict[str, Any]:
-    merged = not np.array_equal(segments.length, segments.filled)
+def _class(share: Share) -> dict[str, Any]:
+    return {**asdict(share.item), "bytes": share.size_bytes, "pieces": len(share.runs)}
+
+
+def _pyramid(shares: Sequence[Share], block_bytes: int) -> dict[str, Any]:
+    finest = pyramid(shares, block_bytes)
+    return {"unit": finest.unit_bytes, "cell": finest.cell_bytes, "cells": [_cells(one) for one in finest.cells]}
+
+
+def _cells(cells: Cells) -> dict[str, Any]:
+    behind = np.concatenate([[0], (cells.first + cells.count)[:-1]])[: len(cells)]
     return {
-        "start": encode.array(segments.start, delta=True),
-        "length": encode.array(segments.length),
-        "filled": encode.array(segments.filled) if merged else None,
-        "class": encode.array(segments.class_id),
-        "owner": encode.array(segments.owner, delta=True),
+        "gap": encode.array(cells.first - behind),
+        "count": encode.array(cells.count - 1),
+        "held": encode.array(cells.held),
     }
 
 
-def _nodes(nodes: pl.DataFrame) -> dict[str, Any]:
+def _nodes(nodes: pl.DataFrame, classes: list[str]) -> dict[str, Any]:
     kept = nodes.head(NODE_BUDGET)
     codes, trees = numbered(kept["tree"])
     return {
         "trees": list(trees),
+        "classes": [classes.index(tree) if tree in classes else -1 for tree in trees],
         "kinds": ["leaf", "index", "header", "map", "free"],
         "tree": encode.array(codes),
         "kind": encode.array(_kinds(kept["kind"])),
@@ -172,27 +181,23 @@ def _texts(ids: pl.Series) -> dict[str, Any]:
     return {"low": encode.array(values & np.uint64(0xFFFFFFFF)), "high": encode.array(values >> np.uint64(32))}
 
 
-def tiles(segments: Segments, budget: int, pack: Callable[[Segments], dict[str, Any]]) -> list[dict[str, Any]]:
-    """Cut segments in address order into tiles of equal count.
+def tiles(segments: Segments) -> list[dict[str, Any]]:
+    """Cut segments in address order into tiles of equal count, which the page unpacks when they are needed.
 
-    Parameters
-    ----------
-    segments : Segments
-        In address order.
-    budget : int
-        Most segments that are kept; past it every n-th tile is kept, and the page says where it has only shares.
-    pack : callable
-        Turns segments into JSON-ready arrays.
+    Returns
+    -------
+    list of dict
+        ``from`` and ``to``, in bytes of the image, and the packed ``start``, ``length`` and ``owner``.
     """
-    count = -(-len(segments) // TILE_SEGMENTS)
-    step = max(1, -(-len(segments) // budget))
-    return [_tile(segments, number, pack) for number in range(0, count, step)]
+    return [_tile(segments, first) for first in range(0, len(segments), TILE_SEGMENTS)]
 
 
-def _tile(segments: Segments, number: int, pack: Callable[[Segments], dict[str, Any]]) -> dict[str, Any]:
-    following = min((number + 1) * TILE_SEGMENTS, len(segments))
-    part = segments.take(np.arange(number * TILE_SEGMENTS, following))
-    stop = int((part.start + part.length).max())
-    # What lies between two tiles belongs to the first; the last one of a run ends where its segments end.
-    end = int(segments.start[following]) if following < len(segments) else stop
-    return {"from": int(part.start[0]), "to": end, **pack(part)}
+def _tile(segments: Segments, first: int) -> dict[str, Any]:
+    part = segments.take(np.arange(first, min(first + TILE_SEGMENTS, len(segments))))
+    return {
+        "from": int(part.start[0]),
+        "to": int((part.start + part.length).max()),
+        "start": encode.array(part.start, delta=True),
+        "length": encode.array(part.length),
+        "owner": encode.array(part.owner, delta=True),
+    }

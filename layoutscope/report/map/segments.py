@@ -29,12 +29,6 @@ DATA: Final = "data"
 FREE: Final = "free"
 UNKNOWN: Final = "unknown"
 
-USED_SHARE: Final = 0.998
-"""Share of the used bytes that the first view shows; copies of headers at the far end of a disk are left out."""
-
-LONG_STRETCH: Final = 16
-"""A stretch so many times as long as the gap in question is not merged."""
-
 
 @dataclass(frozen=True, slots=True)
 class MapClass:
@@ -70,8 +64,6 @@ class Segments:
     ----------
     start, length : int64 arrays
         Bytes from the start of the image.
-    filled : int64 array
-        Bytes of the stretch that really are of the class; less than `length` where stretches were merged.
     class_id : uint8 array
         Index into `classes`.
     owner : int64 array
@@ -82,7 +74,6 @@ class Segments:
 
     start: NDArray[np.int64]
     length: NDArray[np.int64]
-    filled: NDArray[np.int64]
     class_id: NDArray[np.uint8]
     owner: NDArray[np.int64]
     classes: tuple[MapClass, ...]
@@ -95,7 +86,6 @@ class Segments:
         return Segments(
             self.start[index],
             self.length[index],
-            self.filled[index],
             self.class_id[index],
             self.owner[index],
             self.classes,
@@ -127,7 +117,7 @@ class _Collector:
         start, length, code, owner = start[order], length[order], code[order], owner[order]
         again = (np.diff(start) == 0) & (np.diff(length) == 0) & (np.diff(code.astype(np.int16)) == 0)
         first = np.concatenate([[True], ~again])[: len(start)]
-        return Segments(start, length, length, code, owner, self.known).take(np.flatnonzero(first))
+        return Segments(start, length, code, owner, self.known).take(np.flatnonzero(first))
 
 
 def from_layouts(layouts: list[VolumeLayout], device: int = 0) -> Segments:
@@ -217,23 +207,6 @@ def merge_touching(segments: Segments) -> Segments:
     return _merge(segments, np.concatenate([[True], ~joined]))
 
 
-def coalesce(segments: Segments, budget: int) -> Segments:
-    """Merge neighbours of one class over growing gaps until no more than `budget` segments are left.
-
-    Merged stretches keep how many of their bytes are filled, so that shares stay right.
-    """
-    apart = segments.take(np.argsort(segments.class_id, kind="stable"))
-    gap = 0
-    while len(apart) > budget:
-        distance = apart.start[1:] - (apart.start[:-1] + apart.length[:-1])
-        # A long stretch keeps its own edges: spread over a merged one, its bytes would show where they are not.
-        short = apart.length <= LONG_STRETCH * max(gap, 4096)
-        near = (apart.class_id[1:] == apart.class_id[:-1]) & (distance <= gap) & short[1:] & short[:-1]
-        apart = _merge(apart, np.concatenate([[True], ~near]))
-        gap = max(4096, gap * 2)
-    return apart.take(np.argsort(apart.start, kind="stable"))
-
-
 def _merge(segments: Segments, is_first: NDArray[np.bool_]) -> Segments:
     """Join each run that begins where `is_first` holds."""
     first = np.flatnonzero(is_first)
@@ -241,19 +214,7 @@ def _merge(segments: Segments, is_first: NDArray[np.bool_]) -> Segments:
     return Segments(
         segments.start[first],
         ends - segments.start[first],
-        np.add.reduceat(segments.filled, first),
         segments.class_id[first],
         segments.owner[first],
         segments.classes,
     )
-
-
-def used_span(segments: Segments, image_offset: int) -> int:
-    """Return how many bytes from the start of the range hold nearly all that is in use."""
-    free = [number for number, item in enumerate(segments.classes) if item.group == FREE]
-    used = ~np.isin(segments.class_id, free)
-    if not used.any():
-        return 0
-    held = np.cumsum(segments.filled[used])
-    last = int(np.searchsorted(held, held[-1] * USED_SHARE))
-    return int((segments.start + segments.length)[used][last]) - image_offset

@@ -1,7 +1,14 @@
 "use strict";
 // The address map: cells of equal size, coloured by what they hold; metadata shows through everything else.
 
-const LEVELS = [1, 0.1, 0.01, 0]; // least share of metadata for each shade, strongest first
+// Least share of metadata in a cell for each shade, strongest first, and how much of its colour the shade has.
+const SHADES = [[0.5, 1], [0.2, 0.85], [0.05, 0.68], [0.02, 0.52], [0.005, 0.38], [0, 0.25]];
+const HIDDEN = { light: "#E6E0F0", dark: "#332E40" }; // what the legend or the slider hides is neither free nor unknown
+const SIDE = 16384; // cells of the picture
+const NAMED_TILES = 12; // so many tiles of owners are unpacked for one view
+
+const hueOf = (c) => (isDark() ? c.dark : c.light);
+const shareText = (share) => (share >= 0.9995 ? "100 %" : share < 1e-4 ? "under 0.01 %" : `${(100 * share).toPrecision(3)} %`);
 
 function hilbert(side, d) {
   let x = 0, y = 0;
@@ -32,101 +39,157 @@ function mix(a, b, share) {
   return `rgb(${[0, 1, 2].map((i) => Math.round(part(a, i) * share + part(b, i) * (1 - share))).join(",")})`;
 }
 
+const shade = (hue, strength) => mix(hue, isDark() ? "#2b3038" : "#d4d7db", strength);
+
+function swatch(colour) {
+  const box = element("span", { class: "swatch" });
+  box.style.background = colour;
+  return box;
+}
+
 class AddressMap {
   constructor(disk, holder, scale) {
     // The same spans for every disk: one scale. The first view is the part in use, where there is something to see.
     this.disk = disk; this.holder = holder; this.full = scale.span; this.used = scale.used;
-    this.from = disk.start; this.to = disk.start + scale.used;
+    this.view = { from: disk.start, size: scale.used }; this.earlier = [];
     this.hidden = new Set(); this.order = "linear"; this.tileCache = new Map(); this.marks = []; this.head = null;
     this.maxXid = Infinity;
   }
 
   async build() {
-    this.overview = await segmentsOf(this.disk.overview);
+    this.pyramid = await Pyramid.of(this.disk);
     this.nodes = await nodesOf(this.disk.nodes);
     this.names = this.disk.names ? JSON.parse(new TextDecoder().decode(await inflate(this.disk.names))) : {};
-    this.plot = element("div", { class: "plot map" });
+    this.plot = element("div", { class: "plot map", tabindex: "0", role: "img", "aria-label": `map of ${this.disk.title}: plus and minus zoom, arrows move, 0 shows the whole disk, Backspace goes back` });
     this.strip = element("canvas", { class: "strip", title: "the whole disk; click to go there", width: 1024, height: 32 });
-    this.info = element("div", { class: "hover", role: "status" }, "Point at a cell to see what it holds; click to zoom in.");
+    this.info = element("div", { class: "hover", role: "status" }, "Point at a cell to see what it holds; click or turn the wheel to zoom, drag to move, Backspace goes back.");
     this.caption = element("span", { class: "muted caption" });
     this.holder.append(this._controls(), this._legend(), this.strip, this.plot, this.info);
     this.strip.addEventListener("click", (e) => {
       const middle = this.disk.start + (e.offsetX / this.strip.clientWidth) * this.full;
-      this.show(middle - (this.to - this.from) / 2, this.to - this.from);
+      this.show(middle - this.view.size / 2, this.view.size);
     });
     await this.draw();
     this.plot.on("plotly_hover", (e) => this.describe(this.cellOf(e)));
-    this.plot.on("plotly_click", (e) => this.zoom(1 / 16, this.cellOf(e)));
+    this.plot.on("plotly_click", (e) => { if (!this.dragged) this.zoom(1 / 16, this.cellOf(e)); });
+    this._moves();
+  }
+
+  _moves() {
+    this.plot.addEventListener("wheel", (e) => {
+      e.preventDefault();
+      this.zoom(e.deltaY > 0 ? 2 : 1 / 2, this.cellAt(e), true);
+    }, { passive: false, capture: true });
+    const keys = {
+      "+": () => this.zoom(1 / 4), "=": () => this.zoom(1 / 4), "-": () => this.zoom(4), 0: () => this.show(this.disk.start, this.full),
+      Backspace: () => this.back(), ArrowRight: () => this.move(1 / 4), ArrowLeft: () => this.move(-1 / 4), ArrowDown: () => this.move(1), ArrowUp: () => this.move(-1),
+    };
+    this.plot.addEventListener("keydown", (e) => { if (keys[e.key]) { e.preventDefault(); keys[e.key](); } });
+    this.plot.addEventListener("pointerdown", (e) => { this.grip = { at: this.cellAt(e), from: this.from, x: e.clientX, y: e.clientY }; this.dragged = false; }, true);
+    // Plotly covers the window while a button is held, so that the plot itself hears nothing.
+    addEventListener("pointermove", (e) => {
+      if (!this.grip || !e.buttons) return;
+      if (Math.hypot(e.clientX - this.grip.x, e.clientY - this.grip.y) < 6) return;
+      if (!this.dragged) this.earlier.push({ ...this.view });
+      this.dragged = true;
+      this.show(this.grip.from - (this.cellAt(e) - this.grip.at) * this.cellSize, this.view.size, true);
+    }, true);
+    addEventListener("pointerup", () => { this.grip = null; });
+  }
+
+  // The cell under a pointer; the picture fills the plot but for its margins.
+  cellAt(event) {
+    const { _offset: left, _length: wide } = this.plot._fullLayout.xaxis, { _offset: top, _length: high } = this.plot._fullLayout.yaxis;
+    const box = this.plot.getBoundingClientRect(), clamp = (n, most) => Math.min(most - 1, Math.max(0, Math.floor(n * most)));
+    const column = clamp((event.clientX - box.left - left) / wide, this.places.columns), row = clamp((event.clientY - box.top - top) / high, this.places.rows);
+    return this.places.cell[row * this.places.columns + column];
   }
 
   _controls() {
     const button = (text, title, action) => element("button", { type: "button", title, onclick: action }, text);
     const orders = element("select", { title: "how addresses run through the picture", onchange: (e) => { this.order = e.target.value; this.draw(); } },
       ...["linear", "snake", "hilbert"].map((name) => element("option", { value: name }, name)));
+    orders.value = this.order;
     return element("div", { class: "bar" }, button("+", "zoom in on the middle", () => this.zoom(1 / 4)),
       button("−", "zoom out", () => this.zoom(4)), button("whole disk", "zoom out fully", () => this.show(this.disk.start, this.full)),
       button("part in use", "what is in use, nearly all of it", () => this.show(this.disk.start, this.used)),
-      button("metadata", "zoom to the span of the metadata", () => this.showMetadata()), orders, this.caption);
+      button("metadata", "zoom to the span of the metadata", () => this.showMetadata()), button("back", "to the view before", () => this.back()), orders, this.caption);
   }
 
   _legend() {
     const bar = element("div", { class: "bar legend" });
     this.disk.classes.forEach((c, i) => {
-      const box = element("input", { type: "checkbox", checked: "" });
+      if (!c.bytes) return;
+      const box = element("input", { type: "checkbox" });
+      box.checked = !this.hidden.has(i);
       box.addEventListener("change", () => { box.checked ? this.hidden.delete(i) : this.hidden.add(i); this.draw(); });
-      const swatch = element("span", { class: "swatch" });
-      swatch.style.background = isDark() ? c.dark : c.light;
-      bar.append(element("label", {}, box, swatch, c.label));
+      const size = `${bytesText(c.bytes)} in ${c.pieces.toLocaleString()} ${c.pieces === 1 ? "piece" : "pieces"}`;
+      bar.append(element("label", { title: `${shareText(c.bytes / this.disk.size)} of the disk` }, box, swatch(hueOf(c)), `${c.label} `, element("span", { class: "muted" }, size)));
     });
-    return bar;
+    const shades = element("div", { class: "bar legend muted" }, "metadata in a cell: ");
+    const hue = hueOf(this.disk.classes.find((c) => c.group === "metadata"));
+    SHADES.forEach(([least, strength], i) => shades.append(swatch(shade(hue, strength)), i < SHADES.length - 1 ? `over ${100 * least} % ` : "less"));
+    this.hiddenKey = element("span", { hidden: "" }, " ", swatch(hueOf(HIDDEN)), " hidden by the legend or the slider");
+    shades.append(this.hiddenKey);
+    return element("div", {}, bar, shades);
   }
 
   showMetadata() {
     let low = Infinity, high = -Infinity;
-    const s = this.overview;
-    for (let i = 0; i < s.start.length; i++)
-      if (s.owner[i] > 0) { low = Math.min(low, s.start[i]); high = Math.max(high, s.start[i] + s.length[i]); }
-    if (low < high) this.show(low, high - low);
+    this.pyramid.level(0).forEach((runs, k) => {
+      const last = runs.first.length - 1;
+      if (this.disk.classes[k].group !== "metadata" || last < 0) return;
+      low = Math.min(low, runs.first[0]); high = Math.max(high, runs.first[last] + runs.count[last]);
+    });
+    if (low < high) this.show(this.disk.start + low * this.pyramid.cell, (high - low) * this.pyramid.cell);
   }
 
-  zoom(factor, cell) {
-    const size = (this.to - this.from) * factor;
-    const middle = cell === undefined ? (this.from + this.to) / 2 : this.from + (cell + 0.5) * this.cellSize;
-    return this.show(middle - size / 2, size);
+  // Around a cell, which stays under the pointer where that is asked for, or else around the middle.
+  zoom(factor, cell, keep) {
+    const size = this.view.size * factor, at = cell === undefined ? (this.from + this.to) / 2 : this.from + (cell + 0.5) * this.cellSize;
+    return this.show(keep ? at - (at - this.from) * factor : at - size / 2, size);
   }
 
-  show(from, size) {
-    const block = this.disk.block, cells = 16384;
-    size = Math.min(this.full, Math.max(size, cells * block));
+  move(share) {
+    return this.show(this.view.from + share * this.view.size, this.view.size);
+  }
+
+  back() {
+    const view = this.earlier.pop();
+    return view ? this.show(view.from, view.size, true) : undefined;
+  }
+
+  show(from, size, silent) {
+    const before = this.view;
+    size = Math.min(this.full, Math.max(size, SIDE * this.pyramid.cell));
     from = Math.min(Math.max(from, this.disk.start), this.disk.start + this.full - size);
-    this.from = this.disk.start + Math.floor((from - this.disk.start) / block) * block;
-    this.to = this.from + size;
+    this.view = { from, size };
+    if (!silent && (before.from !== from || before.size !== size)) this.earlier.push(before);
     return this.draw();
   }
 
-  async segments() {
-    // Exact tiles where the view is narrow, the overview else.
-    if (!this.disk.tiles.length) return [this.overview];
-    const wanted = this.disk.tiles.filter((t) => t.to > this.from && t.from < this.to);
-    if (wanted.length === 0 || wanted.length > 6) return [this.overview];
+  // Owners of what lies in the view, where it is narrow enough to name them; null where it is not.
+  async owners() {
+    const wanted = this.disk.owners.filter((t) => t.to > this.from && t.from < this.to);
+    if (wanted.length > NAMED_TILES) return null;
     for (const tile of wanted)
-      if (!this.tileCache.has(tile.from)) this.tileCache.set(tile.from, await segmentsOf(tile));
-    if (this.tileCache.size > 24) this.tileCache.delete(this.tileCache.keys().next().value);
-    return wanted.map((t) => this.tileCache.get(t.from)).filter(Boolean);
+      if (!this.tileCache.has(tile.from)) this.tileCache.set(tile.from, await unpackAll(tile, ["start", "length", "owner"]));
+    const parts = wanted.map((t) => this.tileCache.get(t.from));
+    if (this.tileCache.size > 4 * NAMED_TILES) this.tileCache.clear();
+    return parts;
   }
 
   async draw() {
     const ticket = (this.ticket = (this.ticket || 0) + 1);
-    const parts = await this.segments();
-    if (ticket !== this.ticket) return; // a newer view is being drawn
-    this.parts = parts;
-    const places = (this.places = cellPlaces(this.order));
-    const cells = places.columns * places.rows;
-    this.cellSize = Math.max(this.disk.block, Math.ceil((this.to - this.from) / cells / this.disk.block) * this.disk.block);
-    this.to = this.from + this.cellSize * cells; // whole cells, so that the last ones are not cut off
-    const shares = this.shares(cells);
-    const { z, scale } = this.colours(shares, cells);
-    this.caption.textContent = `bytes ${this.from.toLocaleString()} to ${this.to.toLocaleString()} · a cell is ${bytesText(this.cellSize)}`;
+    const places = (this.places = cellPlaces(this.order)), cells = places.columns * places.rows;
+    const width = this.pyramid.widthFor(this.view.size / cells), start = this.disk.start;
+    this.cellSize = width.bytes;
+    this.from = start + Math.floor((this.view.from - start) / width.step) * width.step;
+    this.to = this.from + this.cellSize * cells;
+    this.parts = null;
+    const { z, scale } = this.colours(this.shares(width, cells), cells);
+    this.hiddenKey.hidden = !(this.hidden.size || this.maxXid !== Infinity);
+    this.caption.textContent = `${bytesText(this.from)} to ${bytesText(Math.min(this.to, start + this.full))} · a cell is ${bytesText(this.cellSize)}`;
     const rows = [];
     for (let y = 0; y < places.rows; y++) rows.push(z.subarray(y * places.columns, (y + 1) * places.columns));
     const heat = { type: "heatmap", z: rows, zmin: 0, zmax: scale.length - 1, showscale: false, hoverinfo: "none", colorscale: this.steps(scale) };
@@ -137,6 +200,8 @@ class AddressMap {
     });
     await Plotly.react(this.plot, [heat, this.overlay()], layout, { ...PLOT, displayModeBar: false });
     this.drawStrip();
+    const parts = await this.owners();
+    if (ticket === this.ticket) this.parts = parts; // else a newer view is being drawn
   }
 
   overlay() {
@@ -158,53 +223,52 @@ class AddressMap {
     return Plotly.restyle(this.plot, { x: [o.x], y: [o.y], "marker.size": [o.marker.size], "marker.color": [o.marker.color] }, [1]);
   }
 
-  shares(cells) {
-    const shares = this.disk.classes.map(() => null);
-    for (const s of this.parts) this.addShares(s, shares, cells);
-    return (this.current = shares);
+  // Bytes of each class in each cell that are shown, and of all that the legend or the slider hides.
+  shares(width, cells) {
+    const held = this.pyramid.held(this.from - this.disk.start, width, cells);
+    this.hiddenBytes = new Float64Array(cells);
+    if (this.maxXid !== Infinity) this.hideYounger(held, cells);
+    for (const k of this.hidden) {
+      for (let c = 0; c < cells; c++) this.hiddenBytes[c] += held[k][c];
+      held[k] = new Float64Array(cells);
+    }
+    return (this.current = held);
   }
 
-  addShares(s, shares, cells) {
-    const { from, to, cellSize } = this;
-    for (let i = 0; i < s.start.length; i++) {
-      const start = s.start[i], end = start + s.length[i];
-      if (end <= from || start >= to || this.hidden.has(s.class[i])) continue;
-      if (this.maxXid !== Infinity && s.owner[i] > 0 && this.nodes.xid[s.owner[i] - 1] > this.maxXid) continue;
-      const density = s.filled[i] / s.length[i] / cellSize;
-      const of = (shares[s.class[i]] = shares[s.class[i]] || new Float32Array(cells));
-      const first = Math.max(0, Math.floor((start - from) / cellSize));
-      const last = Math.min(cells - 1, Math.floor((end - 1 - from) / cellSize));
+  hideYounger(held, cells) {
+    const { offset, size, xid, tree, classes } = this.nodes;
+    for (let i = 0; i < offset.length; i++) {
+      const of = held[classes[tree[i]]];
+      if (xid[i] <= this.maxXid || offset[i] >= this.to || offset[i] + size[i] <= this.from || !of) continue;
+      const first = Math.max(0, Math.floor((offset[i] - this.from) / this.cellSize));
+      const last = Math.min(cells - 1, Math.floor((offset[i] + size[i] - 1 - this.from) / this.cellSize));
       for (let c = first; c <= last; c++) {
-        const low = from + c * cellSize;
-        of[c] += (Math.min(end, low + cellSize) - Math.max(start, low)) * density;
+        const low = this.from + c * this.cellSize;
+        const bytes = Math.min(of[c], Math.min(offset[i] + size[i], low + this.cellSize) - Math.max(offset[i], low));
+        of[c] -= bytes; this.hiddenBytes[c] += bytes;
       }
     }
   }
 
-  colours(shares, cells) {
-    const classes = this.disk.classes, dark = isDark();
-    const hue = (i) => (dark ? classes[i].dark : classes[i].light);
-    const background = dark ? "#14171b" : "#ffffff";
-    const unclaimed = classes.findIndex((c) => c.key === "unclaimed");
-    const scale = [background];
-    classes.forEach((c, i) => { for (let l = 0; l < LEVELS.length; l++) scale.push(mix(hue(i), dark ? "#2b3038" : "#d4d7db", [1, 0.8, 0.6, 0.45][l])); });
-    const z = new Float32Array(cells);
-    const end = (this.disk.start + this.disk.size - this.from) / this.cellSize;
-    for (let c = 0; c < cells; c++) {
-      if (c >= end) continue; // past the end of this disk
-      let best = -1, most = 0, meta = -1, metaMost = 0, metaSum = 0, sum = 0;
-      for (let k = 0; k < classes.length; k++) {
-        const share = shares[k] ? shares[k][c] : 0;
-        if (!share) continue;
-        sum += share;
-        if (classes[k].group === "metadata") { metaSum += share; if (share > metaMost) { metaMost = share; meta = k; } }
-        else if (share > most) { most = share; best = k; }
+  // Metadata shows through whatever shares its cell; else the cell is of what fills most of it, hidden things included.
+  colours(held, cells) {
+    const classes = this.disk.classes, steps = SHADES.length;
+    const scale = [isDark() ? "#14171b" : "#ffffff", ...classes.flatMap((c) => SHADES.map(([, strength]) => shade(hueOf(c), strength))), hueOf(HIDDEN)];
+    const metadata = new Float64Array(cells), other = Float64Array.from(this.hiddenBytes), most = new Float64Array(cells);
+    const colour = new Float32Array(cells), z = new Float32Array(cells);
+    for (let c = 0; c < cells; c++) if (other[c] > 0) colour[c] = scale.length - 1;
+    held.forEach((of, k) => {
+      const is = classes[k].group === "metadata", at = 1 + k * steps;
+      for (let c = 0; c < cells; c++) {
+        if (of[c] <= 0) continue;
+        if (is) { metadata[c] += of[c]; if (of[c] > most[c]) { most[c] = of[c]; colour[c] = at; } }
+        else if (of[c] > other[c]) { other[c] = of[c]; if (!most[c]) colour[c] = at; }
       }
-      let level = 0;
-      if (meta >= 0) { best = meta; level = LEVELS.findIndex((least) => metaSum >= least * 0.5); }
-      else if (!this.hidden.size && sum < 0.5 && unclaimed >= 0) best = unclaimed; // never drawn as empty
-      const at = this.places.row[c] * this.places.columns + this.places.column[c];
-      z[at] = best < 0 ? 0 : 1 + best * LEVELS.length + level;
+    });
+    for (let c = 0; c < cells; c++) {
+      let step = 0;
+      if (most[c]) while (metadata[c] < SHADES[step][0] * this.cellSize) step++;
+      z[this.places.row[c] * this.places.columns + this.places.column[c]] = colour[c] + step;
     }
     return { z, scale };
   }
@@ -215,18 +279,25 @@ class AddressMap {
   }
 
   drawStrip() {
-    const canvas = this.strip, pen = canvas.getContext("2d"), wide = canvas.width, unit = this.full / wide, dark = isDark();
-    pen.fillStyle = dark ? "#1e2126" : "#f4f4f2"; pen.fillRect(0, 0, wide, 32);
-    const s = this.overview;
+    const canvas = this.strip, pen = canvas.getContext("2d"), wide = canvas.width, classes = this.disk.classes;
+    const width = this.pyramid.widthFor(this.full / wide), unit = width.bytes, cells = Math.ceil(this.full / unit);
+    const held = this.pyramid.held(0, width, cells), pixel = wide / (this.full / unit);
+    pen.fillStyle = isDark() ? "#1e2126" : "#f4f4f2"; pen.fillRect(0, 0, wide, 32);
     for (const metadata of [false, true])
-      for (let i = 0; i < s.start.length; i++) {
-        const c = this.disk.classes[s.class[i]];
-        if ((c.group === "metadata") !== metadata || c.group === "free" || this.hidden.has(s.class[i])) continue;
-        pen.fillStyle = dark ? c.dark : c.light;
-        pen.fillRect((s.start[i] - this.disk.start) / unit, metadata ? 0 : 8, Math.max(metadata ? 1 : 0.2, s.length[i] / unit), metadata ? 24 : 24);
-      }
+      held.forEach((of, k) => {
+        const c = classes[k];
+        if ((c.group === "metadata") !== metadata || c.group === "free" || this.hidden.has(k)) return;
+        pen.fillStyle = hueOf(c);
+        for (let i = 0; i < cells; i++) {
+          if (of[i] <= 0) continue;
+          pen.globalAlpha = metadata ? SHADES.find(([least]) => of[i] >= least * unit)[1] : Math.max(0.15, of[i] / unit);
+          pen.fillRect(i * pixel, metadata ? 0 : 8, Math.max(1, pixel), 24);
+        }
+      });
+    pen.globalAlpha = 1;
     pen.strokeStyle = "#E4002B"; pen.lineWidth = 2;
-    pen.strokeRect((this.from - this.disk.start) / unit, 1, Math.max(3, (this.to - this.from) / unit), 30);
+    const scale = wide / this.full;
+    pen.strokeRect((this.from - this.disk.start) * scale, 1, Math.max(3, (this.to - this.from) * scale), 30);
   }
 
   cellOf(event) {
@@ -236,25 +307,31 @@ class AddressMap {
   }
 
   describe(cell) {
-    const low = this.from + cell * this.cellSize, high = low + this.cellSize;
+    const low = this.from + cell * this.cellSize, high = Math.min(low + this.cellSize, this.disk.start + this.disk.size);
+    if (low >= high) { this.info.textContent = "past the end of this disk"; return; }
     const lines = [`bytes ${low.toLocaleString()} to ${high.toLocaleString()}`];
-    let known = 0;
-    const held = this.disk.classes.map((c, k) => [c.label, this.current[k] ? this.current[k][cell] : 0]).filter((h) => h[1] > 0);
-    for (const [, share] of held) known += share;
-    held.sort((a, b) => b[1] - a[1]);
-    lines.push(held.map(([label, share]) => `${label} ${(100 * Math.min(1, share)).toPrecision(3)} %`).join(" · ") + (known < 0.995 && !this.hidden.size ? ` · owner unknown or unread ${(100 * (1 - known)).toPrecision(3)} %` : ""));
-    const { nodes, files } = this.ownersIn(low, high);
-    for (const i of nodes.slice(0, 3)) lines.push(this.nodeText(i));
-    if (nodes.length > 3) lines.push(`and ${(nodes.length - 3).toLocaleString()} more nodes`);
-    if (files.length) lines.push(`data of ${files.slice(0, 4).map((id) => this.fileText(id)).join(", ")}` + (files.length > 4 ? ` and ${(files.length - 4).toLocaleString()} more files` : ""));
+    const held = this.disk.classes.map((c, k) => [c.label, this.current[k][cell]]);
+    held.push(["hidden by the legend or the slider", this.hiddenBytes[cell]]);
+    lines.push(held.filter(([, bytes]) => bytes > 0).sort((a, b) => b[1] - a[1]).map(([label, bytes]) => `${label} ${shareText(bytes / (high - low))}`).join(" · "));
+    lines.push(...this.ownerLines(low, high));
     this.info.textContent = lines.join("\n");
+  }
+
+  ownerLines(low, high) {
+    if (!this.parts) return ["zoom in to see whose nodes and files these are"];
+    const { nodes, files } = this.ownersIn(low, high), lines = nodes.slice(0, 3).map((i) => this.nodeText(i));
+    const more = (n, word) => `and ${n.toLocaleString()} more ${word}${n === 1 ? "" : "s"}`;
+    if (nodes.length > 3) lines.push(more(nodes.length - 3, "node"));
+    if (files.length) lines.push(`data of ${files.slice(0, 4).map((id) => this.fileText(id)).join(", ")}` + (files.length > 4 ? ` ${more(files.length - 4, "file")}` : ""));
+    if (!this.disk.tells_files) lines.push("files are not named here: the disk has more extents than a page carries");
+    return lines;
   }
 
   ownersIn(low, high) {
     const nodes = new Set(), files = new Set();
     for (const s of this.parts)
       for (let i = 0; i < s.start.length; i++)
-        if (s.owner[i] && s.start[i] < high && s.start[i] + s.length[i] > low && s.filled[i] === s.length[i])
+        if (s.start[i] < high && s.start[i] + s.length[i] > low)
           s.owner[i] > 0 ? nodes.add(s.owner[i] - 1) : files.add(-s.owner[i]);
     return { nodes: [...nodes], files: [...files] };
   }

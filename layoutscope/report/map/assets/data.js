@@ -30,12 +30,6 @@ async function unpackAll(object, keys) {
   return Object.fromEntries(keys.map((key, i) => [key, arrays[i]]));
 }
 
-async function segmentsOf(packed) {
-  const s = await unpackAll(packed, ["start", "length", "filled", "class", "owner"]);
-  s.filled = s.filled || s.length;
-  return s;
-}
-
 async function identifiers(packed) {
   const { low, high } = await unpackAll(packed, ["low", "high"]);
   return (i) => ((BigInt(high[i]) << 32n) | BigInt(low[i])).toString();
@@ -45,6 +39,7 @@ async function nodesOf(packed) {
   const n = await unpackAll(packed, ["tree", "kind", "level", "offset", "size", "records", "xid", "rank"]);
   n.trees = packed.trees;
   n.kinds = packed.kinds;
+  n.classes = packed.classes;
   n.total = packed.total;
   [n.id, n.first, n.last] = await Promise.all([packed.id, packed.first, packed.last].map(identifiers));
   return n;
@@ -52,7 +47,7 @@ async function nodesOf(packed) {
 
 function bytesText(n) {
   for (const [factor, unit] of [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]])
-    if (Math.abs(n) >= factor) return `${(n / factor).toPrecision(3)} ${unit}`;
+    if (Math.abs(n) >= factor) return `${n / factor < 1000 ? (n / factor).toPrecision(3) : Math.round(n / factor).toLocaleString("en")} ${unit}`;
   return `${n} B`;
 }
 
@@ -60,7 +55,7 @@ function secondsText(s) {
   if (s < 1e-3) return `${(s * 1e6).toPrecision(3)} µs`;
   if (s < 1) return `${(s * 1e3).toPrecision(3)} ms`;
   if (s < 120) return `${s.toPrecision(3)} s`;
-  return `${Math.floor(s / 60)} min ${Math.round(s % 60)} s`;
+  return `${Math.floor(Math.round(s) / 60)} min ${String(Math.round(s) % 60).padStart(2, "0")} s`;
 }
 
 // Every text from the image goes through textContent: nothing in a name can become markup.
@@ -108,4 +103,8 @@ async function pictureTrace(picture, unit) {
   return { type: "heatmap", x: middles(picture.x, picture.columns), y: middles(picture.y, picture.rows), z, zmin: 0, showscale: false, colorscale: scale, hoverongaps: false, hovertemplate: unit + "<extra></extra>" };
 }
 
-const PLOT = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["lasso2d", "toImage"] };
+// Nothing leaves the page: no chart is sent to a cloud, no tip lies over the picture.
+const PLOT = {
+  displaylogo: false, responsive: true, showSendToCloud: false, showEditInChartStudio: false, plotlyServerURL: "", showTips: false,
+  modeBarButtonsToRemove: ["lasso2d", "select2d", "sendDataToCloud", "editInChartStudio"],
+};

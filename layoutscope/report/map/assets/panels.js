@@ -4,41 +4,46 @@
 const HUES = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A6BBE", "#7A5C3E"];
 const CAUSES = { seek: "#0072B2", rotation: "#D55E00", transfer: "#009E73", overhead: "#E69F00", host: "#8C8C8C" };
 
+// Draws a walk; returns what plays it: its length, and where its head is at a time.
 async function walkPanel(disk, holder, map, scale) {
-  if (!disk.walks.length) return holder.append(element("p", { class: "muted" }, "No walk was predicted."));
+  if (!disk.walks.length) { holder.append(element("p", { class: "muted" }, "No walk was predicted.")); return null; }
   const plot = element("div", { class: "plot" });
   plot.style.height = "460px";
   const choose = element("select", { title: "drive" }, ...disk.walks.map((w, i) => element("option", { value: i }, w.label)));
-  const play = element("button", { type: "button" }, "▶ play");
   const note = element("span", { class: "muted" });
-  holder.append(element("div", { class: "bar" }, choose, play, note), plot);
-  let data, timer = null;
+  holder.append(element("div", { class: "bar" }, choose, note), plot);
+  let data;
   const draw = async () => {
     const w = disk.walks[+choose.value];
     data = await unpackAll(w, ["time", "offset", "length", "tree"]);
     data.walk = w;
-    note.textContent = `${w.reads.toLocaleString()} reads in ${secondsText(w.total_s)}` + (w.step > 1 ? `; every ${w.step}th is drawn` : "") + "; select a span of time to see its places in the map above";
+    note.textContent = `${w.reads.toLocaleString()} reads in ${secondsText(w.total_s)}` + (w.step > 1 ? `, of which one in ${w.step} is drawn` : "") + "; select a span of time to see its places in the map above";
+    map.mark([], null);
     await Plotly.react(plot, walkTraces(disk, w, data), walkLayout(disk, w, scale), PLOT);
   };
   await draw();
   choose.addEventListener("change", draw);
   plot.on("plotly_relayout", (e) => {
-    const from = e["xaxis.range[0]"], to = e["xaxis.range[1]"];
-    if (from !== undefined) map.mark(placesBetween(data, +from, +to), null);
-    else if (e["xaxis.autorange"]) map.mark([], null);
+    const [from, to] = e["xaxis.range"] || [e["xaxis.range[0]"], e["xaxis.range[1]"]];
+    if (from !== undefined && (+from > 0 || +to < data.walk.total_s)) map.mark(placesBetween(data, +from, +to), null);
+    else if (from !== undefined || e["xaxis.autorange"]) map.mark([], null);
   });
-  play.addEventListener("click", () => {
-    if (timer) { clearInterval(timer); timer = null; play.textContent = "▶ play"; map.mark([], null); return; }
-    play.textContent = "■ stop";
-    const began = performance.now(), total = data.walk.total_s, last = data.time.length - 1;
-    timer = setInterval(() => {
-      const now = (((performance.now() - began) / 20000) % 1) * total;
-      let low = 0, high = last;
-      while (low < high) { const m = (low + high + 1) >> 1; data.time[m] <= now ? (low = m) : (high = m - 1); }
-      map.mark(Array.from(data.offset.slice(Math.max(0, low - 30), low)), data.offset[low]);
-      Plotly.relayout(plot, { shapes: [{ type: "line", x0: now, x1: now, yref: "paper", y0: 0, y1: 1, line: { color: "#E4002B", width: 1 } }] });
-    }, 80);
-  });
+  return walkPlayer(map, () => data);
+}
+
+const TRAIL = 30; // reads that are shown behind the head
+
+function walkPlayer(map, current) {
+  return {
+    total: () => current().walk.total_s,
+    rest: () => map.mark([], null),
+    at: (now) => {
+      const { time, offset } = current();
+      let low = 0, high = time.length - 1;
+      while (low < high) { const m = (low + high + 1) >> 1; time[m] <= now ? (low = m) : (high = m - 1); }
+      return map.mark(Array.from(offset.slice(Math.max(0, low - TRAIL), low)), offset[low]);
+    },
+  };
 }
 
 function placesBetween(data, from, to) {
@@ -104,7 +109,7 @@ function costPanel(disks, holder) {
   const y = rows.map((r) => plain(r.title));
   const causes = [...new Set(rows.flatMap((r) => Object.keys(r.causes)))];
   const traces = causes.map((cause) => ({ type: "bar", orientation: "h", name: cause, y, x: rows.map((r) => r.causes[cause] || 0), marker: { color: CAUSES[cause] || HUES[5] }, hovertemplate: `${cause}: %{x:.3f} s<extra></extra>` }));
-  traces.push({ type: "scatter", mode: "markers", name: "packed in key order", y, x: rows.map((r) => r.bound_s), marker: { symbol: "line-ns-open", size: 18, line: { width: 3, color: isDark() ? "#fff" : "#000" } }, hovertemplate: "packed in key order: %{x:.3f} s<extra></extra>" });
+  if (rows.some((r) => r.bound_s !== null)) traces.push({ type: "scatter", mode: "markers", name: "packed in key order", y, x: rows.map((r) => r.bound_s), marker: { symbol: "line-ns-open", size: 18, line: { width: 3, color: isDark() ? "#fff" : "#000" } }, hovertemplate: "packed in key order: %{x:.3f} s<extra></extra>" });
   const plot = element("div", { class: "plot" });
   plot.style.height = `${110 + 34 * rows.length}px`;
   holder.append(plot);
@@ -138,11 +143,16 @@ async function historyPanel(disk, holder, map) {
   const tell = () => (label.textContent = +slider.value >= h.high ? `all transactions, ${h.low.toLocaleString()} to ${h.high.toLocaleString()}` : `nodes written up to transaction ${(+slider.value).toLocaleString()}`);
   const go = () => { map.maxXid = +slider.value >= h.high ? Infinity : +slider.value; tell(); return map.draw(); };
   slider.addEventListener("input", go);
+  if (map.maxXid !== Infinity) slider.value = map.maxXid;
   tell();
+  if (map.nodes.total > map.nodes.offset.length) {
+    slider.disabled = true;
+    label.textContent = "the disk has more nodes than the page carries, so that none are hidden by their age";
+  }
   const bar = element("div", { class: "bar" }, slider, label);
   const choose = element("select", { title: "a checkpoint or snapshot" }, element("option", { value: h.high }, "live"), ...h.states.map((s) => element("option", { value: Math.min(s.xid, h.high) }, s.label)));
   choose.addEventListener("change", () => { slider.value = choose.value; go(); });
-  if (h.states.length) bar.prepend(choose);
+  if (h.states.length && !slider.disabled) bar.prepend(choose);
   holder.append(bar);
   await addPlot(holder, "Transaction that wrote each node, over the address space", 280, [await pictureTrace(h.picture, "%{x:,.1f} MiB<br>transaction %{y:,.0f}")], {
     xaxis: { title: { text: "place on disk, MiB" } }, yaxis: { title: { text: "transaction" } },

@@ -5,38 +5,19 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import layoutscope
 from layoutscope.api.map import BROWSERS, write_picture
 from layoutscope.api.scan import scan
 from layoutscope.errors import UnsupportedError, UsageError
-from layoutscope.filesystems.traits import TreeTraits
-from layoutscope.report.map.figures import shares
-from layoutscope.report.map.segments import FILE_DATA, FREE_SPACE, Segments, tree_class
 
 IMAGE = Path(__file__).resolve().parents[4] / "fixtures" / "images" / "hfsplus-scattered.img.zst"
-
-CLASSES = (tree_class(TreeTraits("fs", "file-system B-tree")), FILE_DATA, FREE_SPACE)
 
 
 @pytest.fixture(scope="module")
 def result():
     return scan(IMAGE)
-
-
-def test_shares_of_cells_are_arithmetic():
-    """Four cells of 100 bytes: 50 of tree in the first, data over the middle of the rest, 25 free at the end."""
-    columns = [np.array(column) for column in ([0, 150, 375], [50, 150, 25], [50, 150, 25])]
-    held = Segments(
-        *columns,
-        np.array([0, 1, 2], np.uint8),
-        np.zeros(3, np.int64),
-        CLASSES,
-    )
-    expected = [[0.5, 0, 0, 0], [0, 0.5, 1, 0], [0, 0, 0, 0.25]]
-    assert shares(held, 0, 400, 4) == pytest.approx(np.array(expected))
 
 
 def test_notebook_gets_every_panel(result):

@@ -22,6 +22,7 @@ _MODULES = {
     'ApfsXattr': 'apfs_xattr',
     'ApfsXfields': 'apfs_xfields',
     'Apm': 'apm',
+    'Asif': 'asif',
     'CoreStorage': 'core_storage',
     'EncryptedImage': 'encrypted_image',
     'Foreign': 'foreign',

@@ -17,6 +17,7 @@ from .apfs_volume import ApfsVolume as ApfsVolume
 from .apfs_xattr import ApfsXattr as ApfsXattr
 from .apfs_xfields import ApfsXfields as ApfsXfields
 from .apm import Apm as Apm
+from .asif import Asif as Asif
 from .core_storage import CoreStorage as CoreStorage
 from .encrypted_image import EncryptedImage as EncryptedImage
 from .foreign import Foreign as Foreign
@@ -51,6 +52,7 @@ __all__ = [
     'ApfsXattr',
     'ApfsXfields',
     'Apm',
+    'Asif',
     'CoreStorage',
     'EncryptedImage',
     'Foreign',

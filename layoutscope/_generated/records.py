@@ -1011,6 +1011,48 @@ APM_PARTITION_ENTRY = RecordType(
     status='>u4',
 )
 
+ASIF_HEADER = RecordType(
+    'asif.header',
+    signature='V4',
+    version='>u4',
+    len_header='>u4',
+    flags='>u4',
+    ofs_first_directory='>u8',
+    ofs_second_directory='>u8',
+    uuid='V16',
+    num_sectors='>u8',
+    max_sectors='>u8',
+    len_chunk='>u4',
+    len_sector='>u2',
+    num_segments='>u2',
+    metadata_chunk='>u8',
+)
+
+SEQUENCE = RecordType(
+    'asif.sequence',
+    number='>u8',
+)
+
+DIRECTORY_ENTRY = RecordType(
+    'asif.directory_entry',
+    chunk='>u8',
+)
+
+REFERENCE = RecordType(
+    'asif.reference',
+    entry='>u8',
+    status=lambda r: r['entry'] >> 62,
+    chunk=lambda r: r['entry'] & 36028797018963967,
+)
+
+METADATA_HEADER = RecordType(
+    'asif.metadata_header',
+    signature='V4',
+    version='>u4',
+    len_header='>u4',
+    len_plist='>u8',
+)
+
 PHYSICAL_VOLUME_HEADER = RecordType(
     'core_storage.physical_volume_header',
     checksum='<u4',
@@ -1888,6 +1930,11 @@ RECORD_TYPES = {
     'apfs_xfields.sibling_id': SIBLING_ID,
     'apm.driver_descriptor_map': DRIVER_DESCRIPTOR_MAP,
     'apm.partition_entry': APM_PARTITION_ENTRY,
+    'asif.header': ASIF_HEADER,
+    'asif.sequence': SEQUENCE,
+    'asif.directory_entry': DIRECTORY_ENTRY,
+    'asif.reference': REFERENCE,
+    'asif.metadata_header': METADATA_HEADER,
     'core_storage.physical_volume_header': PHYSICAL_VOLUME_HEADER,
     'core_storage.metadata_block_head': METADATA_BLOCK_HEAD,
     'core_storage.disk_label': DISK_LABEL,

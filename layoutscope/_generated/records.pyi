@@ -1008,6 +1008,48 @@ class ApmPartitionEntry(RecordType):
 
 APM_PARTITION_ENTRY: ApmPartitionEntry
 
+class AsifHeader(RecordType):
+    signature: Field
+    version: Field
+    len_header: Field
+    flags: Field
+    ofs_first_directory: Field
+    ofs_second_directory: Field
+    uuid: Field
+    num_sectors: Field
+    max_sectors: Field
+    len_chunk: Field
+    len_sector: Field
+    num_segments: Field
+    metadata_chunk: Field
+
+ASIF_HEADER: AsifHeader
+
+class Sequence(RecordType):
+    number: Field
+
+SEQUENCE: Sequence
+
+class DirectoryEntry(RecordType):
+    chunk: Field
+
+DIRECTORY_ENTRY: DirectoryEntry
+
+class Reference(RecordType):
+    entry: Field
+    status: Instance
+    chunk: Instance
+
+REFERENCE: Reference
+
+class MetadataHeader(RecordType):
+    signature: Field
+    version: Field
+    len_header: Field
+    len_plist: Field
+
+METADATA_HEADER: MetadataHeader
+
 class PhysicalVolumeHeader(RecordType):
     checksum: Field
     checksum_seed: Field
@@ -1782,6 +1824,7 @@ __all__ = [
     'APFS_REAP_STATE',
     'APFS_SUPERBLOCK',
     'APM_PARTITION_ENTRY',
+    'ASIF_HEADER',
     'ATTRIBUTE_EXTENTS',
     'ATTRIBUTE_FORK_DATA',
     'ATTRIBUTE_INLINE_DATA',
@@ -1822,6 +1865,7 @@ __all__ = [
     'DATAZONE',
     'DECMPFS_HEADER',
     'DER_VALUE',
+    'DIRECTORY_ENTRY',
     'DIR_STATS_VAL',
     'DISK_LABEL',
     'DREC_HASHED_KEY',
@@ -1903,6 +1947,7 @@ __all__ = [
     'LVM_START',
     'MASTER_DIRECTORY_BLOCK',
     'METADATA_BLOCK_HEAD',
+    'METADATA_HEADER',
     'MODIFIED_BY',
     'NLOC',
     'NODE_DESCRIPTOR',
@@ -1930,7 +1975,9 @@ __all__ = [
     'REAP_LIST_PHYS',
     'RECORD_OFFSET',
     'RECT',
+    'REFERENCE',
     'RING_INDEX',
+    'SEQUENCE',
     'SIBLING_ID',
     'SIBLING_KEY',
     'SIBLING_MAP_VAL',

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import ImageError, LayoutscopeError, UnsupportedError
 from layoutscope.image import compressed
-from layoutscope.image.containers import bundle, foreign, udif
+from layoutscope.image.containers import asif, bundle, foreign, udif
 from layoutscope.image.raw import RawFile
 from layoutscope.image.signatures import (
     HEAD_BYTES,
     has_udif_trailer,
     head_of,
+    is_asif,
     refuse_containers,
     refuse_encrypted,
     signature_of,
@@ -107,6 +108,9 @@ def unwrap(source: Source, decoder: Decoder = BULK) -> Source:
     for _ in range(MAX_DEPTH):
         if has_udif_trailer(source):
             source = udif.open_udif(source, decoder)
+            continue
+        if is_asif(source):
+            source = asif.open_asif(source, decoder)
             continue
         found = signature_of(head_of(source), trailer_of(source))
         if found is None or not found.reader:

@@ -148,6 +148,11 @@ def has_udif_trailer(source: Source) -> bool:
     return at >= 0 and not source.touches_unread(*ends).any() and source.read(at, 4) == b"koly"
 
 
+def is_asif(source: Source) -> bool:
+    """Whether the file begins as an Apple sparse image of macOS 26, which :mod:`layoutscope.image.containers` reads."""
+    return head_of(source).startswith(b"shdw")
+
+
 def header_of(data: bytes) -> EncryptedImage.Header | None:
     """Parse the header of an encrypted image; None where there is none."""
     try:

@@ -40,12 +40,51 @@ def test_page_draws_without_a_network(visit, pages, name):
     seen = visit(pages / f"{name}.html")
     assert [url for url in seen.requests if not url.startswith(("file:", "blob:", "data:"))] == []
     assert seen.complaints == []
-    titles = seen.page.locator("section > h2").all_inner_texts()
+    titles = seen.page.locator("section h2").all_inner_texts()
     assert {"Address space", "The walk", "Costs", "Directories by cost", "Distances", "Facts"} <= set(titles)
     assert ("History" in titles) == (name != "hfsplus")
+    seen.run("() => document.querySelectorAll('details').forEach((folded) => { folded.open = true; })")
+    seen.page.wait_for_timeout(500)
     plots = seen.page.locator(".plot")
     assert plots.count() >= 6
     assert seen.page.locator(".plot .main-svg").count() >= plots.count()
+    assert seen.complaints == []
+
+
+def test_everything_but_the_pictures_is_text(browser, pages, scans):
+    """Without scripts the page says what it shows, with times, shares of the disk, metrics and findings."""
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto((pages / "apfs.html").as_uri())
+    (disk,) = disks([scans["apfs"]])
+    assert disk.headline in page.locator("#what").inner_text()
+    assert "catalog" not in page.locator("#holdings").inner_text()
+    page.locator("#holdings summary").click()
+    held = page.locator("#holdings table tbody tr").all_inner_texts()
+    assert sum("file data" in row for row in held) == 1
+    page.locator("#facts summary").click()
+    assert "metadata by tree" in page.locator("#facts").inner_text()
+    assert "switched off" in page.locator("noscript").inner_text()
+    context.close()
+
+
+def test_times_of_directories_sum_up_to_the_walk(visit, pages, scans):
+    """The boxes' areas are the seconds of all that lies below; the topmost has the whole walk's."""
+    seen = visit(pages / "apfs.html")
+    whole, boxes = seen.run(
+        """() => {
+          const d = layoutscope.page.disks[0].directories;
+          document.querySelector('#directories details').open = true;
+          return [d.whole.seconds, d.id.length];
+        }"""
+    )
+    seen.page.wait_for_selector("#directories .main-svg")
+    drawn = seen.run("() => document.querySelector('#directories .plot').data[0].values")
+    (disk,) = disks([scans["apfs"]])
+    walk = disk.walks[0]
+    assert whole == pytest.approx(float((walk.service_s + walk.trace.think_us * 1e-6).sum()))
+    assert len(drawn) == boxes
+    assert max(drawn) == pytest.approx(whole, rel=1e-3)
 
 
 @pytest.mark.parametrize("name", ["hfsplus", "apfs"])
@@ -278,7 +317,7 @@ def test_legend_orders_and_slider_act(visit, pages):
         seen.page.wait_for_function(f"() => layoutscope.maps[0].order === '{order}'")
     seen.run("() => layoutscope.maps[0].draw()")
     assert seen.run(count) == whole
-    slider = seen.page.locator("input[type=range]")
+    slider = seen.page.locator("#map .card input[type=range]")
     slider.evaluate("s => { s.value = s.min; s.dispatchEvent(new Event('input')); }")
     seen.page.wait_for_function("() => layoutscope.maps[0].maxXid !== Infinity")
     seen.run("() => layoutscope.maps[0].draw()")

@@ -17,6 +17,7 @@ from layoutscope.report.map import encode
 from layoutscope.report.map.panels import costs, directories, distances, walk_panel, written_when
 from layoutscope.report.map.pyramid import Cells, Share, partition, pyramid, used_span
 from layoutscope.report.map.segments import from_layouts, merge_touching
+from layoutscope.report.map.text import sections
 from layoutscope.tables.series import numbered
 
 if TYPE_CHECKING:
@@ -42,11 +43,14 @@ def render(disks: Sequence[MapDisk], *, made: str, names: bool = True) -> str:
     names : bool
         Whether names from the image may appear.
     """
-    data = {"disks": [disk_data(item, names=names) for item in disks], "made": made}
+    shares = [disk_shares(item) for item in disks]
+    data = {"disks": [disk_data(item, held, names=names) for item, held in zip(disks, shares, strict=True)]}
     title = " and ".join(item.title for item in disks) if names else "layout map"
     return Template(_asset("page.html")).substitute(
         title=html.escape(title),
         style=_asset("page.css"),
+        sections=sections(disks, shares),
+        made=html.escape(made),
         payload=encode.script_json(data),
         plotly=_plotly(),
         script=_script(),
@@ -58,6 +62,7 @@ def _script() -> str:
     own = "\n".join(_asset(name).replace('"use strict";\n', "") for name in _SCRIPTS)
     unpack = (
         '"use strict";\n(async () => {\n'
+        'if (!window.DecompressionStream) { document.getElementById("old").hidden = false; return; }\n'
         'const raw = Uint8Array.from(atob(document.getElementById("plotly").textContent), (c) => c.charCodeAt(0));\n'
         'const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"));\n'
         "(0, eval)(await new Response(stream).text());\n"
@@ -89,18 +94,29 @@ NAME_BUDGET: Final = 100_000
 TILE_SEGMENTS: Final = 16_384
 
 
-def disk_data(item: MapDisk, *, names: bool) -> dict[str, Any]:
-    """Return everything that the page needs of one disk, ready for JSON."""
+def disk_shares(item: MapDisk) -> tuple[Share, ...]:
+    """Share out a disk among the classes of the map."""
+    return partition(from_layouts(item.layouts), item.image_offset, item.size_bytes, item.block_size_bytes)
+
+
+def disk_data(item: MapDisk, shares: Sequence[Share], *, names: bool) -> dict[str, Any]:
+    """Return what the page draws of one disk, ready for JSON.
+
+    Parameters
+    ----------
+    item : MapDisk
+        The disk.
+    shares : sequence of Share
+        What it holds, by class.
+    names : bool
+        Whether names from the image may appear.
+    """
     segments = from_layouts(item.layouts)
-    shares = partition(segments, item.image_offset, item.size_bytes, item.block_size_bytes)
     owned = merge_touching(segments.take(np.flatnonzero(segments.owner)))
     tells_files = len(owned) <= OWNER_BUDGET
     nodes = pl.concat([layout.nodes for layout in item.layouts], how="vertical_relaxed")
     return {
         "title": item.title if names else "volume",
-        "subtitle": item.subtitle,
-        "headline": item.headline,
-        "coverage": item.coverage,
         "start": item.image_offset,
         "size": item.size_bytes,
         "used": used_span(shares),
@@ -116,7 +132,6 @@ def disk_data(item: MapDisk, *, names: bool) -> dict[str, Any]:
         "directories": directories(item, names=names),
         "distances": distances(item),
         "history": written_when(item),
-        "facts": [{"title": f.title, "columns": f.columns, "rows": f.rows} for f in item.facts],
     }
 
 

@@ -198,6 +198,11 @@ def directories(item: MapDisk, *, names: bool) -> dict[str, Any] | None:
         "seconds": _rounded(kept["seconds"].to_numpy()),
         "entries": kept["entries"].to_list(),
         "bytes": kept["bytes"].to_list(),
+        "whole": {
+            "seconds": float(table["seconds"].sum()),
+            "entries": int(table["entries"].sum()),
+            "bytes": int(table["bytes"].sum()),
+        },
         "shown": kept.height,
         "total": table.height,
     }

@@ -64,7 +64,7 @@ class AddressMap {
     this.strip = element("canvas", { class: "strip", title: "the whole disk; click to go there", width: 1024, height: 32 });
     this.info = element("div", { class: "hover", role: "status" }, "Point at a cell to see what it holds; click or turn the wheel to zoom, drag to move, Backspace goes back.");
     this.caption = element("span", { class: "muted caption" });
-    this.holder.append(this._controls(), this._legend(), this.strip, this.plot, this.info);
+    this.holder.append(this._controls(), this._legend(), ...[ageSlider(this.disk, this)].filter(Boolean), this.strip, this.plot, this.info);
     this.strip.addEventListener("click", (e) => {
       const middle = this.disk.start + (e.offsetX / this.strip.clientWidth) * this.full;
       this.show(middle - this.view.size / 2, this.view.size);

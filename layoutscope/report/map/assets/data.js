@@ -52,6 +52,7 @@ function bytesText(n) {
 }
 
 function secondsText(s) {
+  if (!s) return "0 s";
   if (s < 1e-3) return `${(s * 1e6).toPrecision(3)} µs`;
   if (s < 1) return `${(s * 1e3).toPrecision(3)} ms`;
   if (s < 120) return `${s.toPrecision(3)} s`;

@@ -90,16 +90,21 @@ function addPlot(holder, title, height, traces, layout) {
   return Plotly.newPlot(plot, traces, plotLayout(layout), PLOT);
 }
 
+async function orderPanel(disk, holder, scale) {
+  const orders = disk.distances.key_order;
+  if (!orders.length) holder.append(element("p", { class: "muted" }, "There are no leaves to compare."));
+  for (const k of orders)
+    await addPlot(holder, `${k.tree}: ${k.total.toLocaleString()} leaves`, 260, [await pictureTrace(k.picture, "leaf %{x:,.0f} in key order<br>%{y:,.1f} MiB")], {
+      xaxis: { title: { text: "place in key order" } }, yaxis: { title: { text: "place on disk, MiB" }, range: [0, (1.02 * scale.used) / 2 ** 20] },
+    });
+}
+
 async function distancePanel(disk, holder) {
   const d = disk.distances;
   const bars = (h, title) => h && h.total && addPlot(holder, title, 250, [histogramTrace(h, HUES[0])], {
     xaxis: { title: { text: "distance: this up to twice as much", standoff: 8 }, type: "category", nticks: 9, tickangle: 0, automargin: true }, yaxis: { title: { text: "count" } },
   });
   await bars(d.seek, "From the end of one read to the start of the next");
-  for (const k of d.key_order)
-    await addPlot(holder, `${k.tree}: ${k.total.toLocaleString()} leaves in key order against their place on disk`, 260, [await pictureTrace(k.picture, "leaf %{x:,.0f} in key order<br>%{y:,.1f} MiB")], {
-      xaxis: { title: { text: "place in key order" } }, yaxis: { title: { text: "place on disk, MiB" } },
-    });
   await bars(d.to_data, "From a file's inode to its first data");
 }
 
@@ -116,31 +121,48 @@ function costPanel(disks, holder) {
   Plotly.newPlot(plot, traces, plotLayout({ barmode: "stack", xaxis: { title: { text: "seconds of the predicted walk, by cause" } }, yaxis: { automargin: true, autorange: "reversed" }, legend: { orientation: "h", y: 1.15 } }), PLOT);
 }
 
+// The directories with what each has in itself; those that the page does not carry are one more, below the first root.
+function withOthers(d, unit) {
+  const left = d.whole[unit] - d[unit].reduce((a, b) => a + b, 0), root = d.id[d.parent.findIndex((p) => !p)];
+  if (d.shown === d.total || !(left > 0)) return { id: d.id, parent: d.parent, name: d.name, own: d[unit] };
+  const name = `${(d.total - d.shown).toLocaleString()} others`;
+  return { id: [...d.id, "others"], parent: [...d.parent, root], name: [...d.name, name], own: [...d[unit], left] };
+}
+
+function subtreeTotals(tree) {
+  const place = new Map(tree.id.map((id, i) => [id, i])), totals = tree.own.slice();
+  tree.own.forEach((own, i) => {
+    for (let at = place.get(tree.parent[i]), steps = 0; at !== undefined && steps < tree.id.length; at = place.get(tree.parent[at]), steps++) totals[at] += own;
+  });
+  return totals;
+}
+
 function treemapPanel(disk, holder) {
   const d = disk.directories;
   if (!d) return;
   const plot = element("div", { class: "plot" });
   plot.style.height = "420px";
   const choose = element("select", {}, ...["seconds", "entries", "bytes"].map((k) => element("option", { value: k }, `by ${k}`)));
-  const note = d.shown < d.total ? `the ${d.shown.toLocaleString()} costliest of ${d.total.toLocaleString()} directories` : `${d.total.toLocaleString()} directories`;
+  const note = d.shown < d.total ? `the ${d.shown.toLocaleString()} costliest of ${d.total.toLocaleString()} directories, the others in one box` : `${d.total.toLocaleString()} directories`;
   holder.append(element("div", { class: "bar" }, choose, element("span", { class: "muted" }, note)), plot);
   const draw = () => {
     const unit = { seconds: secondsText, entries: (n) => n.toLocaleString(), bytes: bytesText }[choose.value];
-    const own = d[choose.value];
-    Plotly.react(plot, [{ type: "treemap", ids: d.id, labels: d.name.map(plain), parents: d.parent.map((p) => p || ""), values: own, branchvalues: "remainder", text: own.map(unit), textinfo: "label+text", hovertemplate: "%{label}<br>%{text} in itself<extra></extra>", maxdepth: 3, tiling: { pad: 2 }, root: { color: "rgba(0,0,0,0)" },
-      marker: { colors: own, colorscale: isDark() ? [[0, "#24384a"], [1, "#3f86bd"]] : [[0, "#eaf3fa"], [1, "#7fb8de"]], line: { width: 1, color: isDark() ? "#14171b" : "#ffffff" } }, textfont: { color: isDark() ? "#e6e9ed" : "#1b1f24" } }],
+    const tree = withOthers(d, choose.value), totals = subtreeTotals(tree);
+    Plotly.react(plot, [{ type: "treemap", ids: tree.id, labels: tree.name.map(plain), parents: tree.parent.map((p) => p || ""), values: totals, branchvalues: "total", text: totals.map(unit), customdata: tree.own.map(unit), textinfo: "label+text", hovertemplate: "%{label}<br>%{text} in all, %{customdata} in itself<extra></extra>", maxdepth: 5, tiling: { pad: 2 }, root: { color: "rgba(0,0,0,0)" },
+      marker: { colors: totals, colorscale: isDark() ? [[0, "#24384a"], [1, "#3f86bd"]] : [[0, "#eaf3fa"], [1, "#7fb8de"]], line: { width: 1, color: isDark() ? "#14171b" : "#ffffff" } }, textfont: { color: isDark() ? "#e6e9ed" : "#1b1f24" } }],
       plotLayout({ margin: { l: 4, r: 4, t: 4, b: 4 } }), { ...PLOT, displayModeBar: false });
   };
   choose.addEventListener("change", draw);
   draw();
 }
 
-async function historyPanel(disk, holder, map) {
+// Hides nodes that are younger than a transaction; null where transactions are not numbered.
+function ageSlider(disk, map) {
   const h = disk.history;
-  if (!h) { holder.append(element("p", { class: "muted" }, "This file system does not number its transactions.")); return false; }
+  if (!h) return null;
   const label = element("span", { class: "muted" });
   const slider = element("input", { type: "range", min: h.low, max: h.high, value: h.high, title: "show nodes written up to this transaction" });
-  const tell = () => (label.textContent = +slider.value >= h.high ? `all transactions, ${h.low.toLocaleString()} to ${h.high.toLocaleString()}` : `nodes written up to transaction ${(+slider.value).toLocaleString()}`);
+  const tell = () => (label.textContent = +slider.value >= h.high ? `nodes of all transactions, ${h.low.toLocaleString()} to ${h.high.toLocaleString()}` : `nodes written up to transaction ${(+slider.value).toLocaleString()}`);
   const go = () => { map.maxXid = +slider.value >= h.high ? Infinity : +slider.value; tell(); return map.draw(); };
   slider.addEventListener("input", go);
   if (map.maxXid !== Infinity) slider.value = map.maxXid;
@@ -148,23 +170,19 @@ async function historyPanel(disk, holder, map) {
   if (map.nodes.total > map.nodes.offset.length) {
     slider.disabled = true;
     label.textContent = "the disk has more nodes than the page carries, so that none are hidden by their age";
+    return element("div", { class: "bar" }, label);
   }
   const bar = element("div", { class: "bar" }, slider, label);
   const choose = element("select", { title: "a checkpoint or snapshot" }, element("option", { value: h.high }, "live"), ...h.states.map((s) => element("option", { value: Math.min(s.xid, h.high) }, s.label)));
   choose.addEventListener("change", () => { slider.value = choose.value; go(); });
-  if (h.states.length && !slider.disabled) bar.prepend(choose);
-  holder.append(bar);
+  if (h.states.length) bar.prepend(choose);
+  return bar;
+}
+
+async function historyPanel(disk, holder) {
+  const h = disk.history;
+  if (!h) { holder.append(element("p", { class: "muted" }, "This file system does not number its transactions.")); return; }
   await addPlot(holder, "Transaction that wrote each node, over the address space", 280, [await pictureTrace(h.picture, "%{x:,.1f} MiB<br>transaction %{y:,.0f}")], {
     xaxis: { title: { text: "place on disk, MiB" } }, yaxis: { title: { text: "transaction" } },
   });
-  return true;
-}
-
-function factsPanel(disk, holder) {
-  for (const fact of disk.facts) {
-    const head = element("tr", {}, ...fact.columns.map((c) => element("th", {}, c)));
-    const body = fact.rows.map((row) => element("tr", {}, ...row.map((cell) => element("td", {}, cell))));
-    const table = element("table", {}, element("thead", {}, head), element("tbody", {}, ...body));
-    holder.append(element("h3", {}, fact.title), table);
-  }
 }

@@ -41,8 +41,8 @@ class Race {
   stop() {
     this.pause();
     this.now = 0; this.bar.value = 0;
-    for (const player of this.players) player.rest();
     this.tell();
+    return Promise.all(this.players.map((player) => player.rest()));
   }
 
   show(now) {

@@ -1,0 +1,145 @@
+"""What the page says in words and numbers: plain HTML, which needs no script to be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+from layoutscope.units import format_bytes, format_seconds, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from layoutscope.report.map.model import MapDisk, MapFact
+    from layoutscope.report.map.pyramid import Share
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A part of the page that is drawn: its anchor, title and explanation; one card a disk, or one for all."""
+
+    anchor: str
+    title: str
+    text: str
+    folded: bool = False
+    is_shared: bool = False
+
+
+PANELS: Final = (
+    Panel(
+        "map",
+        "Address space",
+        "Each cell is a stretch of the disk. Metadata shows through whatever shares its cell: the stronger the colour, "
+        "the larger its share.",
+    ),
+    Panel("costs", "Costs", "Seconds of the predicted walk by cause, on each drive.", is_shared=True),
+    Panel("order", "Order on disk", "Leaves in the order of their keys against their place on disk."),
+    Panel("walk", "The walk", "Where the head is while the files are enumerated, coloured by what is read."),
+    Panel("directories", "Directories by cost", "Each read is charged to the directory that caused it.", folded=True),
+    Panel("history", "History", "When nodes were written.", folded=True),
+    Panel("distances", "Distances", "How far apart lies what belongs together.", folded=True),
+)
+
+
+def sections(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str:
+    """Return the page's sections: what can be read at once, and cards for what is drawn.
+
+    Parameters
+    ----------
+    disks : sequence of MapDisk
+        Shown side by side.
+    shares : sequence of sequences of Share
+        What each disk holds, by class.
+
+    Returns
+    -------
+    str
+        HTML; every text from an image is escaped.
+    """
+    panels = [panel for panel in PANELS if _has(panel, disks)]
+    anchors = "".join(f'<a href="#{panel.anchor}">{panel.title}</a>' for panel in panels)
+    first = "".join(map(_summary, disks))
+    holdings = "".join(_card(_holdings(disk, held)) for disk, held in zip(disks, shares, strict=True))
+    facts = "".join(_card("".join(map(_fact, disk.facts))) for disk in disks)
+    anchors += '<a href="#holdings">In numbers</a><a href="#facts">Facts</a>'
+    return "\n".join(
+        [
+            f'<nav aria-label="parts of this page">{anchors}</nav>',
+            f'<section id="what"><h2>What this shows</h2><div class="disks">{first}</div></section>',
+            *(_panel(panel, len(disks)) for panel in panels),
+            _folded("holdings", "In numbers", "What the disk holds, as the map shows it.", holdings),
+            _folded("facts", "Facts", "The report's tables.", facts),
+        ]
+    )
+
+
+def _has(panel: Panel, disks: Sequence[MapDisk]) -> bool:
+    """Tell whether there is anything to draw; what the panel's card would say instead is not worth a title."""
+    if panel.anchor == "history":
+        return any((layout.nodes["xid"].fill_null(0) > 0).any() for disk in disks for layout in disk.layouts)
+    return panel.anchor != "directories" or any(disk.walks for disk in disks)
+
+
+def _panel(panel: Panel, num_disks: int) -> str:
+    cards = '<div class="card"></div>' * (1 if panel.is_shared else num_disks)
+    if panel.folded:
+        return _folded(panel.anchor, panel.title, panel.text, cards)
+    return (
+        f'<section id="{panel.anchor}"><h2>{panel.title}</h2><p class="muted">{panel.text}</p>'
+        f'<div class="above"></div><div class="disks">{cards}</div></section>'
+    )
+
+
+def _folded(anchor: str, title: str, text: str, cards: str) -> str:
+    return (
+        f'<section id="{anchor}"><details><summary><h2>{title}</h2></summary><p class="muted">{text}</p>'
+        f'<div class="disks">{cards}</div></details></section>'
+    )
+
+
+def _card(content: str) -> str:
+    return f'<div class="card">{content}</div>'
+
+
+def _summary(disk: MapDisk) -> str:
+    tiles = [(format_seconds(sum(walk.causes_s.values())), f"{walk.order} on {walk.drive}") for walk in disk.walks]
+    share = "an unknown share" if disk.coverage is None else format_share(disk.coverage)
+    boxes = "".join(
+        f'<div class="tile"><b>{escape(value)}</b>{escape(of)}</div>'
+        for value, of in [*tiles, (share, "of the metadata was read")]
+    )
+    warning = (
+        ""
+        if disk.coverage == 1
+        else '<p class="warn">Part of the metadata could not be read; the map shows those places as not read or owner '
+        "unknown, never as empty.</p>"
+    )
+    return _card(
+        f'<h2>{escape(disk.title)}</h2><p class="muted">{escape(disk.subtitle)}</p>'
+        f'<p class="headline">{escape(disk.headline)}</p><div class="tiles">{boxes}</div>{warning}'
+    )
+
+
+def _holdings(disk: MapDisk, shares: Sequence[Share]) -> str:
+    rows = (
+        (
+            share.item.label,
+            format_bytes(share.size_bytes),
+            format_share(share.size_bytes / disk.size_bytes),
+            f"{len(share.runs):,}",
+        )
+        for share in shares
+        if share.size_bytes
+    )
+    return _table(disk.title, ("what", "bytes", "share of the disk", "pieces"), rows)
+
+
+def _fact(fact: MapFact) -> str:
+    return _table(fact.title, fact.columns, fact.rows)
+
+
+def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    head = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><caption>{escape(title)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

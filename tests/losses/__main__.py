@@ -22,6 +22,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first one")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1, help="how many processes")
+    parser.add_argument("--seconds", type=float, default=1e9, help="stop after so long")
     parser.add_argument("--only", default="", help="images with this in their names")
     parser.add_argument("--fls", action="store_true", help="compare with what fls lists")
     parser.add_argument("--told", action="store_true", help="list the mutants with silent losses and failures")
@@ -30,7 +31,8 @@ def main() -> int:
     numbers = [range(given.first + job, last, given.jobs) for job in range(given.jobs)]
     with ProcessPoolExecutor(given.jobs, get_context("spawn")) as pool:
         teller = tell if given.told else None
-        parts = pool.map(partial(run, given.seed, only=given.only, asks_peer=given.fls, tell=teller), numbers)
+        asked = {"only": given.only, "asks_peer": given.fls, "tell": teller, "seconds": given.seconds}
+        parts = pool.map(partial(run, given.seed, **asked), numbers)
         judged = [item for part in parts for item in part]
     print(table(judged))  # noqa: T201
     all_of = figures(judged)

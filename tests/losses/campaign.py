@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -152,9 +153,8 @@ class Campaign:
         return ours != both and len(peer.names(victim.path) & both) > len(ours)
 
 
-def run(
-    seed: int, numbers: Iterable[int], *, only: str = "", asks_peer: bool = False, tell: Tell | None = None
-) -> list[Judged]:
+def run(seed: int, numbers: Iterable[int], *, only: str = "", asks_peer: bool = False, seconds: float = 1e9,
+        tell: Tell | None = None) -> list[Judged]:  # fmt: skip
     """Judge the mutants of some numbers, in a folder of their own.
 
     Parameters
@@ -167,16 +167,19 @@ def run(
         Images with this in their names.
     asks_peer : bool
         Whether ``fls`` is run as well.
+    seconds : float
+        No further mutant is made after so long.
     tell : callable, optional
         Told of each mutant as it is judged.
     """
+    end = time.monotonic() + seconds
     with work_folder() as name:
         folder = Path(name, "work")
         folder.mkdir()
         chosen = [item for item in images(Path(name)) if only in item.name]
         campaign = Campaign(chosen, folder, seed, asks_peer=asks_peer)
         judged = []
-        for number in numbers:
+        for number in takewhile(lambda _: time.monotonic() < end, numbers):
             judged.append(campaign.judge(number))
             if tell is not None:
                 tell(judged[-1])

@@ -138,20 +138,42 @@ def find_journal(volume: Volume) -> Journal | None:
     except FormatError as error:
         volume.log.survive(error, code="journal-invalid")
         return None
-    if not info.is_on_other_device and not info.is_in_file_system:
-        message = "the journal lies neither on this volume nor on another device"
+    if message := _contradiction(volume, info):
         volume.log.at("journal info block", at).add("journal-invalid", "error", message)
-        return Journal(at, 0, 0, None, is_little_endian=False)
-    if info.is_on_other_device:
+    elif info.is_on_other_device:
         _report_external(volume, info, at)
-        return Journal(at, 0, 0, None, is_little_endian=False)
-    if not _has_place(volume, info, at):
+    # Apple's driver asks for this flag first, and looks for another device only without it.
+    if not info.is_in_file_system or not _has_place(volume, info, at):
         return Journal(at, 0, 0, None, is_little_endian=False)
     if info.needs_initialisation and not volume.header.is_unmounted:
         message = "the journal claims to hold nothing yet, but the volume was not unmounted"
         volume.log.at("journal info block", at).add("journal-invalid", "error", message)
     header, is_little = (None, False) if info.needs_initialisation else _read_header(volume, int(info.ofs_journal))
     return Journal(at, int(info.ofs_journal), int(info.len_journal), header, is_little)
+
+
+def _contradiction(volume: Volume, info: HfsplusJournal.JournalInfoBlock) -> str:
+    """Say how the flags contradict each other, or what lies on the volume; nothing where they do not."""
+    known = sum(grammar.HfsplusJournal.JournalInfoFlag)
+    if int(info.flags) & ~known:
+        return f"the flags {int(info.flags):#x} hold bits that mean nothing"
+    if info.is_on_other_device and info.is_in_file_system:
+        return "the journal lies on this volume and on another device"
+    if not info.is_on_other_device and not info.is_in_file_system:
+        return "the journal lies neither on this volume nor on another device"
+    if (info.is_on_other_device or info.needs_initialisation) and _is_pending(volume, int(info.ofs_journal)):
+        return "the journal is said to be elsewhere or empty, and lies here with transactions"
+    return ""
+
+
+def _is_pending(volume: Volume, at: int) -> bool:
+    """Whether a sound journal header at a place tells of transactions that were not written to their places."""
+    try:
+        data = read_at(volume.source, at, HEADER_BYTES, "journal header")
+        header, _ = _parse_header(data, at)
+    except FormatError:
+        return False
+    return _masked_checksum(data, JOURNAL_HEADER_CHECKED) == int(header.checksum) and header.ofs_start != header.ofs_end
 
 
 def _has_place(volume: Volume, info: HfsplusJournal.JournalInfoBlock, at: int) -> bool:

@@ -1,0 +1,42 @@
+"""What the campaign found: damage that once lost entries without a word, each at its place of an image."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.losses.campaign import damaged, read
+from tests.losses.damage import Damage
+from tests.losses.images import written_images
+from tests.losses.victim import victim_of
+
+
+@pytest.fixture(scope="module")
+def sounds(tmp_path_factory):
+    return {sound.name: sound for sound in written_images(tmp_path_factory.mktemp("sound"))}
+
+
+@pytest.fixture
+def readings(sounds, tmp_path):
+    """Change bytes of a structure of an image, the first of its kind; return what is read without and with a sweep."""
+
+    def get(name, structure, at, data):
+        victim = victim_of(sounds[name], tmp_path)
+        spot = next(spot for spot in victim.spots if spot.structure == structure)
+        with damaged(victim, (Damage(spot, "bytes", False, spot.at + at, data),)):
+            return [read(victim, sweep=sweep)[0] for sweep in (False, True)]
+
+    return get
+
+
+def is_told(reading):
+    """Whether nothing is lost without a word: neither entries nor their names."""
+    return not reading.is_silent and not reading.failure
+
+
+@pytest.mark.parametrize("flags", [0, 2, 3, 5, 6, 0x8000_0001, 0xA1B2_C3D2])
+@pytest.mark.parametrize("order", ["", "-big-endian"])
+def test_flags_of_the_journal_that_hide_its_transactions(readings, flags, order):
+    """Said to be elsewhere, or empty, a journal that lies on the volume and holds transactions is damage."""
+    found = readings(f"written-hfsplus-journal-pending{order}", "journal-info-block", 0, flags.to_bytes(4, "big"))
+    assert all(is_told(reading) for reading in found)
+    assert {reading.exit_code for reading in found} == {3}

@@ -151,8 +151,7 @@ types:
         -orig-id: nx_fusion_uuid
         size: 16
         doc: >-
-          The same on both devices of a set but for the top bit of the first byte, which is set
-          on the main device.
+          The same on both devices of a set but for the lowest bit of the last byte; see is_fusion_main.
       - id: keylocker
         -orig-id: nx_keylocker
         type: apfs_object::prange

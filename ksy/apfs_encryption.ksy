@@ -78,6 +78,16 @@ types:
       is_encrypting:
         -orig-id: ERSB_FLAG_ENCRYPTING
         value: '(flags & er_flag::encrypting.to_i) != 0'
+      checksum_block:
+        -orig-id: ERSB_FLAG_CM_BLOCK_SIZE_MASK
+        value: '(flags & 0xf00) >> 8'
+        enum: er_checksum_block
+        doc: Size of the blocks that are summed up, in the steps of the enum.
+      phase:
+        -orig-id: ERSB_FLAG_ER_PHASE_MASK
+        value: '(flags & 0x3000) >> 12'
+        enum: er_phase
+        doc: What is being rolled.
   er_state_v1:
     -orig-id: er_state_phys_v1_t
     doc: 'State of encryption rolling, version 1, without its checksums.'
@@ -184,10 +194,12 @@ enums:
   er_version:
     1:
       id: first
-      -orig-id: ER_VERSION_1
+      -orig-id: ER_VERSION
+      doc: |
+        The reference has this number alone, and an older structure er_state_phys_v1_t besides er_state_phys_t. By its
+        name the older one is taken for that of version 1, so that the other one is version 2; not seen on a volume.
     2:
       id: second
-      -orig-id: ER_VERSION
   er_flag:
     1:
       id: encrypting
@@ -207,3 +219,44 @@ enums:
     0x20:
       id: cid_is_tweak
       -orig-id: ERSB_FLAG_CID_IS_TWEAK
+    0x40:
+      id: free_1
+      -orig-id: ERSB_FLAG_FREE_1
+    0x80:
+      id: free_2
+      -orig-id: ERSB_FLAG_FREE_2
+    0x4000:
+      id: from_onekey
+      -orig-id: ERSB_FLAG_FROM_ONEKEY
+  er_phase:
+    1:
+      id: omap_roll
+      -orig-id: ER_PHASE_OMAP_ROLL
+    2:
+      id: data_roll
+      -orig-id: ER_PHASE_DATA_ROLL
+    3:
+      id: snap_roll
+      -orig-id: ER_PHASE_SNAP_ROLL
+  er_checksum_block:
+    0:
+      id: size_512
+      -orig-id: ER_512B_BLOCKSIZE
+    1:
+      id: size_2048
+      -orig-id: ER_2KiB_BLOCKSIZE
+    2:
+      id: size_4096
+      -orig-id: ER_4KiB_BLOCKSIZE
+    3:
+      id: size_8192
+      -orig-id: ER_8KiB_BLOCKSIZE
+    4:
+      id: size_16384
+      -orig-id: ER_16KiB_BLOCKSIZE
+    5:
+      id: size_32768
+      -orig-id: ER_32KiB_BLOCKSIZE
+    6:
+      id: size_65536
+      -orig-id: ER_64KiB_BLOCKSIZE

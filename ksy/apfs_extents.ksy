@@ -84,6 +84,10 @@ types:
       flags:
         -orig-id: J_FILE_EXTENT_FLAG_SHIFT
         value: 'len_and_flags >> 56'
+      is_tweak:
+        -orig-id: FEXT_CRYPTO_ID_IS_TWEAK
+        value: '(flags & file_extent_flag::crypto_id_is_tweak.to_i) != 0'
+        doc: crypto_id is the tweak of the encryption, not a key's number.
   fext_key:
     -orig-id: fext_tree_key_t
     doc: 'Extent''s key in the fext tree of a sealed volume.'
@@ -233,6 +237,10 @@ types:
         -orig-id: hash
         size: fixed.len_hash
 enums:
+  file_extent_flag:
+    1:
+      id: crypto_id_is_tweak
+      -orig-id: FEXT_CRYPTO_ID_IS_TWEAK
   record_mask:
     0x00ffffffffffffff:
       id: extent_length

@@ -85,6 +85,11 @@ types:
         -orig-id: S_IFMT
         value: 'mode & 0xf000'
         enum: mode_format
+      protection_class:
+        -orig-id: CP_EFFECTIVE_CLASSMASK
+        value: 'default_protection_class & 0x1f'
+        enum: protection_class
+        doc: Without the bits above, which are reserved.
       was_cloned:
         -orig-id: INODE_WAS_CLONED
         value: '(internal_flags & inode_flag::was_cloned.to_i) != 0'
@@ -236,3 +241,25 @@ enums:
     0x20:
       id: compressed
       -orig-id: UF_COMPRESSED
+  protection_class:
+    0:
+      id: dir_none
+      -orig-id: PROTECTION_CLASS_DIR_NONE
+    1:
+      id: class_a
+      -orig-id: PROTECTION_CLASS_A
+    2:
+      id: class_b
+      -orig-id: PROTECTION_CLASS_B
+    3:
+      id: class_c
+      -orig-id: PROTECTION_CLASS_C
+    4:
+      id: class_d
+      -orig-id: PROTECTION_CLASS_D
+    6:
+      id: class_f
+      -orig-id: PROTECTION_CLASS_F
+    14:
+      id: class_m
+      -orig-id: PROTECTION_CLASS_M

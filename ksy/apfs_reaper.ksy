@@ -70,6 +70,9 @@ types:
       object_type:
         -orig-id: OBJECT_TYPE_MASK
         value: 'type & apfs_object::object_mask::type.to_i'
+      is_continued:
+        -orig-id: NR_CONTINUE
+        value: '(flags & reaper_flag::continue_reaping.to_i) != 0'
       is_cleanup:
         -orig-id: NRLE_CLEANUP
         value: '(nrle_flags & reap_entry_flag::cleanup.to_i) != 0'
@@ -179,7 +182,10 @@ types:
       - id: phase
         -orig-id: omr_phase
         type: u4
-        enum: reap_phase
+        enum: omap_reap_phase
+      - id: pad
+        type: u4
+        doc: 'Not in the reference: what a compiler leaves before a field of 64 bits, as the structure is not packed.'
       - id: key
         -orig-id: omr_ok
         type: apfs_container::omap_key
@@ -225,20 +231,36 @@ types:
         type: u4
         enum: reap_phase
 enums:
-  reap_phase:
+  omap_reap_phase:
     1:
+      id: map_tree
+      -orig-id: OMAP_REAP_PHASE_MAP_TREE
+    2:
+      id: snapshot_tree
+      -orig-id: OMAP_REAP_PHASE_SNAPSHOT_TREE
+  reaper_flag:
+    1:
+      id: bhm
+      -orig-id: NR_BHM_FLAG
+      doc: Reserved; always set.
+    2:
+      id: continue_reaping
+      -orig-id: NR_CONTINUE
+      doc: The current object is being reaped.
+  reap_phase:
+    0:
       id: start
       -orig-id: APFS_REAP_PHASE_START
-    2:
+    1:
       id: snapshots
       -orig-id: APFS_REAP_PHASE_SNAPSHOTS
-    3:
+    2:
       id: active_fs
       -orig-id: APFS_REAP_PHASE_ACTIVE_FS
-    4:
+    3:
       id: destroy_omap
       -orig-id: APFS_REAP_PHASE_DESTROY_OMAP
-    5:
+    4:
       id: done
       -orig-id: APFS_REAP_PHASE_DONE
   slot:

@@ -25,6 +25,7 @@ types:
       - id: version
         -orig-id: im_version
         type: u4
+        enum: integrity_version
       - id: flags
         -orig-id: im_flags
         type: u4
@@ -51,6 +52,16 @@ types:
         -orig-id: APFS_SEAL_BROKEN
         value: '(flags & 1) != 0'
 enums:
+  integrity_version:
+    0:
+      id: invalid
+      -orig-id: INTEGRITY_META_VERSION_INVALID
+    1:
+      id: first
+      -orig-id: INTEGRITY_META_VERSION_1
+    2:
+      id: second
+      -orig-id: INTEGRITY_META_VERSION_2
   hash_type:
     0:
       id: invalid

@@ -8,6 +8,7 @@ meta:
   license: CC0-1.0
   ks-version: '0.11'
   imports:
+    - apfs_object
     - apfs_record
   endian: le
 doc: |
@@ -94,6 +95,17 @@ types:
       - id: snap_xid
         -orig-id: snap_xid
         type: u8
+  snap_meta_ext_obj:
+    -orig-id: snap_meta_ext_obj_phys_t
+    doc: The object with further facts about a snapshot.
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Snapshot Metadata, snap_meta_ext_obj_phys_t'
+    seq:
+      - id: hdr
+        -orig-id: smeop_o
+        type: apfs_object::obj_phys
+      - id: ext
+        -orig-id: smeop_sme
+        type: snap_meta_ext
   snap_meta_ext:
     -orig-id: snap_meta_ext_t
     doc: Further facts about a snapshot.

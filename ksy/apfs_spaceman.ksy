@@ -110,6 +110,10 @@ types:
       - id: len_struct
         -orig-id: sm_struct_size
         type: u4
+      - id: datazone
+        -orig-id: sm_datazone
+        type: datazone
+        if: is_versioned != 0
     instances:
       is_versioned:
         -orig-id: SM_FLAG_VERSIONED

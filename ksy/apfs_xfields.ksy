@@ -42,6 +42,10 @@ types:
         type: u2
         doc: Without the padding.
     instances:
+      is_data_dependent:
+        -orig-id: XF_DATA_DEPENDENT
+        value: '(flags & field_flag::data_dependent.to_i) != 0'
+        doc: To be changed with the file's data.
       len_padded:
         value: '(len_data + 7) & 0xfff8'
         doc: Bytes that it takes among the data.
@@ -152,3 +156,28 @@ enums:
     1:
       id: sibling_id
       -orig-id: DREC_EXT_TYPE_SIBLING_ID
+  field_flag:
+    1:
+      id: data_dependent
+      -orig-id: XF_DATA_DEPENDENT
+    2:
+      id: do_not_copy
+      -orig-id: XF_DO_NOT_COPY
+    4:
+      id: reserved_4
+      -orig-id: XF_RESERVED_4
+    8:
+      id: children_inherit
+      -orig-id: XF_CHILDREN_INHERIT
+    0x10:
+      id: user_field
+      -orig-id: XF_USER_FIELD
+    0x20:
+      id: system_field
+      -orig-id: XF_SYSTEM_FIELD
+    0x40:
+      id: reserved_40
+      -orig-id: XF_RESERVED_40
+    0x80:
+      id: reserved_80
+      -orig-id: XF_RESERVED_80

@@ -196,11 +196,11 @@ types:
       has_link_chain:
         -orig-id: kHFSHasLinkChainMask
         value: '(flags & catalog_flag::link_chain.to_i) != 0'
+        doc: It belongs to a chain of hard links.
       has_expanded_times:
         -orig-id: kHFSCatExpandedTimesMask
         value: '(flags & catalog_flag::expanded_times.to_i) != 0'
         doc: Dates count seconds since 1970-01-01 UTC, so that they reach beyond 2040.
-        doc: It belongs to a chain of hard links.
       has_child_link:
         -orig-id: kHFSHasChildLinkMask
         value: '(flags & catalog_flag::child_link.to_i) != 0'
@@ -472,6 +472,36 @@ enums:
       -orig-id: kSymLinkCreator
       doc: '"rhap", of symbolic links.'
   finder_flag:
+    0x1:
+      id: is_on_desk
+      -orig-id: kIsOnDesk
+    0xe:
+      id: color
+      -orig-id: kColor
+    0x40:
+      id: is_shared
+      -orig-id: kIsShared
+    0x80:
+      id: has_no_inits
+      -orig-id: kHasNoINITs
+    0x100:
+      id: has_been_inited
+      -orig-id: kHasBeenInited
+    0x400:
+      id: has_custom_icon
+      -orig-id: kHasCustomIcon
+    0x800:
+      id: is_stationery
+      -orig-id: kIsStationery
+    0x1000:
+      id: name_locked
+      -orig-id: kNameLocked
+    0x2000:
+      id: has_bundle
+      -orig-id: kHasBundle
+    0x4000:
+      id: is_invisible
+      -orig-id: kIsInvisible
     0x8000:
       id: is_alias
       -orig-id: kIsAlias

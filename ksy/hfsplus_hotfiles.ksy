@@ -10,12 +10,12 @@ meta:
 doc: |
   The file ".hotfiles.btree" in the root folder: which files are read often for their size and therefore
   were moved to the metadata zone. Keys sort by temperature; a thread record for each file leads to its temperature.
-doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#HotFiles TN1150, Hot Files'
+doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#HotFile TN1150, Hot Files'
 types:
   hot_files_info:
     -orig-id: HotFilesInfo
     doc: The user data record of the header node.
-    doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#HotFiles TN1150, Hot File B-Tree User Data Record'
+    doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#HotFile TN1150, Hot File B-Tree User Data Record'
     seq:
       - id: magic
         -orig-id: magic
@@ -57,7 +57,7 @@ types:
   hot_file_key:
     -orig-id: HotFileKey
     doc: Key of a leaf or index record; 12 bytes.
-    doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#HotFiles TN1150, Hot File B-Tree Key'
+    doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#HotFile TN1150, Hot File B-Tree Key'
     -webide-representation: 'file {file_id:dec}, temperature {temperature:dec}'
     seq:
       - id: len_key
@@ -85,7 +85,7 @@ types:
         value: temperature == 0xffffffff
   hot_file_leaf_record:
     doc: A whole record of a leaf; 16 bytes.
-    doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#HotFiles TN1150, Hot File B-Tree'
+    doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#HotFile TN1150, Hot File B-Tree'
     seq:
       - id: key
         -orig-id: HotFileKey

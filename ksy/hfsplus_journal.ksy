@@ -44,6 +44,9 @@ types:
         -orig-id: machine_serial_num
         size: 48
         doc: Of the machine that used an external journal. Reserved in TN1150; from hfs_format.h.
+      - id: reserved
+        -orig-id: reserved
+        size: 43
     instances:
       is_in_file_system:
         -orig-id: kJIJournalInFSMask

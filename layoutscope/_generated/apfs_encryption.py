@@ -18,6 +18,15 @@ class ApfsEncryption(KaitaiStruct):
        Apple File System Reference (2020-06-22), Encryption Rolling - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
     """
 
+    class ErChecksumBlock(IntEnum):
+        size_512 = 0
+        size_2048 = 1
+        size_4096 = 2
+        size_8192 = 3
+        size_16384 = 4
+        size_32768 = 5
+        size_65536 = 6
+
     class ErFlag(IntEnum):
         encrypting = 1
         decrypting = 2
@@ -25,6 +34,14 @@ class ApfsEncryption(KaitaiStruct):
         paused = 8
         failed = 16
         cid_is_tweak = 32
+        free_1 = 64
+        free_2 = 128
+        from_onekey = 16384
+
+    class ErPhase(IntEnum):
+        omap_roll = 1
+        data_roll = 2
+        snap_roll = 3
 
     class ErVersion(IntEnum):
         first = 1
@@ -132,12 +149,30 @@ class ApfsEncryption(KaitaiStruct):
             self.head._fetch_instances()
 
         @property
+        def checksum_block(self):
+            """Size of the blocks that are summed up, in the steps of the enum."""
+            if hasattr(self, '_m_checksum_block'):
+                return self._m_checksum_block
+
+            self._m_checksum_block = KaitaiStream.resolve_enum(ApfsEncryption.ErChecksumBlock, (self.flags & 3840) >> 8)
+            return getattr(self, '_m_checksum_block', None)
+
+        @property
         def is_encrypting(self):
             if hasattr(self, '_m_is_encrypting'):
                 return self._m_is_encrypting
 
             self._m_is_encrypting = self.flags & int(ApfsEncryption.ErFlag.encrypting) != 0
             return getattr(self, '_m_is_encrypting', None)
+
+        @property
+        def phase(self):
+            """What is being rolled."""
+            if hasattr(self, '_m_phase'):
+                return self._m_phase
+
+            self._m_phase = KaitaiStream.resolve_enum(ApfsEncryption.ErPhase, (self.flags & 12288) >> 12)
+            return getattr(self, '_m_phase', None)
 
 
     class ErStateHead(KaitaiStruct):

@@ -16,6 +16,21 @@ class ApfsEncryption(Struct):
         paused = 8
         failed = 16
         cid_is_tweak = 32
+        free_1 = 64
+        free_2 = 128
+        from_onekey = 16384
+    class ErPhase(IntEnum):
+        omap_roll = 1
+        data_roll = 2
+        snap_roll = 3
+    class ErChecksumBlock(IntEnum):
+        size_512 = 0
+        size_2048 = 1
+        size_4096 = 2
+        size_8192 = 3
+        size_16384 = 4
+        size_32768 = 5
+        size_65536 = 6
     class ErStateHead(Struct):
         hdr: apfs_object.ApfsObject.ObjPhys
         magic: int
@@ -35,6 +50,10 @@ class ApfsEncryption(Struct):
         recovery_length: int
         @property
         def is_encrypting(self) -> bool: ...
+        @property
+        def checksum_block(self) -> ApfsEncryption.ErChecksumBlock: ...
+        @property
+        def phase(self) -> ApfsEncryption.ErPhase: ...
     class ErStateV1(Struct):
         head: ApfsEncryption.ErStateHead
         flags: int

@@ -21,6 +21,9 @@ class ApfsExtents(KaitaiStruct):
        Apple File System Reference (2020-06-22), Data Streams - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
     """
 
+    class FileExtentFlag(IntEnum):
+        crypto_id_is_tweak = 1
+
     class FileInfoType(IntEnum):
         data_hash = 1
 
@@ -308,6 +311,15 @@ class ApfsExtents(KaitaiStruct):
 
             self._m_flags = self.len_and_flags >> 56
             return getattr(self, '_m_flags', None)
+
+        @property
+        def is_tweak(self):
+            """crypto_id is the tweak of the encryption, not a key's number."""
+            if hasattr(self, '_m_is_tweak'):
+                return self._m_is_tweak
+
+            self._m_is_tweak = self.flags & int(ApfsExtents.FileExtentFlag.crypto_id_is_tweak) != 0
+            return getattr(self, '_m_is_tweak', None)
 
         @property
         def len_extent(self):

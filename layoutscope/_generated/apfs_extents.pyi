@@ -6,6 +6,8 @@ from .base import Struct
 from . import apfs_record
 
 class ApfsExtents(Struct):
+    class FileExtentFlag(IntEnum):
+        crypto_id_is_tweak = 1
     class RecordMask(IntEnum):
         extent_length = 72057594037927935
     class PhysExtKind(IntEnum):
@@ -35,6 +37,8 @@ class ApfsExtents(Struct):
         def len_extent(self) -> int: ...
         @property
         def flags(self) -> int: ...
+        @property
+        def is_tweak(self) -> bool: ...
     class FextKey(Struct):
         private_id: int
         logical_addr: int

@@ -67,6 +67,15 @@ class ApfsInode(KaitaiStruct):
         symlink = 40960
         socket = 49152
         whiteout = 57344
+
+    class ProtectionClass(IntEnum):
+        dir_none = 0
+        class_a = 1
+        class_b = 2
+        class_c = 3
+        class_d = 4
+        class_f = 6
+        class_m = 14
     SEQ_FIELDS = []
     def __init__(self, _io, _parent=None, _root=None):
         super(ApfsInode, self).__init__(_io)
@@ -223,6 +232,15 @@ class ApfsInode(KaitaiStruct):
 
             self._m_is_sparse = self.internal_flags & int(ApfsInode.InodeFlag.is_sparse) != 0
             return getattr(self, '_m_is_sparse', None)
+
+        @property
+        def protection_class(self):
+            """Without the bits above, which are reserved."""
+            if hasattr(self, '_m_protection_class'):
+                return self._m_protection_class
+
+            self._m_protection_class = KaitaiStream.resolve_enum(ApfsInode.ProtectionClass, self.default_protection_class & 31)
+            return getattr(self, '_m_protection_class', None)
 
         @property
         def was_cloned(self):

@@ -49,6 +49,14 @@ class ApfsInode(Struct):
         whiteout = 57344
     class BsdFlag(IntEnum):
         compressed = 32
+    class ProtectionClass(IntEnum):
+        dir_none = 0
+        class_a = 1
+        class_b = 2
+        class_c = 3
+        class_d = 4
+        class_f = 6
+        class_m = 14
     class InodeValFixed(Struct):
         parent_id: ApfsInode.InodeNumber
         private_id: int
@@ -68,6 +76,8 @@ class ApfsInode(Struct):
         len_uncompressed: int
         @property
         def format(self) -> ApfsInode.ModeFormat: ...
+        @property
+        def protection_class(self) -> ApfsInode.ProtectionClass: ...
         @property
         def was_cloned(self) -> bool: ...
         @property

@@ -19,6 +19,10 @@ class ApfsReaper(KaitaiStruct):
        Apple File System Reference (2020-06-22), Reaper - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
     """
 
+    class OmapReapPhase(IntEnum):
+        map_tree = 1
+        snapshot_tree = 2
+
     class ReapEntryFlag(IntEnum):
         valid = 1
         reap_id_record = 2
@@ -27,11 +31,15 @@ class ApfsReaper(KaitaiStruct):
         cleanup = 16
 
     class ReapPhase(IntEnum):
-        start = 1
-        snapshots = 2
-        active_fs = 3
-        destroy_omap = 4
-        done = 5
+        start = 0
+        snapshots = 1
+        active_fs = 2
+        destroy_omap = 3
+        done = 4
+
+    class ReaperFlag(IntEnum):
+        bhm = 1
+        continue_reaping = 2
 
     class Slot(IntEnum):
         none = 4294967295
@@ -127,7 +135,7 @@ class ApfsReaper(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), Reaper, omap_reap_state_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["phase", "key"]
+        SEQ_FIELDS = ["phase", "pad", "key"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsReaper.OmapReapState, self).__init__(_io)
             self._parent = _parent
@@ -136,8 +144,11 @@ class ApfsReaper(KaitaiStruct):
 
         def _read(self):
             self._debug['phase']['start'] = self._io.pos()
-            self.phase = KaitaiStream.resolve_enum(ApfsReaper.ReapPhase, self._io.read_u4le())
+            self.phase = KaitaiStream.resolve_enum(ApfsReaper.OmapReapPhase, self._io.read_u4le())
             self._debug['phase']['end'] = self._io.pos()
+            self._debug['pad']['start'] = self._io.pos()
+            self.pad = self._io.read_u4le()
+            self._debug['pad']['end'] = self._io.pos()
             self._debug['key']['start'] = self._io.pos()
             self.key = apfs_container.ApfsContainer.OmapKey(self._io)
             self.key._read()
@@ -364,6 +375,14 @@ class ApfsReaper(KaitaiStruct):
 
             self._m_is_cleanup = self.nrle_flags & int(ApfsReaper.ReapEntryFlag.cleanup) != 0
             return getattr(self, '_m_is_cleanup', None)
+
+        @property
+        def is_continued(self):
+            if hasattr(self, '_m_is_continued'):
+                return self._m_is_continued
+
+            self._m_is_continued = self.flags & int(ApfsReaper.ReaperFlag.continue_reaping) != 0
+            return getattr(self, '_m_is_continued', None)
 
         @property
         def object_type(self):

@@ -7,12 +7,18 @@ from . import apfs_container
 from . import apfs_object
 
 class ApfsReaper(Struct):
+    class OmapReapPhase(IntEnum):
+        map_tree = 1
+        snapshot_tree = 2
+    class ReaperFlag(IntEnum):
+        bhm = 1
+        continue_reaping = 2
     class ReapPhase(IntEnum):
-        start = 1
-        snapshots = 2
-        active_fs = 3
-        destroy_omap = 4
-        done = 5
+        start = 0
+        snapshots = 1
+        active_fs = 2
+        destroy_omap = 3
+        done = 4
     class Slot(IntEnum):
         none = 4294967295
     class ReapEntryFlag(IntEnum):
@@ -38,6 +44,8 @@ class ApfsReaper(Struct):
         len_state_buffer: int
         @property
         def object_type(self) -> int: ...
+        @property
+        def is_continued(self) -> bool: ...
         @property
         def is_cleanup(self) -> bool: ...
     class ReaperPhys(Struct):
@@ -68,7 +76,8 @@ class ApfsReaper(Struct):
         @property
         def object_type(self) -> int: ...
     class OmapReapState(Struct):
-        phase: ApfsReaper.ReapPhase
+        phase: ApfsReaper.OmapReapPhase
+        pad: int
         key: apfs_container.ApfsContainer.OmapKey
     class OmapCleanupState(Struct):
         cleaning: int

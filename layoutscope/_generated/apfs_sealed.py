@@ -24,6 +24,11 @@ class ApfsSealed(KaitaiStruct):
         sha512_256 = 2
         sha384 = 3
         sha512 = 4
+
+    class IntegrityVersion(IntEnum):
+        invalid = 0
+        first = 1
+        second = 2
     SEQ_FIELDS = []
     def __init__(self, _io, _parent=None, _root=None):
         super(ApfsSealed, self).__init__(_io)
@@ -57,7 +62,7 @@ class ApfsSealed(KaitaiStruct):
             self.hdr._read()
             self._debug['hdr']['end'] = self._io.pos()
             self._debug['version']['start'] = self._io.pos()
-            self.version = self._io.read_u4le()
+            self.version = KaitaiStream.resolve_enum(ApfsSealed.IntegrityVersion, self._io.read_u4le())
             self._debug['version']['end'] = self._io.pos()
             self._debug['flags']['start'] = self._io.pos()
             self.flags = self._io.read_u4le()

@@ -6,6 +6,10 @@ from .base import Struct
 from . import apfs_object
 
 class ApfsSealed(Struct):
+    class IntegrityVersion(IntEnum):
+        invalid = 0
+        first = 1
+        second = 2
     class HashType(IntEnum):
         invalid = 0
         sha256 = 1
@@ -14,7 +18,7 @@ class ApfsSealed(Struct):
         sha512 = 4
     class IntegrityMeta(Struct):
         hdr: apfs_object.ApfsObject.ObjPhys
-        version: int
+        version: ApfsSealed.IntegrityVersion
         flags: int
         hash_type: ApfsSealed.HashType
         ofs_root_hash: int

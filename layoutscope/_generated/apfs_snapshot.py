@@ -3,6 +3,7 @@
 
 import kaitaistruct
 from kaitaistruct import KaitaiStruct, KaitaiStream, BytesIO
+from . import apfs_object
 from . import apfs_record
 from enum import IntEnum
 import collections
@@ -70,6 +71,36 @@ class ApfsSnapshot(KaitaiStruct):
 
         def _fetch_instances(self):
             pass
+
+
+    class SnapMetaExtObj(KaitaiStruct):
+        """The object with further facts about a snapshot.
+        
+        .. seealso::
+           Apple File System Reference (2020-06-22), Snapshot Metadata, snap_meta_ext_obj_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+        """
+        SEQ_FIELDS = ["hdr", "ext"]
+        def __init__(self, _io, _parent=None, _root=None):
+            super(ApfsSnapshot.SnapMetaExtObj, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._debug = collections.defaultdict(dict)
+
+        def _read(self):
+            self._debug['hdr']['start'] = self._io.pos()
+            self.hdr = apfs_object.ApfsObject.ObjPhys(self._io)
+            self.hdr._read()
+            self._debug['hdr']['end'] = self._io.pos()
+            self._debug['ext']['start'] = self._io.pos()
+            self.ext = ApfsSnapshot.SnapMetaExt(self._io, self, self._root)
+            self.ext._read()
+            self._debug['ext']['end'] = self._io.pos()
+
+
+        def _fetch_instances(self):
+            pass
+            self.hdr._fetch_instances()
+            self.ext._fetch_instances()
 
 
     class SnapMetadataVal(KaitaiStruct):

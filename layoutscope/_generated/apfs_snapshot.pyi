@@ -3,6 +3,7 @@ from enum import IntEnum
 from typing import Any
 
 from .base import Struct
+from . import apfs_object
 from . import apfs_record
 
 class ApfsSnapshot(Struct):
@@ -29,6 +30,9 @@ class ApfsSnapshot(Struct):
         name: bytes
     class SnapNameVal(Struct):
         snap_xid: int
+    class SnapMetaExtObj(Struct):
+        hdr: apfs_object.ApfsObject.ObjPhys
+        ext: ApfsSnapshot.SnapMetaExt
     class SnapMetaExt(Struct):
         version: int
         flags: int

@@ -510,7 +510,7 @@ class ApfsSpaceman(KaitaiStruct):
         .. seealso::
            Apple File System Reference (2020-06-22), Space Manager, spaceman_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
-        SEQ_FIELDS = ["hdr", "len_block", "num_blocks_per_chunk", "chunks_per_cib", "cibs_per_cab", "devices", "flags", "ip_bm_tx_multiplier", "num_ip_blocks", "num_ip_bm_used", "num_ip_bm_blocks", "ip_bm_base", "ip_base", "num_fs_reserve_blocks", "num_fs_reserve_alloced", "free_queues", "ip_bm_free_head", "ip_bm_free_tail", "ofs_ip_bm_xid", "ofs_ip_bitmap", "ofs_ip_bm_free_next", "version", "len_struct"]
+        SEQ_FIELDS = ["hdr", "len_block", "num_blocks_per_chunk", "chunks_per_cib", "cibs_per_cab", "devices", "flags", "ip_bm_tx_multiplier", "num_ip_blocks", "num_ip_bm_used", "num_ip_bm_blocks", "ip_bm_base", "ip_base", "num_fs_reserve_blocks", "num_fs_reserve_alloced", "free_queues", "ip_bm_free_head", "ip_bm_free_tail", "ofs_ip_bm_xid", "ofs_ip_bitmap", "ofs_ip_bm_free_next", "version", "len_struct", "datazone"]
         def __init__(self, _io, _parent=None, _root=None):
             super(ApfsSpaceman.SpacemanPhys, self).__init__(_io)
             self._parent = _parent
@@ -608,6 +608,13 @@ class ApfsSpaceman(KaitaiStruct):
             self._debug['len_struct']['start'] = self._io.pos()
             self.len_struct = self._io.read_u4le()
             self._debug['len_struct']['end'] = self._io.pos()
+            if self.is_versioned != 0:
+                pass
+                self._debug['datazone']['start'] = self._io.pos()
+                self.datazone = ApfsSpaceman.Datazone(self._io, self, self._root)
+                self.datazone._read()
+                self._debug['datazone']['end'] = self._io.pos()
+
 
 
         def _fetch_instances(self):
@@ -620,6 +627,10 @@ class ApfsSpaceman(KaitaiStruct):
             for i in range(len(self.free_queues)):
                 pass
                 self.free_queues[i]._fetch_instances()
+
+            if self.is_versioned != 0:
+                pass
+                self.datazone._fetch_instances()
 
 
         @property

@@ -36,6 +36,7 @@ class ApfsSpaceman(Struct):
         ofs_ip_bm_free_next: int
         version: int
         len_struct: int
+        datazone: ApfsSpaceman.Datazone
         @property
         def is_versioned(self) -> int: ...
     class SpacemanDevice(Struct):

@@ -21,6 +21,16 @@ class ApfsXfields(KaitaiStruct):
     class DrecField(IntEnum):
         sibling_id = 1
 
+    class FieldFlag(IntEnum):
+        data_dependent = 1
+        do_not_copy = 2
+        reserved_4 = 4
+        children_inherit = 8
+        user_field = 16
+        system_field = 32
+        reserved_40 = 64
+        reserved_80 = 128
+
     class InodeField(IntEnum):
         snap_xid = 1
         delta_tree_oid = 2
@@ -125,6 +135,15 @@ class ApfsXfields(KaitaiStruct):
 
         def _fetch_instances(self):
             pass
+
+        @property
+        def is_data_dependent(self):
+            """To be changed with the file's data."""
+            if hasattr(self, '_m_is_data_dependent'):
+                return self._m_is_data_dependent
+
+            self._m_is_data_dependent = self.flags & int(ApfsXfields.FieldFlag.data_dependent) != 0
+            return getattr(self, '_m_is_data_dependent', None)
 
         @property
         def len_padded(self):

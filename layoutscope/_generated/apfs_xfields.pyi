@@ -24,6 +24,15 @@ class ApfsXfields(Struct):
         orig_sync_root_id = 16
     class DrecField(IntEnum):
         sibling_id = 1
+    class FieldFlag(IntEnum):
+        data_dependent = 1
+        do_not_copy = 2
+        reserved_4 = 4
+        children_inherit = 8
+        user_field = 16
+        system_field = 32
+        reserved_40 = 64
+        reserved_80 = 128
     class XfBlobHead(Struct):
         num_exts: int
         used_data: int
@@ -31,6 +40,8 @@ class ApfsXfields(Struct):
         type: int
         flags: int
         len_data: int
+        @property
+        def is_data_dependent(self) -> bool: ...
         @property
         def len_padded(self) -> int: ...
     class XfBlob(Struct):

@@ -37,6 +37,16 @@ class HfsplusCatalog(KaitaiStruct):
         rhap = 1919443312
 
     class FinderFlag(IntEnum):
+        is_on_desk = 1
+        color = 14
+        is_shared = 64
+        has_no_inits = 128
+        has_been_inited = 256
+        has_custom_icon = 1024
+        is_stationery = 2048
+        name_locked = 4096
+        has_bundle = 8192
+        is_invisible = 16384
         is_alias = 32768
 
     class FinderType(IntEnum):
@@ -306,7 +316,7 @@ class HfsplusCatalog(KaitaiStruct):
 
         @property
         def has_expanded_times(self):
-            """It belongs to a chain of hard links."""
+            """Dates count seconds since 1970-01-01 UTC, so that they reach beyond 2040."""
             if hasattr(self, '_m_has_expanded_times'):
                 return self._m_has_expanded_times
 
@@ -323,6 +333,7 @@ class HfsplusCatalog(KaitaiStruct):
 
         @property
         def has_link_chain(self):
+            """It belongs to a chain of hard links."""
             if hasattr(self, '_m_has_link_chain'):
                 return self._m_has_link_chain
 

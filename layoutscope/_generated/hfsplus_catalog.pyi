@@ -20,6 +20,16 @@ class HfsplusCatalog(Struct):
         macs = 1296122707
         rhap = 1919443312
     class FinderFlag(IntEnum):
+        is_on_desk = 1
+        color = 14
+        is_shared = 64
+        has_no_inits = 128
+        has_been_inited = 256
+        has_custom_icon = 1024
+        is_stationery = 2048
+        name_locked = 4096
+        has_bundle = 8192
+        is_invisible = 16384
         is_alias = 32768
     class ModeType(IntEnum):
         fifo = 4096

@@ -15,7 +15,7 @@ class HfsplusHotfiles(KaitaiStruct):
     were moved to the metadata zone. Keys sort by temperature; a thread record for each file leads to its temperature.
     
     .. seealso::
-       TN1150, Hot Files - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#HotFiles
+       TN1150, Hot Files - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#HotFile
     """
 
     class HotFilesMagic(IntEnum):
@@ -38,7 +38,7 @@ class HfsplusHotfiles(KaitaiStruct):
         """Key of a leaf or index record; 12 bytes.
         
         .. seealso::
-           TN1150, Hot File B-Tree Key - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#HotFiles
+           TN1150, Hot File B-Tree Key - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#HotFile
         """
         SEQ_FIELDS = ["len_key", "fork_type", "pad", "temperature", "file_id"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -81,7 +81,7 @@ class HfsplusHotfiles(KaitaiStruct):
         """A whole record of a leaf; 16 bytes.
         
         .. seealso::
-           TN1150, Hot File B-Tree - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#HotFiles
+           TN1150, Hot File B-Tree - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#HotFile
         """
         SEQ_FIELDS = ["key", "data"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -109,7 +109,7 @@ class HfsplusHotfiles(KaitaiStruct):
         """The user data record of the header node.
         
         .. seealso::
-           TN1150, Hot File B-Tree User Data Record - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#HotFiles
+           TN1150, Hot File B-Tree User Data Record - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#HotFile
         """
         SEQ_FIELDS = ["magic", "version", "duration", "timebase", "timeleft", "threshold", "maxfileblks", "maxfilecnt", "tag"]
         def __init__(self, _io, _parent=None, _root=None):

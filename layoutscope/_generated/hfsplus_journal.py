@@ -393,7 +393,7 @@ class HfsplusJournal(KaitaiStruct):
         .. seealso::
            TN1150, Journal Info Block - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#JournalInfoBlock
         """
-        SEQ_FIELDS = ["flags", "device_signature", "ofs_journal", "len_journal", "external_journal_uuid", "machine_serial_number"]
+        SEQ_FIELDS = ["flags", "device_signature", "ofs_journal", "len_journal", "external_journal_uuid", "machine_serial_number", "reserved"]
         def __init__(self, _io, _parent=None, _root=None):
             super(HfsplusJournal.JournalInfoBlock, self).__init__(_io)
             self._parent = _parent
@@ -425,6 +425,9 @@ class HfsplusJournal(KaitaiStruct):
             self._debug['machine_serial_number']['start'] = self._io.pos()
             self.machine_serial_number = self._io.read_bytes(48)
             self._debug['machine_serial_number']['end'] = self._io.pos()
+            self._debug['reserved']['start'] = self._io.pos()
+            self.reserved = self._io.read_bytes(43)
+            self._debug['reserved']['end'] = self._io.pos()
 
 
         def _fetch_instances(self):

@@ -23,6 +23,7 @@ class HfsplusJournal(Struct):
         len_journal: int
         external_journal_uuid: bytes
         machine_serial_number: bytes
+        reserved: bytes
         @property
         def is_in_file_system(self) -> bool: ...
         @property

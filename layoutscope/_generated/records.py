@@ -328,6 +328,8 @@ ER_STATE = RecordType(
     recovery_list_oid='<u8',
     recovery_length='<u8',
     is_encrypting=lambda r: r['flags'] & 1 != 0,
+    checksum_block=lambda r: (r['flags'] & 3840) >> 8,
+    phase=lambda r: (r['flags'] & 12288) >> 12,
 )
 
 ER_STATE_V1 = RecordType(
@@ -404,6 +406,7 @@ FILE_EXTENT_VAL = RecordType(
     crypto_id='<u8',
     len_extent=lambda r: r['len_and_flags'] & 72057594037927935,
     flags=lambda r: r['len_and_flags'] >> 56,
+    is_tweak=lambda r: r['flags'] & 1 != 0,
 )
 
 FEXT_KEY = RecordType(
@@ -536,6 +539,7 @@ INODE_VAL_FIXED = RecordType(
     pad1='<u2',
     len_uncompressed='<u8',
     format=lambda r: r['mode'] & 61440,
+    protection_class=lambda r: r['default_protection_class'] & 31,
     was_cloned=lambda r: r['internal_flags'] & 16 != 0,
     is_sparse=lambda r: r['internal_flags'] & 512 != 0,
     has_rsrc_fork=lambda r: r['internal_flags'] & 16384 != 0,
@@ -610,6 +614,7 @@ REAPER_HEAD = RecordType(
     nrle_flags='<u4',
     len_state_buffer='<u4',
     object_type=lambda r: r['type'] & 65535,
+    is_continued=lambda r: r['flags'] & 2 != 0,
     is_cleanup=lambda r: r['nrle_flags'] & 16 != 0,
 )
 
@@ -651,6 +656,7 @@ REAP_LIST_ENTRY = RecordType(
 OMAP_REAP_STATE = RecordType(
     'apfs_reaper.omap_reap_state',
     phase='<u4',
+    pad='<u4',
     key=OMAP_KEY,
 )
 
@@ -720,6 +726,12 @@ SNAP_META_EXT = RecordType(
     snap_xid='<u8',
     uuid='V16',
     token='<u8',
+)
+
+SNAP_META_EXT_OBJ = RecordType(
+    'apfs_snapshot.snap_meta_ext_obj',
+    hdr=OBJ_PHYS,
+    ext=SNAP_META_EXT,
 )
 
 SPACEMAN_DEVICE = RecordType(
@@ -968,6 +980,7 @@ X_FIELD = RecordType(
     type='u1',
     flags='u1',
     len_data='<u2',
+    is_data_dependent=lambda r: r['flags'] & 1 != 0,
     len_padded=lambda r: r['len_data'] + 7 & 65528,
 )
 
@@ -1607,6 +1620,7 @@ JOURNAL_INFO_BLOCK = RecordType(
     len_journal='>u8',
     external_journal_uuid='V37',
     machine_serial_number='V48',
+    reserved='V43',
     is_in_file_system=lambda r: r['flags'] & 1 != 0,
     is_on_other_device=lambda r: r['flags'] & 2 != 0,
     needs_initialisation=lambda r: r['flags'] & 4 != 0,
@@ -1900,6 +1914,7 @@ RECORD_TYPES = {
     'apfs_snapshot.snap_name_key': SNAP_NAME_KEY,
     'apfs_snapshot.snap_name_val': SNAP_NAME_VAL,
     'apfs_snapshot.snap_meta_ext': SNAP_META_EXT,
+    'apfs_snapshot.snap_meta_ext_obj': SNAP_META_EXT_OBJ,
     'apfs_spaceman.spaceman_device': SPACEMAN_DEVICE,
     'apfs_spaceman.spaceman_free_queue': SPACEMAN_FREE_QUEUE,
     'apfs_spaceman.spaceman_phys': SPACEMAN_PHYS,

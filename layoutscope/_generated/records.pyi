@@ -324,6 +324,8 @@ class ErState(RecordType):
     recovery_list_oid: Field
     recovery_length: Field
     is_encrypting: Instance
+    checksum_block: Instance
+    phase: Instance
 
 ER_STATE: ErState
 
@@ -400,6 +402,7 @@ class FileExtentVal(RecordType):
     crypto_id: Field
     len_extent: Instance
     flags: Instance
+    is_tweak: Instance
 
 FILE_EXTENT_VAL: FileExtentVal
 
@@ -532,6 +535,7 @@ class InodeValFixed(RecordType):
     pad1: Field
     len_uncompressed: Field
     format: Instance
+    protection_class: Instance
     was_cloned: Instance
     is_sparse: Instance
     has_rsrc_fork: Instance
@@ -606,6 +610,7 @@ class ReaperHead(RecordType):
     nrle_flags: Field
     len_state_buffer: Field
     object_type: Instance
+    is_continued: Instance
     is_cleanup: Instance
 
 REAPER_HEAD: ReaperHead
@@ -647,6 +652,7 @@ REAP_LIST_ENTRY: ReapListEntry
 
 class OmapReapState(RecordType):
     phase: Field
+    pad: Field
     key: OmapKey
 
 OMAP_REAP_STATE: OmapReapState
@@ -718,6 +724,12 @@ class SnapMetaExt(RecordType):
     token: Field
 
 SNAP_META_EXT: SnapMetaExt
+
+class SnapMetaExtObj(RecordType):
+    hdr: ObjPhys
+    ext: SnapMetaExt
+
+SNAP_META_EXT_OBJ: SnapMetaExtObj
 
 class SpacemanDevice(RecordType):
     num_blocks: Field
@@ -964,6 +976,7 @@ class XField(RecordType):
     type: Field
     flags: Field
     len_data: Field
+    is_data_dependent: Instance
     len_padded: Instance
 
 X_FIELD: XField
@@ -1603,6 +1616,7 @@ class JournalInfoBlock(RecordType):
     len_journal: Field
     external_journal_uuid: Field
     machine_serial_number: Field
+    reserved: Field
     is_in_file_system: Instance
     is_on_other_device: Instance
     needs_initialisation: Instance
@@ -1986,6 +2000,7 @@ __all__ = [
     'SNAP_METADATA_VAL',
     'SNAP_METADATA_VAL_FIXED',
     'SNAP_META_EXT',
+    'SNAP_META_EXT_OBJ',
     'SNAP_NAME_KEY',
     'SNAP_NAME_VAL',
     'SPACEMAN_DEVICE',

@@ -63,6 +63,7 @@ _OBJECTS: Final = {
     "spaceman_cab": ("ApfsSpaceman", "CibAddrBlock"),
     "nx_reaper": ("ApfsReaper", "ReaperPhys"),
     "nx_reap_list": ("ApfsReaper", "ReapListPhys"),
+    "snap_meta_ext": ("ApfsSnapshot", "SnapMetaExtObj"),
     "integrity_meta": ("ApfsSealed", "IntegrityMeta"),
     "nx_fusion_wbc": ("ApfsFusion", "FusionWbc"),
     "nx_fusion_wbc_list": ("ApfsFusion", "FusionWbcListHead"),

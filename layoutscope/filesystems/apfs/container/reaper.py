@@ -117,12 +117,10 @@ def _state(container: Container, reaper: ApfsReaper.ReaperPhys, paddr: int) -> D
     except FormatError as error:
         container.log.survive(error)
         return details
-    return details | ({"reaping phase": _phase(state.phase)} if hasattr(state, "phase") else {})
-
-
-def _phase(number: int) -> str:
-    names = {int(member): member.name for member in grammar.ApfsReaper.ReapPhase}
-    return names.get(number, str(number)).replace("_", " ")
+    # A volume's phases count from 0 and an object map's from 1; the state's own type names them.
+    phase = getattr(state, "phase", None)
+    told = getattr(phase, "name", str(phase)).replace("_", " ")
+    return details if phase is None else details | {"reaping phase": told}
 
 
 def report_unknown(container: Container) -> None:

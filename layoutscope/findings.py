@@ -40,7 +40,7 @@ CODES: Final[dict[str, str]] = {
     "node-invalid": "A block is not the B-tree node that it should be at its place in the tree.",
     "keys-unordered": "Keys of a B-tree do not ascend.",
     "subtree-missing": "Part of a B-tree cannot be read; the message says which keys, directories or objects it held.",
-    "tree-rebuilt": "A broken B-tree was put together again from the nodes that a sweep found; that part is inferred.",
+    "tree-rebuilt": "A broken B-tree was put together again from nodes that a map still names, or that a search found.",
     "stale-nodes": "Nodes lie outside of the trees, as old copies do.",
     "changed-while-read": "The volume was written to while it was read.",
     "block-unclaimed": "Blocks are in use in the bitmap or allocation file, but belong to nothing.",

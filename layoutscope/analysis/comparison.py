@@ -20,6 +20,7 @@ from layoutscope.errors import UsageError
 from layoutscope.metrics.pieces import live_nodes, main_tree
 from layoutscope.metrics.traces import ENUMERATION_SCORE, first_touches
 from layoutscope.results.compare import ChangeRow, Changes, Comparison, Cost, MetricRow, Reads, TimeRow, side_letters
+from layoutscope.tables import LIVE_STATES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -97,7 +98,11 @@ def node_changes(earlier: VolumeLayout, later: VolumeLayout) -> pl.DataFrame:
 
 
 def _placed(layout: VolumeLayout, name: str) -> pl.DataFrame:
-    nodes = live_nodes(layout).filter(pl.col("state") == "live").unique(("tree", "node_id"), keep="first")
+    nodes = (
+        live_nodes(layout)
+        .filter(pl.col("state").cast(pl.String).is_in(LIVE_STATES))
+        .unique(("tree", "node_id"), keep="first")
+    )
     offset = (pl.col("image_offset") - layout.facts.image_offset).alias(name)
     return nodes.select(pl.col("tree").cast(pl.String), "node_id", "level", "device", offset)
 

@@ -12,9 +12,10 @@ from layoutscope.tables.layout import (
     coverage_of,
     findings_table,
 )
-from layoutscope.tables.schema import TABLES, Column
+from layoutscope.tables.schema import LIVE_STATES, TABLES, Column
 
 __all__ = [
+    "LIVE_STATES",
     "NULL_OFFSET",
     "NULL_ROW",
     "TABLES",

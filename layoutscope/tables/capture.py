@@ -230,7 +230,7 @@ NULLABLE: Final = OPTIONAL | {
 
 WORDS: Final[dict[tuple[str, str], frozenset[str]]] = {
     ("nodes", "kind"): frozenset({"leaf", "index", "header", "map", "free", "locked"}),
-    ("nodes", "state"): frozenset({"live", "snapshot", "stale"}),
+    ("nodes", "state"): frozenset({"live", "snapshot", "stale", "inferred"}),
     ("nodes", "valid"): frozenset({"checksum", "child-hash", "structure", "no"}),
     ("findings", "level"): frozenset({"info", "warning", "error"}),
 }

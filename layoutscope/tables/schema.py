@@ -54,7 +54,12 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
             "locator_row",
             "leaf that tells where the node lies, if any: of the object map (APFS), the overflow tree (HFS+)",
         ),
-        Column("state", pl.Categorical, "", "live, snapshot (held only by one) or stale"),
+        Column(
+            "state",
+            pl.Categorical,
+            "",
+            "live, snapshot (held only by one), stale, or inferred (live, as far as a sweep can tell)",
+        ),
         Column("valid", pl.Categorical, "", "how it was verified: checksum, child-hash, structure or no"),
     ),
     "node_fragments": (
@@ -135,6 +140,9 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
         Column("message", pl.String, "", "one sentence"),
     ),
 }
+
+LIVE_STATES: Final = ("live", "inferred")
+"""States of nodes that the view holds, or must hold as far as a sweep can tell."""
 
 OPTIONAL: Final = frozenset(
     {

@@ -13,6 +13,7 @@ import polars as pl
 
 from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.tables import LIVE_STATES
 from layoutscope.walk.host import host_profile
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def _clumped(case: WhatIf) -> WhatIf:
 
 
 def _walked(layout: VolumeLayout, nodes: pl.DataFrame) -> pl.DataFrame:
-    used = pl.col("level").is_not_null() & (pl.col("state").cast(pl.String) == "live")
+    used = pl.col("level").is_not_null() & pl.col("state").cast(pl.String).is_in(LIVE_STATES)
     return nodes.filter(used & pl.col("tree").cast(pl.String).is_in(list(walked_trees(layout))))
 
 
@@ -140,7 +141,7 @@ def _double_cache(case: WhatIf) -> WhatIf:
 def _no_snapshots(case: WhatIf) -> WhatIf:
     """Drop what only snapshots hold; neighbouring map leaves merge as far as the fullest one goes."""
     nodes = case.layout.nodes
-    live = nodes.filter(pl.col("state").cast(pl.String) == "live")
+    live = nodes.filter(pl.col("state").cast(pl.String).is_in(LIVE_STATES))
     if len(live) == len(nodes):
         return case
     if not filesystem_of(case.layout).traits.maps_every_node:

@@ -50,16 +50,33 @@ def errors(result):
     return [finding for volume in result.volumes for finding in volume.findings if finding.level == "error"]
 
 
-@pytest.mark.parametrize(
-    ("kind", "owner"),
-    [
-        ("object-map", "container object map"),
-        ("container-superblock", f"checkpoint {LAST}"),
-    ],
-)
-def test_newest_checkpoint_lost(without, regions, kind, owner):
+def test_newest_superblock_lost(without, regions):
     """The state before it is shown as what it is, both transactions are named, and the exit code says damage."""
-    result = layoutscope.scan(without(place(regions, kind, owner)), drives=())
+    result = layoutscope.scan(without(place(regions, "container-superblock", f"checkpoint {LAST}")), drives=())
+    assert result.exit_code == 3
+    assert {volume.layout.facts.view for volume in result.volumes} == {f"xid {BEFORE}"}
+    assert any(str(LAST) in item.message and str(BEFORE) in item.message for item in errors(result))
+
+
+def names_of(result):
+    """Entries of the volume, by the last of the layouts."""
+    return set(result.volumes[-1].layout.entries.select("parent_id", "name", "file_id").rows())
+
+
+def test_newest_object_map_lost(without, regions, sound):
+    """Volumes of the last state are found again where the bitmaps call blocks used; they are inferred, and damage."""
+    result = layoutscope.scan(without(place(regions, "object-map", "container object map")), drives=())
+    assert result.exit_code == 3
+    assert result.coverage != 1
+    assert {volume.layout.facts.view for volume in result.volumes} == {"live"}
+    assert names_of(result) == names_of(layoutscope.scan(sound, drives=()))
+    assert "tree-rebuilt" in {item.code for volume in result.volumes for item in volume.findings}
+
+
+def test_older_object_map_is_read_where_much_is_in_use(without, regions, monkeypatch):
+    """Where more is in use than is searched unasked, the state before it is shown as what it is."""
+    monkeypatch.setattr("layoutscope.filesystems.apfs.recovery.salvage.SEARCHED_BYTES", 0)
+    result = layoutscope.scan(without(place(regions, "object-map", "container object map")), drives=())
     assert result.exit_code == 3
     assert {volume.layout.facts.view for volume in result.volumes} == {f"xid {BEFORE}"}
     assert any(str(LAST) in item.message and str(BEFORE) in item.message for item in errors(result))

@@ -14,9 +14,12 @@ from fixtures.apfs.structures.objects import ObjectType
 from fixtures.apfs.victims import VICTIMS
 from fixtures.apfs.writer import write
 from fixtures.faults_apfs import FAULTS
+from layoutscope.arrays import intervals
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.reader import Options, check_container, read_layouts
+from layoutscope.filesystems.apfs.store.sweep import sweep as sweep_blocks
 from layoutscope.image import open_image
+from layoutscope.tables import coverage_of
 
 BLOCK_BYTES = 4096
 BY_NAME = {fault.name: fault for fault in FAULTS}
@@ -47,20 +50,95 @@ def listing(layout):
     return set(layout.entries.select("parent_id", "file_id", "name", "kind", "size_bytes").rows())
 
 
+@pytest.fixture
+def broken(victim, tmp_path):
+    """Return a function that plants a fault in a copy of the image."""
+
+    def plant(name):
+        path, expected = victim
+        copy = tmp_path / "broken.img"
+        copy.write_bytes(path.read_bytes())
+        with copy.open("r+b") as stream, mmap.mmap(stream.fileno(), 0) as memory:
+            BY_NAME[name].apply(memory, expected)
+        return copy
+
+    return plant
+
+
+def is_told(layouts):
+    """Whether a finding says that something was put together again."""
+    return "tree-rebuilt" in [code for layout in layouts for code in layout.findings["code"]]
+
+
+@pytest.mark.parametrize("sweep", [False, True])
 @pytest.mark.parametrize("name", WAYS)
-def test_tree_is_rebuilt_where_its_leaves_are_left(name, victim, tmp_path):
-    """Whatever is lost on the way to the leaves, a sweep finds every entry and extent, and says what is inferred."""
+def test_tree_is_rebuilt_where_its_leaves_are_left(name, sweep, victim, broken):
+    """Whatever is lost on the way to the leaves, all entries and extents are found, and it is said how."""
+    healthy = read(victim[0], sweep=False)[1]
+    layouts = read(broken(name), sweep=sweep)
+    assert listing(layouts[1]) == listing(healthy)
+    assert len(layouts[1].extents) == len(healthy.extents)
+    assert is_told(layouts)
+    assert coverage_of(layouts) != 1
+    assert any(layout.num_errors for layout in layouts)
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_no_more_than_the_limit_is_searched_unasked(name, broken, monkeypatch):
+    """Above the limit what is in use is not read; it is said that a sweep would find more, where it could."""
+    monkeypatch.setattr("layoutscope.filesystems.apfs.recovery.search.SEARCHED_BYTES", 0)
+    monkeypatch.setattr("layoutscope.filesystems.apfs.recovery.salvage.SEARCHED_BYTES", 0)
+    looked_at = []
+
+    def note(blocks, decoder, within=None):
+        looked_at.append(intervals.total(within))
+        return sweep_blocks(blocks, decoder, within)
+
+    monkeypatch.setattr("layoutscope.filesystems.apfs.recovery.search.sweep", note)
+    layouts = read(broken(name), sweep=False)
+    messages = [text for layout in layouts for text in layout.findings["message"]]
+    assert bool(looked_at) == any("--sweep would find more" in text for text in messages)
+    # What earlier checkpoints name: as much as this small container has of metadata at the most.
+    assert all(count < 200 for count in looked_at)
+
+
+def test_sound_container_is_not_searched(victim, monkeypatch):
+    """Nothing is looked for where nothing is lost."""
+    monkeypatch.setattr("layoutscope.filesystems.apfs.recovery.search.sweep", None)
+    monkeypatch.setattr("layoutscope.filesystems.apfs.recovery.salvage.sweep", None)
+    assert not is_told(read(victim[0], sweep=False))
+
+
+def test_lost_leaf_is_not_searched_for(victim, tmp_path, monkeypatch):
+    """What a damaged leaf held is nowhere else: nothing is looked for where the way to all others is whole."""
+    monkeypatch.setattr("layoutscope.filesystems.apfs.recovery.search.sweep", None)
     path, expected = victim
-    healthy = read(path, sweep=False)[1]
+    leaf = next(node for node in expected.live.nodes if (node.tree, node.level) == ("fs", 0))
     copy = tmp_path / "broken.img"
-    copy.write_bytes(path.read_bytes())
-    with copy.open("r+b") as stream, mmap.mmap(stream.fileno(), 0) as memory:
-        BY_NAME[name].apply(memory, expected)
-    plain, swept = read(copy, sweep=False), read(copy, sweep=True)
-    assert len(plain) == 1 or listing(plain[1]) != listing(healthy) or len(plain[1].extents) != len(healthy.extents)
-    assert listing(swept[1]) == listing(healthy)
-    assert len(swept[1].extents) == len(healthy.extents)
-    assert "tree-rebuilt" in swept[1].findings["code"].to_list() + swept[0].findings["code"].to_list()
+    copy.write_bytes(without(path.read_bytes(), leaf.paddr))
+    volume = read(copy, sweep=False)[1]
+    assert volume.coverage < 1
+    assert volume.num_errors
+
+
+@pytest.mark.parametrize("name", ["omap-leaf-checksum", "omap-deleted"])
+def test_inferred_nodes_are_marked(name, victim, broken):
+    """Nodes that no map names any more have a state of their own with their transaction, and do not count as read."""
+    healthy, found = read(victim[0], sweep=False)[1], read(broken(name), sweep=False)[1]
+    states = found.nodes.with_columns(pl.col("state", "tree").cast(pl.String))
+    inferred = states.filter(pl.col("state") == "inferred")
+    live = set(healthy.nodes.select("node_id", "image_offset", "xid").rows())
+    assert set(inferred.select("node_id", "image_offset", "xid").rows()) <= live
+    assert len(inferred)
+    read_bytes = states.filter(pl.col("state") != "inferred")["size_bytes"].sum()
+    assert found.facts.metadata_read_bytes <= read_bytes
+
+
+def test_nodes_of_a_sound_map_are_not_inferred(broken):
+    """Leaves that lost their index nodes are where the object map says: nothing of them is in doubt."""
+    found = read(broken("root-checksum"), sweep=False)[1]
+    assert "inferred" not in found.nodes["state"].cast(pl.String).to_list()
+    assert any("found through the object map" in text for text in found.findings["message"])
 
 
 def ring(data, expected):

@@ -26,8 +26,15 @@ from layoutscope.filesystems.apfs.container.parts import read_container_parts
 from layoutscope.filesystems.apfs.layout.container import build_container_layout, second_half
 from layoutscope.filesystems.apfs.layout.nodes import with_stale
 from layoutscope.filesystems.apfs.layout.volume import build_volume_layout
-from layoutscope.filesystems.apfs.recovery.rebuild import mended, rebuild_tree, reopen_volume
-from layoutscope.filesystems.apfs.recovery.salvage import salvage_container
+from layoutscope.filesystems.apfs.recovery.rebuild import (
+    is_index_lost,
+    is_map_whole,
+    mended,
+    rebuild_tree,
+    reopen_volume,
+)
+from layoutscope.filesystems.apfs.recovery.salvage import reopen_container, salvage_container
+from layoutscope.filesystems.apfs.recovery.search import Evidence
 from layoutscope.filesystems.apfs.store.losses import report_losses
 from layoutscope.filesystems.apfs.store.source import TreeSource
 from layoutscope.filesystems.apfs.store.sweep import sweep
@@ -42,7 +49,10 @@ from layoutscope.ondisk.decoder import decoder_named
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from numpy.typing import NDArray
+
     from layoutscope.filesystems.apfs.container.container import Container, Half
+    from layoutscope.filesystems.apfs.container.parts import ContainerParts
     from layoutscope.filesystems.apfs.store.crypto import Cipher
     from layoutscope.filesystems.apfs.store.source import Store
     from layoutscope.filesystems.apfs.store.sweep import Swept
@@ -249,7 +259,7 @@ def open_contents(source: Source, image_offset: int, options: Options) -> Contai
     """
     container, swept = _open_or_salvage((source, image_offset), options)
     parts = read_container_parts(container)
-    volumes = _read_volumes(container, options, swept)
+    volumes = _read_volumes(container, parts, options, swept)
     if not volumes and (options.snapshot is not None or _wants_snapshot(container, options)):
         raise UsageError(_no_such_state(container, options))
     listed = list_volumes(container)
@@ -264,19 +274,28 @@ def _open_or_salvage(half: Half, options: Options) -> tuple[Container, Swept | N
     the last one are still there, as a rule.
     """
     log, decoder = FindingLog(), decoder_named(options.decoder)
-    salvages = options.sweep and options.second is None and options.xid is None
-    try:
+    if options.second is not None or options.xid is not None:
         container = open_with(half, options, log)
-    except FormatError as error:
-        if not salvages:
-            raise
-        return salvage_container(half, decoder, log, error)
-    if salvages and container.younger is not None:
-        lost, where = container.younger, container.blocks.at(container.younger.paddr)
+        return container, sweep(container.blocks, container.decoder) if options.sweep else None
+    opened: Container | None = None
+    try:
+        opened = open_with(half, options, log)
+        if opened.younger is None:
+            return opened, sweep(opened.blocks, opened.decoder) if options.sweep else None
+        lost, where = opened.younger, opened.blocks.at(opened.younger.paddr)
         why = FormatError(f"that of transaction {lost.xid}: {lost.why}", structure="checkpoint", image_offset=where)
+    except FormatError as error:
+        why = error
+    if options.sweep:
         with suppress(FormatError):
             return salvage_container(half, decoder, log, why)
-    return container, sweep(container.blocks, container.decoder) if options.sweep else None
+    else:
+        reopened = reopen_container(half, decoder, log, 0 if opened is None else opened.xid)
+        if reopened is not None:
+            return reopened, None
+    if opened is None:
+        raise why
+    return opened, sweep(opened.blocks, opened.decoder) if options.sweep else None
 
 
 def open_with(half: Half, options: Options, log: FindingLog) -> Container:
@@ -307,42 +326,59 @@ def _wants_snapshot(container: Container, options: Options) -> bool:
     return options.xid is not None and options.xid != container.xid
 
 
-def _read_volumes(container: Container, options: Options, swept: Swept | None) -> list[VolumeParts]:
-    """Read every volume that can be opened, in the state that was asked for."""
-    volumes = []
-    for number, (_, oid) in enumerate(list_volumes(container)):
+def _read_volumes(
+    container: Container, parts: ContainerParts, options: Options, swept: Swept | None
+) -> list[VolumeParts]:
+    """Read every volume in the state that was asked for; what cannot be opened, from what is left of it."""
+    found: dict[int, VolumeParts | None] = {}
+    broken: list[tuple[int, int, Store, FormatError]] = []
+    for number, (_, oid) in enumerate(list_volumes(container), options.first_volume):
         store = container.store.apart()
         try:
-            volume = _open_volume(container, store, oid, options.first_volume + number, swept)
-            view = _chosen_view(container, volume, options)
-            if view is not None:
-                cipher = _unlock(container, volume, options)
-                volumes.append(read_volume_parts(container, volume, cipher=cipher, chosen=view))
+            volume = open_volume(container, store, oid, number)
+            found[number] = _read_state(container, volume, options)
+        except FormatError as error:
+            broken.append((number, oid, store, error))
+    evidence = Evidence(container, parts.space, [item for item in found.values() if item is not None], swept)
+    for number, oid, store, why in broken:
+        store.log.survive(why, code="volume-unreadable")
+        try:
+            volume = reopen_volume(container, store, oid, number, evidence.copies())
+            found[number] = _read_state(container, volume, options)
         except FormatError as error:
             container.log.extend(store.log.findings)
             container.log.survive(error, code="volume-unreadable")
-    return volumes if swept is None else [_rebuilt(parts, swept, volumes) for parts in volumes]
+    volumes = [item for _, item in sorted(found.items()) if item is not None]
+    return [_rebuilt(item, evidence, volumes) for item in volumes]
 
 
-def _open_volume(container: Container, store: Store, oid: int, number: int, swept: Swept | None) -> Volume:
-    """Open a volume; after a sweep, from old copies if need be."""
-    try:
-        return open_volume(container, store, oid, number)
-    except FormatError as error:
-        if swept is None:
-            raise
-        store.log.survive(error, code="volume-unreadable")
-        return reopen_volume(container, store, oid, number, swept)
+def _read_state(container: Container, volume: Volume, options: Options) -> VolumeParts | None:
+    """Read the state of a volume that was asked for; None if it has no such state."""
+    view = _chosen_view(container, volume, options)
+    if view is None:
+        return None
+    return read_volume_parts(container, volume, cipher=_unlock(container, volume, options), chosen=view)
 
 
-def _rebuilt(parts: VolumeParts, swept: Swept, volumes: list[VolumeParts]) -> VolumeParts:
+def _rebuilt(parts: VolumeParts, evidence: Evidence, volumes: list[VolumeParts]) -> VolumeParts:
     """Rebuild the live tree of a volume where part of it is missing."""
-    if not parts.log.has_errors or parts.is_locked or parts.view != "live" or parts.state.superblock.is_sealed:
+    state = parts.state
+    if not parts.log.has_errors or parts.is_locked or state.superblock.is_sealed:
         return parts
-    others = [item.state.omap.oid for item in volumes if item is not parts]
-    state, named = mended(parts.state, swept), parts.state.view.oid
-    foreign = np.setdiff1d(np.concatenate([np.empty(0, np.uint64), *others]), named)
-    return rebuild_tree(replace(parts, state=state), swept, named, foreign)
+    is_mended = bool((state.omap.leaf < 0).any())
+    if not (evidence.is_complete or is_mended or is_index_lost(parts)):
+        return parts
+    named, own = state.view.oid, _named(state)
+    others = [_named(item.state) for item in volumes if item is not parts]
+    foreign = np.setdiff1d(np.concatenate([np.empty(0, np.uint64), *others]), own)
+    if evidence.is_complete or not is_map_whole(parts):
+        state = mended(state, evidence.copies())
+    return rebuild_tree(replace(parts, state=state), named, foreign)
+
+
+def _named(state: Volume) -> NDArray[np.uint64]:
+    """Objects that a leaf of a volume's own object map names."""
+    return state.omap.oid[state.omap.leaf >= 0]
 
 
 def _chosen_view(container: Container, volume: Volume, options: Options) -> str | None:

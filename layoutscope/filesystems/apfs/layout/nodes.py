@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
 
 CONTENT_COLUMNS = ("num_records", "used_bytes", "free_bytes", "key_rank", "first_key_id", "last_key_id")
-STATES = ("live", "snapshot", "stale")
+STATES = ("live", "snapshot", "stale", "inferred")
 KINDS = ("leaf", "index", "locked")
 SHOWN_TRANSACTIONS: Final = 8
 CHECKED: Final = VALID_NAMES.index("checksum")

@@ -11,7 +11,7 @@ from layoutscope.filesystems.apfs.container.regions import Details, rest
 from layoutscope.filesystems.apfs.layout.entries import entries_table
 from layoutscope.filesystems.apfs.layout.extents import extents_table
 from layoutscope.filesystems.apfs.layout.facts import Summary, volume_facts
-from layoutscope.filesystems.apfs.layout.nodes import nodes_table, rows_before, views_table
+from layoutscope.filesystems.apfs.layout.nodes import STATES, nodes_table, rows_before, views_table
 from layoutscope.filesystems.apfs.layout.regions import regions_table
 from layoutscope.filesystems.apfs.store.nodes import without_others
 from layoutscope.filesystems.apfs.volume.states import LIVE
@@ -95,14 +95,17 @@ def _exclusive_trees(parts: VolumeParts, own: list[NodeRows]) -> list[NodeRows]:
 
 
 def _states(parts: VolumeParts, trees: list[NodeRows], num_own: int) -> list[NDArray[np.int64]]:
-    """0 for nodes that the live state holds, 1 for those that only snapshots do."""
+    """Say of each node whether the live state holds it, snapshots alone do, or that it is inferred to be live."""
     live = next(iter(parts.views.values()))
-    return [
+    states = [
         (~np.isin(nodes.paddr, live.paddr)).astype(np.int64)
         if nodes.tree == "fs" and nodes is not live
         else np.full(len(nodes), int(number >= num_own))
         for number, nodes in enumerate(trees)
     ]
+    if len(parts.inferred):
+        states[FS][np.isin(trees[FS].paddr, parts.inferred)] = STATES.index("inferred")
+    return states
 
 
 def _views(parts: VolumeParts, trees: list[NodeRows], live: str) -> pl.DataFrame:
@@ -154,6 +157,7 @@ def _coverage(parts: VolumeParts, nodes: pl.DataFrame) -> tuple[int, int]:
     """Metadata that is known to exist, and what of it could be read, in bytes."""
     missing = sum(item.code in ("node-missing", "unread-area") for item in parts.log.findings)
     unit = int(parts.fs.nodes.size_bytes[0]) if len(parts.fs.nodes) else 0
-    read = int(nodes.filter(pl.col("valid") != "no")["size_bytes"].sum())
+    # What is inferred may be an old copy of what is lost: it is read, but not in its place.
+    read = int(nodes.filter((pl.col("valid") != "no") & (pl.col("state") != "inferred"))["size_bytes"].sum())
     known = int(nodes["size_bytes"].sum()) + missing * unit
     return known, read

@@ -8,16 +8,20 @@ there is none, the container's facts are made up from the disk's size. All of th
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.arrays import intervals
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container import checkpoint as checkpoints
-from layoutscope.filesystems.apfs.container.checkpoint import Checkpoint, DescriptorArea, ring_paddrs
+from layoutscope.filesystems.apfs.container.checkpoint import DescriptorArea, ring_paddrs
 from layoutscope.filesystems.apfs.container.container import MIN_BLOCK_BYTES, Container, NoMap, find_superblock
-from layoutscope.filesystems.apfs.container.spaceman import device_blocks
-from layoutscope.filesystems.apfs.recovery.rebuild import empty_map
+from layoutscope.filesystems.apfs.container.spaceman import device_blocks, read_space
+from layoutscope.filesystems.apfs.container.younger import find_younger
+from layoutscope.filesystems.apfs.recovery.rebuild import map_of
+from layoutscope.filesystems.apfs.recovery.search import SEARCHED_BYTES, tell_search, used_blocks
 from layoutscope.filesystems.apfs.store import omap as omaps
 from layoutscope.filesystems.apfs.store.blocks import Blocks
 from layoutscope.filesystems.apfs.store.source import Store
@@ -30,6 +34,7 @@ from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import NX_SUPERBLOCK
 
 if TYPE_CHECKING:
+    from layoutscope.filesystems.apfs.container.checkpoint import Checkpoint
     from layoutscope.filesystems.apfs.container.container import Half
     from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.image.source import Source
@@ -60,8 +65,7 @@ def salvage_container(half: Half, decoder: Decoder, log: FindingLog, error: Form
     """
     store = Store.over(_blocks(*half), decoder, log)
     swept = sweep(store.blocks, decoder)
-    # Copies that snapshots keep are physical objects: their numbers are their addresses. Volumes are virtual ones.
-    volumes = swept.take((swept.kind == int(KINDS.fs)) & (swept.oid != swept.paddr))
+    volumes = _volumes_in(swept)
     if not len(volumes):
         raise error
     log.at_error(error).add("checkpoint-invalid", "error", error.reason)
@@ -74,8 +78,70 @@ def salvage_container(half: Half, decoder: Decoder, log: FindingLog, error: Form
         return opened, swept
     xid = max(int(superblock.hdr.xid), newest)
     _report(store.log, paddr, "volumes are read from the youngest copies of their superblocks")
-    state = Checkpoint(xid, paddr, superblock, (), {})
-    return _container(store, state, omaps.view_at(empty_map(), xid), NoMap()), swept
+    state = replace(_state_of(store, paddr, superblock), xid=xid)
+    return _container(store, state, omaps.view_at(map_of(volumes.newest(xid)), xid), NoMap()), swept
+
+
+def reopen_container(half: Half, decoder: Decoder, log: FindingLog, after_xid: int) -> Container | None:
+    """Open the newest state of a container of which nothing but the object map is lost, without being asked to search.
+
+    The youngest copies of volume superblocks in use take the map's place.
+
+    Parameters
+    ----------
+    half : (Source, int)
+        The image, and where the container starts there, in bytes.
+    decoder : Decoder
+        Bulk or grammar.
+    log : FindingLog
+        Is told what is inferred, if anything is.
+    after_xid : int
+        Transaction of the state that can be opened otherwise; 0 if there is none.
+
+    Returns
+    -------
+    Container or None
+        None if no later superblock is left, if the checkpoint does not tell which blocks are in use, if these are more
+        than are searched unasked, or if a volume is not found.
+    """
+    apart = log.branch()
+    store = Store.over(_blocks(*half), decoder, apart)
+    with suppress(FormatError):
+        first = find_superblock(*half, FindingLog())
+        paddrs, _ = ring_paddrs(
+            store.apart(), first.xp_desc_base, first.num_desc_blocks, is_tree=bool(first.desc_is_tree)
+        )
+        area = checkpoints.read_descriptor_area(store.blocks, decoder, paddrs)
+        for paddr, superblock in checkpoints.superblocks(store.apart(), area)[:1]:
+            if superblock.hdr.xid <= after_xid:
+                return None
+            state = checkpoints.remains(store, area, paddr, superblock)
+            used = used_blocks(store.blocks, device_blocks(store, state), read_space(store.apart(), state), [])
+            if intervals.total(used) * store.blocks.block_size > SEARCHED_BYTES:
+                return None
+            oids = [oid for oid in superblock.fs_oid if oid]
+            volumes = _volumes_in(sweep(store.blocks, decoder, used)).newest(state.xid)
+            volumes = volumes.take(np.isin(volumes.oid, np.array(oids, np.uint64)))
+            if not len(volumes) or len(volumes) < len(oids):
+                return None
+            told = tell_search(used, store.blocks.block_size)
+            _report(store.log, paddr, f"{told}; volumes are read from the youngest copies of their superblocks")
+            log.extend(apart.findings)
+            opened = _container(store, state, omaps.view_at(map_of(volumes), state.xid), NoMap())
+            return replace(opened, younger=find_younger(area, state.xid, int(first.hdr.xid)))
+    return None
+
+
+def _volumes_in(swept: Swept) -> Swept:
+    """Return the superblocks of volumes."""
+    # Copies that snapshots keep are physical objects: their numbers are their addresses. Volumes are virtual ones.
+    return swept.take((swept.kind == int(KINDS.fs)) & (swept.oid != swept.paddr))
+
+
+def _state_of(store: Store, paddr: int, superblock: ApfsContainer.NxSuperblock) -> Checkpoint:
+    """Return the checkpoint of a superblock, with what is sound of its maps and ephemeral objects."""
+    area, _ = _area(store, superblock)
+    return checkpoints.remains(store, area, paddr, superblock)
 
 
 def _blocks(source: Source, image_offset: int) -> Blocks:
@@ -115,7 +181,7 @@ def _with_map(store: Store, paddr: int, superblock: ApfsContainer.NxSuperblock) 
     oids = np.array([oid for oid in superblock.fs_oid if oid], np.uint64)
     if not len(oids) or view.find(oids).is_missing.all():
         return None
-    return _container(store, Checkpoint(xid, paddr, superblock, (), {}), view, header)
+    return _container(store, _state_of(store, paddr, superblock), view, header)
 
 
 def _container(

@@ -43,6 +43,9 @@ TREES: Final = {
 }
 """Trees by the object type of their contents; other nodes are of tree ``other``."""
 
+EVERYWHERE: Final = np.array([[0, 2**44]], np.int64)
+"""No device has more blocks: they end before the mark of the second device, whatever their size."""
+
 SINGLE: Final = (KINDS.nx_superblock, KINDS.fs, KINDS.omap)
 """Objects that are looked for besides nodes."""
 
@@ -109,25 +112,41 @@ class Swept:
         return self.take(rows[last])
 
 
-def sweep(blocks: Blocks, decoder: Decoder) -> Swept:
-    """Look at every block once; holes and areas that were never read are passed over.
+def sweep(blocks: Blocks, decoder: Decoder, within: NDArray[np.int64] | None = None) -> Swept:
+    """Look at blocks once, each as what it may be; holes and areas that were never read are passed over.
 
     What is no sound block but begins like a node is tried as one of several blocks, up to 64 KiB.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        The container.
+    decoder : Decoder
+        How structures are decoded.
+    within : (n, 2) int64 array, optional
+        Runs of block addresses that are looked at; all of both devices without.
     """
     parts = [
         _objects_in(decoder, data, first, blocks, number)
         for number, source in enumerate(blocks.sources)
         if source is not None
-        for first, data in _chunks(source, blocks.block_size)
+        for first, data in _chunks(source, blocks.block_size, _on_device(within, blocks.tier2_mark, number))
     ]
     columns = {name: [getattr(part, name) for part in parts] for name in Swept.__slots__}
     empty = {name: np.empty(0, np.uint64 if name in {"paddr", "oid", "xid"} else np.int64) for name in columns}
     return Swept(*(np.concatenate([empty[name], *column]) for name, column in columns.items()))
 
 
-def _chunks(source: Source, block_size: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    """Yield the first block and the blocks of each part of a device that is stored."""
-    whole = np.array([[0, source.size_bytes // block_size]], np.int64)
+def _on_device(within: NDArray[np.int64] | None, mark: int, device: int) -> NDArray[np.int64]:
+    """Runs of blocks of one device, counted from its own start."""
+    start = np.array([mark if device else 0, 0], np.int64)
+    found = intervals.intersect(EVERYWHERE if within is None else within - start, EVERYWHERE)
+    return found[found[:, 0] >= 0]
+
+
+def _chunks(source: Source, block_size: int, within: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    """Yield the first block and the blocks of each part of a device that is stored and wanted."""
+    whole = intervals.intersect(np.array([[0, source.size_bytes // block_size]], np.int64), within)
     skipped = np.concatenate([source.holes, source.unread_ranges()])
     first = -(-skipped[:, 0] // block_size)
     length = np.maximum(skipped.sum(axis=1) // block_size - first, 0)

@@ -67,6 +67,8 @@ class VolumeParts:
         Of an encrypted volume that was unlocked.
     rolling : Rolling
         Of an encryption under way.
+    inferred : (n,) uint64 array
+        Blocks of those nodes of the file-system tree that no object map names any more.
     """
 
     state: Volume
@@ -82,6 +84,7 @@ class VolumeParts:
     is_locked: bool
     cipher: Cipher | None = None
     rolling: Rolling = field(default_factory=Rolling)
+    inferred: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
     _known: dict[str, NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
 
     @property

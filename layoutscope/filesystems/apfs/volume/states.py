@@ -104,7 +104,7 @@ def _checkpoint_state(container: Container, paddr: int, superblock: ApfsContaine
     except FormatError:
         is_complete = False
     names, times, nodes = [], [0], np.zeros(2, np.int64)
-    for volume in _volumes_of(container, superblock):
+    for volume, _ in volumes_at(container, superblock):
         names.append(stored_name(volume))
         times.append(volume.last_mod_time)
         nodes += _volume_nodes(container, volume, xid)
@@ -113,8 +113,18 @@ def _checkpoint_state(container: Container, paddr: int, superblock: ApfsContaine
     )
 
 
-def _volumes_of(container: Container, superblock: ApfsContainer.NxSuperblock) -> list[ApfsVolume.ApfsSuperblock]:
-    """Parse the volume superblocks of an older state, as far as they are still there."""
+def volumes_at(
+    container: Container, superblock: ApfsContainer.NxSuperblock
+) -> list[tuple[ApfsVolume.ApfsSuperblock, int]]:
+    """Parse the volume superblocks of an older state, as far as they are still there; each with its address.
+
+    Parameters
+    ----------
+    container : Container
+        The container.
+    superblock : ApfsContainer.NxSuperblock
+        Of the state's checkpoint.
+    """
     blocks, xid = container.blocks, superblock.hdr.xid
     oids = [oid for oid in superblock.fs_oid if oid]
     try:
@@ -126,19 +136,34 @@ def _volumes_of(container: Container, superblock: ApfsContainer.NxSuperblock) ->
     parsed = []
     for oid in oids:
         with suppress(FormatError):
-            parsed.append(read_virtual(blocks, cls, view, oid, "volume superblock")[0])
+            parsed.append(read_virtual(blocks, cls, view, oid, "volume superblock"))
     return parsed
 
 
 def _volume_nodes(container: Container, superblock: ApfsVolume.ApfsSuperblock, xid: int) -> tuple[int, int]:
     """Count the mapped objects of a volume's state, and the sound ones."""
-    blocks = container.blocks
+    omap = mapped_at(container, superblock, xid)
+    return (0, 0) if omap is None else _mapped_nodes(container, omap, xid)
+
+
+def mapped_at(container: Container, superblock: ApfsVolume.ApfsSuperblock, xid: int) -> omaps.ObjectMap | None:
+    """Read the object map of an older state of a volume; None if its head is no longer there.
+
+    Parameters
+    ----------
+    container : Container
+        The container.
+    superblock : ApfsVolume.ApfsSuperblock
+        Of the volume's state.
+    xid : int
+        Transaction of the state.
+    """
     try:
-        header = read_object(blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "volume object map")
+        cls, paddr = grammar.ApfsContainer.OmapPhys, superblock.omap_oid
+        header = read_object(container.blocks, cls, paddr, "volume object map")
     except FormatError:
-        return 0, 0
-    omap = read_omap(container.store.apart(), "omap", header.tree_oid, xid)
-    return _mapped_nodes(container, omap, xid)
+        return None
+    return read_omap(container.store.apart(), "omap", header.tree_oid, xid)
 
 
 def _mapped_nodes(container: Container, omap: omaps.ObjectMap, xid: int) -> tuple[int, int]:

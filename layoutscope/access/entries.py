@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import polars as pl
 
+from layoutscope.frames import pl
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_HARD_LINK
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.nodes import NodeTable
-    from layoutscope.tables import VolumeLayout
+    from layoutscope.tables import Table, TextColumn, VolumeLayout
 
 ROOT_ID: Final = 2
 """Root directory of both file systems (TN1150, reserved CNIDs; Apple File System Reference, inode numbers)."""
@@ -46,7 +46,7 @@ class EntryTable:
         Their first entries.
     backwards : bool
         Whether the directories are listed from their last record to the first.
-    stored_names : polars Series
+    stored_names : TextColumn
         Names in the order of the table of the layout.
     order : slice or int64 array
         Brings that order into this one.
@@ -71,15 +71,15 @@ class EntryTable:
     group_id: NDArray[np.uint64]
     group_start: NDArray[np.int64]
     backwards: bool
-    stored_names: pl.Series
+    stored_names: TextColumn
     order: slice | NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.file_id)
 
-    def names(self, places: slice = slice(None)) -> pl.Series:
+    def names(self, places: slice = slice(None)) -> TextColumn:
         """Return names in listing order."""
-        return self.stored_names[np.arange(len(self))[self.order][places]]
+        return self.stored_names.take(np.arange(len(self))[self.order][places])
 
 
 def entry_table(
@@ -98,27 +98,27 @@ def entry_table(
     hidden_names : tuple of str
         Directories of the root that a listing passes over.
     """
-    frame = layout.entries
-    order = _listing_order(frame, backwards=backwards)
-    flags = frame["flags"].fill_null(0).to_numpy()[order]
-    parent_id = np.ascontiguousarray(frame["parent_id"].to_numpy()[order])
+    table = layout.columns("entries")
+    order = _listing_order(table, backwards=backwards)
+    flags = table["flags"].filled(0)[order]
+    parent_id = np.ascontiguousarray(table["parent_id"].data[order])
     start = _group_starts(parent_id)
-    leaves = {name: nodes.nodes_of(frame[column])[order] for name, column in LEAVES.items()}
+    leaves = {name: nodes.nodes_of(table[column])[order] for name, column in LEAVES.items()}
     return EntryTable(
         parent_id=parent_id,
-        file_id=np.ascontiguousarray(frame["file_id"].to_numpy()[order]),
-        is_directory=_is(frame["kind"], "directory")[order],
-        is_file=_is(frame["kind"], "file")[order],
+        file_id=np.ascontiguousarray(table["file_id"].data[order]),
+        is_directory=table["kind"].equals("directory")[order],
+        is_file=table["kind"].equals("file")[order],
         is_hidden=_hidden(layout, hidden_names)[order],
         is_hard_link=(flags & FLAG_HARD_LINK) != 0,
         is_compressed=(flags & FLAG_COMPRESSED) != 0,
         **leaves,
-        valence=frame["valence"].cast(pl.Int64).fill_null(-1).to_numpy()[order],
-        size_bytes=frame["size_bytes"].fill_null(0).to_numpy()[order],
+        valence=table["valence"].signed()[order],
+        size_bytes=table["size_bytes"].filled(0)[order],
         group_id=parent_id[start[:-1]],
         group_start=start,
         backwards=backwards,
-        stored_names=frame["name"],
+        stored_names=table.texts("name"),
         order=order,
     )
 
@@ -134,23 +134,18 @@ LEAVES: Final = {
 }
 
 
-def _is(column: pl.Series, value: str) -> NDArray[np.bool_]:
-    matches: NDArray[np.bool_] = (column == value).fill_null(value=False).to_numpy()
-    return matches
-
-
 def _hidden(layout: VolumeLayout, names: tuple[str, ...]) -> NDArray[np.bool_]:
-    frame = layout.entries
+    table = layout.columns("entries")
     if not names:
-        return np.zeros(len(frame), bool)
-    hidden: NDArray[np.bool_] = (frame["parent_id"].to_numpy() == ROOT_ID) & _is(frame["kind"], "directory")
+        return np.zeros(len(table), bool)
+    hidden: NDArray[np.bool_] = (table["parent_id"].data == ROOT_ID) & table["kind"].equals("directory")
     places = np.flatnonzero(hidden)
-    hidden[places] = frame["name"][places].is_in(list(names)).fill_null(value=False).to_numpy()
+    hidden[places] = [name in names for name in table.texts("name").take(places).to_list()]
     return hidden
 
 
-def _listing_order(frame: pl.DataFrame, *, backwards: bool) -> NDArray[np.int64] | slice:
-    parent, rank = frame["parent_id"].to_numpy(), frame["entry_rank"].fill_null(0).to_numpy()
+def _listing_order(table: Table, *, backwards: bool) -> NDArray[np.int64] | slice:
+    parent, rank = table["parent_id"].data, table["entry_rank"].filled(0)
     if _is_sorted(parent, rank):
         return slice(None, None, -1) if backwards else slice(None)
     order = np.lexsort((rank, parent))
@@ -181,9 +176,10 @@ def listed_bytes(table: EntryTable, entries: slice, fixed_bytes: int) -> NDArray
         What an entry takes besides its name.
     """
     names = table.names(entries)
-    if names.str.contains(r"[^\x00-\x7f]").any():
-        names = names.str.normalize("NFC")
-    return padded(_lengths(names), fixed_bytes)
+    if names.is_ascii():
+        return padded(_lengths(names), fixed_bytes)
+    composed = names.series("name", pl.String()).str.normalize("NFC")
+    return padded(composed.str.len_bytes().fill_null(UNKNOWN_BYTES).to_numpy().astype(np.int64), fixed_bytes)
 
 
 def stored_bytes(table: EntryTable, fixed_bytes: int) -> NDArray[np.int64]:
@@ -196,6 +192,9 @@ def padded(name_bytes: NDArray[np.int64], fixed_bytes: int) -> NDArray[np.int64]
     return (fixed_bytes + name_bytes + 1 + 7) // 8 * 8
 
 
-def _lengths(names: pl.Series) -> NDArray[np.int64]:
-    """UTF-8 lengths; a name that was left out of a capture counts as 20 bytes."""
-    return names.str.len_bytes().fill_null(20).to_numpy().astype(np.int64)
+UNKNOWN_BYTES: Final = 20
+"""What a name that was left out of a capture counts."""
+
+
+def _lengths(names: TextColumn) -> NDArray[np.int64]:
+    return names.lengths(UNKNOWN_BYTES)

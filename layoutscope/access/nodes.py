@@ -10,14 +10,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
-
-from layoutscope.tables.series import numbered
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.tables import VolumeLayout
+    from layoutscope.tables import Values, VolumeLayout
 
 NO_NODE = np.int32(-1)
 
@@ -68,13 +65,11 @@ class NodeTable:
     def __len__(self) -> int:
         return len(self.parent)
 
-    def nodes_of(self, column: pl.Series) -> NDArray[np.int32]:
+    def nodes_of(self, column: Values) -> NDArray[np.int32]:
         """Turn a column of rows into nodes; null and unknown rows become -1."""
-        null = len(self.of_row) - 1
-        if column.null_count() == len(column):
+        if column.known is not None and not column.known.any():
             return np.full(len(column), NO_NODE)
-        rows = column.cast(pl.UInt32).fill_null(null).to_numpy()
-        found: NDArray[np.int32] = self.of_row.take(rows, mode="clip")
+        found: NDArray[np.int32] = self.of_row.take(column.filled(len(self.of_row) - 1), mode="clip")
         return found
 
     def tree_code(self, name: str) -> int:
@@ -84,24 +79,24 @@ class NodeTable:
 
 def node_table(layout: VolumeLayout) -> NodeTable:
     """Read the table of nodes into arrays."""
-    nodes = layout.nodes
-    rows = _numbers(nodes["row"])
+    nodes = layout.columns("nodes")
+    rows = nodes["row"].data
     of_row = np.full(int(rows.max(initial=0)) + 2, NO_NODE, np.int32)
     of_row[rows] = np.arange(len(rows), dtype=np.int32)
     of_row[-1] = NO_NODE
-    codes, trees = numbered(nodes["tree"])
+    codes, trees = nodes["tree"].numbered()
     table = NodeTable(
         of_row=of_row,
         parent=np.full(len(rows), NO_NODE),
         mapper=np.full(len(rows), NO_NODE),
         tree=codes.astype(np.uint8),
-        level=_numbers(nodes["level"]).astype(np.int16),
-        node_id=_numbers(nodes["node_id"]),
-        key_rank=_numbers(nodes["key_rank"]),
-        is_header=(nodes["kind"] == "header").fill_null(value=False).to_numpy(),
-        device=nodes["device"].fill_null(0).to_numpy(),
-        image_offset=_numbers(nodes["image_offset"]),
-        size_bytes=_numbers(nodes["size_bytes"]),
+        level=nodes["level"].signed().astype(np.int16),
+        node_id=nodes["node_id"].signed(),
+        key_rank=nodes["key_rank"].signed(),
+        is_header=nodes["kind"].equals("header"),
+        device=nodes["device"].filled(0),
+        image_offset=nodes["image_offset"].signed(),
+        size_bytes=nodes["size_bytes"].signed(),
         trees=trees,
     )
     return _with_relations(table, layout)
@@ -109,15 +104,8 @@ def node_table(layout: VolumeLayout) -> NodeTable:
 
 def _with_relations(table: NodeTable, layout: VolumeLayout) -> NodeTable:
     """Add what each node hangs on; relations that no sound tree has are left out."""
-    parent = table.nodes_of(layout.nodes["parent_row"])
+    parent = table.nodes_of(layout.columns("nodes")["parent_row"])
     parent[(parent >= 0) & (table.level[parent] <= table.level)] = NO_NODE
-    mapper = table.nodes_of(layout.nodes["locator_row"])
+    mapper = table.nodes_of(layout.columns("nodes")["locator_row"])
     mapper[(mapper >= 0) & (table.tree[mapper] == table.tree)] = NO_NODE
     return replace(table, parent=parent, mapper=mapper)
-
-
-def _numbers(column: pl.Series) -> NDArray[np.int64]:
-    """Numbers with -1 for null; ids of 2**63 and more wrap, which keeps them distinct."""
-    if column.dtype == pl.UInt64:
-        return column.fill_null(2**64 - 1).to_numpy().astype(np.int64)
-    return column.cast(pl.Int64).fill_null(-1).to_numpy()

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import polars as pl
 
 from layoutscope.analysis.explanation import ends, explain, explained_row
 from layoutscope.errors import UsageError
+from layoutscope.frames import pl
 from layoutscope.metrics.pieces import live_nodes, main_tree
 from layoutscope.metrics.traces import ENUMERATION_SCORE, first_touches
 from layoutscope.results.compare import ChangeRow, Changes, Comparison, Cost, MetricRow, Reads, TimeRow, side_letters
@@ -98,11 +98,8 @@ def node_changes(earlier: VolumeLayout, later: VolumeLayout) -> pl.DataFrame:
 
 
 def _placed(layout: VolumeLayout, name: str) -> pl.DataFrame:
-    nodes = (
-        live_nodes(layout)
-        .filter(pl.col("state").cast(pl.String).is_in(LIVE_STATES))
-        .unique(("tree", "node_id"), keep="first")
-    )
+    nodes = live_nodes(layout)
+    nodes = nodes.take(nodes["state"].is_in(LIVE_STATES)).frame.unique(("tree", "node_id"), keep="first")
     offset = (pl.col("image_offset") - layout.facts.image_offset).alias(name)
     return nodes.select(pl.col("tree").cast(pl.String), "node_id", "level", "device", offset)
 
@@ -259,8 +256,9 @@ def _nodes(volume: VolumeScan) -> tuple[int, float]:
     if volume.walk is None:
         return 0, 0.0
     score = next((metric.value for metric in volume.walk.metrics if metric.name == ENUMERATION_SCORE.name), None)
-    nodes = live_nodes(volume.layout).sort("image_offset")
-    start, size = (nodes[name].to_numpy() for name in ("image_offset", "size_bytes"))
+    nodes = live_nodes(volume.layout)
+    nodes = nodes.take(np.argsort(nodes["image_offset"].data, kind="stable"))
+    start, size = (nodes[name].data for name in ("image_offset", "size_bytes"))
     return len(first_touches(volume.walk.trace.image_offset, start, start + size)), score or 0.0
 
 

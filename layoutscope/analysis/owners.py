@@ -5,10 +5,9 @@ from __future__ import annotations
 import unicodedata
 from typing import TYPE_CHECKING, Final
 
-import polars as pl
-
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.errors import UsageError
+from layoutscope.frames import pl
 from layoutscope.results.inspect import Owner
 
 if TYPE_CHECKING:

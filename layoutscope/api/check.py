@@ -6,17 +6,16 @@ from dataclasses import fields, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-import polars as pl
-
 from layoutscope.analysis.owners import volume_name
 from layoutscope.api.naming import without_names
-from layoutscope.api.reading import layout_findings, opened, request_of, with_options
+from layoutscope.api.reading import opened, request_of, with_options
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.frames import pl
 from layoutscope.partition import VolumeSearch
 from layoutscope.progress import each, phase, reporting
 from layoutscope.results.check import CheckedVolume, CheckResult, TableVerdict, Verification
-from layoutscope.tables import TABLES, findings_table
+from layoutscope.tables import TABLES, findings_table, layout_findings
 
 if TYPE_CHECKING:
     import os
@@ -67,7 +66,7 @@ def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Check
 def _without_names(findings: tuple[Finding, ...], layouts: tuple[VolumeLayout, ...]) -> tuple[Finding, ...]:
     """Leave out the names of all volumes and snapshots that findings quote."""
     for layout in layouts:
-        findings = layout_findings(without_names(replace(layout, findings=findings_table(findings))))
+        findings = layout_findings(without_names(layout.changed(findings=findings_table(findings))))
     return findings
 
 

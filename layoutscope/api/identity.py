@@ -6,10 +6,10 @@ import hashlib
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import polars as pl
 
 from layoutscope.arrays.intervals import runs_of
 from layoutscope.errors import UnreadError
+from layoutscope.frames import pl
 from layoutscope.progress import phase
 
 if TYPE_CHECKING:

@@ -6,13 +6,12 @@ from dataclasses import asdict
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-import polars as pl
-
 from layoutscope.analysis.owners import file_owner, needed_id, owners_at, row_owner
 from layoutscope.api.reading import opened, request_of, with_options
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystem_of, filesystems
+from layoutscope.frames import pl
 from layoutscope.image.opening import open_images
 from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.options import ReadOptions

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-import polars as pl
+from layoutscope.frames import pl
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -114,7 +114,7 @@ def predict(
         raise UsageError(f"no what-if {unknown[0]!r}; there are {', '.join(WHAT_IF_NAMES)}")
     profiles = [load_profile(name) for name in (DEFAULT_DRIVES if drives is None else drives)]
     with opened(path, request_of(options)) as image:
-        walked = [layout for layout in image.layouts if not layout.entries.is_empty()]
+        walked = [layout for layout in image.layouts if len(layout.columns("entries"))]
         if not walked:
             raise UsageError(f"{image.about.name}: no volume that can be walked")
         if ncdu is not None and profiles:
@@ -261,7 +261,7 @@ def predict_enumeration(
         If there is no such host, or the image does not fit on a drive.
     """
     work = checked({"host": host})
-    if layout.entries.is_empty():
+    if not len(layout.columns("entries")):
         return None, ()
     reads = walk(layout, work).reads
     fitting = [profile for profile in profiles if not may_skip or fits(profile, reads)]

@@ -136,7 +136,7 @@ def told(image: Opened, request: ReadRequest) -> Opened:
     outside = sum(item.level == "error" for item in image.findings)
     coverage = coverage_of(image.layouts, outside)
     is_cut = any(item.code == CUT_OFF for item in image.findings)
-    is_cut |= any((layout.findings["code"] == CUT_OFF).any() for layout in image.layouts)
+    is_cut |= any(CUT_OFF.encode() in layout.columns("findings").texts("code").raw() for layout in image.layouts)
     if coverage != 1 or is_cut:
         tell(image.about.name, coverage, outside + sum(layout.num_errors for layout in image.layouts))
     return image
@@ -351,12 +351,6 @@ def _selected(layouts: tuple[VolumeLayout, ...], wanted: str | None) -> tuple[Vo
         return layouts
     volumes = [layout for layout in layouts if layout.facts.volume is not None]
     return (volumes[select_name([layout.facts.name for layout in volumes], wanted)],)
-
-
-def layout_findings(layout: VolumeLayout) -> tuple[Finding, ...]:
-    """Turn the findings table of a layout back into findings."""
-    columns = [name for name in layout.findings.columns if name != "row"]
-    return tuple(Finding(**row) for row in layout.findings.select(columns).iter_rows(named=True))
 
 
 def check_strict(findings: tuple[Finding, ...]) -> None:

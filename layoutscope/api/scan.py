@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from layoutscope.api.predict import DEFAULT_DRIVES, predict_enumeration
-from layoutscope.api.reading import check_strict, layout_findings, opened, request_of
+from layoutscope.api.reading import check_strict, opened, request_of
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics import measure, tree_summaries
 from layoutscope.metrics.space import space_use
 from layoutscope.progress import phase
 from layoutscope.results.scan import ScanResult, VolumeScan
+from layoutscope.tables import layout_findings
 
 if TYPE_CHECKING:
     import os

@@ -70,7 +70,7 @@ def only_volume(layouts: Sequence[VolumeLayout]) -> VolumeLayout:
     UsageError
         If there is none, or more than one.
     """
-    walked = [layout for layout in layouts if not layout.entries.is_empty()]
+    walked = [layout for layout in layouts if len(layout.columns("entries"))]
     if not walked:
         raise UsageError("no volume that can be walked")
     if len(walked) > 1:

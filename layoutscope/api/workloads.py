@@ -6,11 +6,11 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 import numpy as np
-import polars as pl
 
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.analysis.owners import resolve
 from layoutscope.errors import UsageError
+from layoutscope.frames import pl
 from layoutscope.options import WorkRequest
 from layoutscope.progress import phase
 from layoutscope.walk.data import random_records

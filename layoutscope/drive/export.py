@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from layoutscope.drive.surface import SECTOR_BYTES
+from layoutscope.frames import pl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import polars as pl
 
 from layoutscope import inputs
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive.limits import unpacked
 from layoutscope.drive.surface import SECTOR_BYTES
 from layoutscope.errors import ImageError, UsageError
+from layoutscope.frames import pl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -76,8 +76,10 @@ def _locality(layout: VolumeLayout) -> Iterator[Metric]:
 
 def _measured_trees(layout: VolumeLayout) -> list[str]:
     """Trees with at least two nodes at level 0, the enumerated one first."""
-    leaves = live_nodes(layout).filter(level=0)["tree"].value_counts().sort("count", descending=True)
+    nodes = live_nodes(layout)
+    tree = nodes.take(nodes["level"].filled(1) == 0)["tree"]
     main = main_tree(layout)
     shared = [tree.name for tree in filesystem_of(layout).traits.trees if tree.holds_several]
-    names = [str(tree) for tree, count in leaves.iter_rows() if count > 1 and tree not in shared]
+    counts = {name: int(tree.equals(name).sum()) for name in tree.numbered()[1] if name not in shared}
+    names = sorted((name for name, count in counts.items() if count > 1), key=lambda name: -counts[name])
     return sorted(names, key=lambda name: name != main)

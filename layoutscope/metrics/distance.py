@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import polars as pl
 
-from layoutscope.arrays.lookup import dense_codes, first_places
+from layoutscope.arrays.lookup import dense_codes, find, first_places
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics.definition import Definition, Metric
 from layoutscope.metrics.pieces import live_nodes, main_tree
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.tables import VolumeLayout
+    from layoutscope.tables import Table, VolumeLayout
 
 PERCENTILES: Final = (10, 50, 90, 99)
 """Percentiles that distances are reported with."""
@@ -70,7 +69,7 @@ def distance_metrics(layout: VolumeLayout) -> Iterator[Metric]:
     tree = main_tree(layout)
     yield _metric(TO_CHILD, tree, _between(layout, tree, "parent_row"))
     is_mapped = filesystem_of(layout).traits.maps_every_node
-    if is_mapped and layout.nodes["locator_row"].null_count() < layout.nodes.height:
+    if is_mapped and layout.columns("nodes")["locator_row"].is_known.any():
         yield _metric(OMAP_TO_TARGET, tree, _between(layout, tree, "locator_row"))
     yield _metric(TO_DATA, "files", _to_data(layout))
 
@@ -89,47 +88,41 @@ def percentiles(values: NDArray[np.int64]) -> tuple[tuple[str, float], ...]:
     return tuple((f"p{p}", float(value)) for p, value in zip(PERCENTILES, found, strict=True))
 
 
-def _edges(layout: VolumeLayout, prefix: str) -> pl.DataFrame:
-    start = pl.col("image_offset")
-    return layout.nodes.select(
-        "row", (start).alias(f"{prefix}_start"), (start + pl.col("size_bytes")).alias(f"{prefix}_stop")
-    )
-
-
 def _between(layout: VolumeLayout, tree: str, reference: str) -> NDArray[np.int64]:
     """Distance from each node of a tree to the node that a column refers to."""
-    nodes = live_nodes(layout, tree).select(
-        reference, start="image_offset", stop=pl.col("image_offset") + pl.col("size_bytes")
-    )
-    return _distances(nodes.join(_edges(layout, "other"), left_on=reference, right_on="row"))
+    nodes, others = live_nodes(layout, tree), layout.columns("nodes")
+    nodes = nodes.take(nodes[reference].is_known)
+    place = find(others["row"].data.astype(np.int64), nodes[reference].data.astype(np.int64))
+    # A node that lies nowhere is at no distance.
+    chosen = (place >= 0) & others["image_offset"].is_known[place]
+    return edge_distance(*_edges(nodes.take(chosen)), *_edges(others.take(place[chosen])))
+
+
+def _edges(nodes: Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    start = nodes["image_offset"].data
+    return start, start + nodes["size_bytes"].data
 
 
 def _to_data(layout: VolumeLayout) -> NDArray[np.int64]:
     """Distance from the inode's leaf to the first extent of each file; hard links count once."""
-    found = layout.extents.filter(
-        (pl.col("fork") == "data") & (pl.col("logical_offset") == 0) & pl.col("image_offset").is_not_null()
-    ).select("file_id", "image_offset", "length_bytes")
-    files = layout.entries.filter((pl.col("kind") == "file") & pl.col("inode_node_row").is_not_null())
-    (of_extent, of_file), bound = dense_codes(found["file_id"].to_numpy(), files["file_id"].to_numpy())
+    extents, entries, nodes = (layout.columns(name) for name in ("extents", "entries", "nodes"))
+    is_first = extents["fork"].equals("data") & (extents["logical_offset"].data == 0) & extents["image_offset"].is_known
+    found = extents.take(is_first)
+    files = entries.take(entries["kind"].equals("file") & entries["inode_node_row"].is_known)
+    (of_extent, of_file), bound = dense_codes(found["file_id"].data, files["file_id"].data)
     leaf = np.full(bound, -1, np.int64)
-    leaf[of_file] = files["inode_node_row"].to_numpy()
+    leaf[of_file] = files["inode_node_row"].data
     first = first_places(of_extent, bound)
     chosen = first[leaf[of_extent[first]] >= 0]
-    start, length = (found[name].to_numpy()[chosen] for name in ("image_offset", "length_bytes"))
-    place = _node_places(layout)[leaf[of_extent[chosen]]]
-    node_start, node_size = (layout.nodes[name].to_numpy()[place] for name in ("image_offset", "size_bytes"))
+    start, length = (found[name].data[chosen] for name in ("image_offset", "length_bytes"))
+    place = _node_places(nodes)[leaf[of_extent[chosen]]]
+    node_start, node_size = (nodes[name].data[place] for name in ("image_offset", "size_bytes"))
     return edge_distance(start, start + length, node_start, node_start + node_size)
 
 
-def _node_places(layout: VolumeLayout) -> NDArray[np.int64]:
+def _node_places(nodes: Table) -> NDArray[np.int64]:
     """Place of each row of the table of nodes, by its key."""
-    rows = layout.nodes["row"].to_numpy()
+    rows = nodes["row"].data
     place = np.zeros(int(rows.max(initial=0)) + 1, np.int64)
     place[rows] = np.arange(len(rows))
     return place
-
-
-def _distances(frame: pl.DataFrame) -> NDArray[np.int64]:
-    columns = ("start", "stop", "other_start", "other_stop")
-    known = frame.select(columns).drop_nulls()
-    return edge_distance(*(known[name].to_numpy() for name in columns))

@@ -5,10 +5,9 @@ Input: extents and free.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-import polars as pl
 
 from layoutscope.arrays.lookup import dense_codes, first_places
 from layoutscope.arrays.ragged import heads
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.tables import VolumeLayout
+    from layoutscope.tables import Table, VolumeLayout
 
 LAYOUT_SCORE = Definition(
     "file-layout-score",
@@ -64,58 +63,60 @@ FIRST_USER_ID: Final = 16
 def file_metrics(layout: VolumeLayout) -> Iterator[Metric]:
     """Measure the static layout score and the fragments of all forks."""
     forks = fork_fragments(user_extents(layout), layout.facts.block_size_bytes)
-    pairs = int((forks["blocks"] - 1).sum())
-    breaks = int((forks["fragments"] - 1).sum())
+    pairs = int((forks.blocks - 1).sum())
+    breaks = int((forks.fragments - 1).sum())
     yield Metric(LAYOUT_SCORE, 1 - breaks / pairs if pairs else None, "files")
-    mean = forks["fragments"].mean()
-    parts = _counts(forks["fragments"].to_numpy())
-    yield Metric(FRAGMENTS, None if mean is None else float(mean), "files", parts)  # type: ignore[arg-type]
+    mean = float(forks.fragments.mean()) if len(forks.fragments) else None
+    yield Metric(FRAGMENTS, mean, "files", _counts(forks.fragments))
 
 
-def user_extents(layout: VolumeLayout) -> pl.DataFrame:
+def user_extents(layout: VolumeLayout) -> Table:
     """Extents of files; those of special files, with ids of the file system's own, may stand in the same table."""
-    return layout.extents.filter(pl.col("file_id") >= FIRST_USER_ID)
+    extents = layout.columns("extents")
+    return extents.take(extents["file_id"].data >= FIRST_USER_ID)
 
 
-def fork_fragments(extents: pl.DataFrame, block_size_bytes: int) -> pl.DataFrame:
-    """Count the blocks and the contiguous pieces of each fork; holes count for nothing.
+class Forks(NamedTuple):
+    """Forks of files, an element each.
 
-    Returns
-    -------
-    DataFrame
-        ``file_id, fork, blocks, fragments``.
+    Attributes
+    ----------
+    file_id : (n,) uint64 array
+        Their files.
+    blocks, fragments : (n,) int64 arrays
+        Blocks, and contiguous pieces.
     """
-    held = _by_fork(extents.filter(pl.col("image_offset").is_not_null()))
-    start, length = held["image_offset"].to_numpy(), held["length_bytes"].to_numpy()
-    first = heads(held["file_id"].to_numpy(), _codes(held["fork"]))
+
+    file_id: NDArray[np.uint64]
+    blocks: NDArray[np.int64]
+    fragments: NDArray[np.int64]
+
+
+def fork_fragments(extents: Table, block_size_bytes: int) -> Forks:
+    """Count the blocks and the contiguous pieces of each fork; holes count for nothing."""
+    held = _by_fork(extents.take(extents["image_offset"].is_known))
+    start, length = held["image_offset"].data, held["length_bytes"].data
+    first = heads(held["file_id"].data, held["fork"].data)
     is_first = np.ones(len(start), np.int64)
     is_first[1:] = start[1:] != (start + length)[:-1]
     is_first[first] = 1
     size_bytes, fragments = (np.add.reduceat(values, first) if len(first) else values for values in (length, is_first))
-    names = {name: held[name][first] for name in ("file_id", "fork")}
-    return pl.DataFrame(names | {"blocks": -(-size_bytes // block_size_bytes), "fragments": fragments})
+    return Forks(held["file_id"].data[first], -(-size_bytes // block_size_bytes), fragments)
 
 
-def _by_fork(extents: pl.DataFrame) -> pl.DataFrame:
+def _by_fork(extents: Table) -> Table:
     """Extents of each fork together and in the fork's order; readers give them so, unless the volume is damaged."""
-    keys = ["file_id", "fork", "logical_offset"]
-    forks = _codes(extents["fork"])
-    (file_code,), bound = dense_codes(extents["file_id"].to_numpy())
+    forks = extents["fork"].data.astype(np.int64)
+    (file_code,), bound = dense_codes(extents["file_id"].data)
     first = heads(file_code, forks)
     count = int(forks.max(initial=0)) + 1
-    logical = extents["logical_offset"].to_numpy()
+    logical = extents["logical_offset"].data
     falls = logical[1:] <= logical[:-1]
     falls[first[1:] - 1] = False
     has_one_run_each = len(first_places((file_code * count + forks)[first], bound * count)) == len(first)
-    return extents if has_one_run_each and not falls.any() else extents.sort(keys)
-
-
-def _codes(names: pl.Series) -> NDArray[np.int64]:
-    """Numbers from 0 for categories, without gaps."""
-    codes = names.to_physical().to_numpy().astype(np.int64)
-    number = np.cumsum(np.bincount(codes) > 0) - 1
-    found: NDArray[np.int64] = number[codes]
-    return found
+    if has_one_run_each and not falls.any():
+        return extents
+    return extents.take(np.lexsort((logical, forks, file_code)))
 
 
 def _counts(fragments: NDArray[np.int64]) -> tuple[tuple[str, float], ...]:
@@ -127,7 +128,7 @@ def _counts(fragments: NDArray[np.int64]) -> tuple[tuple[str, float], ...]:
 
 def free_metrics(layout: VolumeLayout) -> Iterator[Metric]:
     """Count and sizes of the free extents."""
-    length = layout.free["length_bytes"].to_numpy()
+    length = layout.columns("free")["length_bytes"].data
     elsewhere = filesystem_of(layout).traits.has_containers and layout.facts.volume is not None
     note = "free space belongs to the container" if elsewhere else ""
     yield Metric(

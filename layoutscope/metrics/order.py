@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from layoutscope.metrics.definition import Definition, Metric
 from layoutscope.metrics.pieces import live_nodes, node_edges
@@ -56,8 +55,9 @@ RANK_DISTANCE = Definition(
 
 def order_metrics(layout: VolumeLayout, tree: str) -> Iterator[Metric]:
     """Compare key order with disk order of one tree's leaves."""
-    leaves = live_nodes(layout, tree).filter((pl.col("kind") == "leaf") & pl.col("key_rank").is_not_null())
-    edges = node_edges(layout, leaves.sort("key_rank"))
+    nodes = live_nodes(layout, tree)
+    leaves = nodes.take(nodes["kind"].equals("leaf") & nodes["key_rank"].is_known)
+    edges = node_edges(layout, leaves.take(np.argsort(leaves["key_rank"].data, kind="stable")))
     rank = disk_rank(edges.start)
     n = len(rank)
     pairs = n * (n - 1) / 2

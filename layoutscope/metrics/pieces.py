@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-import polars as pl
 
+from layoutscope.arrays.lookup import find
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics.definition import Definition, Metric
 from layoutscope.units import KIB, MIB, format_bytes
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.tables import VolumeLayout
+    from layoutscope.tables import Table, VolumeLayout
 
 NOT_METADATA: Final = ("unclaimed", "pending-free", "data")
 """Types of regions about which nobody can say that they hold metadata in use."""
@@ -52,40 +52,40 @@ def main_tree(layout: VolumeLayout) -> str:
     return filesystem_of(layout).traits.main_tree
 
 
-def live_nodes(layout: VolumeLayout, tree: str | None = None) -> pl.DataFrame:
+def live_nodes(layout: VolumeLayout, tree: str | None = None) -> Table:
     """Nodes in use in this view: neither free nor stale; of one tree, or of all."""
-    chosen = (pl.col("kind") != "free") & (pl.col("state") != "stale")
-    chosen &= pl.col("image_offset").is_not_null()
+    nodes = layout.columns("nodes")
+    chosen = ~nodes["kind"].equals("free") & ~nodes["state"].equals("stale") & nodes["image_offset"].is_known
     if tree is not None:
-        chosen &= pl.col("tree") == tree
-    return layout.nodes.filter(chosen)
+        chosen &= nodes["tree"].equals(tree)
+    return nodes.take(chosen)
 
 
 def node_pieces(layout: VolumeLayout, tree: str | None = None) -> Pieces:
     """Pieces of the nodes in use, in address order."""
-    nodes = live_nodes(layout, tree).select("row", "image_offset", length_bytes="size_bytes")
-    if layout.node_fragments.is_empty():
-        return _sorted(nodes)
-    whole = nodes.join(layout.node_fragments, left_on="row", right_on="node_row", how="anti")
-    split = layout.node_fragments.join(nodes, left_on="node_row", right_on="row", how="semi")
-    columns = ["image_offset", "length_bytes"]
-    return _sorted(pl.concat([whole.select(columns), split.select(columns)]))
+    nodes, fragments = live_nodes(layout, tree), layout.columns("node_fragments")
+    if not len(fragments):
+        return _sorted(nodes, "size_bytes")
+    row, owner = nodes["row"].data, fragments["node_row"].data
+    whole = _sorted(nodes.take(~np.isin(row, owner)), "size_bytes")
+    return in_order(whole, _sorted(fragments.take(np.isin(owner, row)), "length_bytes"))
 
 
 def metadata_pieces(layout: VolumeLayout) -> Pieces:
     """Pieces of all metadata, tree nodes and regions, in address order."""
-    nodes = node_pieces(layout)
-    regions = layout.regions.filter(~pl.col("type").cast(pl.String).is_in(NOT_METADATA))
-    rest = _sorted(regions.select("image_offset", "length_bytes"))
-    return _ordered(np.concatenate([nodes.start, rest.start]), np.concatenate([nodes.stop, rest.stop]))
+    regions = layout.columns("regions")
+    rest = regions.take(~regions["type"].is_in(NOT_METADATA))
+    return in_order(node_pieces(layout), _sorted(rest, "length_bytes"))
 
 
-def _sorted(frame: pl.DataFrame) -> Pieces:
-    start = frame["image_offset"].to_numpy().astype(np.int64)
-    return _ordered(start, start + frame["length_bytes"].to_numpy().astype(np.int64))
+def _sorted(table: Table, size: str) -> Pieces:
+    start = table["image_offset"].data
+    return in_order(Pieces(start, start + table[size].data))
 
 
-def _ordered(start: NDArray[np.int64], stop: NDArray[np.int64]) -> Pieces:
+def in_order(*many: Pieces) -> Pieces:
+    """Bring pieces into address order."""
+    start, stop = (np.concatenate(columns) for columns in zip(*many, strict=True))
     order = np.argsort(start, kind="stable")
     return Pieces(start[order], stop[order])
 
@@ -125,16 +125,17 @@ class NodeEdges(NamedTuple):
     stop: NDArray[np.int64]
 
 
-def node_edges(layout: VolumeLayout, nodes: pl.DataFrame) -> NodeEdges:
-    """Find where each of some nodes starts and ends, in the order of the frame."""
-    start = nodes["image_offset"].to_numpy().astype(np.int64)
-    stop = start + nodes["size_bytes"].to_numpy().astype(np.int64)
-    if layout.node_fragments.is_empty():
+def node_edges(layout: VolumeLayout, nodes: Table) -> NodeEdges:
+    """Find where each of some nodes starts and ends, in the order of the table."""
+    start, fragments = nodes["image_offset"].data, layout.columns("node_fragments")
+    stop = start + nodes["size_bytes"].data
+    if not len(fragments):
         return NodeEdges(start, stop)
-    last = layout.node_fragments.group_by("node_row", maintain_order=True).last()
-    ends = last.select(row="node_row", stop=pl.col("image_offset") + pl.col("length_bytes"))
-    joined = nodes.select("row").join(ends, on="row", how="left", maintain_order="left")
-    return NodeEdges(start, joined["stop"].fill_null(pl.Series(stop)).to_numpy().astype(np.int64))
+    # The last piece of a node stands last among its pieces: the first one from behind.
+    backwards = fragments.take(np.arange(len(fragments))[::-1])
+    place = find(backwards["node_row"].data.astype(np.int64), nodes["row"].data.astype(np.int64))
+    ends = (backwards["image_offset"].data + backwards["length_bytes"].data)[place]
+    return NodeEdges(start, np.where(place >= 0, ends, stop))
 
 
 GAPS_BYTES: Final = (0, 64 * KIB, MIB, 16 * MIB)

@@ -15,16 +15,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import polars as pl
 
 from layoutscope.metrics.definition import Definition, Metric
-from layoutscope.metrics.pieces import NOT_METADATA, Pieces, merged_pieces, metadata_pieces
+from layoutscope.metrics.pieces import Pieces, in_order, merged_pieces, metadata_pieces
 from layoutscope.units import GIB, MIB
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from layoutscope.tables import VolumeLayout
+    from layoutscope.tables import Table, VolumeLayout
 
 USES: Final = ("metadata", "data", "free", "pending-free", "unclaimed")
 """In the order in which a byte that is claimed twice is counted."""
@@ -57,7 +56,7 @@ def space_use(layouts: Sequence[VolumeLayout]) -> tuple[SpaceUse, ...]:
     claimed = Pieces(np.empty(0, np.int64), np.empty(0, np.int64))
     rows = []
     for use, pieces in zip(USES, _pieces(layouts), strict=True):
-        both = merged_pieces(_joined(claimed, pieces), 0)
+        both = merged_pieces(in_order(claimed, pieces), 0)
         rows.append(SpaceUse(use, int(both.length.sum() - claimed.length.sum())))
         claimed = both
     rows.append(SpaceUse("unaccounted", max(layouts[0].facts.size_bytes - int(claimed.length.sum()), 0)))
@@ -65,30 +64,28 @@ def space_use(layouts: Sequence[VolumeLayout]) -> tuple[SpaceUse, ...]:
 
 
 def _pieces(layouts: Sequence[VolumeLayout]) -> tuple[Pieces, ...]:
-    columns = ("image_offset", "length_bytes")
-    regions = pl.concat([layout.regions.select("type", *columns) for layout in layouts])
-    extents = pl.concat([layout.extents.select(columns).drop_nulls() for layout in layouts])
-    free = pl.concat([layout.free.select(columns) for layout in layouts])
-    kind = pl.col("type").cast(pl.String)
-    typed = {name: regions.filter(kind == name).select(columns) for name in NOT_METADATA}
+    data, pending, unclaimed = (
+        [_of(_typed(layout, name)) for layout in layouts] for name in ("data", "pending-free", "unclaimed")
+    )
     return (
-        _joined(*map(metadata_pieces, layouts)),
-        _of(pl.concat([extents, typed["data"]])),
-        _of(free),
-        _of(typed["pending-free"]),
-        _of(typed["unclaimed"]),
+        in_order(*map(metadata_pieces, layouts)),
+        in_order(*(_of(layout.columns("extents")) for layout in layouts), *data),
+        in_order(*(_of(layout.columns("free")) for layout in layouts)),
+        in_order(*pending),
+        in_order(*unclaimed),
     )
 
 
-def _of(frame: pl.DataFrame) -> Pieces:
-    start = frame["image_offset"].to_numpy().astype(np.int64)
-    return _joined(Pieces(start, start + frame["length_bytes"].to_numpy().astype(np.int64)))
+def _typed(layout: VolumeLayout, kind: str) -> Table:
+    regions = layout.columns("regions")
+    return regions.take(regions["type"].equals(kind))
 
 
-def _joined(*many: Pieces) -> Pieces:
-    start, stop = (np.concatenate(columns) for columns in zip(*many, strict=True))
-    order = np.argsort(start, kind="stable")
-    return Pieces(start[order], stop[order])
+def _of(table: Table) -> Pieces:
+    """Runs of bytes as they stand in a table; holes are none."""
+    held = table.take(table["image_offset"].is_known)
+    start = held["image_offset"].data
+    return Pieces(start, start + held["length_bytes"].data)
 
 
 SMALLEST_VOLUME_BYTES: Final = 10 * GIB
@@ -158,8 +155,9 @@ def _up(value: int, unit: int) -> int:
 
 
 def _region(layout: VolumeLayout, kind: str) -> int:
-    return int(layout.regions.filter(pl.col("type") == kind)["length_bytes"].sum())
+    return int(_typed(layout, kind)["length_bytes"].data.sum())
 
 
 def _overflow(layout: VolumeLayout) -> int:
-    return int(layout.nodes.filter(pl.col("tree") == "extents-overflow")["size_bytes"].sum())
+    nodes = layout.columns("nodes")
+    return int(nodes["size_bytes"].data[nodes["tree"].equals("extents-overflow")].sum())

@@ -121,9 +121,10 @@ def seek_from_edge(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray
 
 def enumeration_layout_score(trace: AccessTrace, layout: VolumeLayout) -> float | None:
     """Share of first-touched nodes that start where the last one ended; None for fewer than two nodes."""
-    nodes = live_nodes(layout).sort("image_offset")
+    nodes = live_nodes(layout)
+    nodes = nodes.take(np.argsort(nodes["image_offset"].data, kind="stable"))
     edges = node_edges(layout, nodes)
-    touched = first_touches(trace.image_offset, edges.start, edges.start + nodes["size_bytes"].to_numpy())
+    touched = first_touches(trace.image_offset, edges.start, edges.start + nodes["size_bytes"].data)
     return sequential_share(edges.start[touched], edges.stop[touched])
 
 

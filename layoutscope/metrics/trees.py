@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import polars as pl
 
 from layoutscope.metrics.definition import Definition, Metric
 from layoutscope.metrics.distance import percentiles
@@ -16,7 +15,7 @@ from layoutscope.units import MIB
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from layoutscope.tables import VolumeLayout
+    from layoutscope.tables import Table, VolumeLayout
 
 CLUMP_GAP_BYTES: Final = MIB
 """Gap inside the clumps of a tree's summary."""
@@ -58,25 +57,27 @@ class TreeSummary:
 
 def tree_summaries(layout: VolumeLayout) -> tuple[TreeSummary, ...]:
     """Summarise every tree of a layout, in the order in which the tables name them."""
-    live = layout.nodes.filter(pl.col("state") != "stale")
-    return tuple(_summary(layout, str(name), live) for name in live["tree"].unique(maintain_order=True))
+    nodes = layout.columns("nodes")
+    live = nodes.take(~nodes["state"].equals("stale"))
+    return tuple(_summary(layout, name, live) for name in live["tree"].numbered()[1])
 
 
-def _summary(layout: VolumeLayout, tree: str, live: pl.DataFrame) -> TreeSummary:
-    nodes = live.filter(pl.col("tree") == tree)
+def _summary(layout: VolumeLayout, tree: str, live: Table) -> TreeSummary:
+    nodes = live.take(live["tree"].equals(tree))
     held = node_pieces(layout, tree)
     clumps = clump_bytes(held, CLUMP_GAP_BYTES)
-    counts = dict(nodes.drop_nulls("level").group_by("level").len().iter_rows())
-    free = nodes.filter(pl.col("kind") == "free").height
+    by_level = np.bincount(nodes["level"].present()).tolist()
+    free = int(nodes["kind"].equals("free").sum())
+    leaves = nodes.take(nodes["kind"].equals("leaf"))
     return TreeSummary(
         tree=tree,
-        nodes_by_level=tuple(counts.get(level, 0) for level in range(max(counts, default=-1) + 1)),
-        other_nodes=nodes.height - free - sum(counts.values()),
+        nodes_by_level=tuple(by_level),
+        other_nodes=len(nodes) - free - sum(by_level),
         free_nodes=free,
         size_bytes=int(held.length.sum()),
         pieces=len(merged_pieces(held, 0).start),
         clumped_share=float(clumps.max() / clumps.sum()) if len(clumps) else 0.0,
-        records=int(nodes.filter(pl.col("kind") == "leaf")["num_records"].sum()),
+        records=int(leaves["num_records"].present().sum()),
     )
 
 
@@ -118,22 +119,26 @@ def health_metrics(layout: VolumeLayout, tree: str) -> Iterator[Metric]:
     """Fill by level and height of one tree; density and age where they apply."""
     nodes = live_nodes(layout, tree)
     yield _fill(nodes, tree)
-    levels = nodes["level"].drop_nulls().to_numpy()
-    yield Metric(HEIGHT, float(levels.max() + 1) if len(levels) else None, tree)
+    levels = nodes["level"].present()
+    yield Metric(HEIGHT, float(int(levels.max()) + 1) if len(levels) else None, tree)
     if tree == main_tree(layout):
-        entries = layout.entries.height
-        yield Metric(DENSITY, nodes.height * 1000 / entries if entries else None, tree)
-    if nodes["xid"].null_count() < nodes.height:
+        entries = len(layout.columns("entries"))
+        yield Metric(DENSITY, len(nodes) * 1000 / entries if entries else None, tree)
+    if nodes["xid"].is_known.any():
         yield _age(nodes, tree, layout.facts.stamp)
 
 
-def _fill(nodes: pl.DataFrame, tree: str) -> Metric:
-    used, room = pl.col("used_bytes").sum(), (pl.col("used_bytes").cast(pl.Int64) + pl.col("free_bytes")).sum()
-    by_level = nodes.drop_nulls("level").group_by("level").agg(fill=used / room).sort("level").drop_nans("fill")
-    parts = tuple((f"level {level}", float(fill)) for level, fill in by_level.iter_rows())
+def _fill(nodes: Table, tree: str) -> Metric:
+    nodes = nodes.take(nodes["level"].is_known)
+    level, used = nodes["level"].data, nodes["used_bytes"].filled(0).astype(np.int64)
+    known = nodes["used_bytes"].is_known & nodes["free_bytes"].is_known
+    room = np.where(known, used + nodes["free_bytes"].data, 0)
+    # Sums of whole bytes: doubles hold them exactly.
+    sums = zip(np.bincount(level, used).tolist(), np.bincount(level, room).tolist(), strict=True)
+    parts = tuple((f"level {number}", held / bytes_of) for number, (held, bytes_of) in enumerate(sums) if bytes_of)
     return Metric(FILL, dict(parts).get("level 0"), tree, parts)
 
 
-def _age(nodes: pl.DataFrame, tree: str, stamp: int) -> Metric:
-    age = np.maximum(stamp - nodes["xid"].drop_nulls().to_numpy().astype(np.int64), 0)
+def _age(nodes: Table, tree: str, stamp: int) -> Metric:
+    age = np.maximum(stamp - nodes["xid"].present().astype(np.int64), 0)
     return Metric(AGE, float(np.median(age)), tree, percentiles(age))

@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.analysis.owners import MOST_LEVELS
+from layoutscope.frames import pl
 from layoutscope.report import escape_text
 from layoutscope.version import __version__
 

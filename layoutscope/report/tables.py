@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING, Final
 
-import polars as pl
-
+from layoutscope.frames import pl
 from layoutscope.report import UNSAFE, escape_text
 from layoutscope.tables import TABLES
 

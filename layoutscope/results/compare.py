@@ -10,7 +10,7 @@ from layoutscope.results import Shown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import polars as pl
+    from layoutscope.frames import pl
 
 
 @dataclass(frozen=True, slots=True)

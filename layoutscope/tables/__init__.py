@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from layoutscope.tables.columns import TextColumn, Values
 from layoutscope.tables.layout import (
-    NULL_OFFSET,
-    NULL_ROW,
     TreeFacts,
     VolumeFacts,
     VolumeLayout,
-    build_table,
     coverage_of,
     findings_table,
+    layout_findings,
 )
 from layoutscope.tables.schema import LIVE_STATES, TABLES, Column
+from layoutscope.tables.table import NULL_OFFSET, NULL_ROW, Table, build_table, joined
 
 __all__ = [
     "LIVE_STATES",
@@ -20,10 +20,15 @@ __all__ = [
     "NULL_ROW",
     "TABLES",
     "Column",
+    "Table",
+    "TextColumn",
     "TreeFacts",
+    "Values",
     "VolumeFacts",
     "VolumeLayout",
     "build_table",
     "coverage_of",
     "findings_table",
+    "joined",
+    "layout_findings",
 ]

@@ -18,10 +18,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Final
 
-import polars as pl
-
 from layoutscope import inputs
 from layoutscope.errors import ImageError
+from layoutscope.frames import pl
 from layoutscope.tables.layout import TreeFacts, VolumeFacts, VolumeLayout
 from layoutscope.tables.schema import OPTIONAL, TABLES
 
@@ -146,14 +145,14 @@ def read_capture(folder: Path) -> tuple[tuple[VolumeLayout, ...], dict[str, Any]
         volumes = enumerate(manifest["volumes"])
         with _without_panics():
             return tuple(_layout(folder / str(number), volume) for number, volume in volumes), manifest
-    except DAMAGE as error:
+    except _damage() as error:
         raise ImageError(f"{folder}: is a damaged capture: {type(error).__name__} {error}".splitlines()[0]) from error
 
 
-DAMAGE: Final = (
-    OSError, ValueError, KeyError, TypeError, RecursionError, pl.exceptions.PolarsError, pl.exceptions.PanicException,
-)  # fmt: skip
-"""What reading files that are no captures can raise."""
+def _damage() -> tuple[type[BaseException], ...]:
+    """List what reading files that are no captures can raise."""
+    plain = (OSError, ValueError, KeyError, TypeError, RecursionError)
+    return (*plain, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
 @contextmanager

@@ -6,23 +6,16 @@ The readers make it; metrics, walks, reports and captures see nothing else.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-import polars as pl
-
-from layoutscope.tables.schema import OPTIONAL, TABLES
+from layoutscope.findings import Finding
+from layoutscope.tables.schema import TABLES
+from layoutscope.tables.table import Table, build_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from layoutscope.findings import Finding
-
-NULL_ROW = np.uint32(2**32 - 1)
-"""Marks "no row" in arrays of rows; :func:`build_table` turns it into null."""
-
-NULL_OFFSET = np.int64(-1)
-"""Marks "no address" in arrays of offsets; :func:`build_table` turns it into null."""
+    from layoutscope.frames import pl
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,19 +105,40 @@ class VolumeFacts:
     num_missing_entries: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+class Framed:
+    """A field of a layout that holds a table, is set to one or to a frame, and shows the frame, made when asked for."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, layout: VolumeLayout | None, owner: type) -> pl.DataFrame:
+        if layout is None:
+            # Whoever makes a dataclass asks for the field's default in this way.
+            if self._name == "node_views":
+                return build_table(self._name, {})  # type: ignore[return-value]
+            raise AttributeError(self._name)
+        return layout.columns(self._name).frame
+
+    def __set__(self, layout: VolumeLayout, value: Table | pl.DataFrame) -> None:
+        vars(layout)[f"_{self._name}"] = value if isinstance(value, Table) else Table.of(self._name, value)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class VolumeLayout:
-    """Tables of one view of one volume; columns as in :data:`layoutscope.tables.schema.TABLES`."""
+    """Tables of one view of one volume; columns as in :data:`layoutscope.tables.schema.TABLES`.
+
+    Each table is a frame to those who look at it, and arrays (:meth:`columns`) to those who compute with all of it.
+    """
 
     facts: VolumeFacts
-    nodes: pl.DataFrame
-    node_fragments: pl.DataFrame
-    regions: pl.DataFrame
-    extents: pl.DataFrame
-    entries: pl.DataFrame
-    free: pl.DataFrame
-    findings: pl.DataFrame
-    node_views: pl.DataFrame = field(default_factory=lambda: build_table("node_views", {}))
+    nodes: Framed = Framed()
+    node_fragments: Framed = Framed()
+    regions: Framed = Framed()
+    extents: Framed = Framed()
+    entries: Framed = Framed()
+    free: Framed = Framed()
+    findings: Framed = Framed()
+    node_views: Framed = Framed()
 
     def table(self, name: str) -> pl.DataFrame:
         """Return a table by its name.
@@ -134,10 +148,33 @@ class VolumeLayout:
         KeyError
             If there is no such table.
         """
+        return self.columns(name).frame
+
+    def columns(self, name: str) -> Table:
+        """Return a table by its name as arrays.
+
+        Raises
+        ------
+        KeyError
+            If there is no such table.
+        """
         if name not in TABLES:
             raise KeyError(name)
-        frame: pl.DataFrame = getattr(self, name)
-        return frame
+        table: Table = vars(self)[f"_{name}"]
+        return table
+
+    def changed(self, *, facts: VolumeFacts | None = None, **tables: Table | pl.DataFrame) -> VolumeLayout:
+        """Return a layout with other facts or tables; what stays the same is not made a frame of.
+
+        Parameters
+        ----------
+        facts : VolumeFacts, optional
+            In place of its own.
+        **tables : Table or DataFrame
+            In place of its own.
+        """
+        kept = {name: tables.get(name, self.columns(name)) for name in TABLES}
+        return VolumeLayout(facts=self.facts if facts is None else facts, **kept)
 
     @property
     def coverage(self) -> float | None:
@@ -147,7 +184,7 @@ class VolumeLayout:
     @property
     def num_errors(self) -> int:
         """How many findings are errors."""
-        return int((self.findings["level"] == "error").sum())
+        return self.columns("findings").texts("level").raw().count(b"error")
 
 
 def coverage_of(layouts: Sequence[VolumeLayout], num_errors_outside: int = 0) -> float | None:
@@ -169,95 +206,26 @@ def coverage_of(layouts: Sequence[VolumeLayout], num_errors_outside: int = 0) ->
     """
     facts = [layout.facts for layout in layouts]
     known, read = sum(item.metadata_known_bytes for item in facts), sum(item.metadata_read_bytes for item in facts)
-    missing, found = sum(item.num_missing_entries for item in facts), sum(layout.entries.height for layout in layouts)
+    missing = sum(item.num_missing_entries for item in facts)
+    found = sum(len(layout.columns("entries")) for layout in layouts)
     share = min(read / known if known else 1.0, found / (found + missing) if missing else 1.0)
     is_contradicted = num_errors_outside + sum(layout.num_errors for layout in layouts) > 0
     return None if share >= 1 and is_contradicted else share
 
 
-def build_table(name: str, columns: Mapping[str, Any]) -> pl.DataFrame:
-    """Make one public table from columns.
-
-    Parameters
-    ----------
-    name : str
-        Key of ``TABLES``.
-    columns : mapping of str to array, polars Series, sequence or scalar
-        Arrays of one length; a scalar fills its column. ``row`` may be left out and is then numbered; a missing
-        optional column is null. :data:`NULL_ROW` in references and :data:`NULL_OFFSET` in ``image_offset`` become
-        null. Categories may come as ``(codes, names)``.
-
-    Raises
-    ------
-    ValueError
-        If a column is unknown or missing, or lengths differ.
-    """
-    schema = TABLES[name]
-    unknown = set(columns) - {column.name for column in schema}
-    if unknown:
-        raise ValueError(f"table {name} has no column {sorted(unknown)}")
-    if not columns:
-        return pl.DataFrame(schema={column.name: column.dtype for column in schema})
-    height = _height(name, columns)
-    return pl.DataFrame([_series(name, column, columns, height) for column in schema])
+_FINDING_TEXTS: Final = ("code", "level", "structure", "expected", "found", "message")
+_FINDING_PLACE: Final = ("device", "image_offset")
 
 
-def _height(name: str, columns: Mapping[str, Any]) -> int:
-    lengths = {
-        key: len(value[0] if isinstance(value, tuple) else value)
-        for key, value in columns.items()
-        if _has_length(value)
-    }
-    if len(set(lengths.values())) != 1:
-        raise ValueError(f"table {name}: columns of different lengths: {lengths}")
-    return next(iter(lengths.values()))
-
-
-def _has_length(value: Any) -> bool:
-    return isinstance(value, pl.Series | np.ndarray | list | tuple)
-
-
-def _series(table: str, column: Any, columns: Mapping[str, Any], height: int) -> pl.Series:
-    if column.name not in columns:
-        if column.name == "row":
-            return pl.Series("row", np.arange(height, dtype=np.uint32))
-        if column.name in OPTIONAL:
-            return pl.Series(column.name, [None], dtype=column.dtype).new_from_index(0, height)
-        raise ValueError(f"table {table} misses column {column.name!r}")
-    value = columns[column.name]
-    if isinstance(value, tuple):
-        codes, names = value
-        return _categories(column.name, np.asarray(codes), list(names))
-    if not _has_length(value):
-        return pl.Series(column.name, [value], dtype=column.dtype).new_from_index(0, height)
-    return _with_nulls(pl.Series(column.name, value), column).cast(column.dtype)
-
-
-def _categories(name: str, codes: np.ndarray[Any, Any], names: Sequence[str]) -> pl.Series:
-    """Categories from codes: one gather, no string a row."""
-    return pl.Series(name, names, dtype=pl.Categorical).gather(pl.Series(codes.astype(np.uint32)))
-
-
-def _with_nulls(series: pl.Series, column: Any) -> pl.Series:
-    if column.unit == "row of nodes" and series.dtype == pl.UInt32:
-        return series.set(series == int(NULL_ROW), None)
-    if column.name == "image_offset":
-        return series.set((series < 0).fill_null(value=False), None)
-    return series
-
-
-def findings_table(findings: Sequence[Finding]) -> pl.DataFrame:
+def findings_table(findings: Sequence[Finding]) -> Table:
     """Make the findings table, in the order in which they were found."""
-    return build_table(
-        "findings",
-        {
-            "code": pl.Series([item.code for item in findings], dtype=pl.String),
-            "level": pl.Series([item.level for item in findings], dtype=pl.String),
-            "structure": pl.Series([item.structure for item in findings], dtype=pl.String),
-            "device": pl.Series([item.device for item in findings], dtype=pl.UInt8),
-            "image_offset": pl.Series([item.image_offset for item in findings], dtype=pl.Int64),
-            "expected": pl.Series([item.expected for item in findings], dtype=pl.String),
-            "found": pl.Series([item.found for item in findings], dtype=pl.String),
-            "message": pl.Series([item.message for item in findings], dtype=pl.String),
-        },
-    )
+    names = (*_FINDING_TEXTS, *_FINDING_PLACE)
+    return build_table("findings", {name: [getattr(item, name) for item in findings] for name in names})
+
+
+def layout_findings(layout: VolumeLayout) -> tuple[Finding, ...]:
+    """Turn the findings table of a layout back into findings."""
+    table = layout.columns("findings")
+    columns: dict[str, list[Any]] = {name: table.texts(name).to_list() for name in _FINDING_TEXTS}
+    columns |= {name: table[name].to_list() for name in _FINDING_PLACE}
+    return tuple(Finding(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True))

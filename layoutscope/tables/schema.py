@@ -6,29 +6,47 @@ Offsets are bytes from the start of the image. References between tables hold ``
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-import polars as pl
+import numpy as np
+
+from layoutscope.frames import pl
+
+NUMBERS: Final[dict[str, type[np.integer[Any]]]] = {
+    "UInt8": np.uint8, "UInt32": np.uint32, "UInt64": np.uint64, "Int64": np.int64, "time": np.int64,
+}  # fmt: skip
+"""Types of columns of numbers as numpy's; times are microseconds since 1970, UTC."""
+
+REFERENCE: Final = "row of nodes"
+"""The unit of columns that refer to nodes."""
 
 
 class Column(NamedTuple):
-    """One column: its name, polars type, unit and meaning."""
+    """One column: its name, type, unit and meaning.
+
+    The type is polars' name of it, or ``time``.
+    """
 
     name: str
-    dtype: pl.DataType | type[pl.DataType]
+    kind: str
     unit: str
     doc: str
 
+    @property
+    def dtype(self) -> Any:
+        """The type that it has in a frame."""
+        return pl.Datetime("us", "UTC") if self.kind == "time" else getattr(pl, self.kind)
 
-_ROW = Column("row", pl.UInt32, "", "stable key of the row")
-_DEVICE = Column("device", pl.UInt8, "", "image of a Fusion set, 0 otherwise")
-_VOLUME = Column("volume", pl.UInt8, "", "number of the volume on the image; null for a container's own")
-_OFFSET = Column("image_offset", pl.Int64, "bytes", "start, from the start of the image")
-_LENGTH = Column("length_bytes", pl.Int64, "bytes", "length")
+
+_ROW = Column("row", "UInt32", "", "stable key of the row")
+_DEVICE = Column("device", "UInt8", "", "image of a Fusion set, 0 otherwise")
+_VOLUME = Column("volume", "UInt8", "", "number of the volume on the image; null for a container's own")
+_OFFSET = Column("image_offset", "Int64", "bytes", "start, from the start of the image")
+_LENGTH = Column("length_bytes", "Int64", "bytes", "length")
 
 
 def _ref(name: str, doc: str) -> Column:
-    return Column(name, pl.UInt32, "row of nodes", doc)
+    return Column(name, "UInt32", REFERENCE, doc)
 
 
 TABLES: Final[dict[str, tuple[Column, ...]]] = {
@@ -36,31 +54,31 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
         _ROW,
         _DEVICE,
         _VOLUME,
-        Column("tree", pl.Categorical, "", "which B-tree"),
-        Column("node_id", pl.UInt64, "", "node number (HFS+) or oid (APFS)"),
+        Column("tree", "Categorical", "", "which B-tree"),
+        Column("node_id", "UInt64", "", "node number (HFS+) or oid (APFS)"),
         _OFFSET,
-        Column("size_bytes", pl.Int64, "bytes", "size of the node"),
-        Column("level", pl.UInt8, "", "depth from the leaves: 0 at the leaf; null in header, map and free nodes"),
-        Column("kind", pl.Categorical, "", "leaf, index, header, map or free"),
-        Column("num_records", pl.UInt32, "", "records in the node"),
-        Column("used_bytes", pl.UInt32, "bytes", "bytes of keys and values"),
-        Column("free_bytes", pl.UInt32, "bytes", "bytes that further records could take"),
-        Column("xid", pl.UInt64, "", "transaction that wrote the node (APFS); null in HFS+"),
+        Column("size_bytes", "Int64", "bytes", "size of the node"),
+        Column("level", "UInt8", "", "depth from the leaves: 0 at the leaf; null in header, map and free nodes"),
+        Column("kind", "Categorical", "", "leaf, index, header, map or free"),
+        Column("num_records", "UInt32", "", "records in the node"),
+        Column("used_bytes", "UInt32", "bytes", "bytes of keys and values"),
+        Column("free_bytes", "UInt32", "bytes", "bytes that further records could take"),
+        Column("xid", "UInt64", "", "transaction that wrote the node (APFS); null in HFS+"),
         _ref("parent_row", "index node that points here; null at the root"),
-        Column("key_rank", pl.UInt32, "", "place in key order among the nodes of its tree and level"),
-        Column("first_key_id", pl.UInt64, "", "leading id of the first key: parent CNID or object id"),
-        Column("last_key_id", pl.UInt64, "", "leading id of the last key"),
+        Column("key_rank", "UInt32", "", "place in key order among the nodes of its tree and level"),
+        Column("first_key_id", "UInt64", "", "leading id of the first key: parent CNID or object id"),
+        Column("last_key_id", "UInt64", "", "leading id of the last key"),
         _ref(
             "locator_row",
             "leaf that tells where the node lies, if any: of the object map (APFS), the overflow tree (HFS+)",
         ),
         Column(
             "state",
-            pl.Categorical,
+            "Categorical",
             "",
             "live, snapshot (held only by one), stale, or inferred (live, as far as a sweep can tell)",
         ),
-        Column("valid", pl.Categorical, "", "how it was verified: checksum, child-hash, structure or no"),
+        Column("valid", "Categorical", "", "how it was verified: checksum, child-hash, structure or no"),
     ),
     "node_fragments": (
         _ref("node_row", "node that lies in several pieces"),
@@ -70,16 +88,16 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
     ),
     "node_views": (
         _ref("node_row", "node that the view holds"),
-        Column("view", pl.Categorical, "", "live, xid N or snapshot NAME"),
+        Column("view", "Categorical", "", "live, xid N or snapshot NAME"),
         _ref("parent_row", "its parent in that view"),
-        Column("key_rank", pl.UInt32, "", "its place in key order in that view"),
+        Column("key_rank", "UInt32", "", "its place in key order in that view"),
     ),
     "regions": (
         _ROW,
         _DEVICE,
         _VOLUME,
-        Column("type", pl.Categorical, "", "what the region holds"),
-        Column("owner", pl.String, "", "which object or file it belongs to"),
+        Column("type", "Categorical", "", "what the region holds"),
+        Column("owner", "String", "", "which object or file it belongs to"),
         _OFFSET,
         _LENGTH,
     ),
@@ -87,30 +105,30 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
         _ROW,
         _DEVICE,
         _VOLUME,
-        Column("file_id", pl.UInt64, "", "CNID or inode number"),
-        Column("fork", pl.Categorical, "", "data, resource, or the name of an attribute"),
-        Column("logical_offset", pl.Int64, "bytes", "place in the fork"),
-        Column("image_offset", pl.Int64, "bytes", "start, from the start of the image; null in a hole"),
+        Column("file_id", "UInt64", "", "CNID or inode number"),
+        Column("fork", "Categorical", "", "data, resource, or the name of an attribute"),
+        Column("logical_offset", "Int64", "bytes", "place in the fork"),
+        Column("image_offset", "Int64", "bytes", "start, from the start of the image; null in a hole"),
         _LENGTH,
         _ref("node_row", "leaf that holds the extent's record"),
-        Column("flags", pl.UInt32, "", "1 shared, 2 encrypted, 4 past the end of the fork"),
+        Column("flags", "UInt32", "", "1 shared, 2 encrypted, 4 past the end of the fork"),
     ),
     "entries": (
         _ROW,
         _VOLUME,
-        Column("parent_id", pl.UInt64, "", "directory that lists the entry"),
-        Column("file_id", pl.UInt64, "", "CNID or inode number, as stat shows it"),
-        Column("name", pl.String, "", "name as shown; a '/' on an HFS+ disk is shown as ':'"),
-        Column("name_raw", pl.Binary, "", "name as stored"),
-        Column("kind", pl.Categorical, "", "file, directory, symlink, fifo, socket, char-device, block-device"),
-        Column("size_bytes", pl.Int64, "bytes", "logical size"),
-        Column("link_count", pl.UInt32, "", "hard links"),
-        Column("create_time", pl.Datetime("us", "UTC"), "UTC", "creation"),
-        Column("modify_time", pl.Datetime("us", "UTC"), "UTC", "last change of the contents"),
+        Column("parent_id", "UInt64", "", "directory that lists the entry"),
+        Column("file_id", "UInt64", "", "CNID or inode number, as stat shows it"),
+        Column("name", "String", "", "name as shown; a '/' on an HFS+ disk is shown as ':'"),
+        Column("name_raw", "Binary", "", "name as stored"),
+        Column("kind", "Categorical", "", "file, directory, symlink, fifo, socket, char-device, block-device"),
+        Column("size_bytes", "Int64", "bytes", "logical size"),
+        Column("link_count", "UInt32", "", "hard links"),
+        Column("create_time", "time", "UTC", "creation"),
+        Column("modify_time", "time", "UTC", "last change of the contents"),
         Column(
-            "flags", pl.UInt32, "", "1 hard link, 2 compressed, 4 private metadata directory or in it, 8 directory link"
+            "flags", "UInt32", "", "1 hard link, 2 compressed, 4 private metadata directory or in it, 8 directory link"
         ),
-        Column("entry_rank", pl.UInt32, "", "place in the order in which the file system lists the directory"),
+        Column("entry_rank", "UInt32", "", "place in the order in which the file system lists the directory"),
         _ref("entry_node_row", "leaf with the directory entry"),
         _ref("inode_node_row", "leaf with the true inode"),
         _ref("thread_node_row", "leaf with the thread record (HFS+)"),
@@ -118,8 +136,8 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
         _ref("dstream_node_row", "leaf with the data-stream record (APFS)"),
         _ref("listing_node_row", "of a directory: leaf in which the driver's listing starts"),
         _ref("listing_end_node_row", "of a directory: leaf in which a listing backwards sees that it is done (APFS)"),
-        Column("valence", pl.UInt32, "", "of a directory: entries, as its record says"),
-        Column("link_id", pl.UInt64, "", "of a hard link: CNID of the link itself (HFS+) or sibling id (APFS)"),
+        Column("valence", "UInt32", "", "of a directory: entries, as its record says"),
+        Column("link_id", "UInt64", "", "of a hard link: CNID of the link itself (HFS+) or sibling id (APFS)"),
     ),
     "free": (
         _ROW,
@@ -130,14 +148,14 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
     ),
     "findings": (
         _ROW,
-        Column("code", pl.String, "", "identifier, see the table of codes"),
-        Column("level", pl.String, "", "info, warning or error"),
-        Column("structure", pl.String, "", "structure in the field's words"),
+        Column("code", "String", "", "identifier, see the table of codes"),
+        Column("level", "String", "", "info, warning or error"),
+        Column("structure", "String", "", "structure in the field's words"),
         _DEVICE,
         _OFFSET,
-        Column("expected", pl.String, "", "what the format asks for"),
-        Column("found", pl.String, "", "what is there"),
-        Column("message", pl.String, "", "one sentence"),
+        Column("expected", "String", "", "what the format asks for"),
+        Column("found", "String", "", "what is there"),
+        Column("message", "String", "", "one sentence"),
     ),
 }
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import polars as pl
 
 from layoutscope.access.touches import CAUSES, concatenated
 from layoutscope.access.trace import AccessTrace
@@ -230,15 +229,15 @@ def _pieces(
     layout: VolumeLayout, nodes: NodeTable
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
     """Pieces of every node in the order of its bytes: node, device, image_offset, length_bytes."""
-    split = layout.node_fragments
+    split = layout.columns("node_fragments")
     owner = nodes.nodes_of(split["node_row"]).astype(np.int64)
     whole = np.ones(len(nodes), bool)
     whole[owner] = False
     kept = np.flatnonzero(whole & (nodes.image_offset >= 0))
     node = np.concatenate([kept, owner])
-    device = np.concatenate([nodes.device[kept], split["device"].fill_null(0).to_numpy()])
-    offset = np.concatenate([nodes.image_offset[kept], split["image_offset"].cast(pl.Int64).to_numpy()])
-    length = np.concatenate([nodes.size_bytes[kept], split["length_bytes"].cast(pl.Int64).to_numpy()])
+    device = np.concatenate([nodes.device[kept], split["device"].filled(0)])
+    offset = np.concatenate([nodes.image_offset[kept], split["image_offset"].data])
+    length = np.concatenate([nodes.size_bytes[kept], split["length_bytes"].data])
     order = np.argsort(node, kind="stable") if len(owner) else slice(None)
     return node[order], device[order], offset[order], length[order]
 

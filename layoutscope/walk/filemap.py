@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from layoutscope.arrays.ragged import ranges, starts_of
+from layoutscope.frames import pl
+from layoutscope.tables import Values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -145,7 +146,7 @@ def _sizes(
 
 def _looked_up(model: Model, frame: pl.DataFrame) -> NDArray[np.int32]:
     """Leaves in which extents must be looked up: not those that stand beside the inode."""
-    node = model.nodes.nodes_of(frame["node_row"])
+    node = model.nodes.nodes_of(Values.of(frame["node_row"]))
     if model.driver.inode_holds_extents:
         node[(node >= 0) & (model.nodes.tree[node] == model.main_tree_code)] = -1
     return node

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.arrays.lookup import first_places
+from layoutscope.frames import pl
 from layoutscope.walk.directories import lookups
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _by_name(model: Model) -> pl.DataFrame:
     frame = pl.DataFrame(
         {
             "parent_id": model.entries.parent_id,
-            "name": _folded(model.entries.names(), model),
+            "name": _folded(model.entries.names().series("name", pl.String()), model),
             "entry": np.arange(len(model.entries), dtype=np.int64),
         }
     )

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from layoutscope.arrays.ragged import ranges
+from layoutscope.frames import pl
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

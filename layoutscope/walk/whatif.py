@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import polars as pl
 
 from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.frames import pl
 from layoutscope.tables import LIVE_STATES
 from layoutscope.walk.host import host_profile
 

@@ -151,10 +151,9 @@ def _options(request: VolumeRequest) -> Options:
 
 
 def _stale_nodes(layout: VolumeLayout) -> list[Finding]:
-    from layoutscope.findings import Finding
+    from layoutscope.tables import layout_findings
 
-    found = layout.findings.filter(code="stale-nodes").drop("row")
-    return [Finding(**row) for row in found.iter_rows(named=True)]
+    return [item for item in layout_findings(layout) if item.code == "stale-nodes"]
 
 
 APFS: Final[FileSystem] = Apfs()

@@ -11,14 +11,14 @@ from string import Template
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import polars as pl
 
+from layoutscope.frames import pl
 from layoutscope.report.map import encode
 from layoutscope.report.map.panels import costs, directories, distances, walk_panel, written_when
 from layoutscope.report.map.pyramid import Cells, Share, partition, pyramid, used_span
 from layoutscope.report.map.segments import from_layouts, merge_touching
 from layoutscope.report.map.text import sections
-from layoutscope.tables.series import numbered
+from layoutscope.tables.columns import numbered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

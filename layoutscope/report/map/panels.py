@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import polars as pl
 
+from layoutscope.frames import pl
 from layoutscope.report.map import encode
 from layoutscope.units import MIB
 

@@ -6,10 +6,9 @@ from itertools import groupby
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from layoutscope.analysis.story import story
 from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.frames import pl
 from layoutscope.report import escape_text
 from layoutscope.report.map.model import MapDisk, MapFact, MapWalk
 from layoutscope.tables import coverage_of

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import polars as pl
 
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.tables.series import numbered
+from layoutscope.frames import pl
+from layoutscope.tables.columns import numbered
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -58,7 +58,7 @@ def test_extents_of_attributes_belong_to_their_records(reader):
         named(KEY, "a/\u00e9", FORK_RECORD, file_id=20),
         named(KEY, "a/\u00e9", EXTENTS_RECORD, file_id=20, start_block=8),
     )
-    assert attributes.owner_name.to_list() == ["a:\u00e9", "a:\u00e9"]
+    assert attributes.owner_name == ["a:\u00e9", "a:\u00e9"]
     assert {name: values.tolist() for name, values in attributes.owners.items()} == {
         "file_id": [20, 20],
         "node": [1, 1],

@@ -3,6 +3,7 @@ from __future__ import annotations
 import polars as pl
 
 from layoutscope.metrics.files import fork_fragments
+from layoutscope.tables import Table
 
 
 def test_scattered_extents_of_a_fork_are_put_together():
@@ -16,6 +17,7 @@ def test_scattered_extents_of_a_fork_are_put_together():
             "length_bytes": [4096, 4096, 4096, 100],
         }
     )
-    found = fork_fragments(extents, 4096).sort("file_id")
-    assert found["blocks"].to_list() == [2, 2]
-    assert found["fragments"].to_list() == [1, 2]
+    found = fork_fragments(Table.of("extents", extents), 4096)
+    assert found.file_id.tolist() == [16, 17]
+    assert found.blocks.tolist() == [2, 2]
+    assert found.fragments.tolist() == [1, 2]

@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from layoutscope.tables import NULL_ROW, TABLES, build_table
+from layoutscope.findings import Finding
+from layoutscope.tables import (
+    NULL_ROW,
+    TABLES,
+    Table,
+    TextColumn,
+    Values,
+    build_table,
+    findings_table,
+    joined,
+    layout_findings,
+)
+from layoutscope.tables.schema import NUMBERS
+from tests.layouts import layout
 
 REGION = {"device": 0, "volume": 0, "type": ([0, 1], ["a", "b"]), "owner": "", "length_bytes": np.array([3, 4])}
 
@@ -14,14 +34,14 @@ REGION = {"device": 0, "volume": 0, "type": ([0, 1], ["a", "b"]), "owner": "", "
 def test_every_table_can_be_empty():
     """An empty table has the columns and types of the schema."""
     for name, columns in TABLES.items():
-        frame = build_table(name, {})
+        frame = build_table(name, {}).frame
         assert frame.columns == [column.name for column in columns]
         assert frame.height == 0
 
 
 def test_negative_address_becomes_null():
     """A hole has no address."""
-    frame = build_table("regions", {**REGION, "image_offset": np.array([-1, 5])})
+    frame = build_table("regions", {**REGION, "image_offset": np.array([-1, 5])}).frame
     assert frame["image_offset"].to_list() == [None, 5]
     assert frame["type"].cast(pl.String).to_list() == ["a", "b"]
 
@@ -46,3 +66,111 @@ def test_missing_column_is_refused():
     """A reader cannot forget a column."""
     with pytest.raises(ValueError, match="image_offset"):
         build_table("regions", REGION)
+
+
+def test_numbers_beyond_their_column_are_refused():
+    """What does not fit into 64 bits with a sign is an error of the caller, never another number."""
+    with pytest.raises(ValueError, match="image_offset"):
+        build_table("regions", {**REGION, "image_offset": np.array([0, 2**63], np.uint64)})
+
+
+def test_a_table_is_the_same_as_arrays_and_as_a_frame():
+    """Numbers, words, texts and times, known and unknown, and back again."""
+    times = Values(np.array([0, 10**6, 0]), np.array([False, True, True]))
+    made = build_table(
+        "entries",
+        {
+            "volume": None, "parent_id": np.array([2, 2, 2]), "file_id": [16, 17, 18], "name": ["a", None, "\u00e9"],
+            "name_raw": TextColumn(np.frombuffer(b"cab", np.uint8), np.array([1, 1, 1]), np.array([1, 2, 0])),
+            "kind": ([1, 0, 1], ("file", "directory")), "size_bytes": [1, None, 3], "link_count": 1,
+            "create_time": times, "modify_time": None, "flags": 0, "entry_rank": [0, 1, 2],
+            "entry_node_row": np.array([NULL_ROW, 0, 1], np.uint32), "inode_node_row": None,
+        },
+    )  # fmt: skip
+    frame = made.frame
+    assert dict(frame.schema) == {column.name: column.dtype for column in TABLES["entries"]}
+    assert frame["name_raw"].to_list() == made.texts("name_raw").raw() == [b"a", b"b", b"c"]
+    assert frame["kind"].to_list() == ["directory", "file", "directory"]
+    assert frame["create_time"].dt.timestamp("ms").to_list() == [None, 1000, 0]
+    back = Table.of("entries", frame)
+    assert (
+        back.texts("name").to_list() == made.texts("name").to_list() == frame["name"].to_list() == ["a", None, "\u00e9"]
+    )
+    assert back["kind"].equals("file").tolist() == made["kind"].equals("file").tolist() == [False, True, False]
+    for name in (column.name for column in TABLES["entries"] if column.kind in NUMBERS):
+        assert back[name].to_list() == made[name].to_list() == frame[name].to_physical().to_list()
+
+
+def test_tables_one_below_the_other_keep_their_words():
+    """The second table has its words in another order."""
+    first, second = (
+        build_table("regions", {**REGION, "type": ([0, 1], words), "image_offset": [1, -1]})
+        for words in (("a", "b"), ("b", "c"))
+    )
+    both = joined([first.changed("row", first["row"]), second])
+    assert [both["type"].equals(word).tolist() for word in "abc"] == [
+        [True, False, False, False],
+        [False, True, True, False],
+        [False, False, False, True],
+    ]
+    assert both["image_offset"].to_list() == [1, None, 1, None]
+
+
+def test_two_equal_words_are_one():
+    """An attribute may bear the name of a fork."""
+    words = build_table("regions", {**REGION, "type": ([0, 1], ("data", "data")), "image_offset": [1, 2]})["type"]
+    assert words.equals("data").all()
+    assert words.numbered()[1] == ("data",)
+
+
+def test_words_are_numbered_in_the_order_of_their_rows():
+    """Whatever order the codes have; unknown is a word of no letters."""
+    words = Values(np.array([1, 0, 0, 1]), np.array([True, False, True, True]), ("a", "b", "never"))
+    numbers, found = words.numbered()
+    assert (numbers.tolist(), found) == ([0, 1, 2, 0], ("b", "", "a"))
+
+
+def test_a_layout_shows_frames_of_what_it_was_given():
+    """Whether that is a table or a frame; what a change leaves alone is not made anew."""
+    made = layout(regions={**REGION, "image_offset": [1, 2]})
+    assert made.changed(regions=made.regions.head(1)).columns("regions")["length_bytes"].to_list() == [3]
+    assert replace(made, free=made.free).regions is made.regions
+    assert made.changed(facts=made.facts).columns("nodes") is made.columns("nodes")
+
+
+def test_findings_come_back_from_their_table():
+    """Row by row, with what is unknown."""
+    found = (
+        Finding("node-invalid", "error", "node 1", None, "one"),
+        Finding("truncated", "info", "node 2", 7, "two", "x", "y", 1),
+    )
+    assert layout_findings(layout().changed(findings=findings_table(found))) == found
+
+
+TEXTS = st.lists(st.one_of(st.none(), st.text(max_size=5)), max_size=8)
+
+
+@given(TEXTS, st.data())
+def test_texts_are_found_in_any_order(texts, data):
+    """Taken, compared and measured as a list would be."""
+    rows = data.draw(st.lists(st.integers(0, len(texts) - 1), max_size=8)) if texts else []
+    wanted = data.draw(st.sampled_from([text for text in texts if text is not None] or ["x"]))
+    taken = TextColumn.of(texts).take(np.array(rows, np.int64))
+    chosen = [texts[row] for row in rows]
+    assert taken.to_list() == chosen
+    assert taken.series("name", pl.String()).to_list() == chosen
+    assert taken.equal_to(wanted.encode()).tolist() == [text == wanted for text in chosen]
+    assert taken.lengths(20).tolist() == [20 if text is None else len(text.encode()) for text in chosen]
+    assert taken.is_ascii() == all(text is None or text.isascii() for text in chosen)
+
+
+def test_polars_is_not_loaded_before_a_frame_is_asked_for():
+    """A scan of an image makes none."""
+    program = (
+        "import sys; from layoutscope.api.scan import scan; result = scan(sys.argv[1]);"
+        "print('polars' in sys.modules, result.volumes[0].layout.nodes.height > 0, 'polars' in sys.modules)"
+    )
+    root = Path(__file__).parents[3]
+    words = [sys.executable, "-c", program, root / "fixtures" / "images" / "hfsplus-scattered.img.zst"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=root)
+    assert done.stdout.split() == ["False", "True", "True"]

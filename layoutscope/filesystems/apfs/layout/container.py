@@ -56,7 +56,7 @@ def build_container_layout(
     blocks = container.blocks
     unclaimed = from_runs("unclaimed", "space manager", balance_of.unclaimed) if parts.space else []
     nodes = nodes_table(parts.trees, blocks, None, [np.zeros(len(tree), np.int64) for tree in parts.trees])
-    read = int(nodes["size_bytes"].sum())
+    read = int(nodes["size_bytes"].data.sum())
     known = read + blocks.block_size * ((parts.space is None) + (not len(container.omap.nodes)))
     waiting = intervals.total(as_runs(parts.space.pending)) if parts.space else 0
     details = (

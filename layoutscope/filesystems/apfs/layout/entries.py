@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-import polars as pl
 
 from layoutscope.arrays.lookup import last_at_most, match
 from layoutscope.arrays.ragged import heads
 from layoutscope.filesystems.apfs.store.source import order_key
 from layoutscope.ondisk import grammar
-from layoutscope.tables import NULL_ROW, build_table
+from layoutscope.tables import NULL_ROW, Table, Values, build_table
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_HARD_LINK, FLAG_PRIVATE
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ NO_NODE = -1
 SYMLINK_NAME = b"com.apple.fs.symlink"
 
 
-def entries_table(tree: Tree, first_row: int, volume: int, log: FindingLog) -> pl.DataFrame:
+def entries_table(tree: Tree, first_row: int, volume: int, log: FindingLog) -> Table:
     """Make the table of directory entries.
 
     Parameters
@@ -109,8 +108,8 @@ class _Matched:
         return found
 
 
-def _masked(values: NDArray[Any], keep: NDArray[np.bool_]) -> pl.Series:
-    return pl.select(pl.when(pl.Series(keep)).then(pl.Series(values)).otherwise(None)).to_series()
+def _masked(values: NDArray[Any], keep: NDArray[np.bool_]) -> Values:
+    return Values(values, keep)
 
 
 def _rows(position: NDArray[np.int32], first_row: int) -> NDArray[np.uint32]:
@@ -123,9 +122,9 @@ def _rows(position: NDArray[np.int32], first_row: int) -> NDArray[np.uint32]:
     return rows
 
 
-def _times(nanoseconds: NDArray[np.int64]) -> pl.Series:
+def _times(nanoseconds: NDArray[np.int64]) -> NDArray[np.int64]:
     np.floor_divide(nanoseconds, 1000, out=nanoseconds)
-    return pl.Series(nanoseconds).cast(pl.Datetime("us", "UTC"))
+    return nanoseconds
 
 
 def _lookup(pairs: dict[int, str], values: NDArray[np.uint16 | np.uint8]) -> NDArray[np.uint8]:
@@ -240,7 +239,7 @@ def _listing_leaves(
     return found
 
 
-def _possible(sizes: NDArray[np.int64], drecs: Columns, log: FindingLog) -> NDArray[np.int64] | pl.Series:
+def _possible(sizes: NDArray[np.int64], drecs: Columns, log: FindingLog) -> NDArray[np.int64] | Values:
     """Leave out sizes that no file can have, of 2**63 bytes and more, and report them."""
     wrong = np.flatnonzero(sizes < 0)
     if not len(wrong):

@@ -13,18 +13,17 @@ import numpy as np
 from layoutscope.arrays.lookup import Index, is_strictly_ascending
 from layoutscope.arrays.ragged import ordinals, owners
 from layoutscope.filesystems.apfs.volume.parts import ORPHAN, streams
-from layoutscope.tables import NULL_OFFSET, build_table
+from layoutscope.tables import NULL_OFFSET, Table, build_table
 from layoutscope.tables.schema import FLAG_ENCRYPTED, FLAG_PAST_END, FLAG_SHARED
 
 if TYPE_CHECKING:
-    import polars as pl
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.store.fsrecords import Columns
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
 
 
-def extents_table(parts: VolumeParts, first_row: int) -> pl.DataFrame:
+def extents_table(parts: VolumeParts, first_row: int) -> Table:
     """Make the table of extents.
 
     Parameters

@@ -11,14 +11,22 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import polars as pl
 
 from layoutscope.filesystems.apfs.store.nodes import NodeRows, rows_of
 from layoutscope.filesystems.apfs.store.sweep import TREES, Swept
 from layoutscope.filesystems.apfs.store.verify import VALID_NAMES
 from layoutscope.filesystems.apfs.volume.trees import UNKNOWN_LEVEL
 from layoutscope.findings import FindingLog
-from layoutscope.tables import NULL_ROW, VolumeLayout, build_table, findings_table
+from layoutscope.tables import (
+    NULL_ROW,
+    Table,
+    Values,
+    VolumeLayout,
+    build_table,
+    findings_table,
+    joined,
+    layout_findings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,7 +50,7 @@ def rows_before(trees: Sequence[NodeRows]) -> list[int]:
 
 def nodes_table(
     trees: Sequence[NodeRows], blocks: Blocks, volume: int | None, states: list[NDArray[np.int64]]
-) -> pl.DataFrame:
+) -> Table:
     """Make the table of nodes, in the order of their rows.
 
     Parameters
@@ -89,9 +97,9 @@ def _all(trees: Sequence[NodeRows], name: str) -> NDArray[Any]:
     return np.concatenate([getattr(nodes, name) for nodes in trees])
 
 
-def _known(values: NDArray[Any], level: NDArray[np.uint8]) -> pl.Series:
+def _known(values: NDArray[Any], level: NDArray[np.uint8]) -> Values:
     """Values of nodes that could be read; null in locked ones."""
-    return pl.Series(values).set(pl.Series(level == UNKNOWN_LEVEL), None)
+    return Values(values, level != UNKNOWN_LEVEL)
 
 
 def _refer(position: NDArray[np.int64], first_row: int) -> NDArray[np.uint32]:
@@ -142,9 +150,7 @@ def _subtype(tree: str) -> int:
 
 def _addresses(layouts: list[VolumeLayout]) -> NDArray[np.int64]:
     parts = [
-        layout.nodes["image_offset"].to_numpy().astype(np.int64) * 2 + layout.nodes["device"].to_numpy()
-        for layout in layouts
-        if len(layout.nodes)
+        layout.columns("nodes")["image_offset"].data * 2 + layout.columns("nodes")["device"].data for layout in layouts
     ]
     return np.concatenate([np.empty(0, np.int64), *parts])
 
@@ -163,16 +169,15 @@ def _added(layout: VolumeLayout, left: Swept, blocks: Blocks) -> VolumeLayout:
             details[f"stale {name} nodes"] = len(some)
             details[f"stale {name} transactions"] = len(np.unique(some.xid))
     if not trees:
-        return replace(layout, facts=replace(layout.facts, details={**layout.facts.details, "stale nodes": 0}))
+        return layout.changed(facts=replace(layout.facts, details={**layout.facts.details, "stale nodes": 0}))
     states = [np.full(len(nodes), STATES.index("stale")) for nodes in trees]
     table = nodes_table(trees, blocks, layout.facts.volume, states)
-    first = int(layout.nodes["row"].max() or -1) + 1 if len(layout.nodes) else 0  # type: ignore[arg-type]
-    table = table.with_columns((pl.col("row") + first).cast(table["row"].dtype))
-    nodes = pl.concat([layout.nodes, table]) if len(layout.nodes) else table
-    more = findings_table(log.findings).with_columns((pl.col("row") + len(layout.findings)).cast(pl.UInt32))
-    told = pl.concat([layout.findings, more.cast(dict(layout.findings.schema))])  # type: ignore[arg-type]
+    before = layout.columns("nodes")
+    first = int(before["row"].data.max(initial=-1)) + 1 if len(before) else 0
+    nodes = joined([before, table.changed("row", Values(table["row"].data + np.uint32(first)))])
+    told = findings_table([*layout_findings(layout), *log.findings])
     facts = replace(layout.facts, details={**layout.facts.details, "stale nodes": len(left), **details})
-    return replace(layout, facts=facts, nodes=nodes, findings=told)
+    return layout.changed(facts=facts, nodes=nodes, findings=told)
 
 
 def as_nodes(tree: str, found: Swept) -> NodeRows:
@@ -193,7 +198,7 @@ def _report(log: FindingLog, tree: str, found: Swept) -> None:
     log.at(f"{tree} tree", int(found.paddr[0])).add("stale-nodes", "info", message)
 
 
-def views_table(views: Mapping[str, NodeRows], paddr: NDArray[np.uint64], rows: NDArray[np.uint32]) -> pl.DataFrame:
+def views_table(views: Mapping[str, NodeRows], paddr: NDArray[np.uint64], rows: NDArray[np.uint32]) -> Table:
     """Make the table of memberships.
 
     Parameters

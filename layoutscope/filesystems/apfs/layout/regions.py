@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
-from layoutscope.tables import build_table
+from layoutscope.tables import Table, build_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.store.blocks import Blocks
 
 
-def regions_table(regions: Sequence[Region], blocks: Blocks, volume: int | None) -> pl.DataFrame:
+def regions_table(regions: Sequence[Region], blocks: Blocks, volume: int | None) -> Table:
     """Make the table of regions, in address order.
 
     Parameters
@@ -32,7 +31,7 @@ def regions_table(regions: Sequence[Region], blocks: Blocks, volume: int | None)
 
     Returns
     -------
-    DataFrame
+    Table
         The public table ``regions``; the main device first.
     """
     if not regions:
@@ -44,15 +43,15 @@ def regions_table(regions: Sequence[Region], blocks: Blocks, volume: int | None)
         {
             "device": blocks.split(paddr)[0],
             "volume": volume,
-            "type": pl.Series([item.type for item in ordered], dtype=pl.String),
-            "owner": pl.Series([item.owner for item in ordered], dtype=pl.String),
+            "type": [item.type for item in ordered],
+            "owner": [item.owner for item in ordered],
             "image_offset": blocks.image_offset(paddr),
             "length_bytes": np.array([item.num_blocks for item in ordered], np.int64) * blocks.block_size,
         },
     )
 
 
-def free_table(runs: NDArray[np.int64], blocks: Blocks, volume: int | None) -> pl.DataFrame:
+def free_table(runs: NDArray[np.int64], blocks: Blocks, volume: int | None) -> Table:
     """Make the table of free runs, in address order.
 
     Parameters
@@ -66,7 +65,7 @@ def free_table(runs: NDArray[np.int64], blocks: Blocks, volume: int | None) -> p
 
     Returns
     -------
-    DataFrame
+    Table
         The public table ``free``.
     """
     if not len(runs):

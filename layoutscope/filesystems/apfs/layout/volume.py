@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import polars as pl
 
 from layoutscope.filesystems.apfs.container.regions import Details, rest
 from layoutscope.filesystems.apfs.layout.entries import entries_table
@@ -16,7 +15,7 @@ from layoutscope.filesystems.apfs.layout.regions import regions_table
 from layoutscope.filesystems.apfs.store.nodes import without_others
 from layoutscope.filesystems.apfs.volume.states import LIVE
 from layoutscope.filesystems.apfs.volume.witnesses import num_missing_entries
-from layoutscope.tables import VolumeLayout, build_table, findings_table
+from layoutscope.tables import Table, VolumeLayout, build_table, findings_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -108,7 +107,7 @@ def _states(parts: VolumeParts, trees: list[NodeRows], num_own: int) -> list[NDA
     return states
 
 
-def _views(parts: VolumeParts, trees: list[NodeRows], live: str) -> pl.DataFrame:
+def _views(parts: VolumeParts, trees: list[NodeRows], live: str) -> Table:
     """Membership of the file-system tree's nodes in each view; nothing where there is but one."""
     if len(parts.views) < 2:
         return build_table("node_views", {})
@@ -153,11 +152,12 @@ def _shares(parts: VolumeParts) -> Details:
     return details
 
 
-def _coverage(parts: VolumeParts, nodes: pl.DataFrame) -> tuple[int, int]:
+def _coverage(parts: VolumeParts, nodes: Table) -> tuple[int, int]:
     """Metadata that is known to exist, and what of it could be read, in bytes."""
     missing = sum(item.code in ("node-missing", "unread-area") for item in parts.log.findings)
     unit = int(parts.fs.nodes.size_bytes[0]) if len(parts.fs.nodes) else 0
+    sizes = nodes["size_bytes"].data
     # What is inferred may be an old copy of what is lost: it is read, but not in its place.
-    read = int(nodes.filter((pl.col("valid") != "no") & (pl.col("state") != "inferred"))["size_bytes"].sum())
-    known = int(nodes["size_bytes"].sum()) + missing * unit
+    read = int(sizes[~nodes["valid"].equals("no") & ~nodes["state"].equals("inferred")].sum())
+    known = int(sizes.sum()) + missing * unit
     return known, read

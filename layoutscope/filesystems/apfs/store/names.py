@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import polars as pl
 
-from layoutscope.tables import series
+from layoutscope.tables import TextColumn
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,18 +44,14 @@ class Names:
         whole, start = self.data.tobytes(), self.start.tolist()
         return [whole[first : first + size] for first, size in zip(start, self.length.tolist(), strict=True)]
 
-    def columns(self) -> tuple[pl.Series, pl.Series]:
+    def columns(self) -> tuple[TextColumn, TextColumn]:
         """Return the names as text and as bytes.
 
         All at once where every name is valid; a damaged one is shown with replacement characters.
         """
         if self._is_text():
-            text = series.cut("name", self.data, self.length.astype(np.int64), "text")
-            return text, text.cast(pl.Binary)
-        raw = self.raw()
-        return pl.Series([name.decode(errors="replace") for name in raw], dtype=pl.String), pl.Series(
-            raw, dtype=pl.Binary
-        )
+            return (TextColumn(self.data, self.length),) * 2
+        return TextColumn.of([name.decode(errors="replace") for name in self.raw()]), TextColumn(self.data, self.length)
 
     def _is_text(self) -> bool:
         """Tell whether every name is valid UTF-8: all in one piece, and none begins inside of a character."""
@@ -65,7 +60,7 @@ class Names:
         firsts = self.data[self.start[self.length > 0]]
         return not ((firsts & _CONTINUES_MASK) == _CONTINUES).any() and _is_utf8(self.data.tobytes())
 
-    def text(self) -> pl.Series:
+    def text(self) -> TextColumn:
         """Return the names as text."""
         return self.columns()[0]
 

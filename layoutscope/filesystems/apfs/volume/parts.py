@@ -295,7 +295,7 @@ def _joined(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
 
 def _attribute_streams(xattrs: Columns, forks: list[str]) -> tuple[Any, ...]:
     rows = np.flatnonzero(xattrs["stream_id"] != 0)
-    names = xattrs["name"].text().gather(rows) if len(rows) else []
+    names = xattrs["name"].text().take(rows).to_list() if len(rows) else []
     shown = ["resource" if name == RESOURCE_FORK else name for name in names]
     forks += sorted(set(shown) - set(forks))
     codes = np.array([forks.index(name) for name in shown], np.uint32)

@@ -8,14 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import polars as pl
 
 from layoutscope.arrays.columns import LARGEST
 from layoutscope.arrays.lookup import find
 from layoutscope.arrays.ragged import heads, lengths_of, ordinals
 from layoutscope.filesystems.hfsplus.records.catalog import unix_seconds
 from layoutscope.ondisk import grammar
-from layoutscope.tables.layout import NULL_ROW, build_table
+from layoutscope.tables import NULL_ROW, Table, Values, build_table
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_DIRECTORY_LINK, FLAG_HARD_LINK, FLAG_PRIVATE
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ _KIND_OF_MODE: Final = {
 
 def entries_table(
     volume_number: int | None, catalog: Catalog, links: Links, attributes: Attributes, catalog_row: int
-) -> pl.DataFrame:
+) -> Table:
     """Build the entries table.
 
     Parameters
@@ -68,7 +67,7 @@ def entries_table(
         "name": catalog.name,
         "name_raw": catalog.name_raw,
         "kind": (_kinds(catalog, links), KINDS),
-        "size_bytes": pl.Series(sizes).set(pl.Series(sizes == LARGEST), None),
+        "size_bytes": Values(sizes, sizes != LARGEST),
         "link_count": np.where(follow(links.is_inode), follow(entries["special"]), 1),
         "create_time": _times(follow(entries["create_date"]), follow(entries["has_expanded_times"])),
         "modify_time": _times(follow(entries["modify_date"]), follow(entries["has_expanded_times"])),
@@ -78,8 +77,8 @@ def entries_table(
         "inode_node_row": _rows(follow(entries["node"]), catalog_row),
         "thread_node_row": _chosen_rows(catalog.threads["node"], thread, catalog_row),
         "xattr_node_row": attributes.rows_of(file_id, is_compressed),
-        "valence": pl.Series(follow(entries["valence"])).set(pl.Series(~follow(entries["is_folder"])), None),
-        "link_id": pl.Series(entries["file_id"]).set(pl.Series(~is_link), None),
+        "valence": Values(follow(entries["valence"]), follow(entries["is_folder"])),
+        "link_id": Values(entries["file_id"], is_link),
     }
     columns["listing_node_row"] = np.where(follow(entries["is_folder"]), columns["thread_node_row"], NULL_ROW)
     return build_table("entries", columns)
@@ -107,13 +106,9 @@ def _sizes(catalog: Catalog, links: Links, attributes: Attributes, is_compressed
     return sizes
 
 
-def _times(dates: NDArray[np.uint32], is_expanded: Mask) -> pl.Series:
+def _times(dates: NDArray[np.uint32], is_expanded: Mask) -> Values:
     """Dates as times; 0 means that there is none."""
-    return (
-        pl.Series(unix_seconds(dates, is_expanded) * 1_000_000)
-        .set(pl.Series(dates == 0), None)
-        .cast(pl.Datetime("us", "UTC"))
-    )
+    return Values(unix_seconds(dates, is_expanded) * 1_000_000, dates != 0)
 
 
 def _flags(links: Links, is_compressed: Mask) -> I64:

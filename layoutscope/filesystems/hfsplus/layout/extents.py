@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from layoutscope.arrays.columns import I64, Columns, take_joined
 from layoutscope.arrays.lookup import find
@@ -17,7 +16,7 @@ from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK
 from layoutscope.filesystems.hfsplus.records.overflow import flatten
 from layoutscope.filesystems.hfsplus.tree.tree import first_rows
 from layoutscope.ondisk import grammar
-from layoutscope.tables.layout import NULL_ROW, build_table
+from layoutscope.tables import NULL_ROW, Table, build_table
 from layoutscope.tables.schema import FLAG_PAST_END
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ _COLUMNS = ("file_id", "fork", "fork_block", "start_block", "block_count", "node
 FORKS = ("data", "resource")
 
 
-def extents_table(volume: Volume, number: int | None, contents: Contents) -> pl.DataFrame:
+def extents_table(volume: Volume, number: int | None, contents: Contents) -> Table:
     """Build the table of extents, sorted by file, fork and place in the fork.
 
     Parameters
@@ -56,11 +55,11 @@ def extents_table(volume: Volume, number: int | None, contents: Contents) -> pl.
     # Within each part the extents of a fork stand in its order, and overflow extents come behind the others.
     order = np.argsort(file_id * (int(fork.max(initial=0)) + 1) + fork, kind="stable")
     joined = take_joined(parts, dict.fromkeys(_COLUMNS, np.int64), order)
-    attribute_names = attributes.owner_name.unique(maintain_order=True).to_list()
+    attribute_names = dict.fromkeys(attributes.owner_name)
     return _table(volume, number, joined, (*FORKS, *attribute_names))
 
 
-def _table(volume: Volume, number: int | None, rows: Columns, fork_names: tuple[str, ...]) -> pl.DataFrame:
+def _table(volume: Volume, number: int | None, rows: Columns, fork_names: tuple[str, ...]) -> Table:
     block = volume.block_size_bytes
     logical = rows["fork_block"] * block
     columns: dict[str, Any] = {
@@ -132,9 +131,8 @@ def _report_orphans(volume: Volume, owner: I64) -> None:
 
 def _attributes(attributes: Attributes) -> Columns:
     forks, owner = attributes.forks, attributes.forks["owner"]
-    names = attributes.owner_name
-    codes = names.unique(maintain_order=True)
-    code = names.replace_strict(codes, np.arange(len(codes)), return_dtype=pl.Int64).to_numpy() if len(names) else owner
+    codes = {name: code for code, name in enumerate(dict.fromkeys(attributes.owner_name))}
+    code = np.array([codes[name] for name in attributes.owner_name], np.int64)
     return {
         "file_id": attributes.owners["file_id"][owner],
         "fork": code[owner] + len(FORKS),

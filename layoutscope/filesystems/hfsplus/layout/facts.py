@@ -143,7 +143,7 @@ def _lost_trees(volume: Volume, contents: Contents) -> int:
 def _volume_name(catalog: Catalog) -> str:
     """Name of the root folder, which is the volume's."""
     roots = (catalog.entries["parent_id"] == grammar.HfsplusVolume.Cnid.root_parent).nonzero()[0]
-    return str(catalog.name[int(roots[0])]) if len(roots) else ""
+    return str(catalog.name.take(roots[:1]).to_list()[0]) if len(roots) else ""
 
 
 def _tree_facts(tree: Tree) -> TreeFacts:

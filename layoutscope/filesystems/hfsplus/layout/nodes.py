@@ -8,14 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import polars as pl
 
 from layoutscope.arrays.ragged import heads
 from layoutscope.filesystems.hfsplus.tree.btree import node_pieces
 from layoutscope.filesystems.hfsplus.tree.nodes import DESCRIPTOR_BYTES, HEADER, INDEX, LEAF, MAP, OFFSET_BYTES
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, first_rows
 from layoutscope.ondisk import grammar
-from layoutscope.tables.layout import NULL_ROW, build_table
+from layoutscope.tables import NULL_ROW, Table, Values, build_table, joined
 
 if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64, Columns
@@ -28,7 +27,7 @@ STATES: Final = ("live", "stale")
 VALIDITY: Final = ("structure", "no")
 
 
-def nodes_tables(volume: Volume, number: int | None, trees: list[Tree]) -> tuple[pl.DataFrame, pl.DataFrame]:
+def nodes_tables(volume: Volume, number: int | None, trees: list[Tree]) -> tuple[Table, Table]:
     """Build the tables of nodes and of fragments of nodes that lie in several pieces.
 
     Parameters
@@ -42,7 +41,7 @@ def nodes_tables(volume: Volume, number: int | None, trees: list[Tree]) -> tuple
 
     Returns
     -------
-    DataFrame, DataFrame
+    Table, Table
         One row a node, whether in use or not; one row a piece of those nodes that lie in several.
     """
     rows = first_rows(trees)
@@ -50,11 +49,11 @@ def nodes_tables(volume: Volume, number: int | None, trees: list[Tree]) -> tuple
     if not parts:
         return build_table("nodes", {}), build_table("node_fragments", {})
     fragments = [part[1] for part in parts]
-    joined: Columns = {name: np.concatenate([part[name] for part in fragments]) for name in fragments[0]}
-    return pl.concat([part[0] for part in parts]), build_table("node_fragments", {"device": 0, **joined})
+    pieces: Columns = {name: np.concatenate([part[name] for part in fragments]) for name in fragments[0]}
+    return joined([part[0] for part in parts]), build_table("node_fragments", {"device": 0, **pieces})
 
 
-def _nodes_of(volume: Volume, number: int | None, tree: Tree, first_row: int) -> tuple[pl.DataFrame, Columns]:
+def _nodes_of(volume: Volume, number: int | None, tree: Tree, first_row: int) -> tuple[Table, Columns]:
     file, table = tree.file, tree.nodes
     numbers = np.arange(file.num_nodes, dtype=np.int64)
     pieces = node_pieces(volume, file.fork, file.node_size_bytes, numbers)
@@ -98,30 +97,29 @@ SPECIAL_FILES: Final = {"catalog": CNID.catalog_file, "attributes": CNID.attribu
 """Files of B-trees whose later extents the overflow tree may hold; its own file has all of them in the header."""
 
 
-def with_locators(nodes: pl.DataFrame, extents: pl.DataFrame) -> pl.DataFrame:
+def with_locators(nodes: Table, extents: Table) -> Table:
     """Tell of nodes beyond the eighth extent of their file which overflow leaf leads there.
 
     Parameters
     ----------
-    nodes, extents : DataFrame
+    nodes, extents : Table
         The tables of a volume; extents of special files that the volume header holds name no leaf.
     """
-    special = extents.filter(pl.col("file_id").is_in(list(SPECIAL_FILES.values())) & pl.col("node_row").is_not_null())
-    if special.is_empty():
-        return nodes
+    owner = extents["file_id"].data
     locator = np.full(len(nodes), NULL_ROW, np.uint32)
-    node_offset = (nodes["node_id"].cast(pl.Int64) * nodes["size_bytes"]).to_numpy()
+    node_offset = nodes["node_id"].data.astype(np.int64) * nodes["size_bytes"].data
     for tree, file_id in SPECIAL_FILES.items():
-        found = special.filter(pl.col("file_id") == file_id).sort("logical_offset")
-        piece = np.searchsorted(found["logical_offset"].to_numpy(), node_offset, side="right") - 1
-        chosen = (nodes["tree"] == tree).to_numpy() & (piece >= 0)
-        locator[chosen] = found["node_row"].to_numpy()[piece[chosen]]
-    column = pl.Series("locator_row", locator)
-    return nodes.with_columns(column.set(column == int(NULL_ROW), None))
+        found = np.flatnonzero((owner == file_id) & extents["node_row"].is_known)
+        logical = extents["logical_offset"].data[found]
+        order = np.argsort(logical, kind="stable")
+        piece = np.searchsorted(logical[order], node_offset, side="right") - 1
+        chosen = nodes["tree"].equals(tree) & (piece >= 0)
+        locator[chosen] = extents["node_row"].data[found][order][piece[chosen]]
+    return nodes.changed("locator_row", Values(locator, locator != NULL_ROW))
 
 
-def _nullable(values: I64, known: np.ndarray[Any, np.dtype[np.bool_]]) -> pl.Series:
-    return pl.Series(values).set(pl.Series(~known), None)
+def _nullable(values: I64, known: np.ndarray[Any, np.dtype[np.bool_]]) -> Values:
+    return Values(values, known)
 
 
 def _kinds(tree: Tree) -> I64:

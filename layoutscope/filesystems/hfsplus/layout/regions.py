@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK
 from layoutscope.filesystems.hfsplus.records.overflow import extend_fork
 from layoutscope.filesystems.hfsplus.volume.fork import Fork
 from layoutscope.filesystems.hfsplus.volume.volume import END_BYTES, HEADER_BYTES, HEADER_OFFSET
 from layoutscope.ondisk import grammar
-from layoutscope.tables.layout import build_table
+from layoutscope.tables import Table, build_table
 
 if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64
@@ -100,7 +99,7 @@ def fork_regions(volume: Volume, kind: str, fork: Fork) -> list[Region]:
     ]
 
 
-def free_table(volume: Volume, number: int | None, starts: I64, counts: I64) -> pl.DataFrame:
+def free_table(volume: Volume, number: int | None, starts: I64, counts: I64) -> Table:
     """Build the table of free space.
 
     Parameters
@@ -114,7 +113,7 @@ def free_table(volume: Volume, number: int | None, starts: I64, counts: I64) -> 
 
     Returns
     -------
-    DataFrame
+    Table
         One row a run, in their order.
     """
     block = volume.block_size_bytes
@@ -129,7 +128,7 @@ def free_table(volume: Volume, number: int | None, starts: I64, counts: I64) -> 
     )
 
 
-def regions_table(volume: Volume, number: int | None, regions: list[tuple[str, str, int, int]]) -> pl.DataFrame:
+def regions_table(volume: Volume, number: int | None, regions: list[tuple[str, str, int, int]]) -> Table:
     """Build the table of metadata that is no tree node.
 
     Parameters
@@ -145,8 +144,8 @@ def regions_table(volume: Volume, number: int | None, regions: list[tuple[str, s
         {
             "device": 0,
             "volume": number,
-            "type": pl.Series([region[0] for region in ordered], dtype=pl.String),
-            "owner": pl.Series([region[1] for region in ordered], dtype=pl.String),
+            "type": [region[0] for region in ordered],
+            "owner": [region[1] for region in ordered],
             "image_offset": np.array([region[2] + volume.image_offset for region in ordered], np.int64),
             "length_bytes": np.array([region[3] for region in ordered], np.int64),
         },

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import polars as pl
 
 from layoutscope.arrays.columns import I64, U8, Columns, Mask, concatenate, signed
 from layoutscope.arrays.lookup import find
@@ -24,7 +23,7 @@ from layoutscope.ondisk.records import (
     ATTRIBUTE_RECORD_TYPE,
     DECMPFS_HEADER,
 )
-from layoutscope.tables.layout import NULL_ROW
+from layoutscope.tables import NULL_ROW
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -169,7 +168,7 @@ class Attributes:
         Of every compression header.
     owners : Columns
         ``file_id, node, size`` of each record with extents.
-    owner_name : polars.Series
+    owner_name : list of str
         Their attributes' names.
     forks : Columns
         One row an extent: ``owner`` is a row of `owners`; ``fork_block, start_block, block_count``.
@@ -182,7 +181,7 @@ class Attributes:
     compressed_node: I64
     uncompressed_size: I64
     owners: Columns
-    owner_name: pl.Series
+    owner_name: list[str]
     forks: Columns
 
     def rows_of(self, file_id: I64, is_compressed: Mask) -> NDArray[np.uint32]:
@@ -226,6 +225,6 @@ def collect(tree: Tree | None, leaves: AttributeLeaves, first_row: int) -> Attri
         compressed["node"][order],
         compressed["size"][order],
         concatenate(leaves.owners, dict.fromkeys(_OWNER_COLUMNS, none)),
-        pl.Series("fork", owner_names, pl.String),
+        owner_names,
         concatenate(leaves.forks, dict.fromkeys(_FORK_COLUMNS, none)),
     )

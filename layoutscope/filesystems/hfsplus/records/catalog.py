@@ -20,12 +20,12 @@ from layoutscope.ondisk import grammar
 from layoutscope.ondisk.leafplan import NO_LEAF, Kind, Leaf, Plan, Repeated, Text
 from layoutscope.ondisk.leaves import LeafTables
 from layoutscope.ondisk.records import CATALOG_FILE, CATALOG_FOLDER, CATALOG_KEY, CATALOG_RECORD_TYPE, CATALOG_THREAD
+from layoutscope.tables import TextColumn
 
 if TYPE_CHECKING:
-    import polars as pl
     from numpy.typing import NDArray
 
-    from layoutscope.arrays.columns import I64, Columns, Mask
+    from layoutscope.arrays.columns import I64, U8, Columns, Mask
     from layoutscope.filesystems.hfsplus.tree.names import StoredNames
     from layoutscope.filesystems.hfsplus.tree.nodes import RecordBatch
     from layoutscope.filesystems.hfsplus.tree.tree import Tree
@@ -233,7 +233,7 @@ class Catalog:
     ----------
     entries : Columns
         One row a file or folder: ``ENTRY_COLUMNS`` and ``node``, the number of its leaf.
-    name, name_raw : polars.Series
+    name, name_raw : TextColumn
         Names as shown and as stored.
     threads : Columns
         One row a thread record: ``THREAD_COLUMNS`` and ``node``.
@@ -245,8 +245,8 @@ class Catalog:
     """
 
     entries: Columns
-    name: pl.Series
-    name_raw: pl.Series
+    name: TextColumn
+    name_raw: TextColumn
     threads: Columns
     forks: Columns
     stored: StoredNames
@@ -264,8 +264,8 @@ def collect(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
     lengths = raw.length.astype(np.int64)
     return Catalog(
         chosen.numbers(),
-        chosen.series(names.shown_series("name", text)),
-        chosen.series(names.stored_series("name_raw", raw)),
+        chosen.texts(names.as_shown(text), text.length),
+        chosen.texts(raw.data, raw.length),
         threads.numbers(),
         forks,
         names.StoredNames(raw.data, starts_of(lengths)[chosen.rows], lengths[chosen.rows]),
@@ -289,9 +289,9 @@ class _Chosen:
         numbers: Columns = {name: values for name, values in found.items() if isinstance(values, np.ndarray)}
         return {**numbers, "node": self.node}
 
-    def series(self, values: pl.Series) -> pl.Series:
-        """Return a column made of texts."""
-        return values if self.is_all else values.gather(self.rows)
+    def texts(self, data: U8, length: NDArray[np.uint32]) -> TextColumn:
+        """Return a column of texts."""
+        return TextColumn(data, length, None if self.is_all else self.rows)
 
 
 def _renumbered(leaves: CatalogLeaves, chosen: _Chosen) -> Columns:

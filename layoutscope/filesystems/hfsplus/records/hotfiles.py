@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import polars as pl
 
 from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK
 from layoutscope.filesystems.hfsplus.records.links import ROOT_FOLDER
@@ -67,9 +66,8 @@ def read_hot_files(volume: Volume, catalog: Catalog, overflow: Tree | None) -> T
 def _find_file(catalog: Catalog) -> int:
     entries = catalog.entries
     rows = np.flatnonzero((entries["parent_id"] == ROOT_FOLDER) & (entries["is_folder"] == 0))
-    wanted = pl.Series([FILE_NAME.encode(names.ENCODING)], dtype=pl.Binary)
-    matches = (catalog.name_raw.gather(rows) == wanted).arg_true()
-    return int(rows[matches[0]]) if len(matches) else -1
+    matches = rows[catalog.name_raw.take(rows).equal_to(FILE_NAME.encode(names.ENCODING))]
+    return int(matches[0]) if len(matches) else -1
 
 
 def _fork_of(catalog: Catalog, row: int) -> Fork:

@@ -9,11 +9,11 @@ any other date it is a plain file that somebody gave that type.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import polars as pl
 
 from layoutscope.arrays.lookup import find
 from layoutscope.filesystems.hfsplus.records.catalog import unix_seconds
@@ -133,16 +133,16 @@ def _private_directory(catalog: Catalog, name: str) -> tuple[I64, I64]:
     """Rows of a private directory, one at most, and of what lies in it."""
     entries = catalog.entries
     rows = np.flatnonzero((entries["parent_id"] == ROOT_FOLDER) & entries["is_folder"])
-    wanted = pl.Series([name.encode(names.ENCODING)], dtype=pl.Binary)
-    home = rows[(catalog.name_raw.gather(rows) == wanted).arg_true().to_numpy()[:1]]
+    home = rows[catalog.name_raw.take(rows).equal_to(name.encode(names.ENCODING))][:1]
     inside = entries["parent_id"] == entries["file_id"][home] if len(home) else np.zeros(len(catalog.name), np.bool_)
     return home, np.flatnonzero(inside)
 
 
 def _numbers(catalog: Catalog, rows: I64, prefix: str) -> I64:
     """Numbers in the names of indirect nodes; -1 where a name has another form."""
-    digits = catalog.name.gather(rows).str.extract(f"^{prefix}([0-9]{{1,10}})$").cast(pl.Int64)
-    return digits.fill_null(-1).to_numpy()
+    form = re.compile(f"{prefix}([0-9]{{1,10}})".encode())
+    found = map(form.fullmatch, catalog.name.take(rows).raw())
+    return np.array([int(match[1]) if match else -1 for match in found], np.int64)
 
 
 def _report_plain(volume: Volume, catalog: Catalog, file: TreeFile | None, rows: I64) -> None:

@@ -12,11 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutscope.arrays.ragged import ranges
-from layoutscope.tables import series
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from layoutscope.arrays.columns import I64, U8
     from layoutscope.ondisk.leaves import Texts
 
@@ -76,16 +73,11 @@ class StoredNames(NamedTuple):
     length: I64
 
 
-def shown_series(name: str, texts: Texts) -> pl.Series:
-    """Make a text column of names in UTF-8, in which ``/`` becomes ``:``."""
+def as_shown(texts: Texts) -> U8:
+    """Turn names in UTF-8 into those that people see, in which ``/`` becomes ``:``; returns the same bytes."""
     # HFS separates names by colons, so that a slash may stand in one; Unix paths, which it would split, show a colon.
     texts.data[texts.data == _SLASH] = _COLON
-    return series.cut(name, texts.data, texts.length.astype(np.int64), "text")
-
-
-def stored_series(name: str, texts: Texts) -> pl.Series:
-    """Make a binary column of names as they are stored."""
-    return series.cut(name, texts.data, texts.length.astype(np.int64), "binary")
+    return texts.data
 
 
 def equals(buffer: U8, starts: I64, counts: I64, name: str) -> NDArray[np.bool_]:

@@ -1,0 +1,278 @@
+"""Columns of tables as arrays: what readers fill, and metrics and walks take.
+
+They become columns of a frame where somebody asks for one, and are made from such columns.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+
+from layoutscope.arrays.ragged import ranges, starts_of
+from layoutscope.frames import pl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from layoutscope.arrays.columns import I64, U8, Mask
+
+_ASCII_LAST: Final = 0x7F
+
+
+class Values:
+    """A column of numbers, or of words as numbers.
+
+    Parameters
+    ----------
+    data : (n,) array
+        The numbers, or for each row the place of its word.
+    known : (n,) bool array, optional
+        Which of them are known; all by default.
+    words : sequence of str
+        Different words; none in a column of numbers.
+    """
+
+    __slots__ = ("data", "known", "words")
+
+    def __init__(self, data: NDArray[Any], known: Mask | None = None, words: Sequence[str] = ()) -> None:
+        self.data = data
+        self.known = known if known is None or not known.all() else None
+        self.words = tuple(words)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    @property
+    def is_known(self) -> Mask:
+        """Which values are known, shape (n,)."""
+        return np.ones(len(self.data), np.bool_) if self.known is None else self.known
+
+    def filled(self, otherwise: int) -> NDArray[Any]:
+        """Return the numbers, with another one in place of what is unknown."""
+        if self.known is None:
+            return self.data
+        return np.where(self.known, self.data, np.asarray(otherwise, self.data.dtype))
+
+    def signed(self) -> I64:
+        """Return the numbers in 64 bits, -1 where unknown; numbers of 2**63 and more wrap, which keeps them apart."""
+        values: I64 = self.data.astype(np.int64)
+        if self.known is not None:
+            values[~self.known] = -1
+        return values
+
+    def present(self) -> NDArray[Any]:
+        """Return the numbers that are known."""
+        return self.data if self.known is None else self.data[self.known]
+
+    def to_list(self) -> list[int | None]:
+        """Return the numbers, None where unknown."""
+        found: list[int | None] = self.data.tolist()
+        return found if self.known is None else [n if k else None for n, k in zip(found, self.known, strict=True)]
+
+    def equals(self, word: str) -> Mask:
+        """Tell which rows have a word; what is unknown has none."""
+        if word not in self.words:
+            return np.zeros(len(self.data), np.bool_)
+        found: Mask = self.data == self.words.index(word)
+        return found if self.known is None else found & self.known
+
+    def is_in(self, words: Iterable[str]) -> Mask:
+        """Tell which rows have one of some words."""
+        found = np.zeros(len(self.data), np.bool_)
+        for word in words:
+            found |= self.equals(word)
+        return found
+
+    def numbered(self) -> tuple[NDArray[np.uint32], tuple[str, ...]]:
+        """Number the words in the order of their first rows.
+
+        Returns
+        -------
+        (n,) uint32 array, tuple of str
+            The number of each row, and the words that there are; unknown is a word of no letters.
+        """
+        words = (*self.words, "")
+        codes = self.data if self.known is None else np.where(self.known, self.data, len(self.words))
+        first = np.full(len(words), -1)
+        first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+        present = np.flatnonzero(first >= 0)
+        order = present[np.argsort(first[present])]
+        number = np.zeros(len(words), np.uint32)
+        number[order] = np.arange(len(order))
+        return number[codes], tuple(words[code] for code in order.tolist())
+
+    def series(self, name: str, dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
+        """Make a column of a frame."""
+        if self.words or dtype == pl.Categorical:
+            # Categories from codes: one gather, no string a row.
+            codes = pl.Series(self.data.astype(np.uint32))
+            known = codes if self.known is None else codes.set(pl.Series(~self.known), None)
+            return pl.Series(name, self.words, dtype=pl.Categorical).gather(known)
+        found = pl.Series(name, np.ascontiguousarray(self.data))
+        return (found if self.known is None else found.set(pl.Series(~self.known), None)).cast(dtype)
+
+    @classmethod
+    def of(cls, column: pl.Series) -> Values:
+        """Make a column of one of a frame."""
+        known = None if not column.null_count() else column.is_not_null().to_numpy()
+        if column.dtype == pl.Categorical:
+            codes, words = numbered(column)
+            return cls(codes, known, words)
+        return cls(column.to_physical().fill_null(0).to_numpy(), known)
+
+    def take(self, rows: Any) -> Values:
+        """Return some rows, given by their places, by a mask or as a slice."""
+        return Values(self.data[rows], None if self.known is None else self.known[rows], self.words)
+
+
+class TextColumn:
+    """A column of texts or bytes, which may lie in another order than the rows.
+
+    Parameters
+    ----------
+    data : (n_bytes,) uint8 array
+        The texts, one after the other; UTF-8 if they are text. They must not change any more.
+    length : (n_texts,) integer array
+        Bytes of each.
+    rows : (n,) int64 array, optional
+        The text of each row, by its place; in their own order without it.
+    known : (n,) bool array, optional
+        Which rows have a text; all by default.
+    """
+
+    def __init__(
+        self, data: U8, length: NDArray[np.integer[Any]], rows: I64 | None = None, known: Mask | None = None
+    ) -> None:
+        self.data = data
+        self.length = length
+        self.rows = rows
+        self.known = known
+
+    @classmethod
+    def of(cls, texts: Sequence[str | bytes | None]) -> TextColumn:
+        """Make a column of texts, or of bytes."""
+        raw = [b"" if text is None else text if isinstance(text, bytes) else text.encode() for text in texts]
+        known = np.array([text is not None for text in texts], np.bool_)
+        lengths = np.fromiter(map(len, raw), np.int64, len(raw))
+        return cls(np.frombuffer(b"".join(raw), np.uint8), lengths, None, None if known.all() else known)
+
+    def __len__(self) -> int:
+        return len(self.length if self.rows is None else self.rows)
+
+    @cached_property
+    def _start(self) -> I64:
+        return starts_of(self.length.astype(np.int64))
+
+    def is_ascii(self) -> bool:
+        """Tell whether no row's text has a byte beyond ASCII."""
+        if self.rows is None:
+            return int(self.data.max(initial=0)) <= _ASCII_LAST
+        return int(self.data[ranges(self._start[self.rows], self.length[self.rows])].max(initial=0)) <= _ASCII_LAST
+
+    def lengths(self, otherwise: int = 0) -> I64:
+        """Bytes of the text of each row; another number where there is none."""
+        found = (self.length if self.rows is None else self.length[self.rows]).astype(np.int64)
+        if self.known is not None:
+            found[~self.known] = otherwise
+        return found
+
+    def take(self, rows: Any) -> TextColumn:
+        """Return some rows, given by their places, by a mask or as a slice."""
+        order = np.arange(len(self.length)) if self.rows is None else self.rows
+        return TextColumn(self.data, self.length, order[rows], None if self.known is None else self.known[rows])
+
+    def raw(self) -> list[bytes]:
+        """Return the texts as bytes; for some rows that were taken."""
+        start, length = self._start, self.length
+        if self.rows is not None:
+            start, length = start[self.rows], length[self.rows]
+        pairs = zip(start.tolist(), length.tolist(), strict=True)
+        return [self.data[first : first + size].tobytes() for first, size in pairs]
+
+    def to_list(self) -> list[str | None]:
+        """Return the texts, None where there is none; for some rows that were taken."""
+        return [text.decode() if there else None for text, there in zip(self.raw(), self._there(), strict=True)]
+
+    def _there(self) -> list[bool]:
+        return [True] * len(self) if self.known is None else self.known.tolist()
+
+    def equal_to(self, text: bytes) -> Mask:
+        """Tell which rows have a text."""
+        wanted = np.frombuffer(text, np.uint8)
+        same: Mask = self.lengths(-1) == len(wanted)
+        rows = np.flatnonzero(same)
+        spots = self._start[rows if self.rows is None else self.rows[rows]]
+        found = self.data[ranges(spots, np.full(len(rows), len(wanted)))].reshape(len(rows), len(wanted))
+        same[rows] = (found == wanted).all(axis=1)
+        return same
+
+    def series(self, name: str, dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
+        """Make a column of a frame."""
+        kind: Literal["text", "binary"] = "binary" if dtype == pl.Binary else "text"
+        found = cut(name, self.data, self.length.astype(np.int64), kind)
+        if self.rows is None and self.known is None:
+            return found
+        rows = pl.Series(np.arange(len(self.length)) if self.rows is None else self.rows)
+        return found.gather(rows if self.known is None else rows.set(pl.Series(~self.known), None))
+
+
+def cut(
+    name: str, data: NDArray[np.uint8], lengths_bytes: NDArray[np.int64], kind: Literal["text", "binary"]
+) -> pl.Series:
+    """Cut bytes into the values of a column.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    data : (sum of lengths,) uint8 array
+        The values, one after the other; must not change any more.
+    lengths_bytes : (n,) int64 array
+        Of each value.
+    kind : {'text', 'binary'}
+        What they are; text must be valid UTF-8 that no value's end cuts in two.
+
+    Returns
+    -------
+    polars.Series of String or Binary
+    """
+    import nanoarrow
+
+    ends = np.zeros(len(lengths_bytes) + 1, np.int64)
+    np.cumsum(lengths_bytes, out=ends[1:])
+    schema = nanoarrow.large_string() if kind == "text" else nanoarrow.large_binary()
+    parts: list[Any] = [None, ends, np.ascontiguousarray(data)]
+    return pl.Series(nanoarrow.c_array_from_buffers(schema, len(lengths_bytes), parts)).alias(name)
+
+
+def numbered(column: pl.Series) -> tuple[NDArray[np.uint32], tuple[str, ...]]:
+    """Number the categories of a column in the order of their first rows, whatever else the process has read.
+
+    Parameters
+    ----------
+    column : (n,) polars.Series
+        Of type Categorical or Enum, whose own codes a process hands out as it meets the words.
+
+    Returns
+    -------
+    (n,) uint32 array, tuple of str
+        The number of each row, and the words; null is a word of no letters.
+
+    Examples
+    --------
+    >>> codes, words = numbered(pl.Series(["b", "a", None, "b"], dtype=pl.Categorical))
+    >>> codes.tolist(), words
+    ([0, 1, 2, 0], ('b', 'a', ''))
+    """
+    found = column.to_physical().cast(pl.Int64).fill_null(-1).to_numpy() + 1
+    first = np.full(int(found.max(initial=0)) + 1, -1)
+    first[found[::-1]] = np.arange(len(found) - 1, -1, -1)
+    present = np.flatnonzero(first >= 0)
+    order = present[np.argsort(first[present])]
+    number = np.zeros(len(first), np.uint32)
+    number[order] = np.arange(len(order))
+    return number[found], tuple(column[row] or "" for row in first[order].tolist())

@@ -1,0 +1,249 @@
+"""Tables: columns by their names, checked against the schema, as arrays or as a frame."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from layoutscope.frames import pl
+from layoutscope.tables.columns import TextColumn, Values
+from layoutscope.tables.schema import NUMBERS, OPTIONAL, REFERENCE, TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from layoutscope.tables.schema import Column
+
+AnyColumn: TypeAlias = "Values | TextColumn"
+
+NULL_ROW: Final = np.uint32(2**32 - 1)
+"""Marks "no row" in arrays of rows; :func:`build_table` turns it into null."""
+
+NULL_OFFSET: Final = np.int64(-1)
+"""Marks "no address" in arrays of offsets; :func:`build_table` turns it into null."""
+
+_FEW_WORDS: Final = 256
+"""So many codes fit into a byte."""
+
+
+class Table:
+    """One of the public tables.
+
+    Parameters
+    ----------
+    name : str
+        Key of :data:`~layoutscope.tables.schema.TABLES`.
+    height : int
+        How many rows it has.
+    column : callable
+        From a column's name to the column; asked once for each.
+    """
+
+    def __init__(self, name: str, height: int, column: Callable[[str], AnyColumn]) -> None:
+        self.name = name
+        self._height = height
+        self._column = column
+        self._columns: dict[str, AnyColumn] = {}
+
+    def __len__(self) -> int:
+        return self._height
+
+    def __getitem__(self, name: str) -> Values:
+        """Return a column of numbers or words."""
+        column = self._of(name)
+        if isinstance(column, TextColumn):
+            raise TypeError(f"{name} is a column of texts")
+        return column
+
+    def texts(self, name: str) -> TextColumn:
+        """Return a column of texts."""
+        column = self._of(name)
+        if isinstance(column, Values):
+            raise TypeError(f"{name} is no column of texts")
+        return column
+
+    def _of(self, name: str) -> AnyColumn:
+        if name not in self._columns:
+            self._columns[name] = self._column(name)
+        return self._columns[name]
+
+    def take(self, rows: Any) -> Table:
+        """Return some rows, given by their places or by a mask; each column is taken when it is asked for."""
+        chosen = np.arange(self._height)[rows]
+        return Table(self.name, len(chosen), lambda name: self._of(name).take(chosen))
+
+    def changed(self, name: str, column: AnyColumn) -> Table:
+        """Return a table with another column in place of one."""
+        return Table(self.name, self._height, lambda wanted: column if wanted == name else self._of(wanted))
+
+    @cached_property
+    def frame(self) -> pl.DataFrame:
+        """The same as a frame; made when it is asked for the first time."""
+        return pl.DataFrame([self._of(each.name).series(each.name, each.dtype) for each in TABLES[self.name]])
+
+    @classmethod
+    def of(cls, name: str, frame: pl.DataFrame) -> Table:
+        """Make a table of a frame, which has its columns, and may have others."""
+
+        def column(column: str) -> AnyColumn:
+            found = frame[column]
+            return TextColumn.of(found.to_list()) if found.dtype in (pl.String, pl.Binary) else Values.of(found)
+
+        table = cls(name, frame.height, column)
+        table.__dict__["frame"] = frame
+        return table
+
+
+def joined(tables: Sequence[Table]) -> Table:
+    """Put tables of numbers and words one below the other; there is at least one.
+
+    Parameters
+    ----------
+    tables : sequence of Table
+        Of one name.
+    """
+
+    def column(name: str) -> AnyColumn:
+        parts = [table[name] for table in tables]
+        known = np.concatenate([part.is_known for part in parts])
+        words = list(dict.fromkeys(word for part in parts for word in part.words))
+        data = [_renamed(part, words) if words else part.data for part in parts]
+        return Values(np.concatenate(data), known, words)
+
+    return Table(tables[0].name, sum(map(len, tables)), column)
+
+
+def _renamed(column: Values, words: Sequence[str]) -> NDArray[Any]:
+    """Codes of a column by their places among the words of several."""
+    places = np.array([words.index(word) for word in column.words] or [0], _code_type(words))
+    found: NDArray[Any] = places[column.data]
+    return found
+
+
+def _code_type(words: Sequence[str]) -> type[np.unsignedinteger[Any]]:
+    return np.uint8 if len(words) <= _FEW_WORDS else np.uint32
+
+
+def build_table(name: str, columns: Mapping[str, Any]) -> Table:
+    """Make one public table from columns.
+
+    Parameters
+    ----------
+    name : str
+        Key of ``TABLES``.
+    columns : mapping of str to array, Values, TextColumn, polars Series, sequence or scalar
+        Arrays of one length; a scalar fills its column. ``row`` may be left out and is then numbered; a missing
+        optional column is null. :data:`NULL_ROW` in references and :data:`NULL_OFFSET` in ``image_offset`` become
+        null. Categories may come as ``(codes, names)``.
+
+    Raises
+    ------
+    ValueError
+        If a column is unknown or missing, or lengths differ; if a number does not fit into its column.
+    """
+    schema = TABLES[name]
+    unknown = set(columns) - {column.name for column in schema}
+    if unknown:
+        raise ValueError(f"table {name} has no column {sorted(unknown)}")
+    height = _height(name, columns) if columns else 0
+    made = {column.name: _column(column, columns, height) for column in schema}
+    return Table(name, height, made.__getitem__)
+
+
+def _height(name: str, columns: Mapping[str, Any]) -> int:
+    lengths = {
+        key: len(value[0] if isinstance(value, tuple) else value)
+        for key, value in columns.items()
+        if _has_length(value)
+    }
+    if len(set(lengths.values())) != 1:
+        raise ValueError(f"table {name}: columns of different lengths: {lengths}")
+    return next(iter(lengths.values()))
+
+
+def _has_length(value: Any) -> bool:
+    return hasattr(value, "__len__") and not isinstance(value, str | bytes)
+
+
+def _column(column: Column, columns: Mapping[str, Any], height: int) -> AnyColumn:
+    if column.name not in columns:
+        if column.name == "row":
+            return Values(np.arange(height, dtype=np.uint32))
+        if columns and column.name not in OPTIONAL:
+            raise ValueError(f"a table misses column {column.name!r}")
+    value = columns.get(column.name)
+    if not _has_length(value):
+        return _filled(column, value, height)
+    if isinstance(value, tuple):
+        return _categories(np.asarray(value[0]), value[1])
+    if not isinstance(value, Values | TextColumn | np.ndarray):
+        value = _listed(column, value)
+    if isinstance(value, TextColumn):
+        return value
+    found = value if isinstance(value, Values) else _with_nulls(column, value)
+    return found if column.kind == "Categorical" else _cast(column, found)
+
+
+def _filled(column: Column, value: Any, height: int) -> AnyColumn:
+    """Make a column of one value, which takes no memory; the value may be unknown."""
+    known = None if value is not None else np.broadcast_to(np.False_, height)
+    if column.kind in NUMBERS:
+        one = np.array(0 if value is None else value, NUMBERS[column.kind])
+        return Values(np.broadcast_to(one, height), known)
+    words = [] if value is None else [value]
+    if column.kind == "Categorical":
+        return Values(np.broadcast_to(np.uint8(0), height), known, words)
+    one_text = TextColumn.of(words or [""])
+    return TextColumn(one_text.data, one_text.length, np.broadcast_to(np.int64(0), height), known)
+
+
+def _listed(column: Column, value: Any) -> AnyColumn:
+    """Make a column of a list, or of a series."""
+    listed = list(value)
+    if column.kind in ("String", "Binary"):
+        return TextColumn.of(listed)
+    if column.kind == "Categorical":
+        words = list(dict.fromkeys(word for word in listed if word is not None))
+        codes = {word: code for code, word in enumerate(words)}
+        known = np.array([word is not None for word in listed], np.bool_)
+        return Values(np.array([codes.get(word, 0) for word in listed], _code_type(words)), known, words)
+    if column.kind == "time":
+        return Values.of(pl.Series(listed, dtype=column.dtype))
+    known = np.array([number is not None for number in listed], np.bool_)
+    numbers = np.array([number or 0 for number in listed], NUMBERS[column.kind])
+    return _with_nulls(column, numbers, known)
+
+
+def _categories(codes: NDArray[Any], names: Sequence[str]) -> Values:
+    """Words from codes; two names that are the same are one word."""
+    words = list(dict.fromkeys(names))
+    if len(words) < len(names):
+        codes = np.array([words.index(name) for name in names])[codes.astype(np.int64)]
+    return Values(codes.astype(_code_type(words), copy=False), None, words)
+
+
+def _with_nulls(column: Column, data: NDArray[Any], known: NDArray[np.bool_] | None = None) -> Values:
+    if column.unit == REFERENCE and data.dtype == np.uint32:
+        present = data != NULL_ROW
+    elif column.name == "image_offset":
+        present = data >= 0
+    else:
+        return Values(data, known)
+    return Values(data, present if known is None else present & known)
+
+
+def _cast(column: Column, values: Values) -> Values:
+    """Bring numbers to the type of their column."""
+    dtype, data = NUMBERS[column.kind], values.data
+    if data.dtype == dtype:
+        return values
+    if not np.can_cast(data.dtype, dtype) and len(data):
+        data = values.filled(0)
+        limits = np.iinfo(dtype)
+        if int(data.min()) < limits.min or int(data.max()) > limits.max:
+            raise ValueError(f"the column {column.name} cannot hold numbers from {data.min()} to {data.max()}")
+    return Values(data.astype(dtype), values.known)

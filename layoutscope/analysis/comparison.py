@@ -98,8 +98,8 @@ def node_changes(earlier: VolumeLayout, later: VolumeLayout) -> pl.DataFrame:
 
 
 def _placed(layout: VolumeLayout, name: str) -> pl.DataFrame:
-    nodes = live_nodes(layout)
-    nodes = nodes.take(nodes["state"].is_in(LIVE_STATES)).frame.unique(("tree", "node_id"), keep="first")
+    live = live_nodes(layout)
+    nodes = live.take(live["state"].is_in(LIVE_STATES)).frame.unique(("tree", "node_id"), keep="first")
     offset = (pl.col("image_offset") - layout.facts.image_offset).alias(name)
     return nodes.select(pl.col("tree").cast(pl.String), "node_id", "level", "device", offset)
 

@@ -173,7 +173,7 @@ def _added(layout: VolumeLayout, left: Swept, blocks: Blocks) -> VolumeLayout:
     states = [np.full(len(nodes), STATES.index("stale")) for nodes in trees]
     table = nodes_table(trees, blocks, layout.facts.volume, states)
     before = layout.columns("nodes")
-    first = int(before["row"].data.max(initial=-1)) + 1 if len(before) else 0
+    first = int(before["row"].data.max()) + 1 if len(before) else 0
     nodes = joined([before, table.changed("row", Values(table["row"].data + np.uint32(first)))])
     told = findings_table([*layout_findings(layout), *log.findings])
     facts = replace(layout.facts, details={**layout.facts.details, "stale nodes": len(left), **details})

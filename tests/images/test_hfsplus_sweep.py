@@ -79,25 +79,98 @@ def test_tree_without_any_index_is_rebuilt_from_its_own_file(name, decoder):
     header = expected.node("catalog", 0)
     # TN1150, BTHeaderRec: the root is at byte 2, first and last leaf at 10 and 14; the descriptor takes 14.
     data = zeroed(broken(name, "index"), (header.image_offset + 14 + 10, 8))
-    without = read_layout(MemorySource(data), decoder=decoder)
-    assert without.entries.height == 0
-    assert without.coverage < 1
-    layout = read_layout(MemorySource(data), decoder=decoder, sweep=True)
+    layout = read_layout(MemorySource(data), decoder=decoder)
     sound = whole(name)
     assert layout.entries["file_id", "parent_id", "name_raw"].equals(sound.entries["file_id", "parent_id", "name_raw"])
     assert layout.extents.select("file_id", "image_offset", "length_bytes").equals(
         sound.extents.select("file_id", "image_offset", "length_bytes")
     )
     assert {"tree-rebuilt", "tree-unreachable"} <= codes(layout)
+    assert layout.coverage < 1
+    assert set(catalog_leaves(layout)["state"]) == {"inferred"}
+    assert_same_with_sweep(layout, data)
 
 
-@pytest.mark.parametrize("name", ["victim", "strewn-catalog", "straddling-nodes", "hard-links"])
-def test_tree_without_a_header_node_is_rebuilt(name):
-    """Without its header node not even the size of a node is known: the nodes that are found tell."""
-    layout = read_layout(MemorySource(broken(name, "header")), sweep=True)
-    sound = whole(name)
-    assert layout.entries["file_id", "parent_id", "name_raw"].equals(sound.entries["file_id", "parent_id", "name_raw"])
+def catalog_leaves(layout):
+    nodes = layout.nodes
+    return nodes.filter((nodes["tree"] == "catalog") & (nodes["kind"] == "leaf") & (nodes["state"] != "stale"))
+
+
+def assert_same_with_sweep(layout, data):
+    """A sweep finds no more than the tree's own file holds, and does not raise coverage."""
+    swept = read_layout(MemorySource(data), sweep=True)
+    assert swept.entries.equals(layout.entries)
+    assert swept.coverage == layout.coverage
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["victim", "strewn-catalog", "straddling-nodes", "hard-links", "case-sensitive", "half-full-nodes",
+     "block-512-node-4096", "block-4096-node-8192", "block-65536-node-4096", "block-4096-node-32768"],
+)  # fmt: skip
+def test_tree_without_a_header_node_is_read_all_the_same(name):
+    """Without its header node not even the size of a node is known: nodes in the tree's file tell, and the root."""
+    data = broken(name, "header")
+    layout, sound = read_layout(MemorySource(data)), whole(name)
+    assert layout.entries.equals(sound.entries)
     assert {"tree-header-invalid", "tree-rebuilt"} <= codes(layout)
+    assert layout.coverage < 1
+    live = layout.nodes.filter((layout.nodes["tree"] == "catalog") & (layout.nodes["key_rank"].is_not_null()))
+    before = sound.nodes.filter((sound.nodes["tree"] == "catalog") & (sound.nodes["key_rank"].is_not_null()))
+    assert live.drop("row", "state").equals(before.drop("row", "state"))
+    assert set(live["state"]) == {"inferred"}
+    assert_same_with_sweep(layout, data)
+
+
+def test_header_node_with_another_node_size_is_told_by_the_nodes():
+    """A power of two that is not the size of the nodes contradicts what lies in the file, which wins."""
+    data, expected = written("victim")
+    header = expected.node("catalog", 0)
+    for wrong in {512, 1024, 2048, 4096, 8192, 16384, 32768} - {header.size_bytes}:
+        image = bytearray(data)
+        # TN1150, BTHeaderRec: nodeSize is at byte 18, behind a descriptor of 14.
+        image[header.image_offset + 32 : header.image_offset + 34] = wrong.to_bytes(2, "big")
+        layout = read_layout(MemorySource(bytes(image)))
+        assert layout.entries.equals(whole("victim").entries)
+        assert "tree-rebuilt" in codes(layout)
+        assert layout.coverage < 1
+
+
+@pytest.mark.parametrize("tree", ["catalog", "attributes", "extents-overflow"])
+def test_extents_that_the_volume_header_lost_are_those_of_its_copy(tree):
+    """The header's own extents of a tree lead nowhere; those of its copy do, and the finding says so."""
+    name = {"catalog": "victim", "attributes": "attributes", "extents-overflow": "overflow"}[tree]
+    data = bytearray(written(name)[0])
+    # TN1150, HFSPlusVolumeHeader: fork data of 80 bytes each from byte 112 on, extents behind 16 bytes of each.
+    place = 1024 + {"extents-overflow": 192, "catalog": 272, "attributes": 352}[tree] + 16
+    data[place + 3] ^= 0x15
+    layout, sound = read_layout(MemorySource(bytes(data))), whole(name)
+    assert layout.entries.equals(sound.entries)
+    assert layout.nodes.equals(sound.nodes)
+    assert layout.extents.equals(sound.extents)
+    told = layout.findings.filter(layout.findings["code"] == "volume-header-invalid")
+    assert told.select("level", "image_offset").rows() == [("error", place - 16)]
+    assert layout.coverage is None or layout.coverage < 1
+
+
+def test_old_leaf_does_not_come_back_into_a_tree_without_a_header():
+    """A leaf of deleted files in a free node of the file has keys of its own, but its neighbours link to each other."""
+    data, expected = written("half-full-nodes")
+    leaves = expected.tree_nodes("catalog", "leaf")
+    last = leaves[-1]
+    free = next(
+        node for node in expected.nodes if node.tree == "catalog" and node.kind == "free" and node.node_number > 0
+    )
+    old = bytearray(data[last.image_offset : last.image_offset + last.size_bytes])
+    # The first record's key: its length and the parent's CNID, which no folder has; the other records go.
+    old[16:20], old[10:12] = (0x7FFFFFFF).to_bytes(4, "big"), (1).to_bytes(2, "big")
+    old[-4:-2] = old[-4:-2]
+    old[:8] = bytes(8)
+    image = bytearray(broken("half-full-nodes", "header"))
+    image[free.image_offset : free.image_offset + len(old)] = old
+    layout = read_layout(MemorySource(bytes(image)))
+    assert layout.entries.equals(whole("half-full-nodes").entries)
+    assert any("1 with keys of others" in text for text in layout.findings["message"])
 
 
 @pytest.mark.parametrize("name", ["victim", "strewn-catalog", "half-full-nodes"])
@@ -114,7 +187,8 @@ def test_tree_without_extents_is_found_on_the_volume(name):
 def test_attributes_and_overflow_trees_are_rebuilt_too():
     """Their extents are the same as before."""
     for name, tree in (("attributes", "attributes"), ("overflow", "extents-overflow")):
-        layout = read_layout(MemorySource(broken(name, "header", tree=tree)), sweep=True)
+        layout = read_layout(MemorySource(broken(name, "header", tree=tree)))
+        assert "tree-rebuilt" in codes(layout)
         assert layout.extents.select("file_id", "image_offset").equals(
             whole(name).extents.select("file_id", "image_offset")
         )
@@ -153,16 +227,15 @@ def test_copies_in_the_journal_are_stale():
 
 
 def test_check_looks_at_what_was_rebuilt():
-    """With a sweep the records of a tree without a header are checked: a wrong valence in it is found at its byte."""
+    """The records of a tree without a header are checked: a wrong valence in it is found at its byte."""
     from fixtures.faults_hfsplus import FAULTS
 
     fault = next(fault for fault in FAULTS if fault.name == "valence")
     image = bytearray(broken("victim", "header"))
     at = fault.apply(image, written("victim")[1])
-    assert ("valence-differs", at) in {
-        (item.code, item.image_offset) for item in check_volume(MemorySource(bytes(image)), sweep=True)
-    }
-    assert "valence-differs" not in {item.code for item in check_volume(MemorySource(bytes(image)))}
+    for sweep in (False, True):
+        found = check_volume(MemorySource(bytes(image)), sweep=sweep)
+        assert ("valence-differs", at) in {(item.code, item.image_offset) for item in found}
 
 
 def test_command_line_sweeps(tmp_path):

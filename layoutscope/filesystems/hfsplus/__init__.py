@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 CODES: Final[Mapping[str, str]] = declare(
     {
-        "volume-header-invalid": "The volume header is damaged; its copy at the end of the volume was used (HFS+).",
+        "volume-header-invalid": "The volume header is damaged; its copy at the end of the volume serves (HFS+).",
         "alternate-header-missing": "No copy of the volume header lies at the end of the volume (HFS+).",
         "alternate-header-differs": "The copy of the volume header contradicts it (HFS+).",
-        "tree-header-invalid": "The header node of a B-tree is damaged; the tree was left out (HFS+).",
+        "tree-header-invalid": "The header node of a B-tree is damaged; its nodes were looked for in its file (HFS+).",
         "tree-size-differs": "A B-tree's header counts other nodes than its file holds (HFS+).",
         "tree-unreachable": "No leaf of a B-tree can be reached from its root (HFS+).",
         "tree-count-differs": "A B-tree's header counts other leaf records than its leaves hold (HFS+).",

@@ -6,23 +6,26 @@ completes the others; then the catalog, the attributes and the hot files.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.contents.lost import report_losses
-from layoutscope.filesystems.hfsplus.contents.rebuild import is_broken, rebuild, report_stale
-from layoutscope.filesystems.hfsplus.contents.salvage import salvage_volume
-from layoutscope.filesystems.hfsplus.contents.sweep import sweep as find_nodes
 from layoutscope.filesystems.hfsplus.records import attributes as attributes_file
 from layoutscope.filesystems.hfsplus.records import catalog as catalog_file
 from layoutscope.filesystems.hfsplus.records.hotfiles import read_hot_files
 from layoutscope.filesystems.hfsplus.records.overflow import extend_fork, overflow_leaves
 from layoutscope.filesystems.hfsplus.tree.btree import TreePlace
-from layoutscope.filesystems.hfsplus.tree.tree import Tree, first_rows, read_tree
+from layoutscope.filesystems.hfsplus.tree.tree import Tree, first_rows, is_whole, read_tree
 from layoutscope.filesystems.hfsplus.volume.fork import Fork, inline_fork, read_free_runs
 from layoutscope.filesystems.hfsplus.volume.journal import find_journal, is_applied, replay, report_pending
-from layoutscope.filesystems.hfsplus.volume.volume import Volume, open_volume, report_change, reread
+from layoutscope.filesystems.hfsplus.volume.volume import (
+    Volume,
+    alternate_header,
+    open_volume,
+    report_change,
+    reread,
+)
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import decoder_named
 
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.records.catalog import Catalog
     from layoutscope.filesystems.hfsplus.tree.btree import LeafDecoder
     from layoutscope.filesystems.hfsplus.volume.journal import Journal
+    from layoutscope.ondisk.grammar import HfsplusVolume
 
 CNID = grammar.HfsplusVolume.Cnid
 
@@ -94,13 +98,17 @@ def open_contents(request: VolumeRequest) -> tuple[Volume, Contents]:
     except FormatError as error:
         if not request.sweep:
             raise
+        from layoutscope.filesystems.hfsplus.contents.salvage import salvage_volume
+
         opened, found = salvage_volume(source, start, decoder, error, space_bytes)
     below = opened
     journal = find_journal(opened)
     if journal is not None:
         opened = _with_journal(opened, journal, is_applied=is_applied(request) and not opened.is_inferred)
     if request.sweep and found is None:
-        found = find_nodes(opened)
+        from layoutscope.filesystems.hfsplus.contents.sweep import sweep
+
+        found = sweep(opened)
     contents = read_contents(opened, journal, found)
     report_change(below)
     return opened, contents
@@ -131,21 +139,18 @@ def read_contents(volume: Volume, journal: Journal | None = None, found: Swept |
     Contents
         Trees that are absent, or lost and not rebuilt, are not among its trees.
     """
-    special = special_forks(volume)
-
-    def read(name: str, file_id: int) -> tuple[Tree | None, LeafDecoder]:
-        return _read(volume, TreePlace(name, file_id, special[file_id]), found)
-
-    overflow, _ = read("extents-overflow", CNID.extents_file)
+    reader = _Trees(volume, found, special_forks(volume.header))
+    special = reader.special
+    reader.overflow, _ = reader.read("extents-overflow", CNID.extents_file)
     for file_id, fork in special.items() if not volume.is_inferred else ():
-        special[file_id] = extend_fork(fork, overflow, file_id, catalog_file.DATA_FORK)
-    catalog_tree, catalog_leaves = read("catalog", CNID.catalog_file)
-    attribute_tree, attribute_leaves = read("attributes", CNID.attributes_file)
+        special[file_id] = extend_fork(fork, reader.overflow, file_id, catalog_file.DATA_FORK)
+    catalog_tree, catalog_leaves = reader.read("catalog", CNID.catalog_file)
+    attribute_tree, attribute_leaves = reader.read("attributes", CNID.attributes_file)
     assert isinstance(catalog_leaves, catalog_file.CatalogLeaves)  # noqa: S101  (for the type checker)
     assert isinstance(attribute_leaves, attributes_file.AttributeLeaves)  # noqa: S101  (for the type checker)
     catalog = catalog_file.collect(catalog_tree, catalog_leaves)
-    every = {"extents-overflow": overflow, "catalog": catalog_tree, "attributes": attribute_tree}
-    every["hot-files"] = read_hot_files(volume, catalog, overflow)
+    every = {"extents-overflow": reader.overflow, "catalog": catalog_tree, "attributes": attribute_tree}
+    every["hot-files"] = read_hot_files(volume, catalog, reader.overflow)
     trees = {name: tree for name, tree in every.items() if tree is not None}
     for tree in trees.values():
         report_losses(volume, tree, catalog)
@@ -157,8 +162,14 @@ def read_contents(volume: Volume, journal: Journal | None = None, found: Swept |
         catalog,
         attributes_file.collect(attribute_tree, attribute_leaves, rows.get("attributes", 0)),
         *read_free_runs(volume, special[CNID.allocation_file]),
-        None if found is None else report_stale(volume, trees, found),
+        None if found is None else _count_stale(volume, trees, found),
     )
+
+
+def _count_stale(volume: Volume, trees: dict[str, Tree], found: Swept) -> dict[str, int]:
+    from layoutscope.filesystems.hfsplus.contents.rebuild import report_stale
+
+    return report_stale(volume, trees, found)
 
 
 LEAVES: Final[dict[str, Callable[[], LeafDecoder]]] = {
@@ -169,9 +180,8 @@ LEAVES: Final[dict[str, Callable[[], LeafDecoder]]] = {
 """What decodes the leaves of each tree."""
 
 
-def special_forks(volume: Volume) -> dict[int, Fork]:
-    """Forks of the special files as the volume header has them."""
-    header = volume.header
+def special_forks(header: HfsplusVolume.VolumeHeader) -> dict[int, Fork]:
+    """Forks of the special files as a volume header has them."""
     return {
         int(CNID.allocation_file): inline_fork(header.allocation_file),
         int(CNID.extents_file): inline_fork(header.extents_file),
@@ -181,13 +191,79 @@ def special_forks(volume: Volume) -> dict[int, Fork]:
     }
 
 
-def _read(volume: Volume, place: TreePlace, found: Swept | None) -> tuple[Tree | None, LeafDecoder]:
-    """Read a tree; where the whole volume was looked at, rebuild it if it is broken."""
-    leaves = LEAVES[place.tree]()
-    tree = read_tree(volume, place, leaves)
-    if found is not None and is_broken(place, tree, found, anywhere=volume.is_inferred):
+@dataclass(slots=True)
+class _Trees:
+    """Reads the trees of a volume, broken ones too.
+
+    Attributes
+    ----------
+    volume : Volume
+        Receives findings.
+    found : Swept or None
+        Nodes that a sweep found.
+    special : dict of int to Fork
+        Special files by their CNID; where a tree is found by the copy of the volume header alone, its fork is changed.
+    overflow : Tree or None
+        The extents-overflow file, once it was read.
+    """
+
+    volume: Volume
+    found: Swept | None
+    special: dict[int, Fork]
+    overflow: Tree | None = None
+
+    def read(self, name: str, file_id: int) -> tuple[Tree | None, LeafDecoder]:
+        """Read a tree; where it is broken, by the copy of the header and from its leaves."""
+        place = TreePlace(name, file_id, self.special[file_id])
+        leaves = LEAVES[name]()
+        tree = read_tree(self.volume, place, leaves)
+        if not self._is_broken(place, tree):
+            return tree, leaves
+        tree, leaves = self._rebuilt(place, tree, leaves)
+        other = self._by_copy(place)
+        if other is not None and _num_records(other[0]) >= _num_records(tree):
+            return other
+        return tree, leaves
+
+    def _is_broken(self, place: TreePlace, tree: Tree | None) -> bool:
+        """Whether part of a tree may not have been reached.
+
+        Every volume has a catalog; the other trees may have come and gone, unless nothing tells that there are none.
+        """
+        if tree is not None:
+            return not is_whole(tree)
+        return bool(place.fork.num_blocks) or place.tree == "catalog" or self.volume.is_inferred
+
+    def _rebuilt(self, place: TreePlace, tree: Tree | None, leaves: LeafDecoder) -> tuple[Tree | None, LeafDecoder]:
+        """Rebuild a tree from its leaves, if that brings out other ones."""
+        from layoutscope.filesystems.hfsplus.contents.rebuild import rebuild
+
         fresh = LEAVES[place.tree]()
-        rebuilt = rebuild(volume, place, tree, fresh, found)
-        if rebuilt is not None:
-            return rebuilt, fresh
-    return tree, leaves
+        rebuilt = rebuild(self.volume, place, tree, fresh, self.found)
+        return (tree, leaves) if rebuilt is None else (rebuilt, fresh)
+
+    def _by_copy(self, place: TreePlace) -> tuple[Tree | None, LeafDecoder] | None:
+        """Read a tree by the extents that the copy of the volume header has of it; None where these are the same."""
+        header = alternate_header(self.volume)
+        if header is None:
+            return None
+        fork = special_forks(header)[place.file_id]
+        fork = extend_fork(fork, self.overflow, place.file_id, catalog_file.DATA_FORK)
+        if fork.is_same(place.fork):
+            return None
+        leaves, other = LEAVES[place.tree](), place._replace(fork=fork)
+        volume = replace(self.volume, log=self.volume.log.branch())
+        tree = read_tree(volume, other, leaves)
+        if tree is None or not len(tree.reach.leaves):
+            return None
+        self.special[place.file_id] = fork
+        self.volume.log.extend(volume.log.findings)
+        field = f"{place.tree.split('-')[0]}_file"
+        self.volume.header_field(field).add(
+            "volume-header-invalid", "error", f"the {place.tree} file lies where the copy of the header says"
+        )
+        return tree, leaves
+
+
+def _num_records(tree: Tree | None) -> int:
+    return 0 if tree is None else int(tree.nodes.num_records[tree.reach.leaves].sum())

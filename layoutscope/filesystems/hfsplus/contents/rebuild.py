@@ -2,53 +2,52 @@
 
 TN1150, "B-Trees". Everything that a tree holds stands in its leaves, and their keys tell their order; index nodes and
 links only help to find them. Leaves are taken from the tree's own file where that is known, else from wherever a
-sweep found them. Of leaves with overlapping keys only one can belong to the tree: those that the tree still reaches
-come first, then those that their neighbours link to.
+sweep found them. Where the header is lost, the size of nodes is that of those in the file, and the root is the highest
+that leads to most leaves. Of leaves with overlapping keys only one can belong to the tree: those that the tree still
+reaches come first, then those that their neighbours link to.
 """
 
 from __future__ import annotations
 
-import bisect
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
 from layoutscope.arrays.intervals import runs_of
-from layoutscope.arrays.ragged import heads, lengths_of
+from layoutscope.arrays.lookup import distinct
+from layoutscope.filesystems.hfsplus.contents.leaforder import leaf_keys, links_of, order_leaves, renumbered_links
 from layoutscope.filesystems.hfsplus.contents.sweep import CHUNK_BYTES, TREES, Swept, nodes_in
 from layoutscope.filesystems.hfsplus.tree.btree import (
-    BATCH_BYTES,
     Decoded,
     TreeFile,
     TreePlace,
     decode_tree,
     node_pieces,
 )
-from layoutscope.filesystems.hfsplus.tree.keys import FORMS, KeyForm, Keys, joined, read_keys, without_case
-from layoutscope.filesystems.hfsplus.tree.names import UNIT_BYTES
+from layoutscope.filesystems.hfsplus.tree.keys import FORMS
 from layoutscope.filesystems.hfsplus.tree.nodes import (
+    INDEX,
     LEAF,
-    LENGTH_BYTES,
+    MAP,
+    UNKNOWN_KIND,
     NodeRows,
-    RecordBatch,
-    decode_nodes,
-    locate_records,
 )
-from layoutscope.filesystems.hfsplus.tree.shape import Reach
+from layoutscope.filesystems.hfsplus.tree.shape import Reach, find_reach
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, in_key_order
 from layoutscope.filesystems.hfsplus.volume.fork import Fork, Pieces, locate, read_parts
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
-    from layoutscope.arrays.columns import I64, Mask
+    from layoutscope.arrays.columns import I64, Columns, Mask
     from layoutscope.filesystems.hfsplus.tree.btree import LeafDecoder
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
     from layoutscope.ondisk.grammar import HfsplusBtree
 
 _COMPARE = grammar.HfsplusBtree.KeyCompareType
 
-Key = tuple[int, bytes]
+MOST_ROOTS: Final = 16
+"""So many nodes are tried as a root whose number is lost; there are more where links are damaged by the dozen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,37 +67,10 @@ class InferredHeader:
     has_variable_index_keys: bool = True
 
 
-def is_broken(place: TreePlace, tree: Tree | None, found: Swept, *, anywhere: bool = False) -> bool:
-    """Whether part of a tree cannot be reached, or all of it though nodes of it exist.
-
-    Every volume has a catalog; the other trees may have come and gone, unless nothing tells that there are none.
-
-    Parameters
-    ----------
-    place : TreePlace
-        Which tree.
-    tree : Tree or None
-        What could be read of it; None where its header is damaged or it has no blocks.
-    found : Swept
-        Nodes of the volume.
-    anywhere : bool
-        Whether nothing tells which trees there are, so that any node of it counts.
-
-    Returns
-    -------
-    bool
-        True also where the tree's file has blocks and its header is damaged.
-    """
-    if tree is None:
-        exists = bool((found.tree == TREES.index(place.tree)).any())
-        return bool(place.fork.num_blocks) or (exists and (anywhere or place.tree == "catalog"))
-    if len(tree.reach.missing) or len(tree.reach.misled):
-        return True
-    return not len(tree.reach.leaves) and int(tree.file.header.leaf_records) > 0
-
-
-def rebuild(volume: Volume, place: TreePlace, tree: Tree | None, leaves: LeafDecoder, found: Swept) -> Tree | None:
-    """Rebuild a tree from its leaves; None where there are none.
+def rebuild(
+    volume: Volume, place: TreePlace, tree: Tree | None, leaves: LeafDecoder, found: Swept | None = None
+) -> Tree | None:
+    """Rebuild a tree from its leaves; None where there are none, or where that changes nothing.
 
     Parameters
     ----------
@@ -110,9 +82,11 @@ def rebuild(volume: Volume, place: TreePlace, tree: Tree | None, leaves: LeafDec
         What could be read of it.
     leaves : LeafDecoder
         A fresh one.
-    found : Swept
-        Nodes of the volume.
+    found : Swept, optional
+        Nodes of the volume; without them nodes are looked for in the tree's own file alone.
     """
+    if tree is not None and not _is_usable(volume, tree):
+        tree = None
     file = tree.file if tree is not None else _inferred_file(volume, place, found)
     if file is None:
         return None
@@ -121,50 +95,118 @@ def rebuild(volume: Volume, place: TreePlace, tree: Tree | None, leaves: LeafDec
     used = file.used.copy()
     used[file.num_mapped :] = True
     decode_tree(volume, file, np.flatnonzero(used & file.readable), leaves, decoded)
+    if _leads_to_free_nodes(nodes):
+        # Then the map is damaged, too, and says nothing of the others either.
+        decode_tree(volume, file, np.flatnonzero(~used & file.readable), leaves, decoded)
     for numbers in leaves.bad:
         nodes.damaged[numbers] = True
+    links = links_of(nodes)
+    if tree is not None:
+        reach = tree.reach
+        nodes.parent[:], nodes.key_rank[:] = tree.nodes.parent, tree.nodes.key_rank
+    elif file.fork is place.fork:
+        file, reach = _with_root(file, nodes, decoded.pointers)
+    else:
+        reach = Reach(*(np.empty(0, np.int64) for _ in range(3)))
+    reached = np.zeros(file.num_nodes, np.bool_)
+    reached[reach.leaves] = True
     is_leaf = (nodes.kind == LEAF) & (nodes.height == 1) & (nodes.num_records > 0) & (nodes.first_key_id >= 0)
-    reached = _reached(file, tree)
-    order, num_left = _chosen(volume, file, nodes, is_leaf & (reached | ~nodes.damaged), reached)
+    keys = leaf_keys(volume, file, np.flatnonzero(is_leaf & (reached | ~nodes.damaged)))
+    if tree is None and file.fork is not place.fork:
+        links = renumbered_links(volume, file, links, keys)
+    order = order_leaves(nodes, links, keys, reached)
+    num_left = len(keys.numbers) - len(order)
+    dropped = np.setdiff1d(reach.leaves[is_leaf[reach.leaves]], order)
+    if tree is not None and reached[order].all() and not len(dropped):
+        return None
     _report(volume, file, order, reached, num_left)
-    reach = _rank(nodes, tree, order)
+    reach = _ranked(nodes, reach, order, dropped)
     if isinstance(file.header, InferredHeader):
-        counted = replace(file.header, leaf_records=int(nodes.num_records[order].sum()))
-        file = replace(file, header=cast("HfsplusBtree.HeaderRecord", counted))
+        file = _counted(file, nodes, order)
+    else:
+        nodes.is_inferred[order[~reached[order]]] = True
+        file.used[order] = True
     return Tree(file, nodes, reach, in_key_order(file, decoded, order, leaves, volume))
 
 
-def _rank(nodes: NodeRows, tree: Tree | None, order: I64) -> Reach:
-    """Rank the leaves anew; index nodes keep their ranks, and all nodes their parents, from what could be read."""
-    rank = np.full(len(nodes.kind), -1, np.int64)
-    rank[order] = np.arange(len(order))
-    if tree is None:
-        nodes.key_rank[:] = rank
-        return Reach(order, np.empty(0, np.int64), np.empty(0, np.int64))
-    nodes.parent[:] = tree.nodes.parent
-    nodes.key_rank[:] = np.where(tree.nodes.kind == LEAF, rank, tree.nodes.key_rank)
-    return replace(tree.reach, leaves=order)
+def _is_usable(volume: Volume, tree: Tree) -> bool:
+    """Whether a tree's header can be believed: nodes have the size that it says, and its map knows of leaves."""
+    table = tree.nodes
+    is_leaf = (table.kind == LEAF) & (table.height == 1) & (table.num_records > 0) & ~table.damaged
+    usual = _usual_size(_in_fork(volume, tree.file.tree, tree.file.fork))
+    return bool(is_leaf.any()) and usual in (0, tree.file.node_size_bytes)
 
 
-def _reached(file: TreeFile, tree: Tree | None) -> Mask:
-    reached = np.zeros(file.num_nodes, np.bool_)
-    if tree is not None:
-        reached[tree.reach.leaves] = True
-    return reached
+def _leads_to_free_nodes(nodes: NodeRows) -> bool:
+    """Whether leaves link to nodes that the map calls free."""
+    links = np.concatenate([nodes.f_link[nodes.kind == LEAF], nodes.b_link[nodes.kind == LEAF]])
+    links = links[(links > 0) & (links < len(nodes.kind))]
+    return bool((nodes.kind[links] == UNKNOWN_KIND).any())
 
 
-def _inferred_file(volume: Volume, place: TreePlace, found: Swept) -> TreeFile | None:
+def _ranked(nodes: NodeRows, reach: Reach, order: I64, dropped: I64) -> Reach:
+    """Rank the leaves anew; index nodes keep their ranks, and all nodes their parents.
+
+    Pointers to leaves that are dropped lead to nodes of others, as they do where a node was overwritten by a copy.
+    """
+    nodes.key_rank[reach.leaves] = -1
+    nodes.key_rank[order] = np.arange(len(order))
+    parents = nodes.parent[dropped]
+    return replace(reach, leaves=order, misled=distinct(np.concatenate([reach.misled, parents[parents >= 0]])))
+
+
+def _with_root(file: TreeFile, nodes: NodeRows, pointers: list[Columns]) -> tuple[TreeFile, Reach]:
+    """Find the root of a tree whose header is lost: of the highest nodes, the one that leads to most leaves.
+
+    A root has no neighbours, so that its links are 0. That of a tree that has shrunk may still be there.
+    """
+    may_be_root = (nodes.f_link == 0) & (nodes.b_link == 0) & (nodes.num_records > 0) & (nodes.height > 0)
+    may_be_root &= (nodes.height == 1) == (nodes.kind == LEAF)
+    numbers = np.flatnonzero(may_be_root & ((nodes.kind == LEAF) | (nodes.kind == INDEX)))
+    highest = numbers[np.argsort(-nodes.height[numbers], kind="stable")][:MOST_ROOTS]
+
+    def rooted(number: int) -> TreeFile:
+        header = replace(cast("InferredHeader", file.header), root_node=number)
+        return replace(file, header=cast("HfsplusBtree.HeaderRecord", header))
+
+    def num_leaves(number: int) -> int:
+        return len(find_reach(rooted(number), nodes, pointers).leaves)
+
+    best = rooted(max(highest.tolist(), key=num_leaves, default=0))
+    return best, find_reach(best, nodes, pointers)
+
+
+def _counted(file: TreeFile, nodes: NodeRows, order: I64) -> TreeFile:
+    """Let a header that was made up say what was found, and the map that the tree uses that and no more.
+
+    Its node 0 is lost, and whatever hangs on a header that was made up is inferred.
+    """
+    nodes.is_inferred[:] = True
+    nodes.damaged[0] = True
+    used = (nodes.key_rank >= 0) | (nodes.kind == MAP)
+    used[0] = True
+    root = int(file.header.root_node)
+    counted = replace(
+        cast("InferredHeader", file.header),
+        leaf_records=int(nodes.num_records[order].sum()),
+        tree_depth=int(nodes.height[root]) if root else 0,
+        num_free_nodes=int((~used).sum()),
+        first_leaf_node=int(order[0]) if len(order) else 0,
+        last_leaf_node=int(order[-1]) if len(order) else 0,
+    )
+    return replace(file, header=cast("HfsplusBtree.HeaderRecord", counted), used=used)
+
+
+def _inferred_file(volume: Volume, place: TreePlace, found: Swept | None) -> TreeFile | None:
     """Make up the file of a tree whose header is lost: over its own extents, else over the nodes that were found."""
     name, _, fork = place
-    mine = found.of((found.tree == TREES.index(name)) & (found.height == 1))
-    if _is_intact(volume, fork):
+    if _is_intact(volume, fork) or found is None:
         size = _usual_size(_in_fork(volume, name, fork))
     else:
+        mine = found.of((found.tree == TREES.index(name)) & (found.height == 1))
         size = _usual_size(mine)
         fork = _fork_over(volume, mine.of(mine.node_size == size)) if size else fork
-    if not size:
-        return None
-    num_nodes = fork.num_blocks * volume.block_size_bytes // size
+    num_nodes = fork.num_blocks * volume.block_size_bytes // size if size else 0
     if not num_nodes:
         return None
     pieces = node_pieces(volume, fork, size, np.arange(num_nodes, dtype=np.int64))
@@ -197,7 +239,7 @@ def _is_intact(volume: Volume, fork: Fork) -> bool:
 
 def _in_fork(volume: Volume, name: str, fork: Fork) -> Swept:
     """Find leaves in the first bytes of a fork, where nodes that straddle two extents are whole."""
-    length = min(fork.logical_size_bytes, CHUNK_BYTES)
+    length = min(fork.num_blocks * volume.block_size_bytes, CHUNK_BYTES)
     pieces = locate(volume, fork, np.zeros(1, np.int64), np.array([length], np.int64))
     readable = volume.is_readable(pieces.volume_offset, pieces.length_bytes)
     if not readable.all():
@@ -225,101 +267,17 @@ def _fork_over(volume: Volume, nodes: Swept) -> Fork:
     return Fork(len(blocks) * block, runs[:, 0], runs[:, 1], np.full(len(runs), -1, np.int64))
 
 
-def _chosen(volume: Volume, file: TreeFile, nodes: NodeRows, candidate: Mask, reached: Mask) -> tuple[I64, int]:
-    """Choose leaves whose keys do not overlap, in key order; also how many were left out."""
-    numbers, first, last = _bounds(volume, file, np.flatnonzero(candidate))
-    linked = _linked(nodes, numbers, file.num_nodes)
-    rank = sorted(
-        range(len(numbers)),
-        key=lambda place: (not reached[numbers[place]], not linked[place], -int(nodes.num_records[numbers[place]])),
-    )
-    starts: list[Key] = []
-    kept: list[int] = []
-    for place in rank:
-        at = bisect.bisect_left(starts, first[place])
-        after_one = at == 0 or last[kept[at - 1]] < first[place]
-        before_one = at == len(starts) or last[place] < starts[at]
-        if first[place] <= last[place] and after_one and before_one:
-            starts.insert(at, first[place])
-            kept.insert(at, place)
-    return numbers[np.array(kept, np.int64)], len(numbers) - len(kept)
-
-
-def _linked(nodes: NodeRows, numbers: I64, num_nodes: int) -> Mask:
-    """Say which leaves have a neighbour that links back to them."""
-    linked = np.zeros(len(numbers), np.bool_)
-    for own, other in ((nodes.f_link, nodes.b_link), (nodes.b_link, nodes.f_link)):
-        link = own[numbers]
-        inside = (link > 0) & (link < num_nodes)
-        linked |= inside & (other[np.where(inside, link, 0)] == numbers)
-    return linked
-
-
-def _bounds(volume: Volume, file: TreeFile, numbers: I64) -> tuple[I64, list[Key], list[Key]]:
-    """First and last key of leaves, in a form that compares as keys do; leaves without a whole key drop out."""
-    form, size = FORMS[file.tree], file.node_size_bytes
-    step = max(1, BATCH_BYTES // size)
-    owners: list[I64] = [np.empty(0, np.int64)]
-    firsts: list[Keys] = []
-    lasts: list[Keys] = []
-    for start in range(0, len(numbers), step):
-        chosen = numbers[start : start + step]
-        buffer = read_parts(volume, node_pieces(volume, file.fork, size, chosen))
-        records = locate_records(volume.decoder, decode_nodes(volume.decoder, buffer, size, chosen), None)
-        whole = _has_whole_key(volume, form, records)
-        node, key = records.node[whole], records.key[whole]
-        head = heads(node)
-        ends = head + lengths_of(head, len(node)) - 1
-        owners.append(chosen[node[head]])
-        firsts.append(read_keys(volume.decoder, form, buffer, key[head]))
-        lasts.append(read_keys(volume.decoder, form, buffer, key[ends]))
-    fold = form.has_name and not form.tail and not _tells_cases(volume, file)
-    return np.concatenate(owners), _comparable(joined(firsts), fold=fold), _comparable(joined(lasts), fold=fold)
-
-
-def _has_whole_key(volume: Volume, form: KeyForm, records: RecordBatch) -> Mask:
-    """Say which records have a key with all of its name."""
-    length = records.data - records.key - LENGTH_BYTES
-    whole: Mask = length >= form.fixed_length
-    if form.has_name:
-        rows = np.flatnonzero(whole)
-        key, units = records.key[rows], form.key_type.column("num_name_units")
-        names = volume.decoder.column(form.key_type, records.nodes.buffer, key, units)
-        whole[rows] = form.fixed_length + UNIT_BYTES * names.astype(np.int64) <= length[rows]
-    return whole
-
-
-def _tells_cases(volume: Volume, file: TreeFile) -> bool:
-    return volume.is_hfsx and int(file.header.key_compare_type) == int(_COMPARE.binary)
-
-
-def _comparable(keys: Keys, *, fold: bool) -> list[Key]:
-    """Turn keys into pairs that Python compares as the tree does."""
-    if fold:
-        keys = without_case(keys)
-    data = keys.units.byteswap().tobytes() if _IS_LITTLE else keys.units.tobytes()
-    starts, stops = 2 * keys.start, 2 * (keys.start + keys.count)
-    return [
-        (ident, data[start:stop])
-        for ident, start, stop in zip(keys.ident.tolist(), starts.tolist(), stops.tolist(), strict=True)
-    ]
-
-
-_IS_LITTLE: Final = bool(np.array([1], np.uint16).view(np.uint8)[0])
-
-
 def _report(volume: Volume, file: TreeFile, order: I64, reached: Mask, num_left: int) -> None:
-    added = int((~reached[order]).sum()) if len(order) else 0
-    own = "" if not isinstance(file.header, InferredHeader) else "; node numbers, header and index are inferred too"
-    left = f"; {num_left:,} with keys of others were left out" if num_left else ""
-    pieces = node_pieces(volume, file.fork, file.node_size_bytes, order[~reached[order]][:1])
-    at = int(pieces.volume_offset[0]) if len(pieces.part) else None
-    volume.log.at(f"{file.tree} B-tree", at).add(
-        "tree-rebuilt",
-        "warning",
-        f"{added:,} of {len(order):,} leaves were found without the index; their order is inferred from their keys"
-        f"{left}{own}",
+    added = order[~reached[order]]
+    words = (
+        f"{len(added):,} of {len(order):,} leaves were found without the index; their order is inferred from their keys"
     )
+    if num_left:
+        words += f"; {num_left:,} with keys of others were left out"
+    if isinstance(file.header, InferredHeader):
+        words += "; size of nodes, root and map are inferred too, as the header is lost"
+    at = node_pieces(volume, file.fork, file.node_size_bytes, added[:1]).volume_offset.tolist()
+    volume.log.at(f"{file.tree} B-tree", at[0] if at else None).add("tree-rebuilt", "warning", words)
 
 
 def report_stale(volume: Volume, trees: dict[str, Tree], found: Swept) -> dict[str, int]:

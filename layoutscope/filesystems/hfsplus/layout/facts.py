@@ -129,7 +129,8 @@ def _is_lost(tree: Tree) -> Mask:
     found = int(table.num_records[reach.leaves].sum())
     is_broken = len(reach.misled) + len(reach.missing) > 0 or found < int(tree.file.header.leaf_records)
     apart: Mask = (table.key_rank < 0) & (table.kind != HEADER) & (table.kind != MAP)
-    return table.damaged | apart & (is_broken or not len(reach.leaves))
+    # What is in its place by its keys alone may not be all that there was.
+    return table.damaged | table.is_inferred | apart & (is_broken or not len(reach.leaves))
 
 
 def _lost_trees(volume: Volume, contents: Contents) -> int:

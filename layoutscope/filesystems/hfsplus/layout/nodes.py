@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CNID: Final = grammar.HfsplusVolume.Cnid
 
 NODE_KINDS: Final = ("leaf", "index", "header", "map", "free", "unreadable")
-STATES: Final = ("live", "stale")
+STATES: Final = ("live", "stale", "inferred")
 VALIDITY: Final = ("structure", "no")
 
 
@@ -81,7 +81,7 @@ def _nodes_of(volume: Volume, number: int | None, tree: Tree, first_row: int) ->
         "key_rank": _nullable(table.key_rank, table.key_rank >= 0),
         "first_key_id": _nullable(table.first_key_id, is_keyed & (table.first_key_id >= 0)),
         "last_key_id": _nullable(table.last_key_id, is_keyed & (table.last_key_id >= 0)),
-        "state": (~reached & is_keyed, STATES),
+        "state": (np.where(is_keyed, np.where(reached, 2 * table.is_inferred, 1), 0), STATES),
         "valid": (table.damaged | (kind == NODE_KINDS.index("unreadable")), VALIDITY),
     }
     several = np.bincount(pieces.part, minlength=file.num_nodes)[pieces.part] > 1

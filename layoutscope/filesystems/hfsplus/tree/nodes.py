@@ -84,6 +84,8 @@ class NodeRows:
         From the nodes.
     damaged : (num_nodes,) bool array
         Nodes with records that were left out.
+    is_inferred : (num_nodes,) bool array
+        Nodes that belong to the tree by their keys or links alone, or because its header was made up.
     parent : (num_nodes,) int64 array
         Node number of the parent; -1 at the root and at what was not reached.
     key_rank : (num_nodes,) int64 array
@@ -99,6 +101,7 @@ class NodeRows:
     first_key_id: I64
     last_key_id: I64
     damaged: Mask
+    is_inferred: Mask
     parent: I64
     key_rank: I64
 
@@ -107,7 +110,7 @@ class NodeRows:
         """Make rows of nodes of which none was decoded."""
         columns: dict[str, Any] = {each.name: np.full(num_nodes, -1, np.int64) for each in fields(cls)}
         columns["kind"][:] = UNKNOWN_KIND
-        columns["damaged"] = np.zeros(num_nodes, np.bool_)
+        columns |= {name: np.zeros(num_nodes, np.bool_) for name in ("damaged", "is_inferred")}
         return cls(**columns)
 
     def put(self, records: RecordBatch, id_of: Callable[[I64], I64]) -> None:

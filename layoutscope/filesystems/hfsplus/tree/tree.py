@@ -9,7 +9,7 @@ import numpy as np
 
 from layoutscope.arrays.ragged import heads, lengths_of, ranges
 from layoutscope.filesystems.hfsplus.tree.btree import Decoded, LeafDecoder, TreeFile, TreePlace, decode_tree, open_tree
-from layoutscope.filesystems.hfsplus.tree.nodes import MAP, NodeRows, ReadNodes, RecordBatch
+from layoutscope.filesystems.hfsplus.tree.nodes import LEAF, MAP, NodeRows, ReadNodes, RecordBatch
 from layoutscope.filesystems.hfsplus.tree.shape import (
     Reach,
     check_reach,
@@ -63,6 +63,17 @@ def first_rows(trees: list[Tree]) -> dict[str, int]:
         rows[tree.file.tree] = row
         row += tree.file.num_nodes
     return rows
+
+
+def is_whole(tree: Tree) -> bool:
+    """Whether pointers, the chain of leaves and the header's counts agree that every leaf was reached."""
+    reach, nodes, header = tree.reach, tree.nodes, tree.file.header
+    if len(reach.missing) or len(reach.misled):
+        return False
+    if not len(reach.leaves):
+        return not header.leaf_records and not (nodes.kind == LEAF).any()
+    is_linked = bool((nodes.f_link[reach.leaves] == np.append(reach.leaves[1:], 0)).all())
+    return is_linked and int(nodes.num_records[reach.leaves].sum()) >= int(header.leaf_records)
 
 
 def read_tree(volume: Volume, place: TreePlace, leaves: LeafDecoder) -> Tree | None:

@@ -48,6 +48,14 @@ class Fork:
         """Allocation blocks in all extents."""
         return int(self.block_counts.sum())
 
+    def is_same(self, other: Fork) -> bool:
+        """Whether another fork is as long and lies in the same blocks."""
+        return (
+            self.logical_size_bytes == other.logical_size_bytes
+            and np.array_equal(self.start_blocks, other.start_blocks)
+            and np.array_equal(self.block_counts, other.block_counts)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Pieces:

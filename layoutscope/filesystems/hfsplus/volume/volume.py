@@ -140,6 +140,16 @@ def open_volume(source: Source, image_offset: int, decoder: Decoder, space_bytes
     return volume
 
 
+def alternate_header(volume: Volume) -> HfsplusVolume.VolumeHeader | None:
+    """Read the copy of the volume header again, for what the header is damaged in; None where there is none."""
+    if volume.end_offset is None:
+        return None
+    try:
+        return read_header(volume.source, volume.end_offset, "alternate volume header")
+    except FormatError:
+        return None
+
+
 def reread(volume: Volume, source: Source) -> Volume:
     """Return the volume over other bytes, such as after the journal was replayed."""
     try:

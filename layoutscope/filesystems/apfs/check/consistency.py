@@ -12,6 +12,7 @@ import numpy as np
 
 from layoutscope.arrays import intervals
 from layoutscope.arrays.lookup import is_strictly_ascending, match
+from layoutscope.filesystems.apfs.check.names import compare_names
 from layoutscope.filesystems.apfs.check.subject import Report
 from layoutscope.filesystems.apfs.container.regions import as_runs
 from layoutscope.filesystems.apfs.store.verify import object_header, report_damaged
@@ -47,9 +48,11 @@ def compare_volume(parts: VolumeParts, slot: int) -> None:
     Nothing is checked where records are missing: everything that follows from that would be found again.
     """
     check_identity(parts, slot)
+    report = Report(parts.log, parts.fs.nodes)
+    # What a hash says of a name stands in the same record: it holds whatever else is lost.
+    compare_names(parts, report, plain_alone=not parts.log.has_errors)
     if parts.is_locked or parts.log.has_errors:
         return
-    report = Report(parts.log, parts.fs.nodes)
     check_counts(parts)
     check_links(parts, report)
     check_streams(parts, report)
@@ -181,6 +184,7 @@ def _check_siblings(parts: VolumeParts, report: Report, inodes: Columns, drecs: 
         wrong = ~match(np.sort(pairs[pairs >= 0]), _pairs(inodes["obj_id"], links["obj_id"], links["parent_id"]))[1]
         message, field = "its directory does not list it", "val.sibling_val.fixed.parent_id"
         report.cases(wrong, links, "hard link of inode", Contradiction("record-differs", message), field)
+        _check_linked_names(report, links, drecs)
     if "file_id" not in maps or "sibling_id" not in links:
         return
     order = np.argsort(links["sibling_id"], kind="stable")
@@ -188,6 +192,21 @@ def _check_siblings(parts: VolumeParts, report: Report, inodes: Columns, drecs: 
     wrong = ~found | (links["obj_id"][order][spot] != maps["file_id"])
     message, field = "its inode does not know it", "val.sibling_map_val.file_id"
     report.cases(wrong, maps, "hard link", Contradiction("record-differs", message, found=maps["file_id"]), field)
+
+
+def _check_linked_names(report: Report, links: Columns, drecs: Columns) -> None:
+    """The name of a hard link stands in its directory and at its inode."""
+    rows = np.flatnonzero(drecs["sibling_id"]) if "sibling_id" in drecs else np.empty(0, np.int64)
+    if not len(rows) or "name" not in links:
+        return
+    order = np.argsort(links["sibling_id"], kind="stable")
+    spot, found = match(links["sibling_id"][order], drecs["sibling_id"][rows])
+    rows, link = rows[found], order[spot[found]]
+    here, there = drecs["name"].text().take(rows).raw(), links["name"].text().take(link).raw()
+    wrong = np.zeros(len(drecs["obj_id"]), bool)
+    wrong[rows] = [one != other for one, other in zip(here, there, strict=True)]
+    message, field = "its hard link has another name", "key.drec_key.hdr"
+    report.cases(wrong, drecs, "entry of directory", Contradiction("record-differs", message, "error"), field)
 
 
 def check_attributes(parts: VolumeParts, report: Report) -> None:

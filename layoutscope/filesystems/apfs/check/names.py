@@ -7,6 +7,7 @@ does not count, folded, as 32-bit characters; 22 bits of it stand in the key. Pl
 from __future__ import annotations
 
 import unicodedata
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -19,27 +20,30 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.check.subject import Subject
+    from layoutscope.filesystems.apfs.check.subject import Report, Subject
     from layoutscope.filesystems.apfs.store.fsrecords import Columns
     from layoutscope.filesystems.apfs.store.names import Names
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
+    from layoutscope.findings import FindingLog
 
 CASTAGNOLI: Final = 0x82F63B78
 """CRC-32C (RFC 3720), its bits reversed."""
 START: Final = 0xFFFFFFFF
 HASH_BITS: Final = 22
+ASCII_END: Final = 128
+FEW: Final = 1000
 MOST_OF_THEM: Final = 0.5
 """If more names than this share have another hash, the rule is wrong and not the names."""
 
 
-def _crc_table() -> NDArray[np.uint32]:
-    table = np.arange(256, dtype=np.uint32)
-    for _ in range(8):
-        table = (table >> np.uint32(1)) ^ np.where(table & 1, np.uint32(CASTAGNOLI), np.uint32(0))
-    return table
-
-
-TABLE: Final = _crc_table()
+@cache
+def _tables() -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """Registers after 32 zero bits, by the low and by the high half of the register before: they add up by XOR."""
+    parts = np.arange(256, dtype=np.uint32) << np.arange(0, 32, 8, dtype=np.uint32)[:, None]
+    for _ in range(32):
+        parts = (parts >> np.uint32(1)) ^ (parts & np.uint32(1)) * np.uint32(CASTAGNOLI)
+    low, high = (np.bitwise_xor.outer(parts[byte + 1], parts[byte]).ravel() for byte in (0, 2))
+    return low, high
 
 
 def crc32c_of_characters(characters: NDArray[np.uint32]) -> NDArray[np.uint32]:
@@ -62,10 +66,10 @@ def crc32c_of_characters(characters: NDArray[np.uint32]) -> NDArray[np.uint32]:
     '0x8a9136aa'
     """
     register = np.full(len(characters), START, np.uint32)
+    low, high = _tables()
     for column in characters.T:
-        for shift in (0, 8, 16, 24):
-            byte = (column >> np.uint32(shift)) & np.uint32(0xFF)
-            register = (register >> np.uint32(8)) ^ TABLE[(register ^ byte) & np.uint32(0xFF)]
+        register ^= column
+        register = low[register & np.uint32(0xFFFF)] ^ high[register >> np.uint32(16)]
     return register
 
 
@@ -93,11 +97,21 @@ def hash_names(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], NDArr
     return hashes, known
 
 
+def _is_plain(names: Names) -> NDArray[np.bool_]:
+    """Tell which names are of ASCII alone."""
+    length, start = names.length, names.start
+    is_high = names.data >= ASCII_END
+    if not is_high.any():
+        return np.ones(len(names), bool)
+    high = np.concatenate([np.zeros(1, np.int64), np.cumsum(is_high)])
+    result: NDArray[np.bool_] = high[start + length] == high[start]
+    return result
+
+
 def _by_length(names: Names, *, folded: bool) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint32]]]:
     """Group names by their length in characters, as rows of normalized characters."""
     length, start = names.length, names.start
-    high = np.concatenate([np.zeros(1, np.int64), np.cumsum(names.data >= 128)])
-    is_plain = (length > 0) & (high[start + length] == high[start])
+    is_plain = (length > 0) & _is_plain(names)
     lower = np.arange(128, dtype=np.uint32)
     if folded:
         lower[ord("A") : ord("Z") + 1] += 32
@@ -128,21 +142,62 @@ def _normalized(raw: bytes, *, folded: bool) -> NDArray[np.uint32] | None:
 def check_name_hashes(subject: Subject) -> None:
     """Every directory record's hash is that of its name."""
     for parts in subject.volumes:
-        drecs = parts.fs.records.get("dir_rec")
-        if "name_hash" not in drecs or not len(drecs["obj_id"]):
-            continue
-        superblock = parts.state.superblock
-        hashes, known = hash_names(drecs["name"], folded=bool(superblock.is_case_insensitive))
-        wrong = known & (hashes != drecs["name_hash"])
-        if wrong.sum() > MOST_OF_THEM * _telling(drecs, known):
-            _report_rule(subject, parts)
-            continue
-        message, field = "its hash is not that of its name", "key.drec_hashed_key.len_name_and_hash"
-        sides = (hashes, drecs["name_hash"])
-        report = subject.records(parts)
-        report.cases(
-            wrong, drecs, "entry of directory", Contradiction("name-hash-differs", message, "warning", *sides), field
-        )
+        compare_names(parts, subject.records(parts))
+
+
+def compare_names(parts: VolumeParts, report: Report, *, plain_alone: bool = False) -> None:
+    """Compare the names of directory entries with their hashes.
+
+    Parameters
+    ----------
+    parts : VolumeParts
+        A volume.
+    report : Report
+        Is told of entries whose names are damaged, or whose volume says the wrong thing of them.
+    plain_alone : bool
+        Leave names with other characters than ASCII out where these are many: each takes the time of a hundred others.
+    """
+    drecs = parts.fs.records.get("dir_rec")
+    if "name_hash" not in drecs or not len(drecs["obj_id"]):
+        return
+    is_folded, is_plain = bool(parts.state.superblock.is_case_insensitive), _is_plain(drecs["name"])
+    _report_bytes(drecs, is_plain, report)
+    if not plain_alone or (~is_plain).sum() <= FEW:
+        hashes, known = hash_names(drecs["name"], folded=is_folded)
+    else:
+        hashes, known = np.zeros(len(is_plain), np.uint32), is_plain
+        hashes[is_plain] = hash_names(drecs["name"].take(is_plain), folded=is_folded)[0]
+    wrong = known & (hashes != drecs["name_hash"])
+    if not wrong.any():
+        return
+    if wrong.sum() > MOST_OF_THEM * _telling(drecs, known):
+        _report_rule(report.log, parts)
+        return
+    sides, field = (hashes, drecs["name_hash"]), "key.drec_hashed_key.len_name_and_hash"
+    message, what = "its hash is not that of its name", "entry of directory"
+    # How a character folds is a matter of Unicode's version, but in ASCII: there the name or the hash is damaged.
+    report.cases(wrong & is_plain, drecs, what, Contradiction("name-hash-differs", message, "error", *sides), field)
+    report.cases(wrong & ~is_plain, drecs, what, Contradiction("name-hash-differs", message, "warning", *sides), field)
+
+
+def _report_bytes(drecs: Columns, is_plain: NDArray[np.bool_], report: Report) -> None:
+    """Report names that are no text: drivers refuse to store them."""
+    names: Names = drecs["name"]
+    if is_plain.all() or names.is_text():
+        return
+    wrong = np.zeros(len(names), bool)
+    for row, raw in enumerate(names.raw()):
+        wrong[row] = not is_plain[row] and not _is_utf8(raw)
+    message, field = "its name is not UTF-8", "key.drec_hashed_key.len_name_and_hash"
+    report.cases(wrong, drecs, "entry of directory", Contradiction("record-invalid", message, "error"), field)
+
+
+def _is_utf8(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _telling(drecs: Columns, known: NDArray[np.bool_]) -> int:
@@ -152,10 +207,9 @@ def _telling(drecs: Columns, known: NDArray[np.bool_]) -> int:
     return max(int((known & (one != other)).sum()), 1)
 
 
-def _report_rule(subject: Subject, parts: VolumeParts) -> None:
+def _report_rule(log: FindingLog, parts: VolumeParts) -> None:
     superblock = parts.state.superblock
     plus = APFS_SUPERBLOCK.incompatible_features.offset
-    log = subject.log.at("volume superblock", parts.state.paddr, plus=plus)
     says = "case does not count" if superblock.is_case_insensitive else "case counts"
     message = f"says that {says} in names, but their hashes say otherwise"
-    log.add("superblock-differs", "error", message)
+    log.at("volume superblock", parts.state.paddr, plus=plus).add("superblock-differs", "error", message)

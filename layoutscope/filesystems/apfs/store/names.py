@@ -39,6 +39,10 @@ class Names:
         """Where each name starts in `data`."""
         return np.cumsum(self.length, dtype=np.int64) - self.length
 
+    def take(self, chosen: NDArray[np.bool_]) -> Names:
+        """Return some of the names."""
+        return Names(self.data[np.repeat(chosen, self.length)], self.length[chosen])
+
     def raw(self) -> list[bytes]:
         """Return the names as bytes."""
         whole, start = self.data.tobytes(), self.start.tolist()
@@ -49,11 +53,11 @@ class Names:
 
         All at once where every name is valid; a damaged one is shown with replacement characters.
         """
-        if self._is_text():
+        if self.is_text():
             return (TextColumn(self.data, self.length),) * 2
         return TextColumn.of([name.decode(errors="replace") for name in self.raw()]), TextColumn(self.data, self.length)
 
-    def _is_text(self) -> bool:
+    def is_text(self) -> bool:
         """Tell whether every name is valid UTF-8: all in one piece, and none begins inside of a character."""
         if int(self.data.max(initial=0)) <= _ASCII_LAST:
             return True

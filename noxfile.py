@@ -52,6 +52,14 @@ def generated(session: nox.Session) -> None:
 
 
 @nox.session(python=False)
+def page(session: nox.Session) -> None:
+    """Check the map's scripts: types, style, tests, and that they are what is committed; needs Node and ``npm ci``."""
+    session.chdir("layoutscope/report/map/web")
+    for words in (["run", "check"], ["test"], ["run", "build", "--", "--check"]):
+        session.run("npm", *words, external=True)
+
+
+@nox.session(python=False)
 def quick(session: nox.Session) -> None:
     """Lint, and the unit tests that need no image: under a minute."""
     lint(session)

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from layoutscope.report.map.model import MapDisk
     from layoutscope.report.map.segments import Segments
 
-_SCRIPTS = ("data.js", "pyramid.js", "address.js", "race.js", "panels.js", "page.js")
-
 
 def render(disks: Sequence[MapDisk], *, made: str, names: bool = True) -> str:
     """Return the whole page; the same input gives the same text.
@@ -58,23 +56,20 @@ def render(disks: Sequence[MapDisk], *, made: str, names: bool = True) -> str:
 
 
 def _script() -> str:
-    """Plotly is kept compressed and started first; the page's own scripts follow."""
-    own = "\n".join(_asset(name).replace('"use strict";\n', "") for name in _SCRIPTS)
-    unpack = (
+    """Plotly is kept compressed and started first; the page's own script follows."""
+    return (
         '"use strict";\n(async () => {\n'
         'if (!window.DecompressionStream) { document.getElementById("old").hidden = false; return; }\n'
         'const raw = Uint8Array.from(atob(document.getElementById("plotly").textContent), (c) => c.charCodeAt(0));\n'
         'const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"));\n'
         "(0, eval)(await new Response(stream).text());\n"
+        f"{_asset('page.js')}}})();"
     )
-    return f"{unpack}{own}\n}})();"
 
 
 @cache
 def _plotly() -> str:
-    from plotly.offline import get_plotlyjs
-
-    return encode.text(get_plotlyjs())
+    return encode.text(_asset("plotly.js"))
 
 
 @cache

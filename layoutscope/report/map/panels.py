@@ -7,6 +7,7 @@ head is over time, what it costs, and which directories are the costliest.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -199,7 +200,7 @@ def directories(item: MapDisk, *, names: bool) -> dict[str, Any] | None:
         "entries": kept["entries"].to_list(),
         "bytes": kept["bytes"].to_list(),
         "whole": {
-            "seconds": float(table["seconds"].sum()),
+            "seconds": math.fsum(table["seconds"]),  # the same in whatever order
             "entries": int(table["entries"].sum()),
             "bytes": int(table["bytes"].sum()),
         },

@@ -1,60 +1,1232 @@
 "use strict";
-// Fills the cards of the page's panels; those that are folded when they are opened first.
-
-const cardsOf = (anchor) => [...document.querySelectorAll(`#${anchor} .card`)];
-
-function whenOpened(anchor, draw) {
-  const folded = document.querySelector(`#${anchor} details`);
-  if (!folded) return;
-  let drawn = null;
-  const go = () => { if (folded.open && !drawn) drawn = draw(cardsOf(anchor)); };
-  folded.ontoggle = go;
-  go();
-}
-
-async function main(kept) {
-  const page = JSON.parse(document.getElementById("payload").textContent);
-  const disks = page.disks;
-  const used = Math.max(...disks.map((d) => d.used || d.size));
-  const span = Math.max(...disks.map((d) => d.size));
-  const scale = { span, used: used > span / 2 ? span : used, seconds: Math.max(...disks.map((d) => (d.walks[0] ? d.walks[0].total_s : 0))) };
-  const places = cardsOf("map"), walks = cardsOf("walk"), orders = cardsOf("order");
-  const maps = disks.map((d, i) => Object.assign(new AddressMap(d, places[i], scale), kept[i]));
-  for (const map of maps) await map.build();
-  costPanel(disks, cardsOf("costs")[0]);
-  const players = [];
-  for (let i = 0; i < disks.length; i++) {
-    await orderPanel(disks[i], orders[i], scale);
-    players.push(await walkPanel(disks[i], walks[i], maps[i], scale));
+(() => {
+  // src/dom.ts
+  function element(tag, attributes = {}, ...children) {
+    const node = document.createElement(tag);
+    for (const [key, value] of Object.entries(attributes)) {
+      if (typeof value === "function") node.addEventListener(key.slice(2), value);
+      else node.setAttribute(key, String(value));
+    }
+    node.append(...children.map((child) => child instanceof Node ? child : String(child)));
+    return node;
   }
-  const race = new Race(players, document.querySelector("#map .above"));
-  whenOpened("directories", (cards) => disks.forEach((d, i) => treemapPanel(d, cards[i])));
-  whenOpened("history", (cards) => Promise.all(disks.map((d, i) => historyPanel(d, cards[i]))));
-  whenOpened("distances", (cards) => Promise.all(disks.map((d, i) => distancePanel(d, cards[i]))));
-  window.layoutscope = { page, maps, race };
-  document.documentElement.dataset.ready = "yes";
-}
+  function isDark() {
+    const forced = document.documentElement.dataset.theme;
+    return forced ? forced === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  }
+  function hueOf(c) {
+    return isDark() ? c.dark : c.light;
+  }
+  function mix(a, b, share) {
+    const part = (hex, i) => Number.parseInt(hex.slice(1 + 2 * i, 3 + 2 * i), 16);
+    const mixed = [0, 1, 2].map((i) => Math.round(part(a, i) * share + part(b, i) * (1 - share)));
+    return `rgb(${mixed.join(",")})`;
+  }
+  function shade(hue, strength) {
+    return mix(hue, isDark() ? "#2b3038" : "#d4d7db", strength);
+  }
+  function swatch(colour) {
+    const box = element("span", { class: "swatch" });
+    box.style.background = colour;
+    return box;
+  }
 
-// Drawn anew in the other colours, with the views, filters and choices that were there.
-let drawing = null;
+  // src/cells.ts
+  var CELLS = 16384;
+  var ORDERS = ["linear", "snake", "hilbert"];
+  function hilbert(side, distance) {
+    let [x, y, d] = [0, 0, distance];
+    for (let s = 1; s < side; s *= 2) {
+      const rx = 1 & d / 2;
+      const ry = 1 & (d ^ rx);
+      if (ry === 0) {
+        if (rx === 1) [x, y] = [s - 1 - x, s - 1 - y];
+        [x, y] = [y, x];
+      }
+      x += s * rx;
+      y += s * ry;
+      d = Math.floor(d / 4);
+    }
+    return [x, y];
+  }
+  function cellPlaces(order) {
+    const [columns, rows] = order === "hilbert" ? [128, 128] : [256, 64];
+    const places = {
+      columns,
+      rows,
+      column: new Uint16Array(CELLS),
+      row: new Uint16Array(CELLS),
+      cell: new Int32Array(CELLS)
+    };
+    for (let i = 0; i < CELLS; i++) {
+      let [x, y] = order === "hilbert" ? hilbert(columns, i) : [i % columns, Math.floor(i / columns)];
+      if (order === "snake" && y % 2) x = columns - 1 - x;
+      places.column[i] = x;
+      places.row[i] = y;
+      places.cell[y * columns + x] = i;
+    }
+    return places;
+  }
+  var SHADES = [
+    [0.5, 1],
+    [0.2, 0.85],
+    [0.05, 0.68],
+    [0.02, 0.52],
+    [5e-3, 0.38],
+    [0, 0.25]
+  ];
+  var HIDDEN = { light: "#E6E0F0", dark: "#332E40" };
+  var shadeOf = (share) => SHADES.findIndex(([least]) => share >= least);
+  function palette(classes) {
+    const shades = classes.flatMap((c) => SHADES.map(([, strength]) => shade(hueOf(c), strength)));
+    return [isDark() ? "#14171b" : "#ffffff", ...shades, hueOf(HIDDEN)];
+  }
+  function colours(classes, held, hidden, cellSize) {
+    const cells = hidden.length;
+    const other = Float64Array.from(hidden);
+    const most = new Float64Array(cells);
+    const metadata = new Float64Array(cells);
+    const out = Uint16Array.from(hidden, (bytes) => bytes > 0 ? 1 + classes.length * SHADES.length : 0);
+    held.forEach((of, k) => {
+      const colour = 1 + k * SHADES.length;
+      if (classes[k].group !== "metadata") mark(of, other, out, colour, most);
+      else {
+        mark(of, most, out, colour);
+        for (let c = 0; c < cells; c++) metadata[c] += of[c];
+      }
+    });
+    for (let c = 0; c < cells; c++) if (most[c]) out[c] += shadeOf(metadata[c] / cellSize);
+    return out;
+  }
+  function mark(of, most, out, colour, over) {
+    for (let c = 0; c < of.length; c++) {
+      if (!(of[c] > most[c])) continue;
+      most[c] = of[c];
+      if (!over?.[c]) out[c] = colour;
+    }
+  }
 
-async function redraw() {
-  await drawing;
-  const old = window.layoutscope;
-  delete document.documentElement.dataset.ready;
-  if (old.race.players.length) await old.race.stop();
-  await new Promise((done) => requestAnimationFrame(done)); // Plotly draws once more after a change
-  const kept = old.maps.map((m) => ({ view: m.view, earlier: m.earlier, hidden: m.hidden, order: m.order, maxXid: m.maxXid }));
-  document.querySelectorAll(".js-plotly-plot").forEach((plot) => Plotly.purge(plot));
-  document.querySelectorAll("#map .above").forEach((holder) => holder.replaceChildren());
-  for (const anchor of ["map", "costs", "order", "walk", "directories", "history", "distances"]) cardsOf(anchor).forEach((card) => card.replaceChildren());
-  drawing = main(kept);
-  return drawing;
-}
+  // src/unpack.ts
+  var KINDS = {
+    u1: Uint8Array,
+    u2: Uint16Array,
+    u4: Uint32Array,
+    i4: Int32Array,
+    f4: Float32Array,
+    f8: Float64Array
+  };
+  async function inflate(text) {
+    const raw = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+    const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  }
+  async function unpack(packed2) {
+    const planes = await inflate(packed2.data);
+    const kind = KINDS[packed2.type];
+    const width = kind.BYTES_PER_ELEMENT;
+    const n = packed2.n;
+    const bytes = new Uint8Array(n * width);
+    for (let p = 0; p < width; p++) for (let i = 0, at = p * n; i < n; i++) bytes[i * width + p] = planes[at + i];
+    const values = new kind(bytes.buffer);
+    return packed2.delta ? sums(values) : values;
+  }
+  function sums(differences) {
+    const out = new Float64Array(differences.length);
+    let sum = 0;
+    for (let i = 0; i < out.length; i++) {
+      sum += differences[i];
+      out[i] = sum;
+    }
+    return out;
+  }
+  async function unpackAll(object, keys) {
+    const arrays = await Promise.all(keys.map(async (key) => [key, await unpack(object[key])]));
+    return Object.fromEntries(arrays);
+  }
+  async function identifiers(packed2) {
+    const { low, high } = await unpackAll(packed2, ["low", "high"]);
+    return (i) => (BigInt(high[i]) << 32n | BigInt(low[i])).toString();
+  }
+  var COLUMNS = ["tree", "kind", "level", "offset", "size", "records", "xid", "rank"];
+  async function nodesOf(packed2) {
+    const columns = await unpackAll(packed2, COLUMNS);
+    const { trees, classes, kinds, total } = packed2;
+    const [id, first, last] = await Promise.all([packed2.id, packed2.first, packed2.last].map(identifiers));
+    return { ...columns, trees, classes, kinds, total, id, first, last };
+  }
 
-document.getElementById("theme").addEventListener("click", () => {
-  document.documentElement.dataset.theme = isDark() ? "light" : "dark";
-  redraw();
-});
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-drawing = main([]);
+  // src/plots.ts
+  var plotly = () => Plotly;
+  var CONFIG = {
+    displaylogo: false,
+    responsive: true,
+    showSendToCloud: false,
+    showEditInChartStudio: false,
+    plotlyServerURL: "",
+    showTips: false,
+    modeBarButtonsToRemove: ["lasso2d", "select2d", "sendDataToCloud", "editInChartStudio"]
+  };
+  var HUES = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A6BBE", "#7A5C3E"];
+  function plain(text) {
+    return text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  }
+  function plotLayout(extra) {
+    const style = getComputedStyle(document.documentElement);
+    const colour = (name) => style.getPropertyValue(name).trim();
+    const [fg, line] = [colour("--fg"), colour("--line")];
+    const layout = {
+      paper_bgcolor: "rgba(0,0,0,0)",
+      plot_bgcolor: "rgba(0,0,0,0)",
+      font: { color: fg, size: 12 },
+      margin: { l: 60, r: 12, t: 26, b: 42 },
+      hovermode: "closest",
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("--muted"), activecolor: fg },
+      ...extra
+    };
+    const axis = { gridcolor: line, zerolinecolor: line, linecolor: line };
+    for (const key of Object.keys(layout))
+      if (/^[xy]axis/.test(key)) layout[key] = { ...axis, ...layout[key] };
+    return layout;
+  }
+  function plotIn(holder, height) {
+    const plot = element("div", { class: "plot" });
+    plot.style.height = `${height}px`;
+    holder.append(plot);
+    return plot;
+  }
+  function addPlot(holder, title, height, traces, layout) {
+    holder.append(element("h3", {}, title));
+    return plotly().newPlot(plotIn(holder, height), traces, plotLayout(layout), CONFIG);
+  }
+  async function pictureTrace(picture, unit) {
+    const counts = await unpack(picture.counts);
+    const middles = ([low, high], n) => Array.from({ length: n }, (_, i) => low + (i + 0.5) * (high - low) / n);
+    const row = (r) => Array.from(counts.subarray(r * picture.columns, (r + 1) * picture.columns), (n) => n ? Math.log10(n) : null);
+    const scale = isDark() ? ["#2f6b99", "#cfe8ff"] : ["#8fbfe0", "#003a5c"];
+    return {
+      type: "heatmap",
+      x: middles(picture.x, picture.columns),
+      y: middles(picture.y, picture.rows),
+      z: Array.from({ length: picture.rows }, (_, r) => row(r)),
+      zmin: 0,
+      showscale: false,
+      colorscale: scale.map((colour, i) => [i, colour]),
+      hoverongaps: false,
+      hovertemplate: `${unit}<extra></extra>`
+    };
+  }
+
+  // src/words.ts
+  var UNITS = [
+    [2 ** 40, "TiB"],
+    [2 ** 30, "GiB"],
+    [2 ** 20, "MiB"],
+    [2 ** 10, "KiB"]
+  ];
+  function bytesText(n) {
+    for (const [factor, unit] of UNITS) {
+      const value = n / factor;
+      if (Math.abs(value) >= 1) return `${value < 1e3 ? value.toPrecision(3) : counted(Math.round(value))} ${unit}`;
+    }
+    return `${n} B`;
+  }
+  function secondsText(s) {
+    if (!s) return "0 s";
+    if (s < 1e-3) return `${(s * 1e6).toPrecision(3)} µs`;
+    if (s < 1) return `${(s * 1e3).toPrecision(3)} ms`;
+    if (s < 120) return `${s.toPrecision(3)} s`;
+    const whole = Math.round(s);
+    if (whole < 7200) return `${Math.floor(whole / 60)} min ${String(whole % 60).padStart(2, "0")} s`;
+    const minutes = Math.round(s / 60);
+    return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, "0")} min`;
+  }
+  function shareText(share) {
+    if (share >= 1) return "100 %";
+    if (share >= 0.9995) return "over 99.9 %";
+    return share < 1e-4 ? "under 0.01 %" : `${(100 * share).toPrecision(3)} %`;
+  }
+  function counted(n) {
+    return n.toLocaleString("en");
+  }
+  function plural(n, word) {
+    return `${counted(n)} ${word}${n === 1 ? "" : "s"}`;
+  }
+
+  // src/history.ts
+  function ageSlider(disk, map) {
+    const h = disk.history;
+    if (!h) return null;
+    const label = element("span", { class: "muted" });
+    const { nodes } = map.owners;
+    if (nodes.total > nodes.offset.length) {
+      label.textContent = "the disk has more nodes than the page carries, so that none are hidden by their age";
+      return element("div", { class: "bar" }, label);
+    }
+    const title = "show nodes written up to this transaction";
+    const slider = element("input", { type: "range", min: h.low, max: h.high, value: h.high, title });
+    if (map.maxXid !== Infinity) slider.value = String(map.maxXid);
+    const tell = () => {
+      const all = map.maxXid === Infinity;
+      label.textContent = all ? `nodes of all transactions, ${counted(h.low)} to ${counted(h.high)}` : `nodes written up to transaction ${counted(map.maxXid)}`;
+    };
+    const go = () => {
+      map.maxXid = +slider.value >= h.high ? Infinity : +slider.value;
+      tell();
+      return map.draw();
+    };
+    slider.addEventListener("input", go);
+    tell();
+    const bar = element("div", { class: "bar" }, slider, label);
+    if (h.states.length) bar.prepend(stateChooser(h, slider, go));
+    return bar;
+  }
+  function stateChooser(h, slider, go) {
+    const states = h.states.map((state) => element("option", { value: Math.min(state.xid, h.high) }, state.label));
+    const live = element("option", { value: h.high }, "live");
+    const choose = element("select", { title: "a checkpoint or snapshot" }, live, ...states);
+    choose.addEventListener("change", () => {
+      slider.value = choose.value;
+      go();
+    });
+    return choose;
+  }
+  async function historyPanel(disk, holder) {
+    const h = disk.history;
+    if (!h) {
+      holder.append(element("p", { class: "muted" }, "This file system does not number its transactions."));
+      return;
+    }
+    const trace = await pictureTrace(h.picture, "%{x:,.1f} MiB<br>transaction %{y:,.0f}");
+    await addPlot(holder, "Transaction that wrote each node, over the address space", 280, [trace], {
+      xaxis: { title: { text: "place on disk, MiB" } },
+      yaxis: { title: { text: "transaction" } }
+    });
+  }
+
+  // src/owners.ts
+  var NAMED_TILES = 12;
+  var TOLD_NODES = 3;
+  var TOLD_FILES = 4;
+  var Owners = class _Owners {
+    constructor(disk, nodes, names) {
+      this.disk = disk;
+      this.nodes = nodes;
+      this.names = names;
+    }
+    disk;
+    nodes;
+    names;
+    unpacked = /* @__PURE__ */ new Map();
+    parts = null;
+    asked = 0;
+    static async of(disk) {
+      const names = disk.names ? JSON.parse(new TextDecoder().decode(await inflate(disk.names))) : {};
+      return new _Owners(disk, await nodesOf(disk.nodes), names);
+    }
+    /** Make ready to tell of a view, where it is narrow enough to name what lies there. */
+    async look(from, to) {
+      this.parts = null;
+      const turn = ++this.asked;
+      const wanted = this.disk.owners.filter((tile) => tile.to > from && tile.from < to);
+      if (wanted.length > NAMED_TILES) return;
+      const parts = await Promise.all(wanted.map((tile) => this.part(tile)));
+      if (turn === this.asked) this.parts = parts;
+      if (this.unpacked.size > 4 * NAMED_TILES) this.unpacked.clear();
+    }
+    async part(tile) {
+      const known = this.unpacked.get(tile);
+      if (known) return known;
+      const part = await unpackAll(tile, ["start", "length", "owner"]);
+      this.unpacked.set(tile, part);
+      return part;
+    }
+    /** Say in lines what lies between two bytes. */
+    lines(low, high) {
+      if (!this.parts) return ["zoom in to see whose nodes and files these are"];
+      const { nodes, files } = this.between(low, high, this.parts);
+      const lines = nodes.slice(0, TOLD_NODES).map((i) => this.nodeText(i));
+      if (nodes.length > TOLD_NODES) lines.push(`and ${plural(nodes.length - TOLD_NODES, "more node")}`);
+      if (files.length) {
+        const more = files.length > TOLD_FILES ? ` and ${plural(files.length - TOLD_FILES, "more file")}` : "";
+        const told2 = files.slice(0, TOLD_FILES).map((id) => this.fileText(id));
+        lines.push(`data of ${told2.join(", ")}${more}`);
+      }
+      if (!this.disk.tells_files) lines.push("files are not named here: the disk has more extents than a page carries");
+      return lines;
+    }
+    between(low, high, parts) {
+      const nodes = /* @__PURE__ */ new Set();
+      const files = /* @__PURE__ */ new Set();
+      for (const { start, length, owner } of parts)
+        for (let i = 0; i < start.length; i++)
+          if (start[i] < high && start[i] + length[i] > low) {
+            if (owner[i] > 0) nodes.add(owner[i] - 1);
+            else files.add(-owner[i]);
+          }
+      return { nodes: [...nodes], files: [...files] };
+    }
+    fileText(id) {
+      const name = this.names[id];
+      return name === void 0 ? `file ${id}` : `file ${id} “${name}”`;
+    }
+    nodeText(i) {
+      const n = this.nodes;
+      if (i >= n.tree.length) return "a node past the page's budget of details";
+      return [
+        `${n.trees[n.tree[i]]} ${n.kinds[n.kind[i]]} node ${n.id(i)}`,
+        ...n.level[i] === 255 ? [] : [`level ${n.level[i]}`],
+        ...n.xid[i] ? [`xid ${n.xid[i]}`] : [],
+        `${n.records[i]} records`,
+        `keys of ${n.first(i)} to ${n.last(i)}`,
+        `${bytesText(n.size[i])} at byte ${counted(n.offset[i])}`
+      ].join(" · ");
+    }
+  };
+
+  // src/pyramid.ts
+  var SOME = 8;
+  async function runsOf(packed2) {
+    const { gap, count, held } = await unpackAll(packed2, ["gap", "count", "held"]);
+    const first = new Float64Array(gap.length);
+    for (let i = 0, at = 0; i < gap.length; i++) {
+      at += gap[i];
+      first[i] = at;
+      at += count[i] + 1;
+    }
+    return { first, count: Float64Array.from(count, (n) => n + 1), held: Float64Array.from(held) };
+  }
+  var RunWriter = class {
+    runs;
+    n = 0;
+    constructor(most) {
+      this.runs = { first: new Float64Array(most), count: new Float64Array(most), held: new Float64Array(most) };
+    }
+    put(first, count, held) {
+      const { runs, n } = this;
+      if (n && first === runs.first[n - 1] + runs.count[n - 1] - 1) runs.held[n - 1] += held;
+      else {
+        runs.first[n] = first;
+        runs.count[n] = count;
+        runs.held[n] = held;
+        this.n++;
+      }
+    }
+    done() {
+      const { runs, n } = this;
+      return { first: runs.first.slice(0, n), count: runs.count.slice(0, n), held: runs.held.slice(0, n) };
+    }
+  };
+  function halved(runs) {
+    const out = new RunWriter(3 * runs.first.length);
+    for (let i = 0; i < runs.first.length; i++) {
+      let first = runs.first[i];
+      const end = first + runs.count[i];
+      const held = runs.held[i];
+      if (first % 2) out.put((first++ - 1) / 2, 1, held);
+      const pairs = Math.floor((end - first) / 2);
+      if (pairs > 0) out.put(first / 2, pairs, 2 * held);
+      if (first < end && (end - first) % 2) out.put((end - 1) / 2, 1, held);
+    }
+    return out.done();
+  }
+  function firstRun(runs, cell) {
+    let low = 0;
+    let high = runs.first.length;
+    while (low < high) {
+      const middle = low + high >> 1;
+      if (runs.first[middle] + runs.count[middle] <= cell) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+  var Pyramid = class _Pyramid {
+    cell;
+    free;
+    levels;
+    unit;
+    size;
+    constructor(disk, finest) {
+      this.unit = disk.pyramid.unit;
+      this.cell = disk.pyramid.cell;
+      this.size = disk.size;
+      this.free = disk.classes.findIndex((c) => c.group === "free");
+      this.levels = [finest];
+    }
+    static async of(disk) {
+      return new _Pyramid(disk, await Promise.all(disk.pyramid.cells.map(runsOf)));
+    }
+    level(number) {
+      while (this.levels.length <= number) this.levels.push(this.levels[this.levels.length - 1].map(halved));
+      return this.levels[number];
+    }
+    /** The narrowest cells, at least as wide as asked for, that are sums of whole cells of some level. */
+    widthFor(bytes) {
+      let number = 0;
+      while (this.cell * 2 ** (number + 1) * SOME <= bytes) number++;
+      const step = this.cell * 2 ** number;
+      return { step, number, bytes: Math.max(step, Math.ceil(bytes / step) * step) };
+    }
+    /** Bytes of each class in each of some cells; `from` counts from the disk's start, in whole steps of the width. */
+    held(from, width, cells) {
+      const low = Math.round(from / width.step);
+      const many = Math.round(width.bytes / width.step);
+      const shares = this.level(width.number).map((runs) => this.heldBy(runs, low, many, cells));
+      if (this.free >= 0) shares[this.free] = this.rest(shares, from, width, cells);
+      return shares;
+    }
+    heldBy(runs, low, many, cells) {
+      const out = new Float64Array(cells);
+      const high = low + many * cells;
+      for (let i = firstRun(runs, low); i < runs.first.length && runs.first[i] < high; i++) {
+        let at = Math.max(runs.first[i], low);
+        const end = Math.min(runs.first[i] + runs.count[i], high);
+        const held = runs.held[i] * this.unit;
+        while (at < end) {
+          const cell = Math.floor((at - low) / many);
+          const stop = Math.min(end, low + (cell + 1) * many);
+          out[cell] += (stop - at) * held;
+          at = stop;
+        }
+      }
+      return out;
+    }
+    /** Free space has no runs: it is what the others leave of a cell. */
+    rest(shares, from, width, cells) {
+      const out = new Float64Array(cells);
+      for (let c = 0; c < cells; c++) out[c] = Math.max(0, Math.min(width.bytes, this.size - from - c * width.bytes));
+      shares.forEach((of, k) => {
+        if (k !== this.free) for (let c = 0; c < cells; c++) out[c] -= of[c];
+      });
+      return out;
+    }
+  };
+
+  // src/address.ts
+  var INVITATION = "Point at a cell to see what it holds; click or turn the wheel to zoom, drag to move, Backspace goes back.";
+  var MOST_MARKS = 1500;
+  var AddressMap = class {
+    constructor(disk, holder, scale) {
+      this.disk = disk;
+      this.holder = holder;
+      this.full = scale.span;
+      this.used = scale.used;
+      this.view = { from: disk.start, size: scale.used };
+      const label = `map of ${disk.title}: plus and minus zoom, arrows move, 0 shows the whole disk, Backspace goes back`;
+      this.plot = element("div", { class: "plot map", tabindex: 0, role: "img", "aria-label": label });
+    }
+    disk;
+    holder;
+    view;
+    earlier = [];
+    hidden = /* @__PURE__ */ new Set();
+    order = "linear";
+    maxXid = Infinity;
+    full;
+    used;
+    from = 0;
+    to = 0;
+    cellSize = 0;
+    marks = [];
+    head = null;
+    current = [];
+    hiddenBytes = new Float64Array(0);
+    pyramid;
+    owners;
+    info = element("div", { class: "hover", role: "status" }, INVITATION);
+    plot;
+    strip = element("canvas", {
+      class: "strip",
+      title: "the whole disk; click to go there",
+      width: 1024,
+      height: 32
+    });
+    caption = element("span", { class: "muted caption" });
+    hiddenKey = element("span", {});
+    places = cellPlaces("linear");
+    async build() {
+      this.pyramid = await Pyramid.of(this.disk);
+      this.owners = await Owners.of(this.disk);
+      const slider = ageSlider(this.disk, this);
+      this.holder.append(this.controls(), this.legend(), ...slider ? [slider] : [], this.strip, this.plot, this.info);
+      this.strip.addEventListener("click", (e) => {
+        const middle = this.disk.start + e.offsetX / this.strip.clientWidth * this.full;
+        this.show(middle - this.view.size / 2, this.view.size);
+      });
+      await this.draw();
+      this.listen();
+    }
+    listen() {
+      const { plot } = this;
+      let grip = null;
+      let dragged = false;
+      plot.on("plotly_hover", (e) => this.describe(this.cellOf(e)));
+      plot.on("plotly_click", (e) => {
+        if (!dragged) this.zoom(1 / 16, this.cellOf(e));
+      });
+      const turned = (e) => {
+        e.preventDefault();
+        this.zoom(e.deltaY > 0 ? 2 : 1 / 2, this.cellAt(e), true);
+      };
+      plot.addEventListener("wheel", turned, { passive: false, capture: true });
+      plot.addEventListener("keydown", (e) => this.press(e));
+      const taken = (e) => {
+        grip = { at: this.cellAt(e), from: this.from, x: e.clientX, y: e.clientY };
+        dragged = false;
+      };
+      plot.addEventListener("pointerdown", taken, true);
+      const moved = (e) => {
+        if (!grip || !e.buttons || Math.hypot(e.clientX - grip.x, e.clientY - grip.y) < 6) return;
+        if (!dragged) this.earlier.push({ ...this.view });
+        dragged = true;
+        this.show(grip.from - (this.cellAt(e) - grip.at) * this.cellSize, this.view.size, true);
+      };
+      addEventListener("pointermove", moved, true);
+      addEventListener("pointerup", () => {
+        grip = null;
+      });
+    }
+    press(e) {
+      const keys = {
+        "+": () => this.zoom(1 / 4),
+        "=": () => this.zoom(1 / 4),
+        "-": () => this.zoom(4),
+        "0": () => this.show(this.disk.start, this.full),
+        Backspace: () => this.back(),
+        ArrowRight: () => this.move(1 / 4),
+        ArrowLeft: () => this.move(-1 / 4),
+        ArrowDown: () => this.move(1),
+        ArrowUp: () => this.move(-1)
+      };
+      const act = keys[e.key];
+      if (!act) return;
+      e.preventDefault();
+      act();
+    }
+    /** The cell under a pointer; the picture fills the plot but for its margins. */
+    cellAt(event) {
+      const { xaxis, yaxis } = this.plot._fullLayout;
+      const box = this.plot.getBoundingClientRect();
+      const clamp = (n, most) => Math.min(most - 1, Math.max(0, Math.floor(n * most)));
+      const column = clamp((event.clientX - box.left - xaxis._offset) / xaxis._length, this.places.columns);
+      const row = clamp((event.clientY - box.top - yaxis._offset) / yaxis._length, this.places.rows);
+      return this.places.cell[row * this.places.columns + column];
+    }
+    cellOf(event) {
+      const point = event.points[0];
+      const [row, column] = Array.isArray(point.pointNumber) ? point.pointNumber : [point.y, point.x];
+      return this.places.cell[row * this.places.columns + column];
+    }
+    controls() {
+      const button = (text, title, action) => element("button", { type: "button", title, onclick: action }, text);
+      const orders = element(
+        "select",
+        { title: "how addresses run through the picture" },
+        ...ORDERS.map((name) => element("option", { value: name }, name))
+      );
+      orders.value = this.order;
+      orders.addEventListener("change", () => {
+        this.order = orders.value;
+        this.draw();
+      });
+      return element(
+        "div",
+        { class: "bar" },
+        button("+", "zoom in on the middle", () => this.zoom(1 / 4)),
+        button("−", "zoom out", () => this.zoom(4)),
+        button("whole disk", "zoom out fully", () => this.show(this.disk.start, this.full)),
+        button("part in use", "what is in use, nearly all of it", () => this.show(this.disk.start, this.used)),
+        button("metadata", "zoom to the span of the metadata", () => this.showMetadata()),
+        button("back", "to the view before", () => this.back()),
+        orders,
+        this.caption
+      );
+    }
+    legend() {
+      const bar = element("div", { class: "bar legend" });
+      this.disk.classes.forEach((c, k) => {
+        if (!c.bytes) return;
+        const box = element("input", { type: "checkbox" });
+        box.checked = !this.hidden.has(k);
+        box.addEventListener("change", () => {
+          if (box.checked) this.hidden.delete(k);
+          else this.hidden.add(k);
+          this.draw();
+        });
+        const size = `${bytesText(c.bytes)} in ${plural(c.pieces, "piece")}`;
+        const title = `${shareText(c.bytes / this.disk.size)} of the disk`;
+        bar.append(
+          element("label", { title }, box, swatch(hueOf(c)), `${c.label} `, element("span", { class: "muted" }, size))
+        );
+      });
+      return element("div", {}, bar, this.shadeKey());
+    }
+    shadeKey() {
+      const key = element("div", { class: "bar legend muted" }, "metadata in a cell: ");
+      const hue = hueOf(this.disk.classes.find((c) => c.group === "metadata"));
+      SHADES.forEach(([least, strength], i) => {
+        key.append(swatch(shade(hue, strength)), i < SHADES.length - 1 ? `over ${100 * least} % ` : "less");
+      });
+      this.hiddenKey.replaceChildren(" ", swatch(hueOf(HIDDEN)), " hidden by the legend or the slider");
+      key.append(this.hiddenKey);
+      return key;
+    }
+    showMetadata() {
+      let [low, high] = [Infinity, -Infinity];
+      this.pyramid.level(0).forEach((runs, k) => {
+        const last = runs.first.length - 1;
+        if (this.disk.classes[k].group !== "metadata" || last < 0) return;
+        low = Math.min(low, runs.first[0]);
+        high = Math.max(high, runs.first[last] + runs.count[last]);
+      });
+      if (low < high) this.show(this.disk.start + low * this.pyramid.cell, (high - low) * this.pyramid.cell);
+    }
+    /** Zoom on a cell, or on the middle; with `keep` the cell stays where it is, as under a pointer. */
+    zoom(factor, cell, keep = false) {
+      const size = this.view.size * factor;
+      const at = cell === void 0 ? (this.from + this.to) / 2 : this.from + (cell + 0.5) * this.cellSize;
+      return this.show(keep ? at - (at - this.from) * factor : at - size / 2, size);
+    }
+    move(share) {
+      return this.show(this.view.from + share * this.view.size, this.view.size);
+    }
+    back() {
+      const view = this.earlier.pop();
+      return view && this.show(view.from, view.size, true);
+    }
+    show(from, size, silent = false) {
+      const before = this.view;
+      const { start } = this.disk;
+      const wide = Math.min(this.full, Math.max(size, CELLS * this.pyramid.cell));
+      this.view = { from: Math.min(Math.max(from, start), Math.max(start, start + this.full - wide)), size: wide };
+      const changed = before.from !== this.view.from || before.size !== wide;
+      if (!silent && changed) this.earlier.push(before);
+      return this.draw();
+    }
+    async draw() {
+      const { start } = this.disk;
+      this.places = cellPlaces(this.order);
+      const width = this.pyramid.widthFor(this.view.size / CELLS);
+      this.cellSize = width.bytes;
+      this.from = start + Math.floor((this.view.from - start) / width.step) * width.step;
+      this.to = this.from + this.cellSize * CELLS;
+      this.share(width);
+      this.hiddenKey.hidden = !(this.hidden.size || this.maxXid !== Infinity);
+      const end = Math.min(this.to, start + this.full);
+      this.caption.textContent = `${bytesText(this.from)} to ${bytesText(end)} · a cell is ${bytesText(this.cellSize)}`;
+      await plotly().react(this.plot, [this.heat(), this.overlay()], this.layout(), { ...CONFIG, displayModeBar: false });
+      this.drawStrip();
+      await this.owners.look(this.from, this.to);
+    }
+    heat() {
+      const chosen = colours(this.disk.classes, this.current, this.hiddenBytes, this.cellSize);
+      const { columns, rows, cell } = this.places;
+      const z = Array.from(
+        { length: rows },
+        (_, y) => Float32Array.from({ length: columns }, (_2, x) => chosen[cell[y * columns + x]])
+      );
+      const scale = palette(this.disk.classes);
+      const steps = scale.flatMap((colour, i) => [
+        [i / scale.length, colour],
+        [Math.min(1, (i + 1) / scale.length), colour]
+      ]);
+      return {
+        type: "heatmap",
+        z,
+        zmin: 0,
+        zmax: scale.length - 1,
+        showscale: false,
+        hoverinfo: "none",
+        colorscale: steps
+      };
+    }
+    layout() {
+      const { columns, rows } = this.places;
+      const square = this.order === "hilbert" ? { scaleanchor: "x" } : {};
+      return plotLayout({
+        xaxis: { visible: false, fixedrange: true, range: [-0.5, columns - 0.5] },
+        yaxis: { visible: false, fixedrange: true, range: [rows - 0.5, -0.5], ...square },
+        margin: { l: 4, r: 4, t: 4, b: 4 },
+        showlegend: false
+      });
+    }
+    overlay() {
+      const marked = new Set(this.marks.map((offset) => Math.floor((offset - this.from) / this.cellSize)));
+      const spots = [...marked].slice(0, MOST_MARKS).map((cell) => ({ cell, size: 5, hue: isDark() ? "#ffffff" : "#000000" }));
+      if (this.head !== null)
+        spots.push({ cell: Math.floor((this.head - this.from) / this.cellSize), size: 14, hue: "#E4002B" });
+      const seen = spots.filter(({ cell }) => cell >= 0 && cell < CELLS);
+      return {
+        type: "scatter",
+        mode: "markers",
+        x: seen.map(({ cell }) => this.places.column[cell]),
+        y: seen.map(({ cell }) => this.places.row[cell]),
+        hoverinfo: "skip",
+        marker: {
+          size: seen.map(({ size }) => size),
+          color: seen.map(({ hue }) => hue),
+          ...{ symbol: "circle-open", line: { width: 1.5 } }
+        }
+      };
+    }
+    mark(offsets, head) {
+      this.marks = offsets;
+      this.head = head;
+      const { x, y, marker } = this.overlay();
+      const changes = { x: [x], y: [y], "marker.size": [marker.size], "marker.color": [marker.color] };
+      return plotly().restyle(this.plot, changes, [1]);
+    }
+    /** Work out the bytes of each class in each cell that are shown, and of all that the legend or the slider hides. */
+    share(width) {
+      this.current = this.pyramid.held(this.from - this.disk.start, width, CELLS);
+      this.hiddenBytes = new Float64Array(CELLS);
+      if (this.maxXid !== Infinity) this.hideYounger();
+      for (const k of this.hidden) {
+        const of = this.current[k];
+        for (let c = 0; c < CELLS; c++) this.hiddenBytes[c] += of[c];
+        this.current[k] = new Float64Array(CELLS);
+      }
+    }
+    hideYounger() {
+      const { offset, size, xid, tree, classes } = this.owners.nodes;
+      for (let i = 0; i < offset.length; i++) {
+        const of = this.current[classes[tree[i]]];
+        const end = offset[i] + size[i];
+        if (!of || xid[i] <= this.maxXid || offset[i] >= this.to || end <= this.from) continue;
+        const first = Math.max(0, Math.floor((offset[i] - this.from) / this.cellSize));
+        const last = Math.min(CELLS - 1, Math.floor((end - 1 - this.from) / this.cellSize));
+        for (let c = first; c <= last; c++) {
+          const low = this.from + c * this.cellSize;
+          const bytes = Math.min(of[c], Math.min(end, low + this.cellSize) - Math.max(offset[i], low));
+          of[c] -= bytes;
+          this.hiddenBytes[c] += bytes;
+        }
+      }
+    }
+    drawStrip() {
+      const { strip, disk } = this;
+      const pen = strip.getContext("2d");
+      const width = this.pyramid.widthFor(this.full / strip.width);
+      const cells = Math.ceil(this.full / width.bytes);
+      const pixel = strip.width * width.bytes / this.full;
+      pen.fillStyle = isDark() ? "#1e2126" : "#f4f4f2";
+      pen.fillRect(0, 0, strip.width, strip.height);
+      const held = this.pyramid.held(0, width, cells);
+      for (const metadata of [false, true])
+        disk.classes.forEach((c, k) => {
+          if (c.group === "metadata" !== metadata || c.group === "free" || this.hidden.has(k)) return;
+          pen.fillStyle = hueOf(c);
+          held[k].forEach((bytes, i) => {
+            if (bytes <= 0) return;
+            const share = bytes / width.bytes;
+            pen.globalAlpha = metadata ? SHADES[shadeOf(share)][1] : Math.max(0.15, share);
+            pen.fillRect(i * pixel, metadata ? 0 : 8, Math.max(1, pixel), 24);
+          });
+        });
+      pen.globalAlpha = 1;
+      pen.strokeStyle = "#E4002B";
+      pen.lineWidth = 2;
+      const scale = strip.width / this.full;
+      pen.strokeRect((this.from - disk.start) * scale, 1, Math.max(3, (this.to - this.from) * scale), 30);
+    }
+    describe(cell) {
+      const low = this.from + cell * this.cellSize;
+      const high = Math.min(low + this.cellSize, this.disk.start + this.disk.size);
+      if (low >= high) {
+        this.info.textContent = "past the end of this disk";
+        return;
+      }
+      const held = this.disk.classes.map((c, k) => ({ label: c.label, bytes: this.current[k][cell] }));
+      held.push({ label: "hidden by the legend or the slider", bytes: this.hiddenBytes[cell] });
+      const told2 = held.filter(({ bytes }) => bytes > 0).sort((a, b) => b.bytes - a.bytes).map(({ label, bytes }) => `${label} ${shareText(bytes / (high - low))}`);
+      const lines = [`bytes ${counted(low)} to ${counted(high)}`, told2.join(" · "), ...this.owners.lines(low, high)];
+      this.info.textContent = lines.join("\n");
+    }
+  };
+
+  // src/costs.ts
+  var CAUSES = {
+    seek: "#0072B2",
+    rotation: "#D55E00",
+    transfer: "#009E73",
+    overhead: "#E69F00",
+    host: "#8C8C8C"
+  };
+  function costPanel(disks, holder) {
+    const named = (disk, i, drive) => disks.length > 1 ? `${i + 1}. ${disk.title.split(":")[0]}: ${drive}` : drive;
+    const rows = disks.flatMap((disk, i) => disk.costs.map((c) => ({ ...c, title: named(disk, i, c.drive) })));
+    if (!rows.length) return;
+    const y = rows.map((row) => plain(row.title));
+    const causes = [...new Set(rows.flatMap((row) => Object.keys(row.causes)))];
+    const traces = causes.map((cause) => ({
+      type: "bar",
+      orientation: "h",
+      name: cause,
+      y,
+      x: rows.map((row) => row.causes[cause] || 0),
+      marker: { color: CAUSES[cause] || HUES[5] },
+      hovertemplate: `${cause}: %{x:.3f} s<extra></extra>`
+    }));
+    if (rows.some((row) => row.bound_s !== null))
+      traces.push(
+        packed(
+          y,
+          rows.map((row) => row.bound_s)
+        )
+      );
+    const layout = plotLayout({
+      barmode: "stack",
+      xaxis: { title: { text: "seconds of the predicted walk, by cause" } },
+      yaxis: { automargin: true, autorange: "reversed" },
+      legend: { orientation: "h", y: 1.15 }
+    });
+    plotly().newPlot(plotIn(holder, 110 + 34 * rows.length), traces, layout, CONFIG);
+  }
+  function packed(y, x) {
+    return {
+      type: "scatter",
+      mode: "markers",
+      name: "packed in key order",
+      y,
+      x,
+      marker: { symbol: "line-ns-open", size: 18, line: { width: 3, color: isDark() ? "#fff" : "#000" } },
+      hovertemplate: "packed in key order: %{x:.3f} s<extra></extra>"
+    };
+  }
+  function withOthers(d, unit) {
+    const left = d.whole[unit] - d[unit].reduce((a, b) => a + b, 0);
+    if (d.shown === d.total || !(left > 0)) return { id: d.id, parent: d.parent, name: d.name, own: d[unit] };
+    const root = d.id[d.parent.findIndex((parent) => !parent)] ?? null;
+    const name = `${counted(d.total - d.shown)} others`;
+    return { id: [...d.id, "others"], parent: [...d.parent, root], name: [...d.name, name], own: [...d[unit], left] };
+  }
+  function subtreeTotals(tree) {
+    const place = new Map(tree.id.map((id, i) => [id, i]));
+    const totals = tree.own.slice();
+    tree.own.forEach((own, i) => {
+      const passed = /* @__PURE__ */ new Set([i]);
+      for (let at = place.get(tree.parent[i]); at !== void 0 && !passed.has(at); at = place.get(tree.parent[at])) {
+        totals[at] += own;
+        passed.add(at);
+      }
+    });
+    return totals;
+  }
+  function directoryPanel(disk, holder) {
+    const d = disk.directories;
+    if (!d) return;
+    const units = ["seconds", "entries", "bytes"];
+    const choose = element("select", {}, ...units.map((unit) => element("option", { value: unit }, `by ${unit}`)));
+    const all = `${counted(d.total)} directories`;
+    const note = d.shown < d.total ? `the ${counted(d.shown)} costliest of ${all}, the others in one box` : all;
+    holder.append(element("div", { class: "bar" }, choose, element("span", { class: "muted" }, note)));
+    const plot = plotIn(holder, 420);
+    const draw2 = () => {
+      const layout = plotLayout({ margin: { l: 4, r: 4, t: 4, b: 4 } });
+      return plotly().react(plot, [treemap(d, choose.value)], layout, { ...CONFIG, displayModeBar: false });
+    };
+    choose.addEventListener("change", draw2);
+    draw2();
+  }
+  function treemap(d, unit) {
+    const text = { seconds: secondsText, entries: counted, bytes: bytesText }[unit];
+    const tree = withOthers(d, unit);
+    const totals = subtreeTotals(tree);
+    const scale = isDark() ? ["#24384a", "#3f86bd"] : ["#eaf3fa", "#7fb8de"];
+    return {
+      type: "treemap",
+      ids: tree.id,
+      labels: tree.name.map(plain),
+      parents: tree.parent.map((parent) => parent ?? ""),
+      values: totals,
+      branchvalues: "total",
+      text: totals.map(text),
+      customdata: tree.own.map(text),
+      textinfo: "label+text",
+      hovertemplate: "%{label}<br>%{text} in all, %{customdata} in itself<extra></extra>",
+      maxdepth: 5,
+      tiling: { pad: 2 },
+      root: { color: "rgba(0,0,0,0)" },
+      marker: {
+        colors: totals,
+        colorscale: scale.map((colour, i) => [i, colour]),
+        line: { width: 1, color: isDark() ? "#14171b" : "#ffffff" }
+      },
+      textfont: { color: isDark() ? "#e6e9ed" : "#1b1f24" }
+    };
+  }
+
+  // src/distances.ts
+  async function orderPanel(disk, holder, scale) {
+    const orders = disk.distances.key_order;
+    if (!orders.length) holder.append(element("p", { class: "muted" }, "There are no leaves to compare."));
+    for (const { tree, total, picture } of orders) {
+      const trace = await pictureTrace(picture, "leaf %{x:,.0f} in key order<br>%{y:,.1f} MiB");
+      await addPlot(holder, `${tree}: ${counted(total)} leaves`, 260, [trace], {
+        xaxis: { title: { text: "place in key order" } },
+        yaxis: { title: { text: "place on disk, MiB" }, range: [0, 1.02 * scale.used / 2 ** 20] }
+      });
+    }
+  }
+  async function distancePanel(disk, holder) {
+    const { seek, to_data } = disk.distances;
+    await histogram(seek, "From the end of one read to the start of the next", holder);
+    await histogram(to_data, "From a file's inode to its first data", holder);
+  }
+  async function histogram(h, title, holder) {
+    if (!h?.total) return;
+    await addPlot(holder, title, 250, [bars(h)], {
+      xaxis: {
+        title: { text: "distance: this up to twice as much", standoff: 8 },
+        ...{ type: "category", nticks: 9, tickangle: 0, automargin: true }
+      },
+      yaxis: { title: { text: "count" } }
+    });
+  }
+  function bars(h) {
+    const x = ["0", ...h.counts.map((_, i) => bytesText(2 ** (h.first_power + i)))];
+    const hovertemplate = "from %{x}: %{y:,}<extra></extra>";
+    return { type: "bar", x, y: [h.touching, ...h.counts], marker: { color: HUES[0] }, hovertemplate };
+  }
+
+  // src/race.ts
+  var PLAY_SECONDS = 20;
+  var STEPS = 1e3;
+  var Race = class {
+    constructor(players, holder) {
+      this.players = players;
+      const press = () => this.frame === null ? this.play() : this.pause();
+      this.button = element("button", { type: "button", onclick: press }, "▶ play");
+      const title = "time since the start of the walks";
+      this.bar = element("input", { type: "range", min: 0, max: STEPS, value: 0, title });
+      this.bar.addEventListener("input", () => {
+        this.pause();
+        this.show(+this.bar.value / STEPS * this.longest());
+      });
+      if (!players.length) return;
+      const end = { type: "button", title: "back to the start, without heads", onclick: () => this.stop() };
+      holder.append(
+        element("div", { class: "bar race" }, this.button, element("button", end, "■ stop"), this.bar, this.clock)
+      );
+      this.tell();
+    }
+    players;
+    now = 0;
+    frame = null;
+    clock = element("span", { class: "muted clock", role: "status" });
+    button;
+    bar;
+    longest() {
+      return Math.max(...this.players.map((player) => player.total()));
+    }
+    speed() {
+      return this.longest() / PLAY_SECONDS;
+    }
+    play() {
+      if (this.now >= this.longest()) this.now = 0;
+      const began = performance.now() - 1e3 * this.now / this.speed();
+      const step = () => {
+        this.show(Math.min(this.longest(), (performance.now() - began) / 1e3 * this.speed()));
+        if (this.now < this.longest()) this.frame = requestAnimationFrame(step);
+        else this.pause();
+      };
+      this.button.textContent = "❚❚ pause";
+      this.frame = requestAnimationFrame(step);
+    }
+    pause() {
+      if (this.frame !== null) cancelAnimationFrame(this.frame);
+      this.frame = null;
+      this.button.textContent = "▶ play";
+    }
+    async stop() {
+      this.pause();
+      this.now = 0;
+      this.bar.value = "0";
+      this.tell();
+      await Promise.all(this.players.map((player) => player.rest()));
+    }
+    show(now) {
+      this.now = now;
+      this.bar.value = String(STEPS * (now / this.longest()));
+      for (const player of this.players) player.at(Math.min(now, player.total()));
+      this.tell();
+    }
+    /** The clocks, one a walk, and how the page's time goes against the drives'. */
+    tell() {
+      const speed = this.speed();
+      const times = speed >= 1 ? `${speed.toPrecision(2)} times as fast` : `${(1 / speed).toPrecision(2)} times as slow`;
+      const clocks = this.players.map((player) => {
+        const total = player.total();
+        const done = this.now > 0 && this.now >= total ? ", done" : "";
+        return `${secondsText(Math.min(this.now, total))} of ${secondsText(total)}${done}`;
+      });
+      this.clock.textContent = `${clocks.join(" | ")} · ${times} as the drive`;
+    }
+  };
+
+  // src/walk.ts
+  var TRAIL = 30;
+  var MOST_PLACES = 3e3;
+  async function walkPanel(disk, holder, map, scale) {
+    if (!disk.walks.length) {
+      holder.append(element("p", { class: "muted" }, "No walk was predicted."));
+      return null;
+    }
+    const options = disk.walks.map((walk2, i) => element("option", { value: i }, walk2.label));
+    const choose = element("select", { title: "drive" }, ...options);
+    const note = element("span", { class: "muted" });
+    holder.append(element("div", { class: "bar" }, choose, note));
+    const plot = plotIn(holder, 460);
+    let walk = disk.walks[0];
+    let reads;
+    const draw2 = async () => {
+      walk = disk.walks[+choose.value];
+      reads = await unpackAll(walk, ["time", "offset", "length", "tree"]);
+      note.textContent = `${told(walk)}; select a span of time to see its places in the map above`;
+      map.mark([], null);
+      await plotly().react(plot, walkTraces(disk, walk, reads), walkLayout(walk, scale), CONFIG);
+    };
+    await draw2();
+    choose.addEventListener("change", draw2);
+    plot.on("plotly_relayout", (change) => {
+      const [from, to] = change["xaxis.range"] ?? [change["xaxis.range[0]"], change["xaxis.range[1]"]];
+      if (from === void 0 || to === void 0) {
+        if (change["xaxis.autorange"]) map.mark([], null);
+      } else map.mark(+from > 0 || +to < walk.total_s ? placesBetween(reads, +from, +to) : [], null);
+    });
+    return {
+      total: () => walk.total_s,
+      rest: () => map.mark([], null),
+      at: (now) => {
+        const last = lastBefore(reads.time, now);
+        return map.mark(Array.from(reads.offset.slice(Math.max(0, last - TRAIL), last)), reads.offset[last] ?? null);
+      }
+    };
+  }
+  function told(walk) {
+    const drawn = walk.step > 1 ? `, of which one in ${walk.step} is drawn` : "";
+    return `${counted(walk.reads)} reads in ${secondsText(walk.total_s)}${drawn}`;
+  }
+  function lastBefore(time, now) {
+    let low = 0;
+    let high = time.length - 1;
+    while (low < high) {
+      const middle = low + high + 1 >> 1;
+      if (time[middle] <= now) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+  function placesBetween(reads, from, to) {
+    const inside = Array.from(reads.offset).filter((_, i) => reads.time[i] >= from && reads.time[i] <= to);
+    const step = Math.max(1, Math.ceil(inside.length / MOST_PLACES));
+    return inside.filter((_, i) => i % step === 0);
+  }
+  function walkTraces(disk, walk, reads) {
+    const points = walk.trees.map((name, tree) => {
+      const own = Array.from(reads.tree.keys()).filter((i) => reads.tree[i] === tree);
+      const known = disk.classes.find((c) => c.key === name);
+      const x = own.map((i) => reads.time[i]);
+      return {
+        type: "scattergl",
+        mode: "markers",
+        name: plain(name),
+        x,
+        y: own.map((i) => (reads.offset[i] - disk.start) / 2 ** 20),
+        marker: { size: 3, color: known ? hueOf(known) : HUES[tree % HUES.length] },
+        hovertemplate: `%{x:.3f} s<br>%{y:,.1f} MiB<extra>${plain(name)}</extra>`
+      };
+    });
+    const { time, seeks, bytes } = walk.rates;
+    const rate = (name, y, yaxis, color) => ({
+      ...{ type: "scatter", mode: "lines", name, x: time, y, yaxis, line: { color, width: 1 }, showlegend: false }
+    });
+    return [
+      ...points.filter((trace) => trace.x.length),
+      rate("seeks per second", seeks, "y2", HUES[1]),
+      rate(
+        "MB per second",
+        bytes.map((b) => b / 1e6),
+        "y3",
+        HUES[2]
+      )
+    ];
+  }
+  function walkLayout(walk, scale) {
+    const used = scale.used / 2 ** 20;
+    const rate = { rangemode: "tozero", fixedrange: true };
+    return plotLayout({
+      xaxis: {
+        title: { text: "seconds since the start of the walk" },
+        range: [0, scale.seconds || walk.total_s],
+        anchor: "y3"
+      },
+      yaxis: { title: { text: "place on disk, MiB" }, domain: [0.42, 1], range: [-0.02 * used, 1.02 * used] },
+      yaxis2: { title: { text: "seeks/s" }, domain: [0.22, 0.38], ...rate },
+      yaxis3: { title: { text: "MB/s" }, domain: [0, 0.16], ...rate },
+      legend: { orientation: "h", y: 1.08 },
+      margin: { l: 70, r: 12, t: 26, b: 42 },
+      dragmode: "zoom"
+    });
+  }
+
+  // src/page.ts
+  var PANELS = ["map", "costs", "order", "walk", "directories", "history", "distances"];
+  var cardsOf = (anchor) => [...document.querySelectorAll(`#${anchor} .card`)];
+  function whenOpened(anchor, draw2) {
+    const folded = document.querySelector(`#${anchor} details`);
+    if (!folded) return;
+    let drawn = false;
+    const go = () => {
+      if (!folded.open || drawn) return;
+      drawn = true;
+      draw2(cardsOf(anchor));
+    };
+    folded.ontoggle = go;
+    go();
+  }
+  function scaleOf(disks) {
+    const used = Math.max(...disks.map((disk) => disk.used || disk.size));
+    const span = Math.max(...disks.map((disk) => disk.size));
+    const seconds = Math.max(...disks.map((disk) => disk.walks[0]?.total_s ?? 0));
+    return { span, used: used > span / 2 ? span : used, seconds };
+  }
+  async function draw(page, kept) {
+    const { disks } = page;
+    const scale = scaleOf(disks);
+    const [places, orders, walks] = ["map", "order", "walk"].map(cardsOf);
+    const maps = disks.map((disk, i) => Object.assign(new AddressMap(disk, places[i], scale), kept[i]));
+    for (const map of maps) await map.build();
+    costPanel(disks, cardsOf("costs")[0]);
+    const players = [];
+    for (const [i, disk] of disks.entries()) {
+      await orderPanel(disk, orders[i], scale);
+      const player = await walkPanel(disk, walks[i], maps[i], scale);
+      if (player) players.push(player);
+    }
+    const race = new Race(players, document.querySelector("#map .above"));
+    whenOpened("directories", (cards) => disks.map((disk, i) => directoryPanel(disk, cards[i])));
+    whenOpened("history", (cards) => disks.map((disk, i) => historyPanel(disk, cards[i])));
+    whenOpened("distances", (cards) => disks.map((disk, i) => distancePanel(disk, cards[i])));
+    window.layoutscope = { page, maps, race };
+    document.documentElement.dataset.ready = "yes";
+  }
+  var drawing;
+  async function redraw() {
+    await drawing;
+    const { page, maps, race } = window.layoutscope;
+    delete document.documentElement.dataset.ready;
+    if (race.players.length) await race.stop();
+    await new Promise(requestAnimationFrame);
+    const kept = maps.map(({ view, earlier, hidden, order, maxXid }) => ({ view, earlier, hidden, order, maxXid }));
+    for (const plot of document.querySelectorAll(".js-plotly-plot")) plotly().purge(plot);
+    for (const holder of [...PANELS.flatMap(cardsOf), document.querySelector("#map .above")]) holder.replaceChildren();
+    drawing = draw(page, kept);
+    return drawing;
+  }
+  document.getElementById("theme").addEventListener("click", () => {
+    document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+    redraw();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  drawing = draw(JSON.parse(document.getElementById("payload").textContent), []);
+})();

@@ -1,0 +1,402 @@
+// The address map: cells of equal size, coloured by what they hold; metadata shows through everything else.
+
+import { CELLS, cellPlaces, colours, HIDDEN, ORDERS, type Order, type Places, palette, SHADES, shadeOf } from "./cells";
+import { element, hueOf, isDark, shade, swatch } from "./dom";
+import { ageSlider } from "./history";
+import { Owners } from "./owners";
+import type { Disk, Scale } from "./payload";
+import { CONFIG, type Fields, type Plot, plotLayout, plotly } from "./plots";
+import { Pyramid, type Width } from "./pyramid";
+import { bytesText, counted, plural, shareText } from "./words";
+
+interface View {
+  from: number;
+  size: number;
+}
+
+/** What one has chosen to see; it outlives a change of colours. */
+export interface Choices {
+  view: View;
+  earlier: View[];
+  hidden: Set<number>;
+  order: Order;
+  maxXid: number;
+}
+
+const INVITATION =
+  "Point at a cell to see what it holds; click or turn the wheel to zoom, drag to move, Backspace goes back.";
+const MOST_MARKS = 1500;
+
+export class AddressMap implements Choices {
+  view: View;
+  earlier: View[] = [];
+  hidden = new Set<number>();
+  order: Order = "linear";
+  maxXid = Infinity;
+
+  readonly full: number;
+  readonly used: number;
+  from = 0;
+  to = 0;
+  cellSize = 0;
+  marks: number[] = [];
+  head: number | null = null;
+  current: Float64Array[] = [];
+  hiddenBytes = new Float64Array(0);
+  pyramid!: Pyramid;
+  owners!: Owners;
+  readonly info = element("div", { class: "hover", role: "status" }, INVITATION);
+  private readonly plot: Plot;
+  private readonly strip = element("canvas", {
+    class: "strip",
+    title: "the whole disk; click to go there",
+    width: 1024,
+    height: 32,
+  });
+  private readonly caption = element("span", { class: "muted caption" });
+  private readonly hiddenKey = element("span", {});
+  private places: Places = cellPlaces("linear");
+
+  constructor(
+    readonly disk: Disk,
+    private readonly holder: HTMLElement,
+    scale: Scale,
+  ) {
+    // The same spans for every disk: one scale. The first view is the part in use, where there is something to see.
+    this.full = scale.span;
+    this.used = scale.used;
+    this.view = { from: disk.start, size: scale.used };
+    const label = `map of ${disk.title}: plus and minus zoom, arrows move, 0 shows the whole disk, Backspace goes back`;
+    this.plot = element("div", { class: "plot map", tabindex: 0, role: "img", "aria-label": label }) as unknown as Plot;
+  }
+
+  async build(): Promise<void> {
+    this.pyramid = await Pyramid.of(this.disk);
+    this.owners = await Owners.of(this.disk);
+    const slider = ageSlider(this.disk, this);
+    this.holder.append(this.controls(), this.legend(), ...(slider ? [slider] : []), this.strip, this.plot, this.info);
+    this.strip.addEventListener("click", (e) => {
+      const middle = this.disk.start + (e.offsetX / this.strip.clientWidth) * this.full;
+      this.show(middle - this.view.size / 2, this.view.size);
+    });
+    await this.draw();
+    this.listen();
+  }
+
+  private listen(): void {
+    const { plot } = this;
+    let grip: { at: number; from: number; x: number; y: number } | null = null;
+    let dragged = false;
+    plot.on("plotly_hover", (e: PlotEvent) => this.describe(this.cellOf(e)));
+    plot.on("plotly_click", (e: PlotEvent) => {
+      if (!dragged) this.zoom(1 / 16, this.cellOf(e));
+    });
+    const turned = (e: WheelEvent) => {
+      e.preventDefault();
+      this.zoom(e.deltaY > 0 ? 2 : 1 / 2, this.cellAt(e), true);
+    };
+    plot.addEventListener("wheel", turned, { passive: false, capture: true });
+    plot.addEventListener("keydown", (e) => this.press(e));
+    const taken = (e: PointerEvent) => {
+      grip = { at: this.cellAt(e), from: this.from, x: e.clientX, y: e.clientY };
+      dragged = false;
+    };
+    plot.addEventListener("pointerdown", taken, true);
+    // Plotly covers the window while a button is held, so that the plot itself hears nothing.
+    const moved = (e: PointerEvent) => {
+      if (!grip || !e.buttons || Math.hypot(e.clientX - grip.x, e.clientY - grip.y) < 6) return;
+      if (!dragged) this.earlier.push({ ...this.view });
+      dragged = true;
+      this.show(grip.from - (this.cellAt(e) - grip.at) * this.cellSize, this.view.size, true);
+    };
+    addEventListener("pointermove", moved, true);
+    addEventListener("pointerup", () => {
+      grip = null;
+    });
+  }
+
+  private press(e: KeyboardEvent): void {
+    const keys: Record<string, () => unknown> = {
+      "+": () => this.zoom(1 / 4),
+      "=": () => this.zoom(1 / 4),
+      "-": () => this.zoom(4),
+      "0": () => this.show(this.disk.start, this.full),
+      Backspace: () => this.back(),
+      ArrowRight: () => this.move(1 / 4),
+      ArrowLeft: () => this.move(-1 / 4),
+      ArrowDown: () => this.move(1),
+      ArrowUp: () => this.move(-1),
+    };
+    const act = keys[e.key];
+    if (!act) return;
+    e.preventDefault();
+    act();
+  }
+
+  /** The cell under a pointer; the picture fills the plot but for its margins. */
+  private cellAt(event: MouseEvent): number {
+    const { xaxis, yaxis } = this.plot._fullLayout;
+    const box = this.plot.getBoundingClientRect();
+    const clamp = (n: number, most: number) => Math.min(most - 1, Math.max(0, Math.floor(n * most)));
+    const column = clamp((event.clientX - box.left - xaxis._offset) / xaxis._length, this.places.columns);
+    const row = clamp((event.clientY - box.top - yaxis._offset) / yaxis._length, this.places.rows);
+    return this.places.cell[row * this.places.columns + column]!;
+  }
+
+  private cellOf(event: PlotEvent): number {
+    const point = event.points[0]!;
+    const [row, column] = Array.isArray(point.pointNumber) ? point.pointNumber : [point.y, point.x];
+    return this.places.cell[row! * this.places.columns + column!]!;
+  }
+
+  private controls(): HTMLElement {
+    const button = (text: string, title: string, action: () => unknown) =>
+      element("button", { type: "button", title, onclick: action }, text);
+    const orders = element(
+      "select",
+      { title: "how addresses run through the picture" },
+      ...ORDERS.map((name) => element("option", { value: name }, name)),
+    );
+    orders.value = this.order;
+    orders.addEventListener("change", () => {
+      this.order = orders.value as Order;
+      this.draw();
+    });
+    return element(
+      "div",
+      { class: "bar" },
+      button("+", "zoom in on the middle", () => this.zoom(1 / 4)),
+      button("−", "zoom out", () => this.zoom(4)),
+      button("whole disk", "zoom out fully", () => this.show(this.disk.start, this.full)),
+      button("part in use", "what is in use, nearly all of it", () => this.show(this.disk.start, this.used)),
+      button("metadata", "zoom to the span of the metadata", () => this.showMetadata()),
+      button("back", "to the view before", () => this.back()),
+      orders,
+      this.caption,
+    );
+  }
+
+  private legend(): HTMLElement {
+    const bar = element("div", { class: "bar legend" });
+    this.disk.classes.forEach((c, k) => {
+      if (!c.bytes) return;
+      const box = element("input", { type: "checkbox" });
+      box.checked = !this.hidden.has(k);
+      box.addEventListener("change", () => {
+        if (box.checked) this.hidden.delete(k);
+        else this.hidden.add(k);
+        this.draw();
+      });
+      const size = `${bytesText(c.bytes)} in ${plural(c.pieces, "piece")}`;
+      const title = `${shareText(c.bytes / this.disk.size)} of the disk`;
+      bar.append(
+        element("label", { title }, box, swatch(hueOf(c)), `${c.label} `, element("span", { class: "muted" }, size)),
+      );
+    });
+    return element("div", {}, bar, this.shadeKey());
+  }
+
+  private shadeKey(): HTMLElement {
+    const key = element("div", { class: "bar legend muted" }, "metadata in a cell: ");
+    const hue = hueOf(this.disk.classes.find((c) => c.group === "metadata")!);
+    SHADES.forEach(([least, strength], i) => {
+      key.append(swatch(shade(hue, strength)), i < SHADES.length - 1 ? `over ${100 * least} % ` : "less");
+    });
+    this.hiddenKey.replaceChildren(" ", swatch(hueOf(HIDDEN)), " hidden by the legend or the slider");
+    key.append(this.hiddenKey);
+    return key;
+  }
+
+  private showMetadata(): void {
+    let [low, high] = [Infinity, -Infinity];
+    this.pyramid.level(0).forEach((runs, k) => {
+      const last = runs.first.length - 1;
+      if (this.disk.classes[k]!.group !== "metadata" || last < 0) return;
+      low = Math.min(low, runs.first[0]!);
+      high = Math.max(high, runs.first[last]! + runs.count[last]!);
+    });
+    if (low < high) this.show(this.disk.start + low * this.pyramid.cell, (high - low) * this.pyramid.cell);
+  }
+
+  /** Zoom on a cell, or on the middle; with `keep` the cell stays where it is, as under a pointer. */
+  zoom(factor: number, cell?: number, keep = false): Promise<void> {
+    const size = this.view.size * factor;
+    const at = cell === undefined ? (this.from + this.to) / 2 : this.from + (cell + 0.5) * this.cellSize;
+    return this.show(keep ? at - (at - this.from) * factor : at - size / 2, size);
+  }
+
+  private move(share: number): Promise<void> {
+    return this.show(this.view.from + share * this.view.size, this.view.size);
+  }
+
+  private back(): Promise<void> | undefined {
+    const view = this.earlier.pop();
+    return view && this.show(view.from, view.size, true);
+  }
+
+  show(from: number, size: number, silent = false): Promise<void> {
+    const before = this.view;
+    const { start } = this.disk;
+    const wide = Math.min(this.full, Math.max(size, CELLS * this.pyramid.cell));
+    this.view = { from: Math.min(Math.max(from, start), Math.max(start, start + this.full - wide)), size: wide };
+    const changed = before.from !== this.view.from || before.size !== wide;
+    if (!silent && changed) this.earlier.push(before);
+    return this.draw();
+  }
+
+  async draw(): Promise<void> {
+    const { start } = this.disk;
+    this.places = cellPlaces(this.order);
+    const width = this.pyramid.widthFor(this.view.size / CELLS);
+    this.cellSize = width.bytes;
+    this.from = start + Math.floor((this.view.from - start) / width.step) * width.step;
+    this.to = this.from + this.cellSize * CELLS;
+    this.share(width);
+    this.hiddenKey.hidden = !(this.hidden.size || this.maxXid !== Infinity);
+    const end = Math.min(this.to, start + this.full);
+    this.caption.textContent = `${bytesText(this.from)} to ${bytesText(end)} · a cell is ${bytesText(this.cellSize)}`;
+    await plotly().react(this.plot, [this.heat(), this.overlay()], this.layout(), { ...CONFIG, displayModeBar: false });
+    this.drawStrip();
+    await this.owners.look(this.from, this.to);
+  }
+
+  private heat(): Fields {
+    const chosen = colours(this.disk.classes, this.current, this.hiddenBytes, this.cellSize);
+    const { columns, rows, cell } = this.places;
+    const z = Array.from({ length: rows }, (_, y) =>
+      Float32Array.from({ length: columns }, (_, x) => chosen[cell[y * columns + x]!]!),
+    );
+    const scale = palette(this.disk.classes);
+    const steps = scale.flatMap((colour, i) => [
+      [i / scale.length, colour],
+      [Math.min(1, (i + 1) / scale.length), colour],
+    ]);
+    return {
+      type: "heatmap",
+      z,
+      zmin: 0,
+      zmax: scale.length - 1,
+      showscale: false,
+      hoverinfo: "none",
+      colorscale: steps,
+    };
+  }
+
+  private layout(): Fields {
+    const { columns, rows } = this.places;
+    const square = this.order === "hilbert" ? { scaleanchor: "x" } : {};
+    return plotLayout({
+      xaxis: { visible: false, fixedrange: true, range: [-0.5, columns - 0.5] },
+      yaxis: { visible: false, fixedrange: true, range: [rows - 0.5, -0.5], ...square },
+      margin: { l: 4, r: 4, t: 4, b: 4 },
+      showlegend: false,
+    });
+  }
+
+  private overlay(): Fields & { x: number[]; y: number[]; marker: { size: number[]; color: string[] } } {
+    const marked = new Set(this.marks.map((offset) => Math.floor((offset - this.from) / this.cellSize)));
+    const spots = [...marked]
+      .slice(0, MOST_MARKS)
+      .map((cell) => ({ cell, size: 5, hue: isDark() ? "#ffffff" : "#000000" }));
+    if (this.head !== null)
+      spots.push({ cell: Math.floor((this.head - this.from) / this.cellSize), size: 14, hue: "#E4002B" });
+    const seen = spots.filter(({ cell }) => cell >= 0 && cell < CELLS);
+    return {
+      type: "scatter",
+      mode: "markers",
+      x: seen.map(({ cell }) => this.places.column[cell]!),
+      y: seen.map(({ cell }) => this.places.row[cell]!),
+      hoverinfo: "skip",
+      marker: {
+        size: seen.map(({ size }) => size),
+        color: seen.map(({ hue }) => hue),
+        ...{ symbol: "circle-open", line: { width: 1.5 } },
+      },
+    };
+  }
+
+  mark(offsets: number[], head: number | null): Promise<unknown> {
+    this.marks = offsets;
+    this.head = head;
+    const { x, y, marker } = this.overlay();
+    const changes = { x: [x], y: [y], "marker.size": [marker.size], "marker.color": [marker.color] };
+    return plotly().restyle(this.plot, changes, [1]);
+  }
+
+  /** Work out the bytes of each class in each cell that are shown, and of all that the legend or the slider hides. */
+  private share(width: Width): void {
+    this.current = this.pyramid.held(this.from - this.disk.start, width, CELLS);
+    this.hiddenBytes = new Float64Array(CELLS);
+    if (this.maxXid !== Infinity) this.hideYounger();
+    for (const k of this.hidden) {
+      const of = this.current[k]!;
+      for (let c = 0; c < CELLS; c++) this.hiddenBytes[c]! += of[c]!;
+      this.current[k] = new Float64Array(CELLS);
+    }
+  }
+
+  private hideYounger(): void {
+    const { offset, size, xid, tree, classes } = this.owners.nodes;
+    for (let i = 0; i < offset.length; i++) {
+      const of = this.current[classes[tree[i]!]!];
+      const end = offset[i]! + size[i]!;
+      if (!of || xid[i]! <= this.maxXid || offset[i]! >= this.to || end <= this.from) continue;
+      const first = Math.max(0, Math.floor((offset[i]! - this.from) / this.cellSize));
+      const last = Math.min(CELLS - 1, Math.floor((end - 1 - this.from) / this.cellSize));
+      for (let c = first; c <= last; c++) {
+        const low = this.from + c * this.cellSize;
+        const bytes = Math.min(of[c]!, Math.min(end, low + this.cellSize) - Math.max(offset[i]!, low));
+        of[c]! -= bytes;
+        this.hiddenBytes[c]! += bytes;
+      }
+    }
+  }
+
+  private drawStrip(): void {
+    const { strip, disk } = this;
+    const pen = strip.getContext("2d")!;
+    const width = this.pyramid.widthFor(this.full / strip.width);
+    const cells = Math.ceil(this.full / width.bytes);
+    const pixel = (strip.width * width.bytes) / this.full;
+    pen.fillStyle = isDark() ? "#1e2126" : "#f4f4f2";
+    pen.fillRect(0, 0, strip.width, strip.height);
+    const held = this.pyramid.held(0, width, cells);
+    for (const metadata of [false, true])
+      disk.classes.forEach((c, k) => {
+        if ((c.group === "metadata") !== metadata || c.group === "free" || this.hidden.has(k)) return;
+        pen.fillStyle = hueOf(c);
+        held[k]!.forEach((bytes, i) => {
+          if (bytes <= 0) return;
+          const share = bytes / width.bytes;
+          pen.globalAlpha = metadata ? SHADES[shadeOf(share)]![1] : Math.max(0.15, share);
+          pen.fillRect(i * pixel, metadata ? 0 : 8, Math.max(1, pixel), 24);
+        });
+      });
+    pen.globalAlpha = 1;
+    pen.strokeStyle = "#E4002B";
+    pen.lineWidth = 2;
+    const scale = strip.width / this.full;
+    pen.strokeRect((this.from - disk.start) * scale, 1, Math.max(3, (this.to - this.from) * scale), 30);
+  }
+
+  describe(cell: number): void {
+    const low = this.from + cell * this.cellSize;
+    const high = Math.min(low + this.cellSize, this.disk.start + this.disk.size);
+    if (low >= high) {
+      this.info.textContent = "past the end of this disk";
+      return;
+    }
+    const held = this.disk.classes.map((c, k) => ({ label: c.label, bytes: this.current[k]![cell]! }));
+    held.push({ label: "hidden by the legend or the slider", bytes: this.hiddenBytes[cell]! });
+    const told = held
+      .filter(({ bytes }) => bytes > 0)
+      .sort((a, b) => b.bytes - a.bytes)
+      .map(({ label, bytes }) => `${label} ${shareText(bytes / (high - low))}`);
+    const lines = [`bytes ${counted(low)} to ${counted(high)}`, told.join(" · "), ...this.owners.lines(low, high)];
+    this.info.textContent = lines.join("\n");
+  }
+}
+
+interface PlotEvent {
+  points: { pointNumber: number | [number, number]; x: number; y: number }[];
+}

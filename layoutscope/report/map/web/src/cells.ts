@@ -1,0 +1,109 @@
+// How addresses run through the picture, and which colour a cell has.
+
+import { hueOf, isDark, shade } from "./dom";
+import type { MapClass } from "./payload";
+
+export const CELLS = 16384;
+
+export const ORDERS = ["linear", "snake", "hilbert"] as const;
+export type Order = (typeof ORDERS)[number];
+
+export interface Places {
+  columns: number;
+  rows: number;
+  column: Uint16Array;
+  row: Uint16Array;
+  cell: Int32Array;
+}
+
+export function hilbert(side: number, distance: number): [number, number] {
+  let [x, y, d] = [0, 0, distance];
+  for (let s = 1; s < side; s *= 2) {
+    const rx = 1 & (d / 2);
+    const ry = 1 & (d ^ rx);
+    if (ry === 0) {
+      if (rx === 1) [x, y] = [s - 1 - x, s - 1 - y];
+      [x, y] = [y, x];
+    }
+    x += s * rx;
+    y += s * ry;
+    d = Math.floor(d / 4);
+  }
+  return [x, y];
+}
+
+export function cellPlaces(order: Order): Places {
+  const [columns, rows] = order === "hilbert" ? [128, 128] : [256, 64];
+  const places = {
+    columns,
+    rows,
+    column: new Uint16Array(CELLS),
+    row: new Uint16Array(CELLS),
+    cell: new Int32Array(CELLS),
+  };
+  for (let i = 0; i < CELLS; i++) {
+    let [x, y] = order === "hilbert" ? hilbert(columns, i) : [i % columns, Math.floor(i / columns)];
+    if (order === "snake" && y % 2) x = columns - 1 - x;
+    places.column[i] = x;
+    places.row[i] = y;
+    places.cell[y * columns + x] = i;
+  }
+  return places;
+}
+
+/** Least share of metadata in a cell for each shade, strongest first, and how much of its colour the shade has. */
+export const SHADES: [number, number][] = [
+  [0.5, 1],
+  [0.2, 0.85],
+  [0.05, 0.68],
+  [0.02, 0.52],
+  [0.005, 0.38],
+  [0, 0.25],
+];
+
+/** What the legend or the slider hides is neither free nor unknown. */
+export const HIDDEN = { light: "#E6E0F0", dark: "#332E40" };
+
+export const shadeOf = (share: number): number => SHADES.findIndex(([least]) => share >= least);
+
+/** The colours of all cells: nothing, each class in each shade, hidden. */
+export function palette(classes: MapClass[]): string[] {
+  const shades = classes.flatMap((c) => SHADES.map(([, strength]) => shade(hueOf(c), strength)));
+  return [isDark() ? "#14171b" : "#ffffff", ...shades, hueOf(HIDDEN)];
+}
+
+/**
+ * Choose each cell's colour, as a place in the palette. Metadata shows through whatever shares its cell, in a shade by
+ * its share; else the cell is of what fills most of it, hidden things included.
+ */
+export function colours(
+  classes: MapClass[],
+  held: Float64Array[],
+  hidden: Float64Array,
+  cellSize: number,
+): Uint16Array {
+  const cells = hidden.length;
+  const other = Float64Array.from(hidden);
+  const most = new Float64Array(cells);
+  const metadata = new Float64Array(cells);
+  const out = Uint16Array.from(hidden, (bytes) => (bytes > 0 ? 1 + classes.length * SHADES.length : 0));
+  held.forEach((of, k) => {
+    const colour = 1 + k * SHADES.length;
+    if (classes[k]!.group !== "metadata") mark(of, other, out, colour, most);
+    else {
+      mark(of, most, out, colour);
+      for (let c = 0; c < cells; c++) metadata[c]! += of[c]!;
+    }
+  });
+  for (let c = 0; c < cells; c++) if (most[c]) out[c]! += shadeOf(metadata[c]! / cellSize);
+  return out;
+}
+
+/** Colour the cells of which a class holds more than any before it, but for those that something stands over. */
+function mark(of: Float64Array, most: Float64Array, out: Uint16Array, colour: number, over?: Float64Array): void {
+  for (let c = 0; c < of.length; c++) {
+    if (!(of[c]! > most[c]!)) continue;
+    most[c] = of[c]!;
+    if (!over?.[c]) out[c] = colour;
+  }
+}

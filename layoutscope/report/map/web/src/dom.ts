@@ -1,0 +1,49 @@
+// Elements and colours.
+
+export interface Hue {
+  light: string;
+  dark: string;
+}
+
+type Listener = (event: Event) => unknown;
+
+/** Every text from the image goes through text nodes: nothing in a name can become markup. */
+export function element<Tag extends keyof HTMLElementTagNameMap>(
+  tag: Tag,
+  attributes: Record<string, string | number | Listener> = {},
+  ...children: (Node | string | number)[]
+): HTMLElementTagNameMap[Tag] {
+  const node = document.createElement(tag);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (typeof value === "function") node.addEventListener(key.slice(2), value);
+    else node.setAttribute(key, String(value));
+  }
+  node.append(...children.map((child) => (child instanceof Node ? child : String(child))));
+  return node;
+}
+
+export function isDark(): boolean {
+  const forced = document.documentElement.dataset.theme;
+  return forced ? forced === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+export function hueOf(c: Hue): string {
+  return isDark() ? c.dark : c.light;
+}
+
+function mix(a: string, b: string, share: number): string {
+  const part = (hex: string, i: number) => Number.parseInt(hex.slice(1 + 2 * i, 3 + 2 * i), 16);
+  const mixed = [0, 1, 2].map((i) => Math.round(part(a, i) * share + part(b, i) * (1 - share)));
+  return `rgb(${mixed.join(",")})`;
+}
+
+/** A colour with so much of its strength left. */
+export function shade(hue: string, strength: number): string {
+  return mix(hue, isDark() ? "#2b3038" : "#d4d7db", strength);
+}
+
+export function swatch(colour: string): HTMLElement {
+  const box = element("span", { class: "swatch" });
+  box.style.background = colour;
+  return box;
+}

@@ -1,0 +1,68 @@
+// When nodes were written.
+
+import { element } from "./dom";
+import type { Disk, History } from "./payload";
+import { addPlot, pictureTrace } from "./plots";
+import type { Nodes } from "./unpack";
+import { counted } from "./words";
+
+interface AgeFilter {
+  maxXid: number;
+  owners: { nodes: Nodes };
+  draw(): Promise<void>;
+}
+
+/** Hides nodes that are younger than a transaction; null where transactions are not numbered. */
+export function ageSlider(disk: Disk, map: AgeFilter): HTMLElement | null {
+  const h = disk.history;
+  if (!h) return null;
+  const label = element("span", { class: "muted" });
+  const { nodes } = map.owners;
+  if (nodes.total > nodes.offset.length) {
+    label.textContent = "the disk has more nodes than the page carries, so that none are hidden by their age";
+    return element("div", { class: "bar" }, label);
+  }
+  const title = "show nodes written up to this transaction";
+  const slider = element("input", { type: "range", min: h.low, max: h.high, value: h.high, title });
+  if (map.maxXid !== Infinity) slider.value = String(map.maxXid);
+  const tell = () => {
+    const all = map.maxXid === Infinity;
+    label.textContent = all
+      ? `nodes of all transactions, ${counted(h.low)} to ${counted(h.high)}`
+      : `nodes written up to transaction ${counted(map.maxXid)}`;
+  };
+  const go = () => {
+    map.maxXid = +slider.value >= h.high ? Infinity : +slider.value;
+    tell();
+    return map.draw();
+  };
+  slider.addEventListener("input", go);
+  tell();
+  const bar = element("div", { class: "bar" }, slider, label);
+  if (h.states.length) bar.prepend(stateChooser(h, slider, go));
+  return bar;
+}
+
+function stateChooser(h: History, slider: HTMLInputElement, go: () => unknown): HTMLElement {
+  const states = h.states.map((state) => element("option", { value: Math.min(state.xid, h.high) }, state.label));
+  const live = element("option", { value: h.high }, "live");
+  const choose = element("select", { title: "a checkpoint or snapshot" }, live, ...states);
+  choose.addEventListener("change", () => {
+    slider.value = choose.value;
+    go();
+  });
+  return choose;
+}
+
+export async function historyPanel(disk: Disk, holder: HTMLElement): Promise<void> {
+  const h = disk.history;
+  if (!h) {
+    holder.append(element("p", { class: "muted" }, "This file system does not number its transactions."));
+    return;
+  }
+  const trace = await pictureTrace(h.picture, "%{x:,.1f} MiB<br>transaction %{y:,.0f}");
+  await addPlot(holder, "Transaction that wrote each node, over the address space", 280, [trace], {
+    xaxis: { title: { text: "place on disk, MiB" } },
+    yaxis: { title: { text: "transaction" } },
+  });
+}

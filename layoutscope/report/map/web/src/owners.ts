@@ -1,0 +1,95 @@
+// Whose nodes and files lie in a stretch of disk.
+
+import type { Disk, Tile } from "./payload";
+import { inflate, type Nodes, type Numbers, nodesOf, unpackAll } from "./unpack";
+import { bytesText, counted, plural } from "./words";
+
+/** So many tiles are unpacked for one view. */
+const NAMED_TILES = 12;
+
+/** Nodes and files of which some are told by name. */
+const TOLD_NODES = 3;
+const TOLD_FILES = 4;
+
+type Part = Record<"start" | "length" | "owner", Numbers>;
+
+export class Owners {
+  private readonly unpacked = new Map<Tile, Part>();
+  private parts: Part[] | null = null;
+  private asked = 0;
+
+  private constructor(
+    private readonly disk: Disk,
+    readonly nodes: Nodes,
+    private readonly names: Record<string, string>,
+  ) {}
+
+  static async of(disk: Disk): Promise<Owners> {
+    const names = disk.names ? JSON.parse(new TextDecoder().decode(await inflate(disk.names))) : {};
+    return new Owners(disk, await nodesOf(disk.nodes), names);
+  }
+
+  /** Make ready to tell of a view, where it is narrow enough to name what lies there. */
+  async look(from: number, to: number): Promise<void> {
+    this.parts = null;
+    const turn = ++this.asked;
+    const wanted = this.disk.owners.filter((tile) => tile.to > from && tile.from < to);
+    if (wanted.length > NAMED_TILES) return;
+    const parts = await Promise.all(wanted.map((tile) => this.part(tile)));
+    if (turn === this.asked) this.parts = parts; // else a newer view is looked at
+    if (this.unpacked.size > 4 * NAMED_TILES) this.unpacked.clear();
+  }
+
+  private async part(tile: Tile): Promise<Part> {
+    const known = this.unpacked.get(tile);
+    if (known) return known;
+    const part = await unpackAll(tile, ["start", "length", "owner"]);
+    this.unpacked.set(tile, part);
+    return part;
+  }
+
+  /** Say in lines what lies between two bytes. */
+  lines(low: number, high: number): string[] {
+    if (!this.parts) return ["zoom in to see whose nodes and files these are"];
+    const { nodes, files } = this.between(low, high, this.parts);
+    const lines = nodes.slice(0, TOLD_NODES).map((i) => this.nodeText(i));
+    if (nodes.length > TOLD_NODES) lines.push(`and ${plural(nodes.length - TOLD_NODES, "more node")}`);
+    if (files.length) {
+      const more = files.length > TOLD_FILES ? ` and ${plural(files.length - TOLD_FILES, "more file")}` : "";
+      const told = files.slice(0, TOLD_FILES).map((id) => this.fileText(id));
+      lines.push(`data of ${told.join(", ")}${more}`);
+    }
+    if (!this.disk.tells_files) lines.push("files are not named here: the disk has more extents than a page carries");
+    return lines;
+  }
+
+  private between(low: number, high: number, parts: Part[]): { nodes: number[]; files: number[] } {
+    const nodes = new Set<number>();
+    const files = new Set<number>();
+    for (const { start, length, owner } of parts)
+      for (let i = 0; i < start.length; i++)
+        if (start[i]! < high && start[i]! + length[i]! > low) {
+          if (owner[i]! > 0) nodes.add(owner[i]! - 1);
+          else files.add(-owner[i]!);
+        }
+    return { nodes: [...nodes], files: [...files] };
+  }
+
+  private fileText(id: number): string {
+    const name = this.names[id];
+    return name === undefined ? `file ${id}` : `file ${id} “${name}”`;
+  }
+
+  private nodeText(i: number): string {
+    const n = this.nodes;
+    if (i >= n.tree.length) return "a node past the page's budget of details";
+    return [
+      `${n.trees[n.tree[i]!]} ${n.kinds[n.kind[i]!]} node ${n.id(i)}`,
+      ...(n.level[i] === 255 ? [] : [`level ${n.level[i]}`]),
+      ...(n.xid[i] ? [`xid ${n.xid[i]}`] : []),
+      `${n.records[i]} records`,
+      `keys of ${n.first(i)} to ${n.last(i)}`,
+      `${bytesText(n.size[i]!)} at byte ${counted(n.offset[i]!)}`,
+    ].join(" · ");
+  }
+}

@@ -1,0 +1,93 @@
+// Fills the cards of the page's panels; those that are folded when they are opened first.
+
+import { AddressMap, type Choices } from "./address";
+import { costPanel, directoryPanel } from "./costs";
+import { distancePanel, orderPanel } from "./distances";
+import { isDark } from "./dom";
+import { historyPanel } from "./history";
+import type { Disk, Scale } from "./payload";
+import { plotly } from "./plots";
+import { type Player, Race } from "./race";
+import { walkPanel } from "./walk";
+
+const PANELS = ["map", "costs", "order", "walk", "directories", "history", "distances"];
+
+/** What tests and curious people find in `window.layoutscope`. */
+interface Page {
+  page: { disks: Disk[] };
+  maps: AddressMap[];
+  race: Race;
+}
+
+declare global {
+  interface Window {
+    layoutscope: Page;
+  }
+}
+
+const cardsOf = (anchor: string) => [...document.querySelectorAll<HTMLElement>(`#${anchor} .card`)];
+
+/** Draw a panel when it is unfolded for the first time; at once where it is open already. */
+function whenOpened(anchor: string, draw: (cards: HTMLElement[]) => unknown): void {
+  const folded = document.querySelector<HTMLDetailsElement>(`#${anchor} details`);
+  if (!folded) return;
+  let drawn = false;
+  const go = () => {
+    if (!folded.open || drawn) return;
+    drawn = true;
+    draw(cardsOf(anchor));
+  };
+  folded.ontoggle = go;
+  go();
+}
+
+function scaleOf(disks: Disk[]): Scale {
+  const used = Math.max(...disks.map((disk) => disk.used || disk.size));
+  const span = Math.max(...disks.map((disk) => disk.size));
+  const seconds = Math.max(...disks.map((disk) => disk.walks[0]?.total_s ?? 0));
+  return { span, used: used > span / 2 ? span : used, seconds };
+}
+
+async function draw(page: { disks: Disk[] }, kept: Choices[]): Promise<void> {
+  const { disks } = page;
+  const scale = scaleOf(disks);
+  const [places, orders, walks] = ["map", "order", "walk"].map(cardsOf);
+  const maps = disks.map((disk, i) => Object.assign(new AddressMap(disk, places![i]!, scale), kept[i]));
+  for (const map of maps) await map.build();
+  costPanel(disks, cardsOf("costs")[0]!);
+  const players: Player[] = [];
+  for (const [i, disk] of disks.entries()) {
+    await orderPanel(disk, orders![i]!, scale);
+    const player = await walkPanel(disk, walks![i]!, maps[i]!, scale);
+    if (player) players.push(player);
+  }
+  const race = new Race(players, document.querySelector<HTMLElement>("#map .above")!);
+  whenOpened("directories", (cards) => disks.map((disk, i) => directoryPanel(disk, cards[i]!)));
+  whenOpened("history", (cards) => disks.map((disk, i) => historyPanel(disk, cards[i]!)));
+  whenOpened("distances", (cards) => disks.map((disk, i) => distancePanel(disk, cards[i]!)));
+  window.layoutscope = { page, maps, race };
+  document.documentElement.dataset.ready = "yes";
+}
+
+let drawing: Promise<void>;
+
+/** Draw anew in the other colours, with the views, filters and choices that were there. */
+async function redraw(): Promise<void> {
+  await drawing;
+  const { page, maps, race } = window.layoutscope;
+  delete document.documentElement.dataset.ready;
+  if (race.players.length) await race.stop();
+  await new Promise(requestAnimationFrame); // Plotly draws once more after a change
+  const kept = maps.map(({ view, earlier, hidden, order, maxXid }) => ({ view, earlier, hidden, order, maxXid }));
+  for (const plot of document.querySelectorAll<HTMLElement>(".js-plotly-plot")) plotly().purge(plot);
+  for (const holder of [...PANELS.flatMap(cardsOf), document.querySelector("#map .above")!]) holder.replaceChildren();
+  drawing = draw(page, kept);
+  return drawing;
+}
+
+document.getElementById("theme")!.addEventListener("click", () => {
+  document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+  redraw();
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+drawing = draw(JSON.parse(document.getElementById("payload")!.textContent!), []);

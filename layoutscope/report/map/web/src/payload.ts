@@ -1,0 +1,139 @@
+// What the page is given: the JSON that layoutscope/report/map/page.py writes.
+
+export interface PackedArray {
+  type: "u1" | "u2" | "u4" | "i4" | "f4" | "f8";
+  n: number;
+  delta: boolean;
+  data: string;
+}
+
+export interface MapClass {
+  key: string;
+  label: string;
+  group: "metadata" | "data" | "free" | "unknown";
+  light: string;
+  dark: string;
+  bytes: number;
+  pieces: number;
+}
+
+export interface PackedCells {
+  gap: PackedArray;
+  count: PackedArray;
+  held: PackedArray;
+}
+
+export interface Tile {
+  from: number;
+  to: number;
+  start: PackedArray;
+  length: PackedArray;
+  owner: PackedArray;
+}
+
+export interface PackedIds {
+  low: PackedArray;
+  high: PackedArray;
+}
+
+export interface PackedNodes {
+  trees: string[];
+  classes: number[];
+  kinds: string[];
+  tree: PackedArray;
+  kind: PackedArray;
+  level: PackedArray;
+  offset: PackedArray;
+  size: PackedArray;
+  records: PackedArray;
+  xid: PackedArray;
+  rank: PackedArray;
+  id: PackedIds;
+  first: PackedIds;
+  last: PackedIds;
+  total: number;
+}
+
+export interface Walk {
+  label: string;
+  total_s: number;
+  reads: number;
+  step: number;
+  trees: string[];
+  time: PackedArray;
+  offset: PackedArray;
+  length: PackedArray;
+  tree: PackedArray;
+  rates: { time: number[]; seeks: number[]; bytes: number[] };
+}
+
+export interface Cost {
+  drive: string;
+  order: string;
+  causes: Record<string, number>;
+  bound_s: number | null;
+  interval_s: [number, number] | null;
+}
+
+export interface Picture {
+  x: [number, number];
+  y: [number, number];
+  columns: number;
+  rows: number;
+  counts: PackedArray;
+}
+
+export interface Histogram {
+  touching: number;
+  first_power: number;
+  counts: number[];
+  total: number;
+}
+
+export type Unit = "seconds" | "entries" | "bytes";
+
+export interface Directories extends Record<Unit, number[]> {
+  id: string[];
+  parent: (string | null)[];
+  name: string[];
+  whole: Record<Unit, number>;
+  shown: number;
+  total: number;
+}
+
+export interface History {
+  low: number;
+  high: number;
+  picture: Picture;
+  states: { label: string; xid: number }[];
+}
+
+export interface Disk {
+  title: string;
+  start: number;
+  size: number;
+  used: number;
+  block: number;
+  classes: MapClass[];
+  pyramid: { unit: number; cell: number; cells: PackedCells[] };
+  owners: Tile[];
+  tells_files: boolean;
+  nodes: PackedNodes;
+  names: string | null;
+  walks: Walk[];
+  costs: Cost[];
+  directories: Directories | null;
+  distances: {
+    seek: Histogram | null;
+    to_data: Histogram;
+    key_order: { tree: string; total: number; picture: Picture }[];
+  };
+  history: History | null;
+}
+
+/** The same for all disks, so that they are drawn on one scale: bytes, and seconds. */
+export interface Scale {
+  span: number;
+  used: number;
+  seconds: number;
+}

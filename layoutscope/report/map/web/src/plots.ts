@@ -1,0 +1,98 @@
+// Plotly, as far as the page uses it.
+
+import { element, isDark } from "./dom";
+import type { Picture } from "./payload";
+import { unpack } from "./unpack";
+
+export type Fields = Record<string, unknown>;
+
+export interface Axis {
+  _offset: number;
+  _length: number;
+}
+
+export interface Plot extends HTMLDivElement {
+  on(event: string, listener: (data: never) => void): void;
+  _fullLayout: { xaxis: Axis; yaxis: Axis };
+}
+
+interface PlotlyModule {
+  newPlot(plot: HTMLElement, traces: Fields[], layout: Fields, config: Fields): Promise<unknown>;
+  react(plot: HTMLElement, traces: Fields[], layout: Fields, config: Fields): Promise<unknown>;
+  restyle(plot: HTMLElement, changes: Fields, traces: number[]): Promise<unknown>;
+  purge(plot: HTMLElement): void;
+}
+
+declare const Plotly: PlotlyModule;
+
+export const plotly = (): PlotlyModule => Plotly;
+
+/** Nothing leaves the page: no chart is sent to a cloud, no tip lies over the picture. */
+export const CONFIG: Fields = {
+  displaylogo: false,
+  responsive: true,
+  showSendToCloud: false,
+  showEditInChartStudio: false,
+  plotlyServerURL: "",
+  showTips: false,
+  modeBarButtonsToRemove: ["lasso2d", "select2d", "sendDataToCloud", "editInChartStudio"],
+};
+
+export const HUES = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A6BBE", "#7A5C3E"] as const;
+
+/** Plotly reads a little markup in labels; names from the image must not bring any. */
+export function plain(text: string): string {
+  return text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+}
+
+export function plotLayout(extra: Fields): Fields {
+  const style = getComputedStyle(document.documentElement);
+  const colour = (name: string) => style.getPropertyValue(name).trim();
+  const [fg, line] = [colour("--fg"), colour("--line")];
+  const layout: Fields = {
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    font: { color: fg, size: 12 },
+    margin: { l: 60, r: 12, t: 26, b: 42 },
+    hovermode: "closest",
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("--muted"), activecolor: fg },
+    ...extra,
+  };
+  const axis = { gridcolor: line, zerolinecolor: line, linecolor: line };
+  for (const key of Object.keys(layout))
+    if (/^[xy]axis/.test(key)) layout[key] = { ...axis, ...(layout[key] as Fields) };
+  return layout;
+}
+
+export function plotIn(holder: HTMLElement, height: number): Plot {
+  const plot = element("div", { class: "plot" });
+  plot.style.height = `${height}px`;
+  holder.append(plot);
+  return plot as unknown as Plot;
+}
+
+export function addPlot(holder: HTMLElement, title: string, height: number, traces: Fields[], layout: Fields) {
+  holder.append(element("h3", {}, title));
+  return plotly().newPlot(plotIn(holder, height), traces, plotLayout(layout), CONFIG);
+}
+
+/** A density picture: how many points fall into each cell, faint to strong, nothing where there is none. */
+export async function pictureTrace(picture: Picture, unit: string): Promise<Fields> {
+  const counts = await unpack(picture.counts);
+  const middles = ([low, high]: [number, number], n: number) =>
+    Array.from({ length: n }, (_, i) => low + ((i + 0.5) * (high - low)) / n);
+  const row = (r: number) =>
+    Array.from(counts.subarray(r * picture.columns, (r + 1) * picture.columns), (n) => (n ? Math.log10(n) : null));
+  const scale = isDark() ? ["#2f6b99", "#cfe8ff"] : ["#8fbfe0", "#003a5c"];
+  return {
+    type: "heatmap",
+    x: middles(picture.x, picture.columns),
+    y: middles(picture.y, picture.rows),
+    z: Array.from({ length: picture.rows }, (_, r) => row(r)),
+    zmin: 0,
+    showscale: false,
+    colorscale: scale.map((colour, i) => [i, colour]),
+    hoverongaps: false,
+    hovertemplate: `${unit}<extra></extra>`,
+  };
+}

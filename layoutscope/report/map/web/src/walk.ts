@@ -1,0 +1,134 @@
+// Where the head is while the files are enumerated.
+
+import { element, hueOf } from "./dom";
+import type { Disk, Scale, Walk } from "./payload";
+import { CONFIG, type Fields, HUES, plain, plotIn, plotLayout, plotly } from "./plots";
+import type { Player } from "./race";
+import { type Numbers, unpackAll } from "./unpack";
+import { counted, secondsText } from "./words";
+
+/** Reads that are shown behind the head. */
+const TRAIL = 30;
+const MOST_PLACES = 3000;
+
+interface Marked {
+  mark(offsets: number[], head: number | null): Promise<unknown>;
+}
+
+type Reads = Record<"time" | "offset" | "length" | "tree", Numbers>;
+
+interface Relayout {
+  "xaxis.range"?: [number, number];
+  "xaxis.range[0]"?: number;
+  "xaxis.range[1]"?: number;
+  "xaxis.autorange"?: boolean;
+}
+
+/** Draw a walk; returns what plays it, or null where there is none. */
+export async function walkPanel(disk: Disk, holder: HTMLElement, map: Marked, scale: Scale): Promise<Player | null> {
+  if (!disk.walks.length) {
+    holder.append(element("p", { class: "muted" }, "No walk was predicted."));
+    return null;
+  }
+  const options = disk.walks.map((walk, i) => element("option", { value: i }, walk.label));
+  const choose = element("select", { title: "drive" }, ...options);
+  const note = element("span", { class: "muted" });
+  holder.append(element("div", { class: "bar" }, choose, note));
+  const plot = plotIn(holder, 460);
+  let walk = disk.walks[0]!;
+  let reads: Reads;
+  const draw = async () => {
+    walk = disk.walks[+choose.value]!;
+    reads = await unpackAll(walk, ["time", "offset", "length", "tree"]);
+    note.textContent = `${told(walk)}; select a span of time to see its places in the map above`;
+    map.mark([], null);
+    await plotly().react(plot, walkTraces(disk, walk, reads), walkLayout(walk, scale), CONFIG);
+  };
+  await draw();
+  choose.addEventListener("change", draw);
+  plot.on("plotly_relayout", (change: Relayout) => {
+    const [from, to] = change["xaxis.range"] ?? [change["xaxis.range[0]"], change["xaxis.range[1]"]];
+    if (from === undefined || to === undefined) {
+      if (change["xaxis.autorange"]) map.mark([], null);
+    } else map.mark(+from > 0 || +to < walk.total_s ? placesBetween(reads, +from, +to) : [], null);
+  });
+  return {
+    total: () => walk.total_s,
+    rest: () => map.mark([], null),
+    at: (now) => {
+      const last = lastBefore(reads.time, now);
+      return map.mark(Array.from(reads.offset.slice(Math.max(0, last - TRAIL), last)), reads.offset[last] ?? null);
+    },
+  };
+}
+
+function told(walk: Walk): string {
+  const drawn = walk.step > 1 ? `, of which one in ${walk.step} is drawn` : "";
+  return `${counted(walk.reads)} reads in ${secondsText(walk.total_s)}${drawn}`;
+}
+
+function lastBefore(time: Numbers, now: number): number {
+  let low = 0;
+  let high = time.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (time[middle]! <= now) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+function placesBetween(reads: Reads, from: number, to: number): number[] {
+  const inside = Array.from(reads.offset).filter((_, i) => reads.time[i]! >= from && reads.time[i]! <= to);
+  const step = Math.max(1, Math.ceil(inside.length / MOST_PLACES));
+  return inside.filter((_, i) => i % step === 0);
+}
+
+function walkTraces(disk: Disk, walk: Walk, reads: Reads): Fields[] {
+  const points = walk.trees.map((name, tree) => {
+    const own = Array.from(reads.tree.keys()).filter((i) => reads.tree[i] === tree);
+    const known = disk.classes.find((c) => c.key === name);
+    const x = own.map((i) => reads.time[i]!);
+    return {
+      type: "scattergl",
+      mode: "markers",
+      name: plain(name),
+      x,
+      y: own.map((i) => (reads.offset[i]! - disk.start) / 2 ** 20),
+      marker: { size: 3, color: known ? hueOf(known) : HUES[tree % HUES.length] },
+      hovertemplate: `%{x:.3f} s<br>%{y:,.1f} MiB<extra>${plain(name)}</extra>`,
+    };
+  });
+  const { time, seeks, bytes } = walk.rates;
+  const rate = (name: string, y: number[], yaxis: string, color: string): Fields => ({
+    ...{ type: "scatter", mode: "lines", name, x: time, y, yaxis, line: { color, width: 1 }, showlegend: false },
+  });
+  return [
+    ...points.filter((trace) => trace.x.length),
+    rate("seeks per second", seeks, "y2", HUES[1]),
+    rate(
+      "MB per second",
+      bytes.map((b) => b / 1e6),
+      "y3",
+      HUES[2],
+    ),
+  ];
+}
+
+function walkLayout(walk: Walk, scale: Scale): Fields {
+  const used = scale.used / 2 ** 20;
+  const rate = { rangemode: "tozero", fixedrange: true };
+  return plotLayout({
+    xaxis: {
+      title: { text: "seconds since the start of the walk" },
+      range: [0, scale.seconds || walk.total_s],
+      anchor: "y3",
+    },
+    yaxis: { title: { text: "place on disk, MiB" }, domain: [0.42, 1], range: [-0.02 * used, 1.02 * used] },
+    yaxis2: { title: { text: "seeks/s" }, domain: [0.22, 0.38], ...rate },
+    yaxis3: { title: { text: "MB/s" }, domain: [0, 0.16], ...rate },
+    legend: { orientation: "h", y: 1.08 },
+    margin: { l: 70, r: 12, t: 26, b: 42 },
+    dragmode: "zoom",
+  });
+}

@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { CELLS, cellPlaces, colours, hilbert, ORDERS, SHADES, shadeOf } from "../src/cells";
+import type { MapClass } from "../src/payload";
+
+test("a Hilbert curve goes from neighbour to neighbour and to each place once", () => {
+  const seen = new Set<string>();
+  let [x, y] = hilbert(16, 0);
+  for (let d = 0; d < 256; d++) {
+    const [u, v] = hilbert(16, d);
+    assert.equal(Math.abs(u - x) + Math.abs(v - y), d ? 1 : 0);
+    seen.add(`${u},${v}`);
+    [x, y] = [u, v];
+  }
+  assert.equal(seen.size, 256);
+});
+
+for (const order of ORDERS)
+  test(`${order}: each cell has one place, and each place one cell`, () => {
+    const { columns, row, column, cell } = cellPlaces(order);
+    for (let i = 0; i < CELLS; i++) assert.equal(cell[row[i]! * columns + column[i]!], i);
+  });
+
+const CLASSES = ["metadata", "metadata", "data", "free"].map((group) => ({ group })) as MapClass[];
+const colourOf = (held: number[], hidden = 0) =>
+  colours(
+    CLASSES,
+    held.map((bytes) => Float64Array.of(bytes)),
+    Float64Array.of(hidden),
+    100,
+  )[0];
+const place = (k: number, share: number) => 1 + k * SHADES.length + shadeOf(share);
+
+test("metadata shows through, in a shade by the share of all metadata", () => {
+  assert.equal(colourOf([3, 1, 96, 0]), place(0, 0.04));
+  assert.equal(colourOf([30, 40, 0, 30]), place(1, 0.7));
+});
+
+test("without metadata a cell is of what fills most of it", () => {
+  assert.equal(colourOf([0, 0, 60, 40]), place(2, 1));
+  assert.equal(colourOf([0, 0, 40, 60]), place(3, 1));
+});
+
+test("what is hidden is a colour of its own where it fills most, and never unknown or free", () => {
+  const hidden = 1 + CLASSES.length * SHADES.length;
+  assert.equal(colourOf([0, 0, 0, 0], 100), hidden);
+  assert.equal(colourOf([0, 0, 30, 0], 70), hidden);
+  assert.equal(colourOf([0, 0, 70, 0], 30), place(2, 1));
+  assert.equal(colourOf([0, 0, 0, 0], 0), 0);
+});

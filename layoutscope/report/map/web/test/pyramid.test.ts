@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import type { Disk } from "../src/payload";
+import { halved, Pyramid, type Runs } from "../src/pyramid";
+
+const runs = (...rows: [number, number, number][]): Runs => ({
+  first: Float64Array.from(rows, ([first]) => first),
+  count: Float64Array.from(rows, ([, count]) => count),
+  held: Float64Array.from(rows, ([, , held]) => held),
+});
+
+const rowsOf = (r: Runs) => Array.from(r.first, (first, i) => [first, r.count[i], r.held[i]]);
+
+/** A random number generator with a seed (Lehmer's). */
+function draws(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (state * 48271) % 2147483647;
+    return state % below;
+  };
+}
+
+function diskOf(cells: number): Disk {
+  const classes = ["metadata", "data", "free"].map((group) => ({ key: group, label: group, group }));
+  return { size: cells * 8, pyramid: { unit: 1, cell: 8, cells: [] }, classes } as unknown as Disk;
+}
+
+test("cells twice as wide hold the sums of two", () => {
+  // 0 | 3 | 8 8 | 8 8 | 5: cells 1, 2 to 5 and 6
+  assert.deepEqual(rowsOf(halved(runs([1, 1, 3], [2, 4, 8], [6, 1, 5]))), [
+    [0, 1, 3],
+    [1, 2, 16],
+    [3, 1, 5],
+  ]);
+  // a run that begins and ends at odd cells: its ends fill halves
+  assert.deepEqual(rowsOf(halved(runs([1, 4, 2], [5, 1, 1]))), [
+    [0, 1, 2],
+    [1, 1, 4],
+    [2, 1, 3],
+  ]);
+});
+
+test("at every width the picture's cells are what one counts cell by cell", () => {
+  const draw = draws(7);
+  const cells = 4096;
+  const dense = [0, 1].map(() => new Float64Array(cells));
+  const classes = dense.map((of, k) => {
+    const rows: [number, number, number][] = [];
+    for (let at = draw(9); at < cells; ) {
+      const count = Math.min(cells - at, 1 + draw(draw(20) ? 3 : 200));
+      const held = 1 + draw(4);
+      rows.push([at, count, held]);
+      of.fill(held, at, at + count);
+      at += count + 1 + draw(12) + k;
+    }
+    return runs(...rows);
+  });
+  const pyramid = new Pyramid(diskOf(cells), [...classes, runs()]);
+  for (const wanted of [8, 40, 64, 200, 1000, 4000]) {
+    const width = pyramid.widthFor(wanted);
+    assert.ok(width.bytes >= wanted && width.bytes % width.step === 0);
+    const from = width.step * draw(Math.floor((cells * 4) / width.step));
+    const held = pyramid.held(from, width, 16);
+    for (let c = 0; c < 16; c++) {
+      const [low, high] = [c, c + 1].map((n) => (from + n * width.bytes) / 8) as [number, number];
+      const sums = dense.map((of) => of.slice(low, high).reduce((a, b) => a + b, 0));
+      const capacity = Math.max(0, Math.min(high, cells) - low) * 8;
+      assert.deepEqual([held[0]![c], held[1]![c]], sums);
+      assert.equal(held[2]![c], capacity - sums[0]! - sums[1]!);
+    }
+  }
+});

@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { subtreeTotals, withOthers } from "../src/costs";
+import { bytesText, plural, secondsText, shareText } from "../src/words";
+
+test("numbers read as in the report", () => {
+  assert.deepEqual([0, 512, 4096, 3 * 2 ** 30, 1020 * 2 ** 30].map(bytesText), [
+    "0 B",
+    "512 B",
+    "4.00 KiB",
+    "3.00 GiB",
+    "1,020 GiB",
+  ]);
+  assert.deepEqual([0, 2e-5, 0.05, 37.7, 482, 481.6, 12480].map(secondsText), [
+    "0 s",
+    "20.0 µs",
+    "50.0 ms",
+    "37.7 s",
+    "8 min 02 s",
+    "8 min 02 s",
+    "3 h 28 min",
+  ]);
+  assert.equal(plural(1, "piece"), "1 piece");
+  assert.equal(plural(2000, "piece"), "2,000 pieces");
+});
+
+test("a share is whole only where nothing is missing", () => {
+  assert.deepEqual([1, 0.99999, 0.5, 1e-6].map(shareText), ["100 %", "over 99.9 %", "50.0 %", "under 0.01 %"]);
+});
+
+const TREE = {
+  id: ["2", "5", "7"],
+  parent: [null, "2", "5"],
+  name: ["/", "a", "b"],
+  seconds: [1, 2, 4],
+  entries: [1, 1, 1],
+  bytes: [0, 0, 0],
+  whole: { seconds: 10, entries: 3, bytes: 0 },
+  shown: 3,
+  total: 9,
+};
+
+test("a directory has what lies below it, and others are one box", () => {
+  const tree = withOthers(TREE, "seconds");
+  assert.deepEqual(subtreeTotals(tree), [10, 6, 4, 3]);
+  assert.equal(tree.name[3], "6 others");
+  assert.equal(withOthers(TREE, "bytes").id.length, 3);
+});
+
+test("circles of a damaged tree end", () => {
+  const circle = { id: ["1", "2"], parent: ["2", "1"], name: ["a", "b"], own: [1, 2] };
+  assert.deepEqual(subtreeTotals(circle), [3, 3]);
+});

@@ -105,6 +105,10 @@ types:
       is_compressed:
         -orig-id: UF_COMPRESSED
         value: '(bsd_flags & bsd_flag::compressed.to_i) != 0'
+      is_dataless:
+        -orig-id: SF_DATALESS
+        value: '(bsd_flags & bsd_flag::dataless.to_i) != 0'
+        doc: Its contents are with a file provider, such as iCloud; its size stands, and nothing is allocated.
   inode_val:
     -orig-id: j_inode_val_t
     doc: Inode.
@@ -241,6 +245,10 @@ enums:
     0x20:
       id: compressed
       -orig-id: UF_COMPRESSED
+    0x40000000:
+      id: dataless
+      -orig-id: SF_DATALESS
+      doc: Not in Apple's reference; from sys/stat.h.
   protection_class:
     0:
       id: dir_none

@@ -23,6 +23,7 @@ class ApfsInode(KaitaiStruct):
 
     class BsdFlag(IntEnum):
         compressed = 32
+        dataless = 1073741824
 
     class InodeFlag(IntEnum):
         is_apfs_private = 1
@@ -224,6 +225,15 @@ class ApfsInode(KaitaiStruct):
 
             self._m_is_compressed = self.bsd_flags & int(ApfsInode.BsdFlag.compressed) != 0
             return getattr(self, '_m_is_compressed', None)
+
+        @property
+        def is_dataless(self):
+            """Its contents are with a file provider, such as iCloud; its size stands, and nothing is allocated."""
+            if hasattr(self, '_m_is_dataless'):
+                return self._m_is_dataless
+
+            self._m_is_dataless = self.bsd_flags & int(ApfsInode.BsdFlag.dataless) != 0
+            return getattr(self, '_m_is_dataless', None)
 
         @property
         def is_sparse(self):

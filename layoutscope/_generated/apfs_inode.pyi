@@ -49,6 +49,7 @@ class ApfsInode(Struct):
         whiteout = 57344
     class BsdFlag(IntEnum):
         compressed = 32
+        dataless = 1073741824
     class ProtectionClass(IntEnum):
         dir_none = 0
         class_a = 1
@@ -88,6 +89,8 @@ class ApfsInode(Struct):
         def has_uncompressed_size(self) -> bool: ...
         @property
         def is_compressed(self) -> bool: ...
+        @property
+        def is_dataless(self) -> bool: ...
     class InodeVal(Struct):
         fixed: ApfsInode.InodeValFixed
         xfields: apfs_xfields.ApfsXfields.XfBlob

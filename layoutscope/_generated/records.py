@@ -545,6 +545,7 @@ INODE_VAL_FIXED = RecordType(
     has_rsrc_fork=lambda r: r['internal_flags'] & 16384 != 0,
     has_uncompressed_size=lambda r: r['internal_flags'] & 262144 != 0,
     is_compressed=lambda r: r['bsd_flags'] & 32 != 0,
+    is_dataless=lambda r: r['bsd_flags'] & 1073741824 != 0,
 )
 
 INODE_VAL = RecordType(

@@ -541,6 +541,7 @@ class InodeValFixed(RecordType):
     has_rsrc_fork: Instance
     has_uncompressed_size: Instance
     is_compressed: Instance
+    is_dataless: Instance
 
 INODE_VAL_FIXED: InodeValFixed
 

@@ -11,6 +11,7 @@ from layoutscope.arrays.intervals import runs_of
 from layoutscope.errors import UnreadError
 from layoutscope.frames import pl
 from layoutscope.progress import phase
+from layoutscope.tables.schema import DATA_REGIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout
 
 CHUNK_BYTES: Final = 8 * 1024**2
-NO_METADATA: Final = ("file-data", "snapshot-data", "reserved", "pending-free")
+NO_METADATA: Final = (*DATA_REGIONS, "reserved", "pending-free")
 """Types of regions that hold nothing that a scan reads."""
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from layoutscope.arrays.lookup import find
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics.definition import Definition, Metric
+from layoutscope.tables.schema import DATA_REGIONS
 from layoutscope.units import KIB, MIB, format_bytes
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from layoutscope.tables import Table, VolumeLayout
 
-NOT_METADATA: Final = ("unclaimed", "pending-free", "data")
+NOT_METADATA: Final = ("unclaimed", "pending-free", *DATA_REGIONS)
 """Types of regions about which nobody can say that they hold metadata in use."""
 
 

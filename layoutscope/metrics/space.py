@@ -18,6 +18,7 @@ import numpy as np
 
 from layoutscope.metrics.definition import Definition, Metric
 from layoutscope.metrics.pieces import Pieces, in_order, merged_pieces, metadata_pieces
+from layoutscope.tables.schema import DATA_REGIONS
 from layoutscope.units import GIB, MIB
 
 if TYPE_CHECKING:
@@ -64,9 +65,8 @@ def space_use(layouts: Sequence[VolumeLayout]) -> tuple[SpaceUse, ...]:
 
 
 def _pieces(layouts: Sequence[VolumeLayout]) -> tuple[Pieces, ...]:
-    data, pending, unclaimed = (
-        [_of(_typed(layout, name)) for layout in layouts] for name in ("data", "pending-free", "unclaimed")
-    )
+    kinds: tuple[tuple[str, ...], ...] = (DATA_REGIONS, ("pending-free",), ("unclaimed",))
+    data, pending, unclaimed = ([_of(_typed(layout, names)) for layout in layouts] for names in kinds)
     return (
         in_order(*map(metadata_pieces, layouts)),
         in_order(*(_of(layout.columns("extents")) for layout in layouts), *data),
@@ -76,9 +76,9 @@ def _pieces(layouts: Sequence[VolumeLayout]) -> tuple[Pieces, ...]:
     )
 
 
-def _typed(layout: VolumeLayout, kind: str) -> Table:
+def _typed(layout: VolumeLayout, kinds: tuple[str, ...]) -> Table:
     regions = layout.columns("regions")
-    return regions.take(regions["type"].equals(kind))
+    return regions.take(regions["type"].is_in(kinds))
 
 
 def _of(table: Table) -> Pieces:
@@ -155,7 +155,7 @@ def _up(value: int, unit: int) -> int:
 
 
 def _region(layout: VolumeLayout, kind: str) -> int:
-    return int(_typed(layout, kind)["length_bytes"].data.sum())
+    return int(_typed(layout, (kind,))["length_bytes"].data.sum())
 
 
 def _overflow(layout: VolumeLayout) -> int:

@@ -126,7 +126,11 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
         Column("create_time", "time", "UTC", "creation"),
         Column("modify_time", "time", "UTC", "last change of the contents"),
         Column(
-            "flags", "UInt32", "", "1 hard link, 2 compressed, 4 private metadata directory or in it, 8 directory link"
+            "flags",
+            "UInt32",
+            "",
+            "1 hard link, 2 compressed, 4 private metadata directory or in it, 8 directory link, "
+            "16 contents with a file provider (APFS)",
         ),
         Column("entry_rank", "UInt32", "", "place in the order in which the file system lists the directory"),
         _ref("entry_node_row", "leaf with the directory entry"),
@@ -177,6 +181,9 @@ OPTIONAL: Final = frozenset(
 )
 """Columns that a reader may leave out; they are then null."""
 
+DATA_REGIONS: Final = ("data", "file-data", "snapshot-data", "referenced-data")
+"""Types of regions that hold the contents of files: of locked volumes, of snapshots, of no extent that is known."""
+
 FLAG_SHARED: Final = 1
 FLAG_ENCRYPTED: Final = 2
 FLAG_PAST_END: Final = 4
@@ -186,4 +193,5 @@ FLAG_HARD_LINK: Final = 1
 FLAG_COMPRESSED: Final = 2
 FLAG_PRIVATE: Final = 4
 FLAG_DIRECTORY_LINK: Final = 8
+FLAG_DATALESS: Final = 16
 """Bits of ``entries.flags``."""

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutscope import scan
-from layoutscope.api.reading import layout_findings, opened, request_of
+from layoutscope.api.reading import opened, request_of
 from layoutscope.errors import LayoutscopeError
 from layoutscope.options import ReadOptions
 from layoutscope.results.scan import ScanResult, VolumeScan
+from layoutscope.tables.layout import layout_findings
 from tests.fuzz.bounds import limited_time
 from tests.fuzz.runner import signature, work_folder
 from tests.losses.damage import damages

@@ -17,12 +17,13 @@ def sounds(tmp_path_factory):
 
 @pytest.fixture
 def readings(sounds, tmp_path):
-    """Change bytes of a structure of an image, the first of its kind; return what is read without and with a sweep."""
+    """Change bytes of some structures of a kind, by their order; return what is read without and with a sweep."""
 
-    def get(name, structure, at, data):
+    def get(name, structure, at, data, which=(0,)):
         victim = victim_of(sounds[name], tmp_path)
-        spot = next(spot for spot in victim.spots if spot.structure == structure)
-        with damaged(victim, (Damage(spot, "bytes", False, spot.at + at, data),)):
+        spots = [spot for spot in victim.spots if spot.structure == structure]
+        done = tuple(Damage(spots[place], "bytes", False, spots[place].at + at, data) for place in which)
+        with damaged(victim, done):
             return [read(victim, sweep=sweep)[0] for sweep in (False, True)]
 
     return get
@@ -40,3 +41,11 @@ def test_flags_of_the_journal_that_hide_its_transactions(readings, flags, order)
     found = readings(f"written-hfsplus-journal-pending{order}", "journal-info-block", 0, flags.to_bytes(4, "big"))
     assert all(is_told(reading) for reading in found)
     assert {reading.exit_code for reading in found} == {3}
+
+
+@pytest.mark.parametrize("which", [(0,), (1,), (0, 1)])
+def test_superblocks_of_a_volume_and_its_snapshot(readings, which):
+    """Where the snapshot that is asked for cannot be opened, that is said; nothing else is shown in its place."""
+    found = readings("written-apfs-sealed-snapshot-view", "volume-superblock", 0, bytes(4096), which)
+    assert [reading.failure for reading in found] == ["", ""]
+    assert all(is_told(reading) for reading in found)

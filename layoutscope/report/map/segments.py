@@ -17,6 +17,7 @@ import numpy as np
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.frames import pl
 from layoutscope.tables.columns import numbered
+from layoutscope.tables.schema import DATA_REGIONS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -185,6 +186,7 @@ def _node_codes(nodes: pl.DataFrame, collector: _Collector) -> NDArray[np.uint8]
 
 def _region_codes(regions: pl.DataFrame, collector: _Collector) -> NDArray[np.uint8]:
     fixed = {key: collector.codes[key] for key in NOT_METADATA_REGIONS if key in collector.codes}
+    fixed |= dict.fromkeys(DATA_REGIONS, collector.codes[FILE_DATA.key])
     return _codes(regions["type"], fixed, collector.codes[REGION.key])
 
 

@@ -16,7 +16,7 @@ from layoutscope.arrays.ragged import heads
 from layoutscope.filesystems.apfs.store.source import order_key
 from layoutscope.ondisk import grammar
 from layoutscope.tables import NULL_ROW, Table, Values, build_table
-from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_HARD_LINK, FLAG_PRIVATE
+from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_DATALESS, FLAG_HARD_LINK, FLAG_PRIVATE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -182,6 +182,7 @@ def _flags(drecs: Columns, inode: _Matched, links: NDArray[np.int32]) -> NDArray
     private = np.uint64(grammar.ApfsInode.InodeNumber.private_dir)
     flags = (links > 1).astype(np.uint32) * np.uint32(FLAG_HARD_LINK)
     flags[inode["is_compressed"]] |= FLAG_COMPRESSED
+    flags[inode["is_dataless"]] |= FLAG_DATALESS
     flags[(drecs["file_id"] == private) | (drecs["obj_id"] == private)] |= FLAG_PRIVATE
     return flags
 

@@ -9,7 +9,7 @@ import numpy as np
 from layoutscope.filesystems.apfs.container.regions import Details, rest
 from layoutscope.filesystems.apfs.layout.entries import entries_table
 from layoutscope.filesystems.apfs.layout.extents import extents_table
-from layoutscope.filesystems.apfs.layout.facts import Summary, volume_facts
+from layoutscope.filesystems.apfs.layout.facts import Summary, role_name, volume_facts
 from layoutscope.filesystems.apfs.layout.nodes import STATES, nodes_table, rows_before, views_table
 from layoutscope.filesystems.apfs.layout.regions import regions_table
 from layoutscope.filesystems.apfs.store.nodes import without_others
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container
     from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
+
+FIRMLINK: Final = b"com.apple.fs.firmlink"
+"""Attribute of a folder of the system volume that shows a folder of the data volume; not in Apple's reference."""
 
 FS: Final = 1
 
@@ -127,6 +130,8 @@ def _details(parts: VolumeParts) -> Details:
     }
     for name in sorted(parts.fs.records.tables):
         details[f"{name} records"] = parts.fs.records.count(name)
+    if role_name(parts.state.superblock.role) == "system":
+        details["firmlinks"] = int(parts.fs.records.get("xattr")["name"].equal_to(FIRMLINK).sum())
     details |= parts.rolling.details | _shares(parts)
     if parts.state.seal:
         details["seal"] = "broken" if parts.state.seal.is_broken else "intact"

@@ -62,6 +62,7 @@ SHAPES: Final[dict[str, RecordShape]] = {
             records.INODE_VAL_FIXED.len_uncompressed,
             records.INODE_VAL_FIXED.has_uncompressed_size,
             records.INODE_VAL_FIXED.is_compressed,
+            records.INODE_VAL_FIXED.is_dataless,
         ),
         has_xfields=True,
     ),

@@ -9,6 +9,7 @@ import numpy as np
 
 from layoutscope.arrays import intervals
 from layoutscope.arrays.lookup import Index, index_of, is_strictly_ascending
+from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.regions import Region, as_runs, node_runs
 from layoutscope.filesystems.apfs.store.fsrecords import Tree
 from layoutscope.filesystems.apfs.store.walk import Pool
@@ -172,11 +173,14 @@ def read_volume_parts(
 
     Raises
     ------
-    KeyError
-        If there is no such view.
+    FormatError
+        If that view is of a snapshot that cannot be opened.
     """
     opened, physical = _read_physical(container, volume)
     states = {"live": volume} | {snapshot.view: state for snapshot, state in opened}
+    if chosen not in states:
+        where = volume.store.blocks.at(int(volume.superblock.snap_meta_tree_oid))
+        raise FormatError("cannot be opened", structure=chosen, image_offset=where)
     fs, views = _read_states(states, chosen, cipher)
     shown, xid = states[chosen], container.xid
     references = [snapshots.read_extent_references(volume.store, snapshot, xid) for snapshot, _ in opened]

@@ -104,7 +104,10 @@ def _checkpoint_state(container: Container, paddr: int, superblock: ApfsContaine
     except FormatError:
         is_complete = False
     names, times, nodes = [], [0], np.zeros(2, np.int64)
-    for volume, _ in volumes_at(container, superblock):
+    volumes = volumes_at(container, superblock)
+    # Later transactions write over a state's object map and superblocks as soon as its own maps are given up.
+    is_complete &= len(volumes) == sum(oid > 0 for oid in superblock.fs_oid)
+    for volume, _ in volumes:
         names.append(stored_name(volume))
         times.append(volume.last_mod_time)
         nodes += _volume_nodes(container, volume, xid)

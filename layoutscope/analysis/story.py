@@ -1,91 +1,125 @@
-"""What the numbers mean, in two or three sentences.
+"""What a scan concludes, in words. The rules stand in docs/verdict.md; the numbers beside the words are from the model.
 
-Input: one volume's result. The bounds of the words stand here and nowhere else.
+Input: one volume's result. Nothing is said that a :class:`~layoutscope.results.verdict.Verdict` does not carry.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.metrics.pieces import main_tree
 from layoutscope.units import format_bytes, format_seconds, format_share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from layoutscope.filesystems.traits import TreeTraits
-    from layoutscope.metrics import TreeSummary
     from layoutscope.results.scan import Prediction, VolumeScan
+    from layoutscope.results.verdict import Placement, Verdict
 
-TOGETHER: Final = 0.8
-"""From this share of a tree in one clump on it lies together."""
+WHY: Final = {
+    "stat": "each file is looked up once more for its attributes (stat)",
+    "order": "nodes are visited in another order than they lie in",
+    "distance": "other data lie between the nodes",
+    "maps": "maps are read to learn where nodes lie",
+    "fill": "leaves are partly empty: full ones would be fewer",
+    "requests": "nodes are read page by page, not whole",
+}
+"""Causes as a table tells them, behind the share of the time that each of them alone would save."""
 
-STREWN: Final = 0.2
-"""Below this share in its largest clump a tree is strewn."""
+HELP: Final = {
+    "names-only": "list names only, without stat (FTS_NOSTAT)",
+    "key-order": "read the tree in key order (as searchfs does)",
+    "packed": "rewrite the nodes in key order, side by side",
+}
+"""Remedies; another drive is told by its name."""
 
-FOLLOWS: Final = 0.5
-"""From this share of leaves whose successor is next on disk on, a tree's order follows its keys."""
+DRIVES: Final = {
+    "generic-5400-2.5": "notebook disk (5400 rpm)",
+    "generic-7200": "desktop disk (7200 rpm)",
+    "sata-ssd": "SATA SSD",
+}
+"""The usual drives in words; others by their names."""
 
-LOST: Final = 0.1
-"""Below this share it does not."""
+
+def drive_words(name: str) -> str:
+    """Say what a drive is."""
+    return DRIVES.get(name, name)
+
+
+def remedy_words(name: str) -> str:
+    """Say what could be done."""
+    return HELP.get(name) or f"the same on another kind of drive: {drive_words(name)}"
+
+
+def interval(item: Prediction) -> str:
+    """Say between which times a prediction lies; nothing where it is exact."""
+    low, high = format_seconds(item.seconds_low), format_seconds(item.seconds_high)
+    return "" if low == high else f"{low} to {high}"
 
 
 def story(volume: VolumeScan) -> tuple[str, ...]:
-    """Say how the enumerated tree lies, whether its order follows the keys, and what an enumeration costs."""
+    """Tell the verdict of a volume in sentences: time, causes, how nodes lie, what would help and what would not."""
     return tuple(_sentences(volume))
 
 
 def _sentences(volume: VolumeScan) -> Iterator[str]:
-    main = main_tree(volume.layout)
-    summary = next((tree for tree in volume.trees if tree.tree == main), None)
-    values = {(metric.name, metric.subject): metric.value for metric in volume.metrics}
-    adjacent = values.get(("next-leaf-adjacent", main))
-    if summary is not None:
-        yield placement(summary, filesystem_of(volume.layout).traits.tree(main))
-    if adjacent is not None:
-        yield key_order(adjacent, values.get(("key-order-inversions", main)))
-    if volume.predictions:
-        yield cost(volume.predictions[0], None if volume.walk is None else volume.walk.reads)
+    verdict = volume.verdict
+    if verdict is None or volume.walk is None:
+        return
+    yield _cost(verdict, volume.walk.reads, volume.predictions[0])
+    if verdict.named_causes:
+        told = "; ".join(f"{format_share(cause.share)}: {WHY[cause.name]}" for cause in verdict.named_causes)
+        yield f"Why, and what each alone would save: {told}."
+    if verdict.placement is not None:
+        yield lie(verdict.placement)
+    if verdict.helpful:
+        yield f"What would help: {_listed(verdict, helps=True)}."
+    if verdict.useless:
+        yield f"What would not: {_listed(verdict, helps=False)}."
 
 
-def placement(tree: TreeSummary, traits: TreeTraits) -> str:
-    """Say whether a tree lies together or is strewn, in the words of its file system."""
-    words = traits.words or f"The tree {tree.tree}"
-    share = f"{format_share(tree.clumped_share)} of its {format_bytes(tree.size_bytes)}"
-    where = f"{share}, {_pieces(tree.pieces)}"
-    if tree.clumped_share >= TOGETHER:
-        return f"{words} lies together (one clump holds {where})."
-    if tree.clumped_share < STREWN:
-        return f"{words} is strewn over the volume (its largest clump holds {where})."
-    return f"{words} falls into several clumps (the largest holds {where})."
-
-
-def _pieces(count: int) -> str:
-    return f"{count:,} piece{'s' if count != 1 else ''} in all"
-
-
-def key_order(adjacent: float, inversions: float | None) -> str:
-    """Say whether the order on disk follows the order of the keys."""
-    share = f"{format_share(adjacent)} of the leaves are followed on disk by the next in key order"
-    if adjacent >= FOLLOWS:
-        return f"Its order on disk follows its keys ({share})."
-    pairs = "" if inversions is None else f"; {format_share(inversions)} of all pairs are out of order, 50 % is random"
-    if adjacent < LOST and inversions is not None and inversions < LOST:
-        return f"Its order on disk follows its keys, but with gaps ({share}{pairs})."
-    if adjacent < LOST:
-        return f"Its order on disk does not follow its keys ({share}{pairs})."
-    return f"Its order on disk follows its keys in part ({share})."
-
-
-def cost(prediction: Prediction, reads: int | None = None) -> str:
-    """Say what an enumeration costs and what the time is spent on."""
-    if not prediction.seconds:
-        return "A cold enumeration reads nothing that the mount has not read."
-    shown = sorted(prediction.causes_s, key=lambda cause: -cause[1])
-    causes = ", ".join(
-        f"{format_share(seconds / prediction.seconds)} {name}" for name, seconds in shown[:2] if seconds > 0
+def _cost(verdict: Verdict, reads: int, first: Prediction) -> str:
+    if not reads:
+        return "Listing every file reads nothing that the mount has not read."
+    between = f" ({interval(first)})" if interval(first) else ""
+    made = f"{reads:,} read{'s' if reads != 1 else ''}"
+    return (
+        f"Listing every file takes about {format_seconds(verdict.seconds)}{between} on {drive_words(verdict.drive)}, "
+        f"with {made}; {yardstick(verdict)}."
     )
-    made = "" if reads is None else f" makes {reads:,} read{'s' if reads != 1 else ''}, and"
-    time = format_seconds(prediction.seconds)
-    return f"A cold enumeration{made} takes about {time} on {prediction.drive}: {causes}."
+
+
+def yardstick(verdict: Verdict) -> str:
+    """Say what a time is to be held against: 1,000 entries, and the same nodes packed."""
+    packed = format_seconds(verdict.packed_seconds)
+    return f"{format_seconds(verdict.seconds_per_1000)} per 1,000 entries; packed in key order {packed}"
+
+
+def _listed(verdict: Verdict, *, helps: bool) -> str:
+    chosen = verdict.helpful if helps else verdict.useless
+    return "; ".join(f"{remedy_words(item.name)}, {format_seconds(item.seconds)}" for item in chosen)
+
+
+def lie(found: Placement) -> str:
+    """Say how the nodes of a walk lie."""
+    span, share = format_bytes(found.span_bytes), format_share(found.volume_share)
+    numbers = f"{format_share(found.density)} of {span}, {share} of the volume"
+    if found.is_close:
+        return f"Its nodes lie close together: they fill {numbers}."
+    where = "all over the volume" if found.is_all_over else "apart"
+    return f"Its nodes lie {where}: they fill {numbers}."
+
+
+def most(items: Sequence[str], room: int) -> str:
+    """Join as many items as there is room for, and count the others.
+
+    Examples
+    --------
+    >>> most(["one", "two", "three"], 12)
+    'one, 2 more'
+    """
+    for count in range(len(items), 0, -1):
+        left = len(items) - count
+        text = ", ".join([*items[:count], *([f"{left} more"] if left else [])])
+        if len(text) <= room:
+            return text
+    return f"{len(items)} of them"

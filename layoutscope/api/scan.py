@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from layoutscope.analysis.verdict import judge
 from layoutscope.api.predict import DEFAULT_DRIVES, predict_enumeration
 from layoutscope.api.reading import check_strict, opened, request_of
 from layoutscope.filesystems.registry import filesystem_of
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
+    from layoutscope.drive import DriveProfile
     from layoutscope.options import EnumerationOptions
     from layoutscope.results.scan import Prediction, WalkFacts
+    from layoutscope.results.verdict import Verdict
     from layoutscope.tables import VolumeLayout
 
 
@@ -63,9 +66,7 @@ def scan(
             check_strict((*image.findings, *findings))
         volumes = tuple(
             _scan_volume(
-                layout,
-                *predict_enumeration(layout, profiles, host=host, may_skip=drives is None),
-                shared=sharing(layout, image.layouts),
+                layout, _Enumerated.of(layout, profiles, host, may_skip=drives is None), sharing(layout, image.layouts)
             )
             for layout in image.layouts
         )
@@ -91,13 +92,21 @@ def _same_place(layout: VolumeLayout, other: VolumeLayout) -> bool:
     return layout.facts.filesystem == other.facts.filesystem and layout.facts.image_offset == other.facts.image_offset
 
 
-def _scan_volume(
-    layout: VolumeLayout,
-    walk: WalkFacts | None,
-    predictions: tuple[Prediction, ...],
-    *,
-    shared: tuple[VolumeLayout, ...],
-) -> VolumeScan:
+class _Enumerated(NamedTuple):
+    """An enumeration, what it takes on each drive, and what follows from that."""
+
+    walk: WalkFacts | None
+    predictions: tuple[Prediction, ...]
+    verdict: Verdict | None
+
+    @classmethod
+    def of(cls, layout: VolumeLayout, profiles: Sequence[DriveProfile], host: str, *, may_skip: bool) -> _Enumerated:
+        walk, predictions = predict_enumeration(layout, profiles, host=host, may_skip=may_skip)
+        with phase("asking what it is spent for"):
+            return cls(walk, predictions, judge(layout, walk, predictions, profiles))
+
+
+def _scan_volume(layout: VolumeLayout, enumerated: _Enumerated, shared: tuple[VolumeLayout, ...]) -> VolumeScan:
     """Measure one layout; its space is told together with that of the layouts that share it."""
     with phase("measuring"):
         return VolumeScan(
@@ -105,7 +114,8 @@ def _scan_volume(
             trees=tree_summaries(layout),
             space=space_use(shared) if shared else (),
             metrics=measure(layout),
-            walk=walk,
-            predictions=predictions,
+            walk=enumerated.walk,
+            predictions=enumerated.predictions,
+            verdict=enumerated.verdict,
             findings=layout_findings(layout),
         )

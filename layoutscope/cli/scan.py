@@ -12,11 +12,15 @@ from layoutscope.cli.options import AsJson, Enumerating, Force, Image, Reading
 from layoutscope.cli.running import Group, show
 
 
-class Verdict(Group):
+class Screen(Group):
     """How a scan is told."""
 
     as_json: AsJson = False
-    explain: Annotated[bool, typer.Option("--explain", help="Show every metric with its definition.")] = False
+    details: Annotated[bool, typer.Option("--details", help="Show all that was measured, not the verdict alone.")] = (
+        False
+    )
+    explain: Annotated[bool, typer.Option("--explain", help="With details: every metric with its definition.")] = False
+    is_ascii: Annotated[bool, typer.Option("--ascii", help="Draw in ASCII.")] = False
     strict: Annotated[bool, typer.Option("--strict", help="Treat damage as an error.")] = False
 
 
@@ -39,7 +43,7 @@ class Pages(Group):
     force: Force = False
 
 
-def scan(image: Image, *, verdict: Verdict, kept: Kept, enumerating: Enumerating, reading: Reading) -> int:
+def scan(image: Image, *, verdict: Screen, kept: Kept, enumerating: Enumerating, reading: Reading) -> int:
     """Scan an image: where metadata lies, how scattered it is, and what an enumeration costs."""
     from layoutscope.api.outputs import check_output
     from layoutscope.api.scan import scan as run
@@ -58,13 +62,14 @@ def scan(image: Image, *, verdict: Verdict, kept: Kept, enumerating: Enumerating
         from layoutscope.api.map import write_map
 
         write_map(result, kept.map_to, names=asked["names"], force=kept.force)
-    if verdict.explain and not verdict.as_json:
-        from layoutscope.report.text.console import make_console
-        from layoutscope.report.text.scan import print_scan
+    if verdict.as_json:
+        show(result, as_json=True)
+        return result.exit_code
+    from layoutscope.report.text.console import make_console
+    from layoutscope.report.text.scan import print_scan
 
-        print_scan(result, make_console(sys.stdout), explain=True)
-    else:
-        show(result, as_json=verdict.as_json)
+    told = {"details": verdict.details, "explain": verdict.explain, "is_ascii": verdict.is_ascii}
+    print_scan(result, make_console(sys.stdout), **told)
     return result.exit_code
 
 

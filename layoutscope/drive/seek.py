@@ -7,6 +7,7 @@ References
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -36,13 +37,20 @@ def seek_curve(profile: DriveProfile, cylinders: int) -> NDArray[np.float64]:
     (cylinders,) float64 array
         Milliseconds by distance in cylinders; 0 at distance 0.
     """
-    distance = np.arange(cylinders, dtype=np.float64)
-    if "seek_ms" in profile:
-        known = np.array(profile.numbers("seek_distance_cylinders"), np.float64)
-        curve = table_curve(distance, known, np.array(profile.numbers("seek_ms"), np.float64))
-    else:
-        curve = three_point_curve(distance, *three_points(profile))
+    if "seek_ms" not in profile:
+        return _fitted(cylinders, three_points(profile))
+    known = np.array(profile.numbers("seek_distance_cylinders"), np.float64)
+    curve = table_curve(np.arange(cylinders, dtype=np.float64), known, np.array(profile.numbers("seek_ms"), np.float64))
     curve[0] = 0
+    return curve
+
+
+@lru_cache(maxsize=8)
+def _fitted(cylinders: int, points: tuple[float, float, float]) -> NDArray[np.float64]:
+    """Fit the curve of a drive once: it takes as long as serving tens of thousands of reads."""
+    curve = three_point_curve(np.arange(cylinders, dtype=np.float64), *points)
+    curve[0] = 0
+    curve.setflags(write=False)
     return curve
 
 

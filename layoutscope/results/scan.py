@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from layoutscope.findings import Finding
     from layoutscope.metrics import Metric, TreeSummary
     from layoutscope.metrics.space import SpaceUse
+    from layoutscope.results.verdict import Verdict
     from layoutscope.tables import VolumeLayout
 
 CUT_OFF = "truncated"
@@ -140,6 +141,8 @@ class VolumeScan:
         One a drive.
     findings : tuple of Finding
         What is wrong or remarkable.
+    verdict : Verdict or None
+        What follows from the predictions; None where nothing is walked, or on no drive.
     """
 
     layout: VolumeLayout
@@ -149,6 +152,7 @@ class VolumeScan:
     walk: WalkFacts | None
     predictions: tuple[Prediction, ...]
     findings: tuple[Finding, ...]
+    verdict: Verdict | None = None
 
 
 @dataclass(frozen=True, slots=True)

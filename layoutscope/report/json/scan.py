@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from layoutscope.findings import Finding
     from layoutscope.metrics import Metric
     from layoutscope.results.scan import Prediction, VolumeScan, WalkFacts
+    from layoutscope.results.verdict import Verdict
     from layoutscope.tables import VolumeFacts
 
 SCHEMA: Final = "layoutscope.scan/1"
@@ -86,7 +87,26 @@ FIELDS: Final[dict[str, str]] = {
     "volumes[].predictions[].head_travel_bytes": "distance between reads",
     "volumes[].predictions[].head_travel_strokes": "way of the arm in full strokes",
     "volumes[].predictions[].note": "what limits the prediction",
-    "volumes[].story": "what the numbers mean, in sentences",
+    "volumes[].verdict": "what follows from the predictions, on the first drive; null without any",
+    "volumes[].verdict.drive": "that drive",
+    "volumes[].verdict.seconds": "time of the enumeration on it",
+    "volumes[].verdict.seconds_per_1000": "the same for 1,000 entries",
+    "volumes[].verdict.packed_seconds": "the same if its nodes lay side by side in key order",
+    "volumes[].verdict.placement.span_bytes": "span of the middle 98 % of the bytes of its nodes",
+    "volumes[].verdict.placement.volume_share": "that span as a share of the volume",
+    "volumes[].verdict.placement.density": "share of the span that these nodes fill",
+    "volumes[].verdict.placement.saved_by_nearness": "share of the time that they would save side by side",
+    "volumes[].verdict.placement.is_close": "whether they are said to lie close together",
+    "volumes[].verdict.placement.is_all_over": "whether they are said to lie all over the volume",
+    "volumes[].causes[].name": "what it takes long for: stat, order, distance, maps, fill, requests",
+    "volumes[].causes[].seconds": "what it would take without that",
+    "volumes[].causes[].share": "share of the time that this saves; causes overlap",
+    "volumes[].causes[].is_named": "whether it is told in words",
+    "volumes[].remedies[].name": "what could be done: names-only, key-order, packed, or another drive",
+    "volumes[].remedies[].seconds": "what it would take then",
+    "volumes[].remedies[].share": "share of the time that this saves; below 0 where it takes longer",
+    "volumes[].remedies[].helps": "whether it saves enough to be told as help",
+    "volumes[].story": "the verdict in sentences",
     "volumes[].findings": "as findings, of this volume",
     "findings[].code": "identifier, see the table of codes",
     "findings[].level": "info, warning or error",
@@ -134,8 +154,25 @@ def _volume(volume: VolumeScan) -> dict[str, Any]:
         "metrics": [_metric(metric) for metric in volume.metrics],
         "walk": None if volume.walk is None else walk_document(volume.walk),
         "predictions": [prediction_document(item) for item in volume.predictions],
+        **_verdict(volume.verdict),
         "story": list(story(volume)),
         "findings": [finding_document(finding) for finding in volume.findings],
+    }
+
+
+def _verdict(found: Verdict | None) -> dict[str, Any]:
+    """Tell the conclusions, the number beside each word."""
+    if found is None:
+        return {"verdict": None, "causes": [], "remedies": []}
+    lies = found.placement
+    placed = None if lies is None else {**asdict(lies), "is_close": lies.is_close, "is_all_over": lies.is_all_over}
+    return {
+        "verdict": {
+            **{name: getattr(found, name) for name in ("drive", "seconds", "seconds_per_1000", "packed_seconds")},
+            "placement": placed,
+        },
+        "causes": [{**asdict(cause), "is_named": cause in found.named_causes} for cause in found.causes],
+        "remedies": [{**asdict(remedy), "helps": remedy in found.helpful} for remedy in found.remedies],
     }
 
 

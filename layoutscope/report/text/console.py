@@ -73,14 +73,6 @@ def plain_table(
     return Group(Text(title, style="bold"), table)
 
 
-def bullets(lines: Iterable[str]) -> Table:
-    """Make a list whose long lines hang."""
-    grid = Table.grid(padding=(0, 1, 0, 0))
-    for line in lines:
-        grid.add_row(Text("*"), Text(line, style="bold"))
-    return grid
-
-
 def image_line(image: ImageFacts) -> Text:
     """Show the image and what was read of it."""
     read = f"{format_bytes(image.read_bytes)} of it read in {image.reads:,} requests"

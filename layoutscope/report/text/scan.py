@@ -8,12 +8,12 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
-from layoutscope.analysis.story import story
 from layoutscope.filesystems.registry import filesystem, filesystem_of
 from layoutscope.metrics.pieces import main_tree
 from layoutscope.report import escape_text
-from layoutscope.report.text.console import STYLES, bullets, image_line, plain_table, print_parts
+from layoutscope.report.text.console import STYLES, image_line, plain_table, print_parts
 from layoutscope.report.text.predict import prediction_notes, prediction_table
+from layoutscope.report.text.verdict import first_screen
 from layoutscope.results.scan import ScanResult
 from layoutscope.units import NOTHING, format_bytes, format_share, format_value
 
@@ -45,8 +45,10 @@ BLOCK_ROWS: Final = {
 """Rows of the balance: name of the fact, and how it is called in the table."""
 
 
-def print_scan(result: ScanResult, console: Console, *, explain: bool = False) -> None:
-    """Print a scan.
+def print_scan(
+    result: ScanResult, console: Console, *, details: bool = False, explain: bool = False, is_ascii: bool = False
+) -> None:
+    """Print a scan: its first screen, or all of it.
 
     Parameters
     ----------
@@ -54,10 +56,21 @@ def print_scan(result: ScanResult, console: Console, *, explain: bool = False) -
         What to print.
     console : Console
         From :func:`make_console`.
+    details : bool
+        Whether everything is shown that was measured.
     explain : bool
-        Whether every metric of every tree is shown with its definition and source.
+        Whether that is so, and every metric of every tree is shown with its definition and source.
+    is_ascii : bool
+        Whether the first screen's strip is drawn in ASCII.
     """
-    print_parts(scan_parts(result, explain=explain), console)
+    if details or explain:
+        print_parts(scan_parts(result, explain=explain), console)
+    else:
+        print_parts(first_screen(result, is_ascii=is_ascii or not _draws_blocks(console)), console)
+
+
+def _draws_blocks(console: Console) -> bool:
+    return console.encoding.lower().startswith("utf") and not console.is_dumb_terminal
 
 
 def scan_parts(result: ScanResult, *, explain: bool = False) -> Iterator[RenderableType]:
@@ -93,7 +106,6 @@ def volume_parts(volume: VolumeScan, *, explain: bool) -> Iterator[RenderableTyp
     yield Text()
     yield stack_line(facts)
     yield _indented(headline(facts))
-    yield bullets(story(volume))
     if volume.walk is not None:
         yield walk_line(volume.walk)
     if any(item.seconds for item in volume.predictions):

@@ -1,0 +1,267 @@
+"""A walk with one thing changed: its reads if nodes lay elsewhere, came in another order, or were not needed.
+
+Input: the reads of a walk and the tables of the volume. Each change is made to the reads that there are, not by another
+walk, so that all of them together cost little beside one: the order in which a changed walk comes to its nodes is that
+of the walk as it is. Service times of long walks are those of stretches spread over them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from layoutscope.access.nodes import node_table
+from layoutscope.arrays.lookup import first_places
+from layoutscope.arrays.ragged import starts_of
+from layoutscope.drive import service
+from layoutscope.filesystems.registry import filesystem_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from layoutscope.access.nodes import NodeTable
+    from layoutscope.access.trace import AccessTrace
+    from layoutscope.drive import DriveProfile
+    from layoutscope.tables import VolumeLayout
+
+    I64 = NDArray[np.int64]
+    Mask = NDArray[np.bool_]
+
+SAMPLE_READS: Final = 12_000
+STRETCHES: Final = 8
+"""Of longer walks, so many reads are served, in so many stretches."""
+
+SMALLEST_READ: Final = 4096
+PAGES: Final = 16
+"""Pages of the largest nodes, of 64 KiB."""
+
+DEEPEST: Final = 16
+"""Levels of trees, maps included, that are followed upwards; sound ones have fewer."""
+
+NEEDED_FOR_NAMES: Final = ("entry_node_row", "listing_node_row", "listing_end_node_row")
+"""Columns of entries with the leaves that listing their names needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """The reads of a walk, and the node that each of them reads.
+
+    Attributes
+    ----------
+    layout : VolumeLayout
+        The volume.
+    trace : AccessTrace
+        The reads.
+    nodes : NodeTable
+        Its nodes.
+    node : (n_reads,) int64 array
+        Node that each read lies in, -1 where it lies in none.
+    """
+
+    layout: VolumeLayout
+    trace: AccessTrace
+    nodes: NodeTable
+    node: I64
+
+    @property
+    def used(self) -> I64:
+        """The nodes that are read, in ascending order."""
+        is_used = np.zeros(len(self.nodes), bool)
+        is_used[self.node[self.node >= 0]] = True
+        return np.flatnonzero(is_used)
+
+    def of_node(self, values: NDArray[np.generic], missing: int) -> I64:
+        """Return a value of the node of each read, and another one where there is no node."""
+        found = values[np.maximum(self.node, 0)].astype(np.int64)
+        return np.where(self.node >= 0, found, missing)
+
+    def moved(self, offset: I64) -> AccessTrace:
+        """Return the reads of the same nodes at other places, shape (n_nodes,)."""
+        within = self.trace.image_offset - self.of_node(self.nodes.image_offset, 0)
+        to = np.where(self.node >= 0, self.of_node(offset, 0) + within, self.trace.image_offset)
+        return replace(self.trace, image_offset=to)
+
+
+def walked(layout: VolumeLayout, trace: AccessTrace) -> Walked:
+    """Find the node of each read."""
+    nodes = node_table(layout)
+    key = _place(nodes.device, nodes.image_offset)
+    order = np.argsort(key, kind="stable")
+    order = order[nodes.level[order] >= 0]
+    if not len(order):
+        return Walked(layout, trace, nodes, np.full(len(trace), -1))
+    at = _place(trace.device, trace.image_offset)
+    found = order[np.maximum(np.searchsorted(key[order], at, side="right") - 1, 0)]
+    is_inside = (at >= key[found]) & (at < key[found] + nodes.size_bytes[found])
+    return Walked(layout, trace, nodes, np.where(is_inside, found, -1))
+
+
+def _place(device: NDArray[np.uint8], offset: I64) -> I64:
+    """One number for a place on a set of devices."""
+    # No device of a set comes near to 2**56 bytes.
+    return (device.astype(np.int64) << 56) + offset
+
+
+def by_address(reads: Walked) -> AccessTrace:
+    """The same reads in the order in which they lie on the disk."""
+    return reads.trace[np.argsort(_place(reads.trace.device, reads.trace.image_offset), kind="stable")]
+
+
+def by_key(reads: Walked) -> AccessTrace:
+    """The same reads tree by tree and level by level, each in the order of its keys."""
+    level, rank = reads.of_node(reads.nodes.level, -1), reads.of_node(reads.nodes.key_rank, 0)
+    is_leaf = (level == 0) & (reads.of_node(reads.nodes.tree, -1) == _main(reads))
+    return reads.trace[np.argsort((is_leaf.astype(np.int64) << 60) - (level << 40) + rank, kind="stable")]
+
+
+def close_together(reads: Walked) -> AccessTrace:
+    """The same reads, with nothing between the nodes that are read; their order on disk stays."""
+    nodes = reads.nodes
+    used = reads.used
+    used = used[np.argsort(_place(nodes.device[used], nodes.image_offset[used]), kind="stable")]
+    return reads.moved(_laid_out(nodes, used))
+
+
+def packed(reads: Walked) -> AccessTrace:
+    """The same reads, with the nodes one behind the other: upper levels and maps first, then leaves in key order."""
+    nodes = reads.nodes
+    used = reads.used
+    is_leaf = (nodes.level[used] == 0) & (nodes.tree[used] == _main(reads))
+    is_map = np.isin(nodes.tree[used], _maps(reads))
+    place = (
+        (is_leaf.astype(np.int64) << 60) + (is_map.astype(np.int64) << 59) + (nodes.tree[used].astype(np.int64) << 50)
+    )
+    place += ((DEEPEST * 4 - nodes.level[used].astype(np.int64)) << 40) + nodes.key_rank[used]
+    moved = reads.moved(_laid_out(nodes, used[np.argsort(place, kind="stable")]))
+    # A tree that is one file lies in its first extents then, which need no look-up.
+    return moved if filesystem_of(reads.layout).traits.maps_every_node else moved[~_is_map_read(reads)]
+
+
+def _laid_out(nodes: NodeTable, order: I64) -> I64:
+    """Lay nodes end to end from where the first of them lies now."""
+    offset = nodes.image_offset.copy()
+    if len(order):
+        offset[order] = offset[order].min() + starts_of(nodes.size_bytes[order])
+    return offset
+
+
+def without_maps(reads: Walked) -> AccessTrace:
+    """The reads that are left if every node's place were known."""
+    return reads.trace[~_is_map_read(reads)]
+
+
+def _is_map_read(reads: Walked) -> Mask:
+    return np.isin(reads.of_node(reads.nodes.tree, -1), _maps(reads))
+
+
+def _maps(reads: Walked) -> list[int]:
+    trees = filesystem_of(reads.layout).traits.trees
+    codes = [reads.nodes.tree_code(tree.name) for tree in trees if tree.role == "map"]
+    return [code for code in codes if code >= 0]
+
+
+def _main(reads: Walked) -> int:
+    return reads.nodes.tree_code(filesystem_of(reads.layout).traits.main_tree)
+
+
+def in_whole_nodes(reads: Walked) -> AccessTrace:
+    """The same bytes, each node in one request instead of page by page."""
+    # Linux reads a node of 8 KiB as two pages of 4 KiB, one request after the other; Apple's drivers read it whole.
+    trace, node = reads.trace, reads.node
+    goes_on = np.zeros(len(trace), bool)
+    end = trace.image_offset + trace.length_bytes
+    goes_on[1:] = (node[1:] == node[:-1]) & (node[1:] >= 0) & (trace.image_offset[1:] == end[:-1])
+    first = np.flatnonzero(~goes_on)
+    if len(first) in (0, len(trace)):
+        return trace
+    joined = trace[first]
+    return replace(
+        joined,
+        length_bytes=np.add.reduceat(trace.length_bytes, first),
+        think_us=np.add.reduceat(trace.think_us, first),
+    )
+
+
+def in_full_leaves(reads: Walked) -> AccessTrace:
+    """The reads that are left if neighbouring leaves were merged as far as their records fit into one."""
+    nodes = reads.nodes
+    main = np.flatnonzero((nodes.tree == _main(reads)) & (nodes.level == 0))
+    main = main[np.argsort(nodes.key_rank[main], kind="stable")]
+    table = reads.layout.nodes
+    used, free = (table[name].fill_null(0).cast(pl.Int64).to_numpy()[main] for name in ("used_bytes", "free_bytes"))
+    room = int((used + free).max(initial=0))
+    if not room:
+        return reads.trace
+    merged = np.arange(len(nodes), dtype=np.int64)
+    group = (np.cumsum(used) - 1) // room
+    # The leaf that is kept of each group is its first.
+    merged[main] = main[np.searchsorted(group, group)]
+    after = np.where(reads.node >= 0, merged[np.maximum(reads.node, 0)], -1)
+    # A node of several pages is read page by page, and each page is read once.
+    page = (reads.trace.image_offset - reads.of_node(nodes.image_offset, 0)) // SMALLEST_READ % PAGES
+    first = first_places(np.where(after >= 0, after * PAGES + page, len(nodes) * PAGES), len(nodes) * PAGES + 1)
+    kept = after < 0
+    kept[first] = True
+    return reads.trace[kept]
+
+
+def names_only(reads: Walked) -> AccessTrace:
+    """The reads that are left if only directories are stat'ed: leaves with names or their inodes, what leads there."""
+    nodes, entries = reads.nodes, reads.layout.entries
+    # A listing tells types (d_type), so only directories are stat'ed: to see whether they were entered already. A driver
+    # that lists backwards sees that it is done in the leaf before a directory's first record.
+    columns = [entries[name] for name in NEEDED_FOR_NAMES]
+    columns.append(entries.filter(pl.col("kind") == "directory")["inode_node_row"])
+    needed = np.zeros(len(nodes) + 1, bool)
+    for column in columns:
+        needed[nodes.nodes_of(column)] = True
+    for _ in range(DEEPEST):
+        rows = np.flatnonzero(needed[:-1])
+        above = np.concatenate([nodes.parent[rows], nodes.mapper[rows]])
+        if needed[above].all():
+            break
+        needed[above] = True
+    needed[-1] = True
+    return reads.trace[needed[reads.node]]
+
+
+CAUSES: Final[dict[str, Callable[[Walked], AccessTrace]]] = {
+    "stat": names_only,
+    "order": by_address,
+    "distance": close_together,
+    "maps": without_maps,
+    "fill": in_full_leaves,
+    "requests": in_whole_nodes,
+}
+"""What a walk may take long for, and the reads of one where it is not so."""
+
+REMEDIES: Final[dict[str, Callable[[Walked], AccessTrace]]] = {
+    "names-only": names_only,
+    "key-order": by_key,
+    "packed": packed,
+}
+"""What somebody could do, and the reads then."""
+
+
+def seconds_of(trace: AccessTrace, profile: DriveProfile) -> float:
+    """Serve reads on a drive, of long traces stretches that are spread over it.
+
+    Examples
+    --------
+    >>> from layoutscope.access.trace import AccessTrace
+    >>> from layoutscope.drive import load_profile
+    >>> reads = AccessTrace.from_reads(np.arange(100_000) * 4096, np.full(100_000, 4096))
+    >>> round(seconds_of(reads, load_profile("sata-ssd")) / service(reads, load_profile("sata-ssd")).seconds, 3)
+    1.0
+    """
+    if len(trace) <= 2 * SAMPLE_READS:
+        return service(trace, profile, phases=1).seconds
+    # At the start of a stretch the drive has read nothing ahead; in 1,500 reads that hardly counts.
+    starts = np.linspace(0, len(trace) - SAMPLE_READS // STRETCHES, STRETCHES).astype(np.int64)
+    chosen = (starts[:, None] + np.arange(SAMPLE_READS // STRETCHES)).ravel()
+    return service(trace[chosen], profile, phases=1).seconds * len(trace) / len(chosen)

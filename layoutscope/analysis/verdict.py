@@ -1,0 +1,98 @@
+"""From a walk to a verdict: runs of the model with one thing changed, and what they say of causes and remedies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.analysis.counterfactual import CAUSES, REMEDIES, Walked, seconds_of, walked
+from layoutscope.results.verdict import Cause, Placement, Remedy, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from layoutscope.drive import DriveProfile
+    from layoutscope.results.scan import Prediction, WalkFacts
+    from layoutscope.tables import VolumeLayout
+
+    Runs = dict[str, float]
+
+SPAN_ENDS: Final = (0.01, 0.99)
+"""Shares of the bytes before which a span begins and ends: a single stray node makes no span."""
+
+
+def judge(
+    layout: VolumeLayout, walk: WalkFacts | None, predictions: Sequence[Prediction], profiles: Sequence[DriveProfile]
+) -> Verdict | None:
+    """Draw the conclusions from a walk.
+
+    Parameters
+    ----------
+    layout : VolumeLayout
+        The volume.
+    walk : WalkFacts or None
+        Its enumeration.
+    predictions : sequence of Prediction
+        What that takes on each drive; causes are told of the first.
+    profiles : sequence of DriveProfile
+        The drives, those of the predictions among them.
+
+    Returns
+    -------
+    Verdict or None
+        None where nothing is walked, or on no drive.
+    """
+    if walk is None or not predictions:
+        return None
+    first = predictions[0]
+    profile = next(item for item in profiles if item.name == first.drive)
+    entries = layout.entries.height
+    plain = Verdict(first.drive, first.seconds, first.seconds, 1000 * first.seconds / max(entries, 1), (), (), None)
+    if not len(walk.trace):
+        return plain
+    reads = walked(layout, walk.trace)
+    # Of long walks a part is served, changed and unchanged alike, so that both err alike.
+    scale = first.seconds / seconds_of(walk.trace, profile)
+    changes = {**CAUSES, **REMEDIES}
+    seconds = {change: scale * seconds_of(change(reads), profile) for change in dict.fromkeys(changes.values())}
+    runs = {name: seconds[change] for name, change in changes.items()}
+    causes = [Cause(name, runs[name], _saved(first.seconds, runs[name])) for name in CAUSES]
+    done = {name: runs[name] for name in REMEDIES} | _elsewhere(first, predictions)
+    remedies = [Remedy(name, seconds, _saved(first.seconds, seconds)) for name, seconds in done.items()]
+    return replace(
+        plain,
+        packed_seconds=runs["packed"],
+        causes=tuple(sorted(causes, key=lambda cause: -cause.share)),
+        remedies=tuple(sorted(remedies, key=lambda remedy: -remedy.share)),
+        placement=placement(reads, _saved(first.seconds, runs["distance"])) if first.rotates else None,
+    )
+
+
+def _saved(before: float, after: float) -> float:
+    return 1 - after / before if before else 0.0
+
+
+def _elsewhere(first: Prediction, predictions: Sequence[Prediction]) -> Runs:
+    """Another drive as a remedy: the quickest without an arm, for who has one with."""
+    flash = [item for item in predictions if first.rotates and not item.rotates]
+    return {item.drive: item.seconds for item in sorted(flash, key=lambda item: item.seconds)[:1]}
+
+
+def placement(reads: Walked, saved_by_nearness: float) -> Placement | None:
+    """Say how far apart the nodes of a walk lie, by their span and by what the drive's arm makes of it."""
+    nodes, used = reads.nodes, reads.used
+    used = used[nodes.device[used] == 0]
+    if len(used) < 2:
+        return None
+    order = used[np.argsort(nodes.image_offset[used], kind="stable")]
+    start, size = nodes.image_offset[order], nodes.size_bytes[order]
+    low, high = np.searchsorted(np.cumsum(size), np.array(SPAN_ENDS) * size.sum())
+    span = int(start[high] + size[high] - start[low])
+    return Placement(
+        span_bytes=span,
+        volume_share=min(span / max(reads.layout.facts.size_bytes, 1), 1.0),
+        density=min(int(size[low : high + 1].sum()) / span, 1.0),
+        saved_by_nearness=saved_by_nearness,
+    )

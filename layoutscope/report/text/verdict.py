@@ -1,0 +1,325 @@
+"""The first screen of a scan: what it is, how long it takes, why, what would help, and how much was read.
+
+At most 24 lines of at most 80 columns on every image; everything else is behind ``--details``. A volume alone has the
+screen for itself, several have a block each, the worst first.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from textwrap import wrap
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+from layoutscope.analysis.story import WHY, drive_words, interval, lie, most, remedy_words, yardstick
+from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.report import escape_text
+from layoutscope.tables import coverage_of
+from layoutscope.units import format_bytes, format_seconds, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from layoutscope.findings import Finding
+    from layoutscope.results.scan import Prediction, ScanResult, VolumeScan
+    from layoutscope.results.verdict import Verdict
+    from layoutscope.tables import VolumeFacts
+
+LINES: Final = 24
+COLUMNS: Final = 80
+STRIP_COLUMNS: Final = 56
+
+BLOCKS: Final = "·▁▂▃▄▅▆▇█"
+PLAIN: Final = ".:-=+*#%@"
+"""Marks of the strip, from nothing to most, and in ASCII."""
+
+SECTION: Final = "bold"
+_HEAD: Final = {True: "bold cyan", False: SECTION}
+"""Style of a volume's title, alone or beside others."""
+
+MOST_DRIVES: Final = 3
+MOST_ROWS: Final = 3
+"""Causes, and remedies, that are shown where there is room."""
+
+
+def first_screen(result: ScanResult, *, is_ascii: bool = False) -> Iterator[Text]:
+    """Yield the lines of the first screen.
+
+    Parameters
+    ----------
+    result : ScanResult
+        What to print.
+    is_ascii : bool
+        Whether the strip is drawn in ASCII.
+    """
+    volumes = sorted(_shown(result), key=_badness, reverse=True)
+    head = [*_outside(result), *_heading(result)]
+    foot = [Text(_cut(_more(result, volumes)))]
+    room = LINES - len(head) - len(foot)
+    alone = len(volumes) == 1
+    blocks = [list(_block(result, volume, alone=alone, is_ascii=is_ascii)) for volume in volumes]
+    if alone and len(blocks[0]) > room:
+        blocks = [list(_block(result, volumes[0], alone=True, is_ascii=is_ascii, is_tight=True))]
+    room -= sum(map(len, blocks)) > room  # the line for what is left out
+    shown = 0
+    while shown < len(blocks) and len(blocks[shown]) <= room:
+        room -= len(blocks[shown])
+        shown += 1
+    left = [_title(volume.layout.facts) for volume in volumes[shown:]]
+    if left:
+        foot = [Text(_cut(f"Not shown here, but in --details: {most(left, COLUMNS - 35)}")), *foot]
+    yield from _aired([*head, *(line for block in blocks[:shown] for line in block), *foot])
+
+
+def _aired(lines: list[Text]) -> list[Text]:
+    """Set sections apart, as far as there is room for it."""
+    heads = [place for place, line in enumerate(lines) if line.style == SECTION]
+    for place in heads[: max(LINES - len(lines), 0)][::-1]:
+        lines.insert(place, Text())
+    return lines
+
+
+def _shown(result: ScanResult) -> list[VolumeScan]:
+    """Volumes; containers where they have none."""
+    return [item for item in result.volumes if item.layout.facts.volume is not None] or list(result.volumes)
+
+
+def _badness(volume: VolumeScan) -> tuple[int, int, float]:
+    """What was lost comes before what is locked, and that before what is slow."""
+    is_damaged = any(item.level == "error" for item in volume.findings) or volume.layout.coverage != 1
+    return is_damaged and not _is_locked(volume), _is_locked(volume), volume.verdict.seconds if volume.verdict else 0.0
+
+
+def _is_locked(volume: VolumeScan) -> bool:
+    return bool(volume.layout.facts.details.get("locked"))
+
+
+def _heading(result: ScanResult) -> Iterator[Text]:
+    name = PurePath(result.image.name).name
+    volumes = sum(item.layout.facts.volume is not None for item in result.volumes)
+    count = "" if volumes == 1 else f", {volumes} volumes"
+    size = format_bytes(result.image.size_bytes)
+    yield Text(_cut(f"{_cut(escape_text(name), COLUMNS - 24)}: {size}{count}"), style="bold cyan")
+
+
+def _outside(result: ScanResult) -> Iterator[Text]:
+    """Yield what is wrong with the image itself."""
+    bad = [item for item in result.findings if item.level != "info"]
+    if bad:
+        yield from _worst("Outside of the volumes", bad)
+
+
+def _worst(where: str, findings: Sequence[Finding]) -> Iterator[Text]:
+    """Count what is wrong, and quote the worst."""
+    errors = [item for item in findings if item.level == "error"]
+    first = (errors or findings)[0]
+    counts = [f"{len(errors):,} error{'s' if len(errors) != 1 else ''}"] if errors else []
+    warnings = len(findings) - len(errors)
+    counts += [f"{warnings:,} warning{'s' if warnings != 1 else ''}"] if warnings else []
+    style = "bold red" if errors else "yellow"
+    told = f"{where}: {', '.join(counts)}; {first.code}: {first.structure}: {first.message}"
+    yield from _wrapped(told, style, most_lines=2)
+
+
+def _wrapped(text: str, style: str = "", *, indent: str = "  ", most_lines: int = 3) -> Iterator[Text]:
+    lines = wrap(escape_text(text), COLUMNS, subsequent_indent=indent, break_on_hyphens=False) or [""]
+    if len(lines) > most_lines:
+        lines = [*lines[: most_lines - 1], _cut(" ".join([lines[most_lines - 1], "..."]))]
+    for line in lines:
+        yield Text(line, style=style)
+
+
+def _cut(text: str, room: int = COLUMNS) -> str:
+    return text if cell_len(text) <= room else f"{set_cell_size(text, room - 3)}..."
+
+
+def _block(
+    result: ScanResult, volume: VolumeScan, *, alone: bool, is_ascii: bool, is_tight: bool = False
+) -> Iterator[Text]:
+    facts = volume.layout.facts
+    yield Text(_cut(f"{_title(facts)}, {format_bytes(facts.size_bytes)}; {_files(facts)}"), style=_HEAD[alone])
+    yield from _state(result, volume)
+    yield from _alone(volume, most=2 if is_tight else MOST_ROWS) if alone else _in_short(volume)
+    if not volume.layout.nodes.is_empty():
+        yield Text(strip(volume, PLAIN if is_ascii else BLOCKS))
+    yield from _wrapped(_read(result, volume), most_lines=2)
+
+
+def _title(facts: VolumeFacts) -> str:
+    number = "Container" if facts.volume is None else f"Volume {facts.volume + 1}"
+    name = f' "{escape_text(facts.name)}"' if facts.name else ""
+    view = "" if facts.view == "live" else f" ({escape_text(facts.view)})"
+    return f"{number}: {escape_text(facts.variant)}{name}{view}"
+
+
+def _files(facts: VolumeFacts) -> str:
+    if facts.volume is None:
+        return "no volume in it"
+    folders = f"{facts.num_directories:,} folder{'s' if facts.num_directories != 1 else ''}"
+    return f"{facts.num_files:,} file{'s' if facts.num_files != 1 else ''}, {folders}"
+
+
+def _state(result: ScanResult, volume: VolumeScan) -> Iterator[Text]:
+    """Yield what must be known before any number: that it is locked and how it opens, or what was lost."""
+    if _is_locked(volume):
+        yield from _locked(volume)
+        return
+    # A container's space manager and object map belong to all of its volumes: none is sound without them.
+    findings = [item for one in _together(result, volume) for item in one.findings if item.level != "info"]
+    if not findings:
+        return
+    yield from _worst("  DAMAGED" if any(item.level == "error" for item in findings) else "  Odd", findings)
+    lost = volume.layout.facts.num_missing_entries
+    if lost:
+        are = "entry is" if lost == 1 else "entries are"
+        yield Text(f"  At least {lost:,} {are} missing: what follows is about the others.", style="bold red")
+
+
+def _locked(volume: VolumeScan) -> Iterator[Text]:
+    secrets = [option for option in filesystem_of(volume.layout).traits.options if option.kind == "secret"]
+    reason = next((item for item in volume.findings if item.code.endswith("locked")), None)
+    why = "it is encrypted" if reason is None else f"{reason.message} ({reason.code})"
+    yield from _wrapped(f"  LOCKED: {why}. Names, sizes and times of files were not read.", "bold red", most_lines=4)
+    if secrets and (reason is None or "hardware" not in reason.code):
+        flag = secrets[0].name.replace("_", "-")
+        yield Text(_cut(f"  To open it: layoutscope scan IMAGE --{flag}-file FILE (or --{flag} TEXT)"), style="bold")
+
+
+def _together(result: ScanResult, volume: VolumeScan) -> list[VolumeScan]:
+    """A volume, and the container whose space it shares."""
+    facts = volume.layout.facts
+    return [
+        item
+        for item in result.volumes
+        if item is volume
+        or (
+            item.layout.facts.volume is None
+            and (item.layout.facts.filesystem, item.layout.facts.image_offset) == (facts.filesystem, facts.image_offset)
+        )
+    ]
+
+
+def _alone(volume: VolumeScan, most: int) -> Iterator[Text]:
+    verdict, walk = volume.verdict, volume.walk
+    if verdict is None or walk is None:
+        yield Text(
+            "  Nothing can be listed, so there is no time to predict."
+            if walk is None
+            else "  No drive was asked about."
+        )
+        return
+    yield Text(f"Listing every file, nothing cached ({walk.order} on {walk.host}, {walk.reads:,} reads)", style=SECTION)
+    if not walk.reads:
+        yield Text("  reads nothing that the mount has not read")
+        return
+    for item in volume.predictions[:MOST_DRIVES]:
+        yield Text(_time(item))
+    left = len(volume.predictions) - MOST_DRIVES
+    if left > 0 and most == MOST_ROWS:
+        yield Text(f"  {left} more drives in --details")
+    yield Text(_cut(f"  {yardstick(verdict)}{', on the first of these' if len(volume.predictions) > 1 else ''}"))
+    if not verdict.is_worth_a_word:
+        yield Text("  Under a second: nothing here needs to be changed.")
+        return
+    yield from _why(verdict, most)
+    yield from _help(verdict, most)
+
+
+def _time(item: Prediction) -> str:
+    between = f"({interval(item)})" if interval(item) else ""
+    return f"  {_cut(drive_words(item.drive), 30):30} {format_seconds(item.seconds):>12}  {between}".rstrip()
+
+
+def _why(verdict: Verdict, most: int) -> Iterator[Text]:
+    named = verdict.named_causes
+    title = "Why: what each of these alone would save of that, were it not so"
+    yield Text(title if named else "Why: no single cause carries a tenth of it", style=SECTION)
+    for cause in named[:most]:
+        yield Text(_cut(f"  {format_share(cause.share):>6}  {WHY[cause.name]}"))
+    if verdict.placement is not None:
+        yield from _wrapped(f"  {lie(verdict.placement)}", most_lines=2)
+
+
+def _help(verdict: Verdict, most_rows: int) -> Iterator[Text]:
+    helpful, useless = verdict.helpful, verdict.useless
+    drive = drive_words(verdict.drive)
+    yield Text(_cut(f"What would help; as it is, {format_seconds(verdict.seconds)} on a {drive}"), style=SECTION)
+    for item in helpful[:most_rows]:
+        yield Text(_cut(f"  {format_seconds(item.seconds):>12}  {remedy_words(item.name)}"))
+    if not helpful:
+        yield Text("  nothing of what was tried")
+    if useless and most_rows == MOST_ROWS:
+        told = [f"{remedy_words(item.name)} ({format_seconds(item.seconds)})" for item in useless]
+        yield Text(_cut(f"  Would not: {most(told, COLUMNS - 13)}"))
+
+
+def _in_short(volume: VolumeScan) -> Iterator[Text]:
+    """Tell a verdict in a few lines, where it stands beside others."""
+    verdict, walk = volume.verdict, volume.walk
+    if verdict is None or walk is None:
+        yield Text(
+            "  Nothing can be listed, so there is no time to predict."
+            if walk is None
+            else "  No drive was asked about."
+        )
+        return
+    times = [
+        f"{format_seconds(item.seconds)} on {drive_words(item.drive).partition(' (')[0]}" for item in volume.predictions
+    ]
+    yield Text(_cut(f"  Listing it: {most(times, COLUMNS - 14)}" if walk.reads else "  Listing it reads nothing more"))
+    if verdict.named_causes:
+        causes = [f"{format_share(cause.share)} {cause.name}" for cause in verdict.named_causes]
+        yield Text(_cut(f"  Why, each alone: {most(causes, COLUMNS - 19)}"))
+    if verdict.helpful:
+        told = [f"{remedy_words(item.name)} {format_seconds(item.seconds)}" for item in verdict.helpful]
+        yield Text(_cut(f"  Would help: {most(told, COLUMNS - 14)}"))
+
+
+def strip(volume: VolumeScan, marks: str) -> str:
+    """Draw where the nodes of a volume lie, in one line: the more of a piece is nodes, the higher its mark.
+
+    Parameters
+    ----------
+    volume : VolumeScan
+        The volume.
+    marks : str
+        From nothing to most.
+    """
+    facts, nodes = volume.layout.facts, volume.layout.nodes
+    at = nodes["image_offset"].drop_nulls().to_numpy() - facts.image_offset
+    size = np.full(len(at), nodes["size_bytes"].max() or 0)
+    inside = (at >= 0) & (at < max(facts.size_bytes, 1))
+    place = at[inside] * STRIP_COLUMNS // max(facts.size_bytes, 1)
+    held = np.bincount(place, size[inside], minlength=STRIP_COLUMNS)[:STRIP_COLUMNS]
+    height = np.ceil(held / max(held.max(initial=0.0), 1.0) * (len(marks) - 1)).astype(int)
+    return f"Nodes 0 {''.join(marks[each] for each in height.tolist())} {format_bytes(facts.size_bytes)}"
+
+
+def _read(result: ScanResult, volume: VolumeScan) -> str:
+    """Say how much was read, and whether anything contradicted itself, of the volume and what it shares."""
+    parts = _together(result, volume)
+    layouts = [item.layout for item in parts]
+    known = format_bytes(sum(layout.facts.metadata_known_bytes for layout in layouts))
+    errors = sum(item.level == "error" for item in result.findings)
+    coverage = coverage_of(layouts, errors)
+    bad = [item for one in parts for item in one.findings if item.level != "info"]
+    bad += [item for item in result.findings if item.level != "info"]
+    if coverage is None:
+        return f"Read: how much is unknown; {known} of metadata are known to exist, and errors say that more is lost."
+    if coverage == 1 and not bad:
+        return f"Read: all {known} of known metadata, and no damage seen; check looks further."
+    damage = "what was found stands above" if bad else "no damage seen in that"
+    return f"Read: {format_share(coverage)} of what must be there ({known} of known metadata); {damage}."
+
+
+def _more(result: ScanResult, volumes: Sequence[VolumeScan]) -> str:
+    """Say where to go next: to what is wrong, else to pictures and other orders."""
+    is_sound = result.exit_code == 0
+    if not is_sound and any(map(_is_locked, volumes)):
+        return "More: scan --details, inspect; with a password also predict and map"
+    if not is_sound:
+        return "More: scan --details, check (every finding), scan --sweep (what is cut off)"
+    return "More: scan --details, map -o FILE.html, predict --order names, check"

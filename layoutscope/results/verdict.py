@@ -1,0 +1,150 @@
+"""What a scan concludes of a volume, as data: the time, what it is spent for, what would change it, how nodes lie.
+
+Every number is a run of the model with one thing changed. Which of them are told in words is decided here and nowhere
+else (docs/verdict.md); reports, documents and maps say the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+NAMED_FROM: Final = 0.1
+"""A cause or a remedy that saves a smaller share of the time is not named as one."""
+
+WORTH_S: Final = 1.0
+"""A walk that takes no longer needs no explanation, and nothing needs to be done about it."""
+
+MOST_REMEDIES: Final = 4
+
+ALL_OVER: Final = 0.5
+"""Nodes whose span is a smaller share of the volume are not spread over it, however far apart they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What part of the time is there for one reason.
+
+    Attributes
+    ----------
+    name : str
+        Key of :data:`layoutscope.analysis.counterfactual.CAUSES`.
+    seconds : float
+        What the walk would take without it.
+    share : float
+        Share of the time that would be saved; below 0 where it would take longer. Causes overlap, their shares do not
+        sum up.
+    """
+
+    name: str
+    seconds: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """What somebody could do.
+
+    Attributes
+    ----------
+    name : str
+        Key of :data:`layoutscope.analysis.counterfactual.REMEDIES`, or the name of a drive.
+    seconds : float
+        What the listing would take then.
+    share : float
+        Share of the time that this saves; below 0 where it would take longer.
+    """
+
+    name: str
+    seconds: float
+    share: float
+
+    @property
+    def helps(self) -> bool:
+        """Whether it saves enough to be named as help."""
+        return self.share >= NAMED_FROM
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """How far apart the nodes lie that a walk reads.
+
+    Attributes
+    ----------
+    span_bytes : int
+        From the first to the last of the middle 98 % of their bytes.
+    volume_share : float
+        That span as a share of the volume.
+    density : float
+        Share of the span that such nodes fill.
+    saved_by_nearness : float
+        Share of the time that the walk would save if nothing lay between the nodes: what the gaps cost on this drive.
+    """
+
+    span_bytes: int
+    volume_share: float
+    density: float
+    saved_by_nearness: float
+
+    @property
+    def is_close(self) -> bool:
+        """Whether they are close together: nearer would save little."""
+        return self.saved_by_nearness < NAMED_FROM
+
+    @property
+    def is_all_over(self) -> bool:
+        """Whether they are apart, and over most of the volume."""
+        return not self.is_close and self.volume_share >= ALL_OVER
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a scan concludes of one volume, on one drive.
+
+    Attributes
+    ----------
+    drive : str
+        The drive that causes and remedies are told of: the first that was asked for.
+    seconds : float
+        What listing every file takes on it.
+    packed_seconds : float
+        The same listing if the same nodes lay one behind the other in key order: the yardstick.
+    seconds_per_1000 : float
+        Time for 1,000 entries.
+    causes : tuple of Cause
+        All that were tried, the largest first.
+    remedies : tuple of Remedy
+        Likewise.
+    placement : Placement or None
+        How nodes lie; None where there are fewer than two, or the drive has no arm.
+    """
+
+    drive: str
+    seconds: float
+    packed_seconds: float
+    seconds_per_1000: float
+    causes: tuple[Cause, ...]
+    remedies: tuple[Remedy, ...]
+    placement: Placement | None
+
+    @property
+    def is_worth_a_word(self) -> bool:
+        """Whether the time is long enough for anybody to care."""
+        return self.seconds >= WORTH_S
+
+    @property
+    def named_causes(self) -> tuple[Cause, ...]:
+        """Those that carry enough to be named."""
+        return tuple(cause for cause in self.causes if self.is_worth_a_word and cause.share >= NAMED_FROM)
+
+    @property
+    def helpful(self) -> tuple[Remedy, ...]:
+        """Remedies that save enough to be named as help, the best first."""
+        if not self.is_worth_a_word:
+            return ()
+        return tuple(remedy for remedy in self.remedies if remedy.helps)[:MOST_REMEDIES]
+
+    @property
+    def useless(self) -> tuple[Remedy, ...]:
+        """Remedies that do not help, which somebody might try."""
+        return tuple(remedy for remedy in self.remedies if self.is_worth_a_word and not remedy.helps)

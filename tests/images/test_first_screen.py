@@ -1,0 +1,105 @@
+"""The first screen on real images: it fits on all of them, and no sentence stands where it would be wrong."""
+
+from __future__ import annotations
+
+import io
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from layoutscope import read_layouts, scan
+from layoutscope.report.text.console import make_console
+from layoutscope.report.text.scan import print_scan
+
+SCATTERED = "fixtures/images/apfs-scattered.img.zst"
+IMAGES = (
+    *("aged/apfs-20000-c00.img", "aged/apfs-20000-c20.img", "aged/hfsplus-20000-c00.img", "aged/hfsplus-20000-c20.img"),
+    *("apple/dissect_encrypted.raw", "apple/dissect_jhfs_converted.raw", "apple/goapfsv2_hfs-basic.raw"),
+    *("apple/hdimac_apfs-c.raw", "apple/hfsinspect_MBR.raw", "apple/offsite_source_2snaps.raw"),
+    *("apple/plaso_spotlight10.13.raw", "apple/slate_20121008.raw", "apple/sparkle_apfs_lzma_aux.raw"),
+    *("driver/apfs-empty.img", "driver/apfs-snap.img", "driver/gpt-both.img", "driver/hfsplus-empty-plain.img"),
+    *("driver/hfsplus-frag.img", "driver/hfsplus-journaled-pop.img", "driver/hybrid-hfsplus.iso"),
+)
+
+
+@cache
+def screen(path: Path, **options: object) -> str:
+    """Return what is printed of an image."""
+    file = io.StringIO()
+    print_scan(scan(path, **options), make_console(file, width=80))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_every_image_fits_on_one_screen(reference_image, name):
+    """24 lines of 80 columns, and none of the words that say more than the numbers."""
+    text = screen(reference_image(name))
+    assert len(text.splitlines()) <= 24
+    assert max(map(len, text.splitlines())) <= 80
+    for word in ("strewn", "dearest", "headroom", "told", "bound", "lies together", "follow its keys"):
+        assert word not in text
+
+
+SENTENCES = {
+    "lie close together": ("aged/apfs-20000-c20.img", SCATTERED),
+    "lie all over the volume": (SCATTERED, "aged/apfs-20000-c20.img"),
+    "lie apart": ("aged/apfs-200000-c20.img", "aged/apfs-20000-c20.img"),
+    "other data lie between the nodes": (SCATTERED, "aged/apfs-20000-c20.img"),
+    "looked up once more for its attributes": ("aged/apfs-20000-c20.img", "driver/hfsplus-frag.img"),
+    "visited in another order": ("aged/hfsplus-20000-c20.img", "driver/hfsplus-frag.img"),
+    "leaves are partly empty": ("aged/apfs-20000-c20.img", "driver/hfsplus-frag.img"),
+    "Would not: read the tree in key order": ("aged/apfs-20000-c20.img", "aged/hfsplus-20000-c20.img"),
+    "Would not: rewrite the nodes": ("aged/hfsplus-20000-c20.img", SCATTERED),
+    "same on another kind of drive: SATA SSD": ("aged/apfs-20000-c20.img", "driver/hfsplus-frag.img"),
+    "Under a second": ("driver/hfsplus-frag.img", "aged/apfs-20000-c20.img"),
+    "reads nothing that the mount": ("driver/apfs-empty.img", "driver/hfsplus-frag.img"),
+    "LOCKED": ("apple/dissect_encrypted.raw", "apple/hdimac_apfs-c.raw"),
+    "--password-file FILE": ("apple/dissect_encrypted.raw", "apple/hdimac_apfs-c.raw"),
+    "Nothing can be listed": ("apple/dissect_encrypted.raw", "apple/hdimac_apfs-c.raw"),
+    "2 volumes": ("driver/gpt-both.img", "aged/apfs-20000-c20.img"),
+    "no damage seen; check looks further": ("aged/apfs-20000-c20.img", "apple/dissect_encrypted.raw"),
+    "Read: all": ("aged/apfs-20000-c20.img", "apple/dissect_encrypted.raw"),
+}
+"""What is said: an image of which it is true, and one of which it would be wrong."""
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_a_sentence_stands_where_it_is_true_alone(reference_image, sentence):
+    """Each is said of the image that it is true of, and not of the other."""
+    true, wrong = (screen(Path(name) if name == SCATTERED else reference_image(name)) for name in SENTENCES[sentence])
+    assert sentence in true
+    assert sentence not in wrong
+
+
+def test_the_fresh_volume_is_not_blamed_for_what_age_did(reference_image):
+    """Of the same files fresh, reading in key order saves four fifths of the time; aged, it saves next to nothing."""
+    fresh, aged = (screen(reference_image(f"aged/apfs-20000-{age}.img")) for age in ("c00", "c20"))
+    assert "2.15 s  read the tree in key order" in fresh
+    assert "Would not: read the tree in key order" in aged
+
+
+def test_a_password_opens_what_was_locked(reference_image):
+    """With its password the same volume is told of like any other."""
+    text = screen(reference_image("apple/dissect_encrypted.raw"), password="password")  # noqa: S106  (the image is public)
+    assert "Listing every file" in text
+    assert "LOCKED" not in text
+
+
+def test_a_volume_of_which_blocks_are_lost_is_not_called_whole(reference_image, tmp_path):
+    """One leaf of zeros: what was lost stands first, and nothing says that all was read."""
+    source = reference_image("driver/apfs-snap.img")
+    leaf = next(
+        item.nodes.filter(tree="fs", level=0, state="live")["image_offset"][0]
+        for item in read_layouts(source)
+        if item.entries.height
+    )
+    damaged = tmp_path / "damaged.img"
+    data = bytearray(source.read_bytes())
+    data[leaf : leaf + 4096] = bytes(4096)
+    damaged.write_bytes(data)
+    text = screen(damaged)
+    assert "DAMAGED" in text
+    assert "Read: all" not in text
+    assert "no damage" not in text
+    assert "DAMAGED" not in screen(source)

@@ -1,0 +1,175 @@
+"""Causes and remedies are runs of the model; each is told where it carries a tenth of the time, and nowhere else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from layoutscope import read_layouts
+from layoutscope.access.trace import AccessTrace
+from layoutscope.analysis import counterfactual
+from layoutscope.analysis.counterfactual import CAUSES, REMEDIES, seconds_of, walked
+from layoutscope.analysis.story import WHY, lie, remedy_words
+from layoutscope.analysis.verdict import placement
+from layoutscope.drive import load_profile, service
+from layoutscope.results.verdict import Cause, Placement, Remedy, Verdict
+from layoutscope.walk import Work, trace
+from layoutscope.walk.whatif import what_if
+from tests.layouts import NODE, entries, layout, leaves
+
+DISK = load_profile("generic-5400-2.5")
+FAR = 20_000
+"""Blocks: 80 MiB, more than a drive reads ahead."""
+
+
+def walk_of(made, *blocks, length=NODE):
+    """Reads of these blocks of a layout, in this order."""
+    return walked(made, AccessTrace.from_reads(np.array(blocks) * NODE, np.full(len(blocks), length)))
+
+
+def blocks_of(reads):
+    return (reads.image_offset // NODE).tolist()
+
+
+def far(*places):
+    return layout(nodes=leaves(*places), size_bytes=100 * FAR * NODE)
+
+
+def test_order_on_disk_is_that_of_addresses():
+    """The same reads, none left out, from the first to the last; a walk in that order gains nothing."""
+    made = far(1, 2, 3, 4)
+    assert blocks_of(counterfactual.by_address(walk_of(made, 3, 1, 4, 2))) == [1, 2, 3, 4]
+    forward = walk_of(made, 1, 2, 3, 4)
+    assert seconds_of(counterfactual.by_address(forward), DISK) == seconds_of(forward.trace, DISK)
+
+
+def test_key_order_is_that_of_ranks():
+    """Leaves lie backwards: read by their keys they come from the last to the first."""
+    made = far(9, 7, 5)
+    assert blocks_of(counterfactual.by_key(walk_of(made, 5, 9, 7))) == [9, 7, 5]
+
+
+def test_close_together_keeps_both_orders():
+    """What lies between nodes goes; which is before which on disk stays, and which is read after which."""
+    made = far(0, 2 * FAR, FAR)
+    assert blocks_of(counterfactual.close_together(walk_of(made, 2 * FAR, 0, FAR))) == [2, 0, 1]
+
+
+def test_nodes_that_are_not_read_take_no_room():
+    """Only what the walk reads is laid side by side."""
+    made = far(0, FAR, 2 * FAR)
+    assert blocks_of(counterfactual.close_together(walk_of(made, 0, 2 * FAR))) == [0, 1]
+
+
+def test_packed_lies_in_key_order():
+    """Leaf k of the keys lies at place k, wherever it lay."""
+    made = far(5, 9, 7)
+    assert blocks_of(counterfactual.packed(walk_of(made, 9, 7, 5))) == [6, 7, 5]
+
+
+def test_full_leaves_take_their_neighbours():
+    """Half-full leaves go two into one, which is read once; full ones stay as many as they are."""
+    half = far(1, 2, 3, 4)
+    assert blocks_of(counterfactual.in_full_leaves(walk_of(half, 1, 2, 3, 4))) == [1, 3]
+    full = layout(nodes=leaves(1, 2, 3, 4, used_bytes=4000, free_bytes=0))
+    assert blocks_of(counterfactual.in_full_leaves(walk_of(full, 1, 2, 3, 4))) == [1, 2, 3, 4]
+
+
+def test_whole_nodes_are_one_request():
+    """Two pages of a node that follow one another are one read of its length; two nodes stay two."""
+    made = layout(nodes=leaves(0, 2, size_bytes=2 * NODE))
+    joined = counterfactual.in_whole_nodes(walk_of(made, 0, 1, 2, 3))
+    assert (blocks_of(joined), joined.length_bytes.tolist()) == ([0, 2], [2 * NODE, 2 * NODE])
+    whole = walk_of(made, 0, 2, length=2 * NODE)
+    assert counterfactual.in_whole_nodes(whole) is whole.trace
+
+
+def test_names_need_no_inodes_of_files():
+    """The leaf with nothing but a file's inode is not read; those with names and with the inode of a directory are."""
+    rows = entries((1, 2, "root", "directory", 1), (2, 20, "a", "file", 2))
+    made = layout(nodes=leaves(10, 11, 12), entries={**rows, "entry_node_row": [0, 0]})
+    assert blocks_of(counterfactual.names_only(walk_of(made, 10, 11, 12))) == [10, 11]
+
+
+@pytest.mark.parametrize("image", ["apfs-scattered", "hfsplus-scattered"])
+def test_changed_reads_are_those_of_changed_walks(image):
+    """Packing, and listing names alone, by changed reads take what new walks take, within a tenth."""
+    made = next(item for item in read_layouts(f"fixtures/images/{image}.img.zst") if item.entries.height)
+    reads = walked(made, trace(made))
+    names = service(trace(made, work=Work(stat=False)), DISK).seconds
+    assert seconds_of(counterfactual.names_only(reads), DISK) == pytest.approx(names, rel=0.05)
+    packed = service(trace(what_if("packed", made).layout), DISK).seconds
+    assert seconds_of(counterfactual.packed(reads), DISK) == pytest.approx(packed, rel=0.1)
+
+
+def test_maps_cost_nothing_where_there_are_none():
+    """HFS+ without overflow extents reads no map; an APFS walk without its object map has fewer reads."""
+    plain = walk_of(far(1, 2), 1, 2)
+    assert len(counterfactual.without_maps(plain)) == 2
+    made = next(item for item in read_layouts("fixtures/images/apfs-scattered.img.zst") if item.entries.height)
+    reads = walked(made, trace(made))
+    assert len(counterfactual.without_maps(reads)) < len(reads.trace)
+
+
+def test_long_walks_are_served_in_part():
+    """Stretches of a walk that is everywhere the same take their share of its time."""
+    generator = np.random.default_rng(1)
+    reads = AccessTrace.from_reads(generator.integers(0, 10**6, 60_000) * NODE, np.full(60_000, NODE))
+    assert seconds_of(reads, DISK) == pytest.approx(service(reads, DISK, phases=1).seconds, rel=0.02)
+
+
+def test_reads_outside_of_nodes_stay_where_they_are():
+    """What belongs to no node is neither moved nor left out."""
+    made = far(5, 9)
+    reads = walk_of(made, 700, 9, 5)
+    assert reads.node.tolist()[0] == -1
+    assert blocks_of(counterfactual.packed(reads)) == [700, 6, 5]
+
+
+@pytest.fixture
+def verdict():
+    """A minute on a disk, with one cause on each side of a tenth."""
+    causes = (Cause("order", 6.0, 0.9), Cause("stat", 54.0, 0.1), Cause("fill", 54.1, 0.0983))
+    remedies = (Remedy("names-only", 54.0, 0.1), Remedy("packed", 54.1, 0.0983), Remedy("key-order", 66.0, -0.1))
+    return Verdict("generic-7200", 60.0, 54.1, 3.0, causes, remedies, None)
+
+
+def test_what_carries_less_than_a_tenth_is_not_named(verdict):
+    """At a tenth of the time a cause is named and a remedy helps; below it neither; what takes longer never helps."""
+    assert [item.name for item in verdict.named_causes] == ["order", "stat"]
+    assert [item.name for item in verdict.helpful] == ["names-only"]
+    assert [item.name for item in verdict.useless] == ["packed", "key-order"]
+
+
+def test_less_than_a_second_needs_no_reasons(verdict):
+    """What is over in less than a second is neither explained nor remedied."""
+    quick = replace(verdict, seconds=0.99)
+    assert (quick.named_causes, quick.helpful, quick.useless) == ((), (), ())
+    assert replace(verdict, seconds=1.0).named_causes
+
+
+@pytest.mark.parametrize(
+    ("share", "saved", "words"),
+    [(0.004, 0.0999, "close together"), (0.99, 0.0999, "close together"), (0.004, 0.1, "apart"),
+     (0.4999, 0.5, "apart"), (0.5, 0.5, "all over the volume")],
+)  # fmt: skip
+def test_words_of_places_follow_the_rule(share, saved, words):
+    """Close together is what nearness would hardly speed up; all over is what is apart on half of the volume."""
+    assert f"lie {words}:" in lie(Placement(2**20, share, 0.25, saved))
+
+
+def test_span_and_density_are_arithmetic():
+    """Nodes at 0, 1 and 9 of ten blocks: three tenths of a span of ten."""
+    made = layout(nodes=leaves(0, 1, 9), size_bytes=100 * NODE)
+    found = placement(walk_of(made, 0, 9, 1), 0.0)
+    assert (found.span_bytes, found.volume_share, found.density) == (10 * NODE, 0.1, 0.3)
+    assert placement(walk_of(made, 9), 0.0) is None
+
+
+def test_every_cause_and_remedy_has_its_words():
+    """Nothing is counted that cannot be told."""
+    assert set(WHY) == set(CAUSES)
+    assert len({remedy_words(name) for name in REMEDIES}) == len(REMEDIES)
+    assert "SATA SSD" in remedy_words("sata-ssd")

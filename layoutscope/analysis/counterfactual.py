@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import polars as pl
 
 from layoutscope.access.nodes import node_table
 from layoutscope.arrays.lookup import first_places
@@ -192,8 +191,8 @@ def in_full_leaves(reads: Walked) -> AccessTrace:
     nodes = reads.nodes
     main = np.flatnonzero((nodes.tree == _main(reads)) & (nodes.level == 0))
     main = main[np.argsort(nodes.key_rank[main], kind="stable")]
-    table = reads.layout.nodes
-    used, free = (table[name].fill_null(0).cast(pl.Int64).to_numpy()[main] for name in ("used_bytes", "free_bytes"))
+    table = reads.layout.columns("nodes")
+    used, free = (table[name].filled(0)[main].astype(np.int64) for name in ("used_bytes", "free_bytes"))
     room = int((used + free).max(initial=0))
     if not room:
         return reads.trace
@@ -212,11 +211,11 @@ def in_full_leaves(reads: Walked) -> AccessTrace:
 
 def names_only(reads: Walked) -> AccessTrace:
     """The reads that are left if only directories are stat'ed: leaves with names or their inodes, what leads there."""
-    nodes, entries = reads.nodes, reads.layout.entries
-    # A listing tells types (d_type), so only directories are stat'ed: to see whether they were entered already. A driver
-    # that lists backwards sees that it is done in the leaf before a directory's first record.
+    nodes, entries = reads.nodes, reads.layout.columns("entries")
+    # A listing tells types (d_type), so only directories are stat'ed, to see whether they were entered already. Who
+    # lists backwards sees the end of a directory in the leaf before its first record.
     columns = [entries[name] for name in NEEDED_FOR_NAMES]
-    columns.append(entries.filter(pl.col("kind") == "directory")["inode_node_row"])
+    columns.append(entries["inode_node_row"].take(entries["kind"].equals("directory")))
     needed = np.zeros(len(nodes) + 1, bool)
     for column in columns:
         needed[nodes.nodes_of(column)] = True

@@ -48,7 +48,7 @@ def judge(
         return None
     first = predictions[0]
     profile = next(item for item in profiles if item.name == first.drive)
-    entries = layout.entries.height
+    entries = len(layout.columns("entries"))
     plain = Verdict(first.drive, first.seconds, first.seconds, 1000 * first.seconds / max(entries, 1), (), (), None)
     if not len(walk.trace):
         return plain

@@ -143,7 +143,7 @@ def _block(
     yield Text(_cut(f"{_title(facts)}, {format_bytes(facts.size_bytes)}; {_files(facts)}"), style=_HEAD[alone])
     yield from _state(result, volume)
     yield from _alone(volume, most=2 if is_tight else MOST_ROWS) if alone else _in_short(volume)
-    if not volume.layout.nodes.is_empty():
+    if len(volume.layout.columns("nodes")):
         yield Text(strip(volume, PLAIN if is_ascii else BLOCKS))
     yield from _wrapped(_read(result, volume), most_lines=2)
 
@@ -288,12 +288,11 @@ def strip(volume: VolumeScan, marks: str) -> str:
     marks : str
         From nothing to most.
     """
-    facts, nodes = volume.layout.facts, volume.layout.nodes
-    at = nodes["image_offset"].drop_nulls().to_numpy() - facts.image_offset
-    size = np.full(len(at), nodes["size_bytes"].max() or 0)
-    inside = (at >= 0) & (at < max(facts.size_bytes, 1))
+    facts, nodes = volume.layout.facts, volume.layout.columns("nodes")
+    at, size = nodes["image_offset"].signed() - facts.image_offset, nodes["size_bytes"].filled(0)
+    inside = nodes["image_offset"].is_known & (at >= 0) & (at < max(facts.size_bytes, 1))
     place = at[inside] * STRIP_COLUMNS // max(facts.size_bytes, 1)
-    held = np.bincount(place, size[inside], minlength=STRIP_COLUMNS)[:STRIP_COLUMNS]
+    held = np.bincount(place, size[inside], minlength=STRIP_COLUMNS)
     height = np.ceil(held / max(held.max(initial=0.0), 1.0) * (len(marks) - 1)).astype(int)
     return f"Nodes 0 {''.join(marks[each] for each in height.tolist())} {format_bytes(facts.size_bytes)}"
 

@@ -61,7 +61,7 @@ def test_damage_stands_before_any_time(results):
     lost = Finding("checksum-mismatch", "error", "fs tree, node 7", 4096, "checksum differs")
     volume = results[APFS].volumes[-1]
     facts = replace(volume.layout.facts, num_missing_entries=3)
-    text = shown(changed(results[APFS], layout=replace(volume.layout, facts=facts), findings=(lost,)))
+    text = shown(changed(results[APFS], layout=volume.layout.changed(facts=facts), findings=(lost,)))
     assert text.index("DAMAGED: 1 error; checksum-mismatch: fs tree, node 7") < text.index("Listing every file")
     assert "At least 3 entries are missing" in text
     assert "no damage" not in text
@@ -117,7 +117,7 @@ def test_part_of_the_metadata_is_never_called_all():
 def _table(finding):
     from layoutscope.tables import findings_table
 
-    frame = findings_table([finding])
+    frame = findings_table([finding]).frame
     return {name: frame[name].to_list() for name in frame.columns if name != "row"}
 
 
@@ -139,7 +139,7 @@ def test_a_locked_volume_says_how_it_opens(results):
     volume = results[APFS].volumes[-1]
     facts = replace(volume.layout.facts, details={"locked": True})
     why = Finding("volume-locked", "warning", "volume", 0, "the volume is encrypted")
-    made = changed(results[APFS], layout=replace(volume.layout, facts=facts), findings=(why,), walk=None, verdict=None)
+    made = changed(results[APFS], layout=volume.layout.changed(facts=facts), findings=(why,), walk=None, verdict=None)
     text = shown(made)
     assert text.index("LOCKED: the volume is encrypted (volume-locked)") < text.index("Nothing can be listed")
     assert "--password-file FILE" in text
@@ -154,7 +154,7 @@ def test_of_several_volumes_the_worst_comes_first():
     slow, quick = (Verdict("generic-7200", seconds, 1.0, 1.0, (), (), None) for seconds in (90.0, 3.0))
     names = ["quick", "slow", "locked", "damaged", "more"]
     made = [layout(nodes=leaves(1, 2), name=name, volume=number) for number, name in enumerate(names)]
-    made[2] = replace(made[2], facts=replace(made[2].facts, details={"locked": True}))
+    made[2] = made[2].changed(facts=replace(made[2].facts, details={"locked": True}))
     result = volumes_of(*made)
     error = (Finding("structure-invalid", "error", "catalog", 0, "broken"),)
     for number, changes in enumerate(({"verdict": quick}, {"verdict": slow}, {}, {"findings": error}, {})):
@@ -180,7 +180,7 @@ def test_the_longest_screen_fits(results, is_damaged):
     facts = replace(volume.layout.facts, num_missing_entries=7 if is_damaged else 0, name="\u5bbd" * 60)
     made = changed(
         results[APFS],
-        layout=replace(volume.layout, facts=facts),
+        layout=volume.layout.changed(facts=facts),
         verdict=verdict,
         predictions=drives,
         findings=findings,

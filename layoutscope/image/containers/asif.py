@@ -148,13 +148,19 @@ def _tables(source: Source, header: Asif.Header, geometry: Geometry, decoder: De
     if not inside:
         raise _contradiction("no directory lies in the file", header.ofs_first_directory)
     # A writer changes the directory that does not count, and then gives it the higher number.
-    place = max(inside, key=lambda place: int.from_bytes(_peek(source, place, SEQUENCE.width), "big"))
+    place = max(inside, key=lambda place: _sequence(source, place))
     buffer = np.frombuffer(_peek(source, place, length), np.uint8)
     starts = SEQUENCE.width + DIRECTORY_ENTRY.width * np.arange(count)
     # A number beyond the file stays beyond it as a signed one.
     numbers = decoder.column(DIRECTORY_ENTRY, buffer, starts, DIRECTORY_ENTRY.chunk)
     tables: I64 = np.minimum(numbers, np.uint64(2**62)).astype(np.int64)
     return tables
+
+
+def _sequence(source: Source, place: int) -> int:
+    data = source.read(place, SEQUENCE.width)
+    head = grammar.parse(grammar.Asif.Sequence, data, structure="ASIF directory", image_offset=place)
+    return int(head.number)
 
 
 def _peek(source: Source, at: int, length: int) -> bytes:

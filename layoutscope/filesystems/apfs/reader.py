@@ -365,6 +365,8 @@ def _rebuilt(parts: VolumeParts, evidence: Evidence, volumes: list[VolumeParts])
     state = parts.state
     if not parts.log.has_errors or parts.is_locked or state.superblock.is_sealed:
         return parts
+    if fs_source(state.store, state, parts.cipher).view is None:
+        return parts
     is_mended = bool((state.omap.leaf < 0).any())
     if not (evidence.is_complete or is_mended or is_index_lost(parts)):
         return parts

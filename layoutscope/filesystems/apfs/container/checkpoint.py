@@ -74,6 +74,8 @@ class DescriptorArea:
         Object type; 0 where the block holds no sound object.
     xid : (n,) uint64 array
         Transaction.
+    is_blank : (n,) bool array
+        Blocks that can be read, and were never written: zeros.
     blocks : dict of int to (block_size,) uint8 array
         Contents of sound superblocks and maps, by their rows: a ring may be claimed to be far larger than they are.
     """
@@ -82,6 +84,7 @@ class DescriptorArea:
     claimed: NDArray[np.int64]
     kind: NDArray[np.int64]
     xid: NDArray[np.uint64]
+    is_blank: NDArray[np.bool_]
     blocks: dict[int, NDArray[np.uint8]]
 
 
@@ -129,6 +132,7 @@ def read_descriptor_area(blocks: Blocks, decoder: Decoder, paddrs: NDArray[np.ui
     """
     kinds = grammar.ApfsObject.ObjectType
     claimed, kind, xid = np.zeros(len(paddrs), np.int64), np.zeros(len(paddrs), np.int64), np.zeros_like(paddrs)
+    blank = np.zeros(len(paddrs), bool)
     kept: dict[int, NDArray[np.uint8]] = {}
     readable = np.flatnonzero(blocks.readable(paddrs, blocks.block_size))
     for start in range(0, len(readable), BATCH_BLOCKS):
@@ -136,12 +140,12 @@ def read_descriptor_area(blocks: Blocks, decoder: Decoder, paddrs: NDArray[np.ui
         data = blocks.read(paddrs[rows], blocks.block_size)
         starts = np.arange(len(rows)) * blocks.block_size
         head = decoder.columns(OBJ_PHYS, data.reshape(-1), starts, (OBJ_PHYS.cksum, OBJ_PHYS.xid, OBJ_PHYS.type))
-        claimed[rows], xid[rows] = head["type"], head["xid"]
+        claimed[rows], xid[rows], blank[rows] = head["type"], head["xid"], ~data.any(axis=1)
         # A checkpoint that is being written, or was torn by a crash, leaves blocks whose checksum is wrong.
         kind[rows] = np.where(fletcher64(data) == head["cksum"], head["type"], 0)
         wanted = np.flatnonzero(np.isin(kind[rows], [int(kinds.nx_superblock), int(kinds.checkpoint_map)]))
         kept.update(zip(rows[wanted].tolist(), data[wanted], strict=True))
-    return DescriptorArea(paddrs, claimed, kind, xid, kept)
+    return DescriptorArea(paddrs, claimed, kind, xid, blank, kept)
 
 
 def superblocks(store: Store, area: DescriptorArea) -> list[tuple[int, ApfsContainer.NxSuperblock]]:
@@ -168,8 +172,8 @@ def superblocks(store: Store, area: DescriptorArea) -> list[tuple[int, ApfsConta
 
 def open_checkpoint(
     store: Store, area: DescriptorArea, paddr: int, superblock: ApfsContainer.NxSuperblock
-) -> Checkpoint:
-    """Follow a superblock to its maps and ephemeral objects.
+) -> tuple[Checkpoint, FormatError | None]:
+    """Follow a superblock to its maps and ephemeral objects, as far as they are sound.
 
     Parameters
     ----------
@@ -182,46 +186,33 @@ def open_checkpoint(
     superblock : ApfsContainer.NxSuperblock
         Parsed.
 
-    Raises
-    ------
-    FormatError
-        If a map or an ephemeral object is missing or damaged.
+    Returns
+    -------
+    Checkpoint, FormatError or None
+        The checkpoint without what is damaged of it, as files are found through its superblock alone; and what is
+        wrong with it first, None where it is whole.
     """
-    rows = _map_rows(store, area, paddr, superblock)
-    xid = superblock.hdr.xid
-    bad = rows[~_are_maps(area, rows, xid)]
-    if len(bad):
-        at = store.blocks.at(int(area.paddr[bad[0]]))
-        raise FormatError("block is no map of this checkpoint", structure="checkpoint map", image_offset=at)
-    ephemerals = _mapped(store, area, rows)
-    for item in ephemerals.values():
-        _verify(item, store.blocks)
-    return Checkpoint(xid, paddr, superblock, tuple(area.paddr[rows].tolist()), ephemerals)
-
-
-def remains(store: Store, area: DescriptorArea, paddr: int, superblock: ApfsContainer.NxSuperblock) -> Checkpoint:
-    """Take what is sound of a damaged checkpoint: files are found through its superblock alone.
-
-    Parameters
-    ----------
-    store : Store
-        The container.
-    area : DescriptorArea
-        The ring.
-    paddr : int
-        Where the superblock lies.
-    superblock : ApfsContainer.NxSuperblock
-        Parsed.
-    """
-    xid = superblock.hdr.xid
+    xid, blocks = superblock.hdr.xid, store.blocks
     try:
         rows = _map_rows(store, area, paddr, superblock)
-        rows = rows[_are_maps(area, rows, xid)]
-        ephemerals = _mapped(store, area, rows)
-    except FormatError:
-        return Checkpoint(xid, paddr, superblock, (), {})
-    sound = {oid: item for oid, item in ephemerals.items() if _is_sound(item, store.blocks)}
-    return Checkpoint(xid, paddr, superblock, tuple(area.paddr[rows].tolist()), sound)
+        are_maps = _are_maps(area, rows, xid)
+        ephemerals = _mapped(store, area, rows[are_maps])
+    except FormatError as error:
+        return Checkpoint(xid, paddr, superblock, (), {}), error
+    sound: dict[int, Ephemeral] = {}
+    wrong: list[FormatError] = []
+    for row in rows[~are_maps][:1].tolist():
+        at = blocks.at(int(area.paddr[row]))
+        wrong.append(FormatError("block is no map of this checkpoint", structure="checkpoint map", image_offset=at))
+    for oid, item in ephemerals.items():
+        try:
+            _verify(item, blocks)
+        except FormatError as error:
+            wrong.append(error)
+        else:
+            sound[oid] = item
+    found = Checkpoint(xid, paddr, superblock, tuple(area.paddr[rows[are_maps]].tolist()), sound)
+    return found, next(iter(wrong), None)
 
 
 def _map_rows(
@@ -281,14 +272,6 @@ def _verify(item: Ephemeral, blocks: Blocks) -> None:
         raise FormatError("another object lies there", structure=name, image_offset=where)
 
 
-def _is_sound(item: Ephemeral, blocks: Blocks) -> bool:
-    try:
-        _verify(item, blocks)
-    except FormatError:
-        return False
-    return True
-
-
 def usable(store: Store, area: DescriptorArea, xid: int | None = None) -> Iterator[Checkpoint]:
     """Open checkpoints, the newest first; what is damaged of them is a finding.
 
@@ -311,12 +294,11 @@ def usable(store: Store, area: DescriptorArea, xid: int | None = None) -> Iterat
     """
     everything = superblocks(store, area)
     for paddr, superblock in [item for item in everything if item[1].hdr.xid == xid] or everything:
-        try:
-            yield open_checkpoint(store, area, paddr, superblock)
-        except FormatError as error:
+        opened, error = open_checkpoint(store, area, paddr, superblock)
+        if error is not None:
             pass_over(store.log, superblock.hdr.xid, error)
-            if xid is None:
-                yield remains(store, area, paddr, superblock)
+        if error is None or xid is None:
+            yield opened
 
 
 def pass_over(log: FindingLog, xid: int, error: FormatError) -> None:

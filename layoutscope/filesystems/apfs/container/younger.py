@@ -59,9 +59,11 @@ def _lacks_superblock(area: DescriptorArea) -> NDArray[np.bool_]:
     """Tell which maps were not followed by a superblock although something was written there.
 
     A superblock is written after its maps. Where its place still holds a sound block of a former round through the
-    ring, the transaction was never finished: that is what a crash leaves, and nothing is lost.
+    ring, the transaction was never finished: that is what a crash leaves, and nothing is lost. In the first round all
+    places from there to the ring's end were never written.
     """
     is_map = area.kind == int(grammar.ApfsObject.ObjectType.checkpoint_map)
+    is_rest_blank = np.logical_and.accumulate(area.is_blank[::-1])[::-1]
     behind = np.roll(np.arange(len(area.kind)), -1)
-    result: NDArray[np.bool_] = is_map & (area.kind[behind] == 0)
+    result: NDArray[np.bool_] = is_map & (area.kind[behind] == 0) & ~is_rest_blank[behind]
     return result

@@ -115,7 +115,7 @@ def reopen_container(half: Half, decoder: Decoder, log: FindingLog, after_xid: i
         for paddr, superblock in checkpoints.superblocks(store.apart(), area)[:1]:
             if superblock.hdr.xid <= after_xid:
                 return None
-            state = checkpoints.remains(store, area, paddr, superblock)
+            state, _ = checkpoints.open_checkpoint(store, area, paddr, superblock)
             used = used_blocks(store.blocks, device_blocks(store, state), read_space(store.apart(), state), [])
             if intervals.total(used) * store.blocks.block_size > SEARCHED_BYTES:
                 return None
@@ -141,7 +141,7 @@ def _volumes_in(swept: Swept) -> Swept:
 def _state_of(store: Store, paddr: int, superblock: ApfsContainer.NxSuperblock) -> Checkpoint:
     """Return the checkpoint of a superblock, with what is sound of its maps and ephemeral objects."""
     area, _ = _area(store, superblock)
-    return checkpoints.remains(store, area, paddr, superblock)
+    return checkpoints.open_checkpoint(store, area, paddr, superblock)[0]
 
 
 def _blocks(source: Source, image_offset: int) -> Blocks:

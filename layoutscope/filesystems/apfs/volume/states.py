@@ -98,11 +98,7 @@ def _snapshot_states(container: Container) -> list[ReadableState]:
 
 def _checkpoint_state(container: Container, paddr: int, superblock: ApfsContainer.NxSuperblock) -> ReadableState:
     xid = superblock.hdr.xid
-    try:
-        checkpoints.open_checkpoint(container.store, container.area, paddr, superblock)
-        is_complete = True
-    except FormatError:
-        is_complete = False
+    is_complete = checkpoints.open_checkpoint(container.store, container.area, paddr, superblock)[1] is None
     names, times, nodes = [], [0], np.zeros(2, np.int64)
     volumes = volumes_at(container, superblock)
     # Later transactions write over a state's object map and superblocks as soon as its own maps are given up.

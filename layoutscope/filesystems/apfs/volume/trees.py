@@ -1,7 +1,8 @@
 """The trees of a volume, read in whole arrays.
 
-Apple File System Reference, Volumes and Sealed Volumes. The file-system tree's nodes are virtual and found through the
-volume's object map; the other trees are physical. Files of sealed volumes have their extents in a tree of their own.
+Apple File System Reference, Volumes and Sealed Volumes. The file-system tree's nodes are virtual, as a rule, and found
+through the volume's object map; the other trees are physical. Files of sealed volumes have their extents in a tree of
+their own.
 """
 
 from __future__ import annotations
@@ -40,13 +41,15 @@ def fs_source(store: Store, volume: Volume, cipher: Cipher | None) -> TreeSource
     TreeSource
         The tree, of which nothing is read yet; in a sealed volume with the hash of its root.
     """
-    seal = volume.seal
+    seal, superblock = volume.seal, volume.superblock
+    # Apple's reference calls the root tree virtual "typically": its type says how its nodes are named.
+    is_physical = superblock.root_tree_type & int(grammar.ApfsObject.ObjectFlag.physical)
     return TreeSource(
         store,
         "fs",
-        volume.superblock.root_tree_oid,
+        superblock.root_tree_oid,
         volume.xid,
-        view=volume.view,
+        view=None if is_physical else volume.view,
         cipher=cipher,
         hash_type=seal.hash_type if seal else 0,
         root_hash=seal.root_hash if seal else b"",

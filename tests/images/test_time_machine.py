@@ -10,6 +10,7 @@ import pytest
 import layoutscope
 from fixtures.apfs.plan import (
     DirectoryPlan,
+    EncryptionPlan,
     ExtentPlan,
     FilePlan,
     Remove,
@@ -162,6 +163,16 @@ def test_a_volume_group_is_told(group):
     names = {layout.facts.name: layout.facts.details.get("volume group") for layout in layouts[1:]}
     assert names["Macintosh HD"] == names["Macintosh HD - Data"] is not None
     assert names["Preboot"] is None
+
+
+@pytest.mark.parametrize("name", ["empty", "locked"])
+def test_a_system_volume_without_attributes_has_no_firmlinks(tmp_path, name):
+    """Neither where no file has any, nor where nothing can be read for want of a password."""
+    locked = EncryptionPlan("secret") if name == "locked" else None
+    path = tmp_path / "system.img"
+    write(container(VolumePlan("System", many(3), role=VolumeRole.SYSTEM, encryption=locked), block_count=16384), path)
+    result = layoutscope.scan(path, drives=())
+    assert not result.volumes[-1].layout.facts.details.get("firmlinks", 0)
 
 
 def test_firmlinks_are_named(group):

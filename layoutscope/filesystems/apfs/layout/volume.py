@@ -130,8 +130,10 @@ def _details(parts: VolumeParts) -> Details:
     }
     for name in sorted(parts.fs.records.tables):
         details[f"{name} records"] = parts.fs.records.count(name)
-    if role_name(parts.state.superblock.role) == "system":
-        details["firmlinks"] = int(parts.fs.records.get("xattr")["name"].equal_to(FIRMLINK).sum())
+    xattrs = parts.fs.records.get("xattr")
+    # Nothing is known of the names of a tree that has no attributes, or is locked.
+    if role_name(parts.state.superblock.role) == "system" and "name" in xattrs:
+        details["firmlinks"] = int(xattrs["name"].equal_to(FIRMLINK).sum())
     details |= parts.rolling.details | _shares(parts)
     if parts.state.seal:
         details["seal"] = "broken" if parts.state.seal.is_broken else "intact"

@@ -154,8 +154,7 @@ def find_journal(volume: Volume) -> Journal | None:
 
 def _contradiction(volume: Volume, info: HfsplusJournal.JournalInfoBlock) -> str:
     """Say how the flags contradict each other, or what lies on the volume; nothing where they do not."""
-    known = sum(grammar.HfsplusJournal.JournalInfoFlag)
-    if int(info.flags) & ~known:
+    if int(info.flags) & ~sum(grammar.HfsplusJournal.JournalInfoFlag):
         return f"the flags {int(info.flags):#x} hold bits that mean nothing"
     if info.is_on_other_device and info.is_in_file_system:
         return "the journal lies on this volume and on another device"

@@ -13,12 +13,12 @@ meta:
 doc: >-
   Nodes of APFS B-trees. A table of contents follows the head; keys grow upwards behind it, values
   downwards from the end of the node or, in a root, from the tree information there.
-doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), B-Trees'
+doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), B-Trees, p. 122'
 types:
   btree_node:
     -orig-id: btree_node_phys_t
     doc: Head of a node.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), B-Trees, btree_node_phys_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), B-Trees, btree_node_phys_t, p. 123'
     -webide-representation: 'level {level}, {num_keys} keys'
     seq:
       - id: hdr
@@ -67,7 +67,7 @@ types:
   nloc:
     -orig-id: nloc_t
     doc: Piece of a node.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), B-Trees, nloc_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), B-Trees, nloc_t, p. 128'
     -webide-representation: '{ofs_data}+{len_data}'
     seq:
       - id: ofs_data
@@ -85,7 +85,7 @@ types:
   kvloc:
     -orig-id: kvloc_t
     doc: Entry of a table of contents whose keys and values vary in size.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), B-Trees, kvloc_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), B-Trees, kvloc_t, p. 128'
     seq:
       - id: key
         -orig-id: k
@@ -98,7 +98,7 @@ types:
   kvoff:
     -orig-id: kvoff_t
     doc: Entry of a table of contents whose keys and values have one size.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), B-Trees, kvoff_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), B-Trees, kvoff_t, p. 129'
     seq:
       - id: ofs_key
         -orig-id: k
@@ -111,7 +111,7 @@ types:
   btree_info:
     -orig-id: btree_info_t
     doc: Last bytes of a root node.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), B-Trees, btree_info_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), B-Trees, btree_info_t, p. 126'
     -webide-representation: '{num_keys} keys in {num_nodes} nodes'
     seq:
       - id: fixed
@@ -134,7 +134,7 @@ types:
   btree_info_fixed:
     -orig-id: btree_info_fixed_t
     doc: What does not change while a tree lives.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), B-Trees, btree_info_fixed_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), B-Trees, btree_info_fixed_t, p. 125'
     seq:
       - id: flags
         -orig-id: bt_flags
@@ -170,7 +170,7 @@ types:
   child_val:
     -orig-id: oid_t
     doc: Value in a node above the leaves.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), B-Trees, btree_node_phys_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), B-Trees, btree_node_phys_t, p. 123'
     -webide-representation: 'child {oid}'
     seq:
       - id: oid
@@ -182,7 +182,7 @@ types:
     doc: >-
       Value in a node above the leaves of a hashed tree; the child is counted from the root's
       identifier.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), B-Trees, btn_index_node_val_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), B-Trees, btn_index_node_val_t, p. 127'
     -webide-representation: 'child {oid}'
     seq:
       - id: oid

@@ -13,14 +13,14 @@ meta:
 doc: >-
   Structures of a container - superblock, checkpoints, object maps, the evict mapping and the boot
   record.
-doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Container'
+doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Container, p. 26'
 types:
   nx_superblock:
     -orig-id: nx_superblock_t
     doc: >-
       Container superblock. Block 0 holds a copy; the newest valid one lies in the checkpoint
       descriptor area.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Container, nx_superblock_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Container, nx_superblock_t, p. 27'
     -webide-representation: 'xid {hdr.xid}, {num_blocks} blocks of {len_block}'
     seq:
       - id: hdr
@@ -214,7 +214,7 @@ types:
   checkpoint_map_head:
     -orig-id: checkpoint_map_phys_t
     doc: Checkpoint map without its mappings.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Container, checkpoint_map_phys_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Container, checkpoint_map_phys_t, p. 41'
     seq:
       - id: hdr
         -orig-id: cpm_o
@@ -232,7 +232,7 @@ types:
   checkpoint_map:
     -orig-id: checkpoint_map_phys_t
     doc: Where the ephemeral objects of a checkpoint lie. Several maps form one checkpoint; the last says so.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Container, checkpoint_map_phys_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Container, checkpoint_map_phys_t, p. 41'
     seq:
       - id: head
         -orig-id: cpm_o
@@ -246,7 +246,7 @@ types:
   checkpoint_mapping:
     -orig-id: checkpoint_mapping_t
     doc: One ephemeral object in the checkpoint data area.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Container, checkpoint_mapping_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Container, checkpoint_mapping_t, p. 40'
     -webide-representation: 'oid {oid} at {paddr}'
     seq:
       - id: type_and_flags
@@ -279,7 +279,7 @@ types:
   evict_mapping_key:
     -orig-id: paddr_t
     doc: Block that is to be moved while a container shrinks.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Container, evict_mapping_val_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Container, evict_mapping_val_t, p. 42'
     seq:
       - id: paddr
         -orig-id: paddr
@@ -287,7 +287,7 @@ types:
   evict_mapping_val:
     -orig-id: evict_mapping_val_t
     doc: Where a run of blocks goes while a container shrinks.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Container, evict_mapping_val_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Container, evict_mapping_val_t, p. 42'
     -webide-representation: '{num_blocks} blocks to {dst_paddr}'
     seq:
       - id: dst_paddr
@@ -299,7 +299,7 @@ types:
   omap_phys:
     -orig-id: omap_phys_t
     doc: Object map of a container or volume.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Object Maps, omap_phys_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Object Maps, omap_phys_t, p. 44'
     -webide-representation: 'tree {tree_oid}'
     seq:
       - id: hdr
@@ -347,7 +347,7 @@ types:
   omap_key:
     -orig-id: omap_key_t
     doc: Virtual object and the transaction from which a mapping holds.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Object Maps, omap_key_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Object Maps, omap_key_t, p. 46'
     -webide-representation: 'oid {oid} xid {xid}'
     seq:
       - id: oid
@@ -359,7 +359,7 @@ types:
   omap_val:
     -orig-id: omap_val_t
     doc: Where a version of a virtual object is stored.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Object Maps, omap_val_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Object Maps, omap_val_t, p. 46'
     -webide-representation: 'at {paddr}'
     seq:
       - id: flags
@@ -391,7 +391,7 @@ types:
   omap_snapshot_key:
     -orig-id: xid_t
     doc: 'Transaction of a snapshot, key of an object map''s snapshot tree.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Object Maps, omap_snapshot_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Object Maps, omap_snapshot_t, p. 47'
     seq:
       - id: xid
         -orig-id: xid
@@ -399,7 +399,7 @@ types:
   omap_snapshot:
     -orig-id: omap_snapshot_t
     doc: Snapshot as the object map knows it.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Object Maps, omap_snapshot_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Object Maps, omap_snapshot_t, p. 47'
     -webide-representation: 'flags {flags}'
     seq:
       - id: flags
@@ -421,7 +421,7 @@ types:
   efi_jumpstart:
     -orig-id: nx_efi_jumpstart_t
     doc: Where firmware finds the driver that boots from this container.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), EFI Jumpstart, nx_efi_jumpstart_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), EFI Jumpstart, nx_efi_jumpstart_t, p. 24'
     -webide-representation: '{len_efi_file} bytes in {num_extents} extents'
     seq:
       - id: hdr

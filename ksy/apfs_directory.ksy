@@ -16,12 +16,12 @@ doc: |
   (siblings), and the totals of directories that keep them.
 
   A value whose end varies begins with a type of its own, named ..._fixed, as apfs_record explains.
-doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects'
+doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, p. 71'
 types:
   drec_key:
     -orig-id: j_drec_key_t
     doc: 'Directory record''s key on volumes that compare names byte by byte.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, j_drec_key_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, j_drec_key_t, p. 78'
     -webide-representation: '{name}'
     seq:
       - id: hdr
@@ -38,7 +38,7 @@ types:
   drec_hashed_key:
     -orig-id: j_drec_hashed_key_t
     doc: 'Directory record''s key on volumes that ignore case or normalization.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, j_drec_hashed_key_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, j_drec_hashed_key_t, p. 78'
     -webide-representation: '{name}'
     seq:
       - id: hdr
@@ -63,7 +63,7 @@ types:
   drec_val_fixed:
     -orig-id: j_drec_val_t
     doc: Directory record without its extended fields.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, j_drec_val_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, j_drec_val_t, p. 79'
     -webide-representation: 'file {file_id}'
     seq:
       - id: file_id
@@ -84,7 +84,7 @@ types:
   drec_val:
     -orig-id: j_drec_val_t
     doc: Directory record.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, j_drec_val_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, j_drec_val_t, p. 79'
     -webide-representation: 'file {fixed.file_id}'
     seq:
       - id: fixed
@@ -98,7 +98,7 @@ types:
   dir_stats_val:
     -orig-id: j_dir_stats_val_t
     doc: Totals of a directory that keeps them.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, j_dir_stats_val_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, j_dir_stats_val_t, p. 81'
     -webide-representation: '{num_children} children'
     seq:
       - id: num_children
@@ -118,7 +118,7 @@ types:
   sibling_key:
     -orig-id: j_sibling_key_t
     doc: 'Hard link''s key; its object is the inode.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Siblings, j_sibling_key_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Siblings, j_sibling_key_t, p. 115'
     -webide-representation: 'link {sibling_id}'
     seq:
       - id: hdr
@@ -130,7 +130,7 @@ types:
   sibling_val_fixed:
     -orig-id: j_sibling_val_t
     doc: Hard link without its name.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Siblings, j_sibling_val_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Siblings, j_sibling_val_t, p. 115'
     seq:
       - id: parent_id
         -orig-id: parent_id
@@ -142,7 +142,7 @@ types:
   sibling_val:
     -orig-id: j_sibling_val_t
     doc: Hard link.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Siblings, j_sibling_val_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Siblings, j_sibling_val_t, p. 115'
     -webide-representation: '{name} in {fixed.parent_id}'
     seq:
       - id: fixed
@@ -155,7 +155,7 @@ types:
   sibling_map_val:
     -orig-id: j_sibling_map_val_t
     doc: 'Inode of a hard link; the key''s object is the link.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Siblings, j_sibling_map_val_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Siblings, j_sibling_map_val_t, p. 116'
     -webide-representation: 'file {file_id}'
     seq:
       - id: file_id

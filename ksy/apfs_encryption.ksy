@@ -11,12 +11,12 @@ meta:
     - apfs_object
   endian: le
 doc: 'State of an encryption, decryption or change of keys that is under way on a mounted volume.'
-doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling'
+doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling, p. 169'
 types:
   er_state_head:
     -orig-id: er_state_phys_header_t
     doc: Beginning that all versions share.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling, er_state_phys_header_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling, er_state_phys_header_t, p. 169'
     -webide-representation: 'version {version}'
     seq:
       - id: hdr
@@ -34,7 +34,7 @@ types:
   er_state:
     -orig-id: er_state_phys_t
     doc: 'State of encryption rolling, version 2.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling, er_state_phys_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling, er_state_phys_t, p. 169'
     -webide-representation: '{progress} of {num_blocks_to_encrypt}'
     seq:
       - id: head
@@ -91,7 +91,7 @@ types:
   er_state_v1:
     -orig-id: er_state_phys_v1_t
     doc: 'State of encryption rolling, version 1, without its checksums.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling, er_state_phys_v1_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling, er_state_phys_v1_t, p. 169'
     -webide-representation: '{progress} of {num_blocks_to_encrypt}'
     seq:
       - id: head
@@ -137,7 +137,7 @@ types:
   er_recovery_block:
     -orig-id: er_recovery_block_phys_t
     doc: 'Block of the recovery list, without its data.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling, er_recovery_block_phys_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling, er_recovery_block_phys_t, p. 170'
     seq:
       - id: hdr
         -orig-id: erb_o
@@ -151,7 +151,7 @@ types:
   gbitmap:
     -orig-id: gbitmap_phys_t
     doc: Bitmap of blocks that were handled.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling, gbitmap_phys_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling, gbitmap_phys_t, p. 170'
     -webide-representation: '{num_bits} bits'
     seq:
       - id: hdr
@@ -169,7 +169,7 @@ types:
   gbitmap_block:
     -orig-id: gbitmap_block_phys_t
     doc: 'Block of such a bitmap, without its bits.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling, gbitmap_block_phys_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling, gbitmap_block_phys_t, p. 170'
     seq:
       - id: hdr
         -orig-id: bmb_o
@@ -177,7 +177,7 @@ types:
   gbitmap_key:
     -orig-id: uint64_t
     doc: 'Key of the tree of such a bitmap. Not documented; taken for a number of 64 bits, as in trees of its size.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling, gbitmap_phys_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling, gbitmap_phys_t, p. 170'
     seq:
       - id: index
         -orig-id: key
@@ -185,7 +185,7 @@ types:
   gbitmap_val:
     -orig-id: uint64_t
     doc: 'Value of the tree of such a bitmap. Not documented; taken for the block with the bits.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling, gbitmap_phys_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption Rolling, gbitmap_phys_t, p. 170'
     seq:
       - id: paddr
         -orig-id: val

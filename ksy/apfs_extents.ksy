@@ -15,12 +15,12 @@ doc: |
   block, the state of their encryption, and hashes of their data.
 
   A value whose end varies begins with a type of its own, named ..._fixed, as apfs_record explains.
-doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Data Streams'
+doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Data Streams, p. 102'
 types:
   dstream:
     -orig-id: j_dstream_t
     doc: Size of a data stream.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Data Streams, j_dstream_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Data Streams, j_dstream_t, p. 106'
     -webide-representation: '{len_stream} bytes'
     seq:
       - id: len_stream
@@ -42,7 +42,7 @@ types:
   dstream_id_val:
     -orig-id: j_dstream_id_val_t
     doc: Use of a data stream.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Data Streams, j_dstream_id_val_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Data Streams, j_dstream_id_val_t, p. 105'
     -webide-representation: '{refcnt} uses'
     seq:
       - id: refcnt
@@ -51,7 +51,7 @@ types:
   file_extent_key:
     -orig-id: j_file_extent_key_t
     doc: 'Extent''s key; its object is the data stream.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Data Streams, j_file_extent_key_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Data Streams, j_file_extent_key_t, p. 103'
     -webide-representation: 'at {logical_addr}'
     seq:
       - id: hdr
@@ -64,7 +64,7 @@ types:
   file_extent_val:
     -orig-id: j_file_extent_val_t
     doc: Where a part of a data stream lies; block zero is a hole.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Data Streams, j_file_extent_val_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Data Streams, j_file_extent_val_t, p. 104'
     -webide-representation: '{len_extent} bytes at block {paddr}'
     seq:
       - id: len_and_flags
@@ -91,7 +91,7 @@ types:
   fext_key:
     -orig-id: fext_tree_key_t
     doc: 'Extent''s key in the fext tree of a sealed volume.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Sealed Volumes, fext_tree_key_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Sealed Volumes, fext_tree_key_t, p. 154'
     -webide-representation: 'stream {private_id} at {logical_addr}'
     seq:
       - id: private_id
@@ -104,7 +104,7 @@ types:
   fext_val:
     -orig-id: fext_tree_val_t
     doc: Where a part of a data stream of a sealed volume lies.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Sealed Volumes, fext_tree_val_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Sealed Volumes, fext_tree_val_t, p. 155'
     -webide-representation: '{len_extent} bytes at block {paddr}'
     seq:
       - id: len_and_flags
@@ -123,7 +123,7 @@ types:
   phys_ext_val:
     -orig-id: j_phys_ext_val_t
     doc: 'Reference to an extent of data; its key''s object is the first block.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Data Streams, j_phys_ext_val_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Data Streams, j_phys_ext_val_t, p. 102'
     -webide-representation: '{num_blocks} blocks of {owning_obj_id}'
     seq:
       - id: len_and_kind
@@ -150,7 +150,7 @@ types:
   crypto_val_fixed:
     -orig-id: j_crypto_val_t
     doc: Encryption state without its key.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption, j_crypto_val_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption, j_crypto_val_t, p. 137'
     seq:
       - id: refcnt
         -orig-id: refcnt
@@ -180,7 +180,7 @@ types:
   crypto_val:
     -orig-id: j_crypto_val_t
     doc: Encryption state of files.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption, wrapped_crypto_state_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption, wrapped_crypto_state_t, p. 138'
     -webide-representation: 'class {fixed.persistent_class}'
     seq:
       - id: fixed
@@ -193,7 +193,7 @@ types:
   file_info_key:
     -orig-id: j_file_info_key_t
     doc: 'Key of a hash of a file''s data.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Sealed Volumes, j_file_info_key_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Sealed Volumes, j_file_info_key_t, p. 155'
     -webide-representation: '{info_and_lba}'
     seq:
       - id: hdr
@@ -214,7 +214,7 @@ types:
   file_info_val_fixed:
     -orig-id: j_file_data_hash_val_t
     doc: 'Hash of a part of a file, without the hash.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Sealed Volumes, j_file_data_hash_val_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Sealed Volumes, j_file_data_hash_val_t, p. 157'
     seq:
       - id: num_hashed_blocks
         -orig-id: hashed_len
@@ -227,7 +227,7 @@ types:
   file_info_val:
     -orig-id: j_file_info_val_t
     doc: Hash of a part of a file.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Sealed Volumes, j_file_data_hash_val_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Sealed Volumes, j_file_data_hash_val_t, p. 157'
     -webide-representation: '{fixed.num_hashed_blocks} blocks'
     seq:
       - id: fixed

@@ -13,12 +13,12 @@ meta:
 doc: >-
   A container on a solid-state and a hard disk. Addresses of the second device are marked by one bit;
   the middle tree and the write-back cache say which of its blocks are held on the first.
-doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Fusion'
+doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Fusion, p. 172'
 types:
   fusion_wbc:
     -orig-id: fusion_wbc_phys_t
     doc: State of the write-back cache.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Fusion, fusion_wbc_phys_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Fusion, fusion_wbc_phys_t, p. 172'
     -webide-representation: 'lists {list_head_oid} to {list_tail_oid}'
     seq:
       - id: hdr
@@ -54,7 +54,7 @@ types:
   fusion_wbc_list_head:
     -orig-id: fusion_wbc_list_phys_t
     doc: List of the write-back cache without its entries.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Fusion, fusion_wbc_list_phys_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Fusion, fusion_wbc_list_phys_t, p. 172'
     seq:
       - id: hdr
         -orig-id: fwlp_objHdr
@@ -80,7 +80,7 @@ types:
   fusion_wbc_list_entry:
     -orig-id: fusion_wbc_list_entry_t
     doc: Run of blocks in the write-back cache.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Fusion, fusion_wbc_list_entry_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Fusion, fusion_wbc_list_entry_t, p. 172'
     -webide-representation: '{num_blocks} blocks for {target_paddr}'
     seq:
       - id: wbc_paddr
@@ -95,7 +95,7 @@ types:
   fusion_mt_key:
     -orig-id: fusion_mt_key_t
     doc: Address of a cached run on the second device.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Fusion, fusion_mt_key_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Fusion, fusion_mt_key_t, p. 173'
     -webide-representation: '{paddr}'
     seq:
       - id: paddr
@@ -104,7 +104,7 @@ types:
   fusion_mt_val:
     -orig-id: fusion_mt_val_t
     doc: Where that run is cached on the first device.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Fusion, fusion_mt_val_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Fusion, fusion_mt_val_t, p. 173'
     -webide-representation: '{num_blocks} blocks at {paddr}'
     seq:
       - id: paddr
@@ -126,7 +126,7 @@ types:
   fusion_address:
     -orig-id: paddr_t
     doc: 'Address as it stands in extents of a Fusion container, for blocks of 4096 bytes.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Fusion, Fusion tier 2 address marker'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Fusion, Fusion tier 2 address marker, p. 172'
     -webide-representation: '{raw}'
     seq:
       - id: raw

@@ -15,12 +15,12 @@ doc: |
   times, owners, flags. The key's object is the number of the inode.
 
   A value whose end varies begins with a type of its own, named ..._fixed, as apfs_record explains.
-doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects'
+doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, p. 71'
 types:
   inode_val_fixed:
     -orig-id: j_inode_val_t
     doc: Inode without its extended fields.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, j_inode_val_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, j_inode_val_t, p. 73'
     -webide-representation: 'mode {mode}, parent {parent_id}'
     seq:
       - id: parent_id
@@ -112,7 +112,7 @@ types:
   inode_val:
     -orig-id: j_inode_val_t
     doc: Inode.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, j_inode_val_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, j_inode_val_t, p. 73'
     -webide-representation: 'mode {fixed.mode}'
     seq:
       - id: fixed

@@ -13,12 +13,12 @@ meta:
 doc: >-
   Key bags of a container and its volumes, after decryption, and the wrapped keys in them. The DER
   records of wrapped keys are not in Apple's reference; observed in volumes of macOS 10.13 to 26.
-doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption'
+doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption, p. 135'
 types:
   keybag:
     -orig-id: media_keybag_t
     doc: Key bag.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption, media_keybag_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption, media_keybag_t, p. 147'
     -webide-representation: '{locker.num_keys} keys'
     seq:
       - id: hdr
@@ -30,7 +30,7 @@ types:
   locker_head:
     -orig-id: kb_locker_t
     doc: Key bag without its entries.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption, kb_locker_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption, kb_locker_t, p. 144'
     seq:
       - id: version
         -orig-id: kl_version
@@ -48,7 +48,7 @@ types:
   entry_head:
     -orig-id: keybag_entry_t
     doc: Entry without its data; the next one starts at a multiple of 16 bytes.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption, keybag_entry_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption, keybag_entry_t, p. 146'
     -webide-representation: 'tag {tag}, {len_key} bytes'
     seq:
       - id: uuid
@@ -69,7 +69,7 @@ types:
   entry:
     -orig-id: keybag_entry_t
     doc: Entry.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption, keybag_entry_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption, keybag_entry_t, p. 146'
     -webide-representation: 'tag {head.tag}'
     seq:
       - id: head
@@ -120,7 +120,7 @@ types:
   prange_val:
     -orig-id: prange_t
     doc: 'Where a volume''s key bag lies; data of the entry of unlock records.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption, Accessing Encrypted Objects'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption, Accessing Encrypted Objects, p. 136'
     seq:
       - id: range
         -orig-id: prange_t

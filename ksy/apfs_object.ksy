@@ -9,12 +9,12 @@ meta:
   ks-version: '0.11'
   endian: le
 doc: 'Header that begins most APFS blocks, the object types, and the flags that say how an object is stored.'
-doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Objects'
+doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Objects, p. 10'
 types:
   obj_phys:
     -orig-id: obj_phys_t
     doc: 'Header of an object. Objects stored without one (OBJ_NOHEADER, sealed volumes) hold zeros here.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Objects, obj_phys_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Objects, obj_phys_t, p. 10'
     -webide-representation: 'oid {oid} xid {xid} type {type_and_flags}'
     seq:
       - id: cksum
@@ -66,7 +66,7 @@ types:
   prange:
     -orig-id: prange_t
     doc: Run of consecutive blocks.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), General-Purpose Types, prange_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), General-Purpose Types, prange_t, p. 9'
     -webide-representation: '{start_paddr}+{num_blocks}'
     seq:
       - id: start_paddr

@@ -12,12 +12,12 @@ meta:
     - apfs_container
   endian: le
 doc: The reaper frees large objects over several transactions.
-doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Reaper'
+doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Reaper, p. 164'
 types:
   reaper_head:
     -orig-id: nx_reaper_phys_t
     doc: Reaper without its state buffer.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Reaper, nx_reaper_phys_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Reaper, nx_reaper_phys_t, p. 164'
     -webide-representation: 'lists {head_oid} to {tail_oid}'
     seq:
       - id: hdr
@@ -79,7 +79,7 @@ types:
   reaper_phys:
     -orig-id: nx_reaper_phys_t
     doc: Reaper.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Reaper, nx_reaper_phys_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Reaper, nx_reaper_phys_t, p. 164'
     -webide-representation: 'lists {head.head_oid} to {head.tail_oid}'
     seq:
       - id: head
@@ -91,7 +91,7 @@ types:
   reap_list_head:
     -orig-id: nx_reap_list_phys_t
     doc: Reap list without its entries.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Reaper, nx_reap_list_phys_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Reaper, nx_reap_list_phys_t, p. 164'
     -webide-representation: '{num_entries} entries'
     seq:
       - id: hdr
@@ -126,7 +126,7 @@ types:
   reap_list_phys:
     -orig-id: nx_reap_list_phys_t
     doc: Reap list.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Reaper, nx_reap_list_phys_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Reaper, nx_reap_list_phys_t, p. 164'
     -webide-representation: '{head.num_entries} entries'
     seq:
       - id: head
@@ -141,7 +141,7 @@ types:
   reap_list_entry:
     -orig-id: nx_reap_list_entry_t
     doc: Object to be freed.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Reaper, nx_reap_list_entry_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Reaper, nx_reap_list_entry_t, p. 164'
     -webide-representation: 'oid {oid}'
     seq:
       - id: next
@@ -177,7 +177,7 @@ types:
   omap_reap_state:
     -orig-id: omap_reap_state_t
     doc: How far the reaping of an object map has come.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Reaper, omap_reap_state_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Reaper, omap_reap_state_t, p. 166'
     seq:
       - id: phase
         -orig-id: omr_phase
@@ -192,7 +192,7 @@ types:
   omap_cleanup_state:
     -orig-id: omap_cleanup_state_t
     doc: How far the removal of a snapshot from an object map has come.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Reaper, omap_cleanup_state_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Reaper, omap_cleanup_state_t, p. 166'
     seq:
       - id: cleaning
         -orig-id: omc_cleaning
@@ -218,7 +218,7 @@ types:
   apfs_reap_state:
     -orig-id: apfs_reap_state_t
     doc: How far the reaping of a volume has come.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Reaper, apfs_reap_state_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Reaper, apfs_reap_state_t, p. 167'
     seq:
       - id: last_pbn
         -orig-id: last_pbn

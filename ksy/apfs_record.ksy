@@ -16,12 +16,12 @@ doc: |
   Values whose end varies (inode_val, drec_val, xattr_val, sibling_val, snap_metadata_val, ...) begin with a type of
   their own, named ..._fixed: Apple's structure without what follows it. It has the same size in every record, so that
   millions of them can be read by the places of their fields alone; the whole value holds it as its field `fixed`.
-doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects'
+doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, p. 71'
 types:
   j_key:
     -orig-id: j_key_t
     doc: Beginning of each key of these trees.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, j_key_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, j_key_t, p. 72'
     -webide-representation: 'object {obj_id} type {record_type}'
     seq:
       - id: obj_id_and_type

@@ -11,12 +11,12 @@ meta:
     - apfs_object
   endian: le
 doc: 'Integrity metadata of sealed volumes, whose trees are verified from the root''s hash downwards.'
-doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Sealed Volumes'
+doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Sealed Volumes, p. 150'
 types:
   integrity_meta:
     -orig-id: integrity_meta_phys_t
     doc: Seal of a volume.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Sealed Volumes, integrity_meta_phys_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Sealed Volumes, integrity_meta_phys_t, p. 150'
     -webide-representation: 'hash type {hash_type}'
     seq:
       - id: hdr

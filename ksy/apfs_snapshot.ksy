@@ -15,12 +15,12 @@ doc: |
   Records of the snapshot-metadata tree: each snapshot by its transaction and by its name.
 
   A value whose end varies begins with a type of its own, named ..._fixed, as apfs_record explains.
-doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Snapshot Metadata'
+doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Snapshot Metadata, p. 117'
 types:
   snap_metadata_val_fixed:
     -orig-id: j_snap_metadata_val_t
     doc: 'Snapshot without its name; the key''s object is its transaction.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Snapshot Metadata, j_snap_metadata_val_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Snapshot Metadata, j_snap_metadata_val_t, p. 117'
     -webide-representation: 'superblock at {sblock_oid}'
     seq:
       - id: extentref_tree_oid
@@ -59,7 +59,7 @@ types:
   snap_metadata_val:
     -orig-id: j_snap_metadata_val_t
     doc: Snapshot.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Snapshot Metadata, j_snap_metadata_val_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Snapshot Metadata, j_snap_metadata_val_t, p. 117'
     -webide-representation: '{name}'
     seq:
       - id: fixed
@@ -72,7 +72,7 @@ types:
   snap_name_key:
     -orig-id: j_snap_name_key_t
     doc: 'Name of a snapshot, as a key.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Snapshot Metadata, j_snap_name_key_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Snapshot Metadata, j_snap_name_key_t, p. 119'
     -webide-representation: '{name}'
     seq:
       - id: hdr
@@ -89,7 +89,7 @@ types:
   snap_name_val:
     -orig-id: j_snap_name_val_t
     doc: Transaction of the snapshot of that name.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Snapshot Metadata, j_snap_name_val_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Snapshot Metadata, j_snap_name_val_t, p. 119'
     -webide-representation: 'xid {snap_xid}'
     seq:
       - id: snap_xid
@@ -98,7 +98,7 @@ types:
   snap_meta_ext_obj:
     -orig-id: snap_meta_ext_obj_phys_t
     doc: The object with further facts about a snapshot.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Snapshot Metadata, snap_meta_ext_obj_phys_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Snapshot Metadata, snap_meta_ext_obj_phys_t, p. 120'
     seq:
       - id: hdr
         -orig-id: smeop_o
@@ -109,7 +109,7 @@ types:
   snap_meta_ext:
     -orig-id: snap_meta_ext_t
     doc: Further facts about a snapshot.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Snapshot Metadata, snap_meta_ext_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Snapshot Metadata, snap_meta_ext_t, p. 120'
     seq:
       - id: version
         -orig-id: sme_version

@@ -13,12 +13,12 @@ meta:
 doc: >-
   The space manager, which keeps the bitmaps of free blocks, its internal pool, and the queues of blocks
   that become free when older transactions are given up.
-doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager'
+doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, p. 159'
 types:
   spaceman_phys:
     -orig-id: spaceman_phys_t
     doc: Space manager without the address arrays that follow it.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, spaceman_phys_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, spaceman_phys_t, p. 161'
     -webide-representation: '{devices[0].num_free_blocks} blocks free'
     seq:
       - id: hdr
@@ -121,7 +121,7 @@ types:
   spaceman_device:
     -orig-id: spaceman_device_t
     doc: One device.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, spaceman_device_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, spaceman_device_t, p. 160'
     -webide-representation: '{num_blocks} blocks, {num_free_blocks} free'
     seq:
       - id: num_blocks
@@ -154,7 +154,7 @@ types:
   spaceman_free_queue:
     -orig-id: spaceman_free_queue_t
     doc: Blocks freed by transactions that a checkpoint may still need.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, spaceman_free_queue_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, spaceman_free_queue_t, p. 160'
     -webide-representation: '{num_blocks} blocks'
     seq:
       - id: num_blocks
@@ -182,7 +182,7 @@ types:
   zone_boundaries:
     -orig-id: spaceman_allocation_zone_boundaries_t
     doc: Blocks of an allocation zone.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, spaceman_allocation_zone_boundaries_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, spaceman_allocation_zone_boundaries_t, p. 161'
     -webide-representation: '{start_paddr} to {stop_paddr}'
     seq:
       - id: start_paddr
@@ -195,7 +195,7 @@ types:
   allocation_zone:
     -orig-id: spaceman_allocation_zone_info_phys_t
     doc: Part of the device from which one kind of allocation is served.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, spaceman_allocation_zone_info_phys_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, spaceman_allocation_zone_info_phys_t, p. 161'
     seq:
       - id: current
         -orig-id: saz_current_boundaries
@@ -218,7 +218,7 @@ types:
   datazone:
     -orig-id: spaceman_datazone_info_phys_t
     doc: 'Allocation zones of both devices; present in versioned space managers, right behind the fixed part.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, spaceman_datazone_info_phys_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, spaceman_datazone_info_phys_t, p. 161'
     seq:
       - id: zones
         -orig-id: sdz_allocation_zones
@@ -229,7 +229,7 @@ types:
   block_address:
     -orig-id: paddr_t
     doc: Block address in an array of them.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), General-Purpose Types, paddr_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), General-Purpose Types, paddr_t, p. 9'
     -webide-representation: '{paddr}'
     seq:
       - id: paddr
@@ -238,7 +238,7 @@ types:
   ring_index:
     -orig-id: uint16_t
     doc: 'Position in the ring of the internal pool''s bitmap blocks.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, spaceman_phys_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, spaceman_phys_t, p. 161'
     -webide-representation: '{index}'
     seq:
       - id: index
@@ -247,7 +247,7 @@ types:
   xid_entry:
     -orig-id: xid_t
     doc: Transaction of a bitmap block of the internal pool.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, spaceman_phys_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, spaceman_phys_t, p. 161'
     seq:
       - id: xid
         -orig-id: sm_ip_bm_xid_offset
@@ -255,7 +255,7 @@ types:
   chunk_info:
     -orig-id: chunk_info_t
     doc: One chunk of blocks and its bitmap.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, chunk_info_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, chunk_info_t, p. 159'
     -webide-representation: '{num_free_blocks} of {num_blocks} free'
     seq:
       - id: xid
@@ -285,7 +285,7 @@ types:
   cib_head:
     -orig-id: chunk_info_block_t
     doc: Chunk-info block without its entries.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, chunk_info_block_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, chunk_info_block, p. 159'
     seq:
       - id: hdr
         -orig-id: cib_o
@@ -299,7 +299,7 @@ types:
   chunk_info_block:
     -orig-id: chunk_info_block_t
     doc: Descriptions of consecutive chunks.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, chunk_info_block_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, chunk_info_block, p. 159'
     -webide-representation: 'block {head.index}'
     seq:
       - id: head
@@ -314,7 +314,7 @@ types:
   cab_head:
     -orig-id: cib_addr_block_t
     doc: Chunk-info address block without its entries.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, cib_addr_block_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, cib_addr_block, p. 159'
     seq:
       - id: hdr
         -orig-id: cab_o
@@ -328,7 +328,7 @@ types:
   cib_addr_block:
     -orig-id: cib_addr_block_t
     doc: Addresses of chunk-info blocks.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, cib_addr_block_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, cib_addr_block, p. 159'
     -webide-representation: 'block {head.index}'
     seq:
       - id: head
@@ -343,7 +343,7 @@ types:
   free_queue_key:
     -orig-id: spaceman_free_queue_key_t
     doc: Blocks freed by one transaction.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, spaceman_free_queue_key_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, spaceman_free_queue_key_t, p. 160'
     -webide-representation: 'xid {xid} from {paddr}'
     seq:
       - id: xid
@@ -355,7 +355,7 @@ types:
   free_queue_val:
     -orig-id: spaceman_free_queue_val_t
     doc: 'How many blocks; where there is no value, one.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, spaceman_free_queue_val_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Space Manager, spaceman_free_queue_val_t, p. 159'
     -webide-representation: '{num_blocks} blocks'
     seq:
       - id: num_blocks

@@ -11,12 +11,12 @@ meta:
     - apfs_object
   endian: le
 doc: 'Superblock of a volume, with its features, roles and history.'
-doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Volumes'
+doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Volumes, p. 51'
 types:
   apfs_superblock:
     -orig-id: apfs_superblock_t
     doc: Superblock of a volume.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Volumes, apfs_superblock_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Volumes, apfs_superblock_t, p. 51'
     -webide-representation: 'volume {fs_index}, xid {hdr.xid}'
     seq:
       - id: hdr
@@ -217,7 +217,7 @@ types:
   wrapped_meta_crypto_state:
     -orig-id: wrapped_meta_crypto_state_t
     doc: 'How the volume''s key for its metadata is wrapped.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption, wrapped_meta_crypto_state_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Encryption, wrapped_meta_crypto_state_t, p. 140'
     -webide-representation: 'class {persistent_class}'
     seq:
       - id: major_version
@@ -244,7 +244,7 @@ types:
   modified_by:
     -orig-id: apfs_modified_by_t
     doc: Program that formatted or changed the volume.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Volumes, apfs_modified_by_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Volumes, apfs_modified_by_t, p. 60'
     -webide-representation: 'xid {last_xid}'
     seq:
       - id: id

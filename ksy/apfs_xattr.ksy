@@ -15,12 +15,12 @@ doc: |
   Attributes by name, whose data is embedded in the record or lies in a data stream.
 
   A value whose end varies begins with a type of its own, named ..._fixed, as apfs_record explains.
-doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects'
+doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, p. 71'
 types:
   xattr_key:
     -orig-id: j_xattr_key_t
     doc: 'Extended attribute''s key.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, j_xattr_key_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, j_xattr_key_t, p. 82'
     -webide-representation: '{name}'
     seq:
       - id: hdr
@@ -37,7 +37,7 @@ types:
   xattr_val_fixed:
     -orig-id: j_xattr_val_t
     doc: Extended attribute without its data.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, j_xattr_val_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, j_xattr_val_t, p. 82'
     seq:
       - id: flags
         -orig-id: flags
@@ -55,7 +55,7 @@ types:
   xattr_val:
     -orig-id: j_xattr_val_t
     doc: 'Extended attribute, embedded or with a data stream of its own.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, j_xattr_val_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, j_xattr_val_t, p. 82'
     -webide-representation: '{fixed.len_xdata} bytes'
     seq:
       - id: fixed
@@ -67,7 +67,7 @@ types:
   xattr_dstream:
     -orig-id: j_xattr_dstream_t
     doc: Data of an extended attribute that has a stream.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Data Streams, j_xattr_dstream_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Data Streams, j_xattr_dstream_t, p. 106'
     -webide-representation: 'stream {xattr_obj_id}'
     seq:
       - id: xattr_obj_id

@@ -11,12 +11,12 @@ meta:
 doc: |
   What inodes and directory records carry behind their fixed part: a collection of fields of which each may be there or
   not, such as the name and the size of the data stream.
-doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Extended Fields'
+doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Extended Fields, p. 108'
 types:
   xf_blob_head:
     -orig-id: xf_blob_t
     doc: Head of a collection of extended fields.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Extended Fields, xf_blob_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Extended Fields, xf_blob_t, p. 108'
     seq:
       - id: num_exts
         -orig-id: xf_num_exts
@@ -28,7 +28,7 @@ types:
   x_field:
     -orig-id: x_field_t
     doc: 'One extended field''s description.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Extended Fields, x_field_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Extended Fields, x_field_t, p. 109'
     -webide-representation: 'type {type}, {len_data} bytes'
     seq:
       - id: type
@@ -52,7 +52,7 @@ types:
   xf_blob:
     -orig-id: xf_blob_t
     doc: Extended fields of an inode or a directory record.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Extended Fields, xf_blob_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Extended Fields, xf_blob_t, p. 108'
     -webide-representation: '{head.num_exts} fields'
     seq:
       - id: head
@@ -73,7 +73,7 @@ types:
   x_field_data:
     -orig-id: uint8_t
     doc: 'Data of one extended field; the last one''s padding may be cut off.'
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Extended Fields, xf_blob_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Extended Fields, xf_blob_t, p. 108'
     params:
       - id: len_data
         type: u2
@@ -89,7 +89,7 @@ types:
   sparse_bytes:
     -orig-id: uint64_t
     doc: Bytes of a data stream that lie in holes.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Extended Fields, INO_EXT_TYPE_SPARSE_BYTES'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Extended Fields, INO_EXT_TYPE_SPARSE_BYTES, p. 108'
     seq:
       - id: num_bytes
         -orig-id: sparse_bytes
@@ -97,7 +97,7 @@ types:
   sibling_id:
     -orig-id: uint64_t
     doc: Hard link that a directory record stands for.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Extended Fields, DREC_EXT_TYPE_SIBLING_ID'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Extended Fields, DREC_EXT_TYPE_SIBLING_ID, p. 108'
     seq:
       - id: sibling_id
         -orig-id: sibling_id

@@ -128,7 +128,7 @@ types:
       Begins a part of a transaction; an array of block_info follows, the first of which stands for no block,
       and after len_block_list bytes the contents of the blocks. The checksum covers this header and the first
       block_info, with the checksum itself taken as zero.
-    doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#JournalTransactions TN1150, Block List Header'
+    doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#BlockListHeader TN1150, Block List Header'
     seq:
       - id: max_blocks
         -orig-id: max_blocks
@@ -163,7 +163,7 @@ types:
   block_list_checked:
     -orig-id: BLHDR_CHECKSUM_SIZE
     doc: The part of a block list header that its checksum covers.
-    doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#JournalTransactions TN1150, Block List Header'
+    doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#BlockListHeader TN1150, Block List Header'
     seq:
       - id: before_checksum
         size: 8
@@ -177,7 +177,7 @@ types:
       endian: be
     -orig-id: block_info
     doc: One block of a transaction; 16 bytes.
-    doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#JournalTransactions TN1150, Block Info'
+    doc-ref: 'https://developer.apple.com/library/archive/technotes/tn/tn1150.html#BlockListHeader TN1150, Block Info'
     seq:
       - id: bnum
         -orig-id: bnum

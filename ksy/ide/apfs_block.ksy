@@ -27,7 +27,7 @@ meta:
 doc: |
   An entry point for the Web IDE: open a block that was cut out of a container, or come here from apfs_image. Nodes are
   shown with their records; what has no header, such as bitmaps and the contents of files, is shown as bytes.
-doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Objects'
+doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Objects, p. 10'
 -webide-representation: '{header}'
 seq:
   - id: body
@@ -63,7 +63,7 @@ types:
     doc: |
       A node with its records. Keys count from the end of the table of contents upwards, values from the end of the
       node downwards; in a root, from the tree information there.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), B-Trees, btree_node_phys_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), B-Trees, btree_node_phys_t, p. 123'
     seq:
       - id: head
         type: apfs_btree::btree_node
@@ -95,7 +95,7 @@ types:
   entry:
     -orig-id: kvloc_t or kvoff_t
     doc: Where one record lies, and the record.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), B-Trees, kvloc_t'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), B-Trees, kvloc_t, p. 128'
     -webide-representation: '{key}'
     params:
       - id: ofs_keys
@@ -164,7 +164,7 @@ types:
   fs_value:
     -orig-id: j_inode_val_t and others
     doc: Value of a file-system record, by the type in its key.
-    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects'
+    doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), File-System Objects, p. 71'
     params:
       - id: record_type
         type: u1

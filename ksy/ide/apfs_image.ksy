@@ -15,7 +15,7 @@ doc: |
   An entry point for the Web IDE: an image that starts with block 0 of a container. It shows the superblock of block 0,
   the ring of checkpoints, and every block by its address. Block 0 may be older than the newest checkpoint, whose
   superblock is the one with the highest transaction in the ring.
-doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Container'
+doc-ref: 'https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf Apple File System Reference (2020-06-22), Container, p. 26'
 seq:
   - id: superblock
     type: apfs_container::nx_superblock

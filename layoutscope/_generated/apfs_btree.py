@@ -15,7 +15,7 @@ class ApfsBtree(KaitaiStruct):
     """Nodes of APFS B-trees. A table of contents follows the head; keys grow upwards behind it, values downwards from the end of the node or, in a root, from the tree information there.
     
     .. seealso::
-       Apple File System Reference (2020-06-22), B-Trees - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+       Apple File System Reference (2020-06-22), B-Trees, p. 122 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
     """
 
     class BtreeFlag(IntEnum):
@@ -57,7 +57,7 @@ class ApfsBtree(KaitaiStruct):
         """Last bytes of a root node.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), B-Trees, btree_info_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), B-Trees, btree_info_t, p. 126 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["fixed", "longest_key", "longest_val", "num_keys", "num_nodes"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -94,7 +94,7 @@ class ApfsBtree(KaitaiStruct):
         """What does not change while a tree lives.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), B-Trees, btree_info_fixed_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), B-Trees, btree_info_fixed_t, p. 125 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["flags", "len_node", "len_key", "len_val"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -166,7 +166,7 @@ class ApfsBtree(KaitaiStruct):
         """Head of a node.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), B-Trees, btree_node_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), B-Trees, btree_node_phys_t, p. 123 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["hdr", "flags", "level", "num_keys", "table_space", "free_space", "key_free_list", "val_free_list"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -260,7 +260,7 @@ class ApfsBtree(KaitaiStruct):
         """Value in a node above the leaves.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), B-Trees, btree_node_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), B-Trees, btree_node_phys_t, p. 123 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["oid"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -283,7 +283,7 @@ class ApfsBtree(KaitaiStruct):
         """Value in a node above the leaves of a hashed tree; the child is counted from the root's identifier.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), B-Trees, btn_index_node_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), B-Trees, btn_index_node_val_t, p. 127 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["oid", "hash"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -309,7 +309,7 @@ class ApfsBtree(KaitaiStruct):
         """Entry of a table of contents whose keys and values vary in size.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), B-Trees, kvloc_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), B-Trees, kvloc_t, p. 128 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["key", "val"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -339,7 +339,7 @@ class ApfsBtree(KaitaiStruct):
         """Entry of a table of contents whose keys and values have one size.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), B-Trees, kvoff_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), B-Trees, kvoff_t, p. 129 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["ofs_key", "ofs_val"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -365,7 +365,7 @@ class ApfsBtree(KaitaiStruct):
         """Piece of a node.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), B-Trees, nloc_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), B-Trees, nloc_t, p. 128 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["ofs_data", "len_data"]
         def __init__(self, _io, _parent=None, _root=None):

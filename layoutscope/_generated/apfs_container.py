@@ -15,7 +15,7 @@ class ApfsContainer(KaitaiStruct):
     """Structures of a container - superblock, checkpoints, object maps, the evict mapping and the boot record.
     
     .. seealso::
-       Apple File System Reference (2020-06-22), Container - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+       Apple File System Reference (2020-06-22), Container, p. 26 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
     """
 
     class ContainerFeature(IntEnum):
@@ -66,7 +66,7 @@ class ApfsContainer(KaitaiStruct):
         """Where the ephemeral objects of a checkpoint lie. Several maps form one checkpoint; the last says so.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Container, checkpoint_map_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Container, checkpoint_map_phys_t, p. 41 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["head", "mappings"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -108,7 +108,7 @@ class ApfsContainer(KaitaiStruct):
         """Checkpoint map without its mappings.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Container, checkpoint_map_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Container, checkpoint_map_phys_t, p. 41 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["hdr", "flags", "num_mappings"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -147,7 +147,7 @@ class ApfsContainer(KaitaiStruct):
         """One ephemeral object in the checkpoint data area.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Container, checkpoint_mapping_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Container, checkpoint_mapping_t, p. 40 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["type_and_flags", "subtype", "len_object", "pad", "fs_oid", "oid", "paddr"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -196,7 +196,7 @@ class ApfsContainer(KaitaiStruct):
         """Where firmware finds the driver that boots from this container.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), EFI Jumpstart, nx_efi_jumpstart_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), EFI Jumpstart, nx_efi_jumpstart_t, p. 24 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["hdr", "magic", "version", "len_efi_file", "num_extents", "reserved", "extents"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -264,7 +264,7 @@ class ApfsContainer(KaitaiStruct):
         """Block that is to be moved while a container shrinks.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Container, evict_mapping_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Container, evict_mapping_val_t, p. 42 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["paddr"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -287,7 +287,7 @@ class ApfsContainer(KaitaiStruct):
         """Where a run of blocks goes while a container shrinks.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Container, evict_mapping_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Container, evict_mapping_val_t, p. 42 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["dst_paddr", "num_blocks"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -313,7 +313,7 @@ class ApfsContainer(KaitaiStruct):
         """Container superblock. Block 0 holds a copy; the newest valid one lies in the checkpoint descriptor area.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Container, nx_superblock_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Container, nx_superblock_t, p. 27 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["hdr", "magic", "len_block", "num_blocks", "features", "readonly_compatible_features", "incompatible_features", "uuid", "next_oid", "next_xid", "xp_desc_blocks", "xp_data_blocks", "xp_desc_base", "xp_data_base", "xp_desc_next", "xp_data_next", "xp_desc_index", "num_desc_used", "xp_data_index", "num_data_used", "spaceman_oid", "omap_oid", "reaper_oid", "test_type", "max_file_systems", "fs_oid", "counters", "blocked_out", "evict_mapping_tree_oid", "flags", "efi_jumpstart", "fusion_uuid", "keylocker", "ephemeral_info", "test_oid", "fusion_mt_oid", "fusion_wbc_oid", "fusion_wbc", "newest_mounted_version", "mkb_locker"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -576,7 +576,7 @@ class ApfsContainer(KaitaiStruct):
         """Virtual object and the transaction from which a mapping holds.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Object Maps, omap_key_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Object Maps, omap_key_t, p. 46 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["oid", "xid"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -602,7 +602,7 @@ class ApfsContainer(KaitaiStruct):
         """Object map of a container or volume.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Object Maps, omap_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Object Maps, omap_phys_t, p. 44 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["hdr", "flags", "num_snapshots", "tree_type", "snapshot_tree_type", "tree_oid", "snapshot_tree_oid", "most_recent_snap", "pending_revert_min", "pending_revert_max"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -678,7 +678,7 @@ class ApfsContainer(KaitaiStruct):
         """Snapshot as the object map knows it.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Object Maps, omap_snapshot_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Object Maps, omap_snapshot_t, p. 47 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["flags", "pad", "oid"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -723,7 +723,7 @@ class ApfsContainer(KaitaiStruct):
         """Transaction of a snapshot, key of an object map's snapshot tree.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Object Maps, omap_snapshot_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Object Maps, omap_snapshot_t, p. 47 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["xid"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -746,7 +746,7 @@ class ApfsContainer(KaitaiStruct):
         """Where a version of a virtual object is stored.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Object Maps, omap_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Object Maps, omap_val_t, p. 46 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["flags", "len_object", "paddr"]
         def __init__(self, _io, _parent=None, _root=None):

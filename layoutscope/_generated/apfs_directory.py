@@ -19,7 +19,7 @@ class ApfsDirectory(KaitaiStruct):
     A value whose end varies begins with a type of its own, named ..._fixed, as apfs_record explains.
     
     .. seealso::
-       Apple File System Reference (2020-06-22), File-System Objects - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+       Apple File System Reference (2020-06-22), File-System Objects, p. 71 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
     """
 
     class EntryType(IntEnum):
@@ -50,7 +50,7 @@ class ApfsDirectory(KaitaiStruct):
         """Totals of a directory that keeps them.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), File-System Objects, j_dir_stats_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), File-System Objects, j_dir_stats_val_t, p. 81 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["num_children", "len_total", "chained_key", "gen_count"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -82,7 +82,7 @@ class ApfsDirectory(KaitaiStruct):
         """Directory record's key on volumes that ignore case or normalization.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), File-System Objects, j_drec_hashed_key_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), File-System Objects, j_drec_hashed_key_t, p. 78 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["hdr", "len_name_and_hash", "name"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -131,7 +131,7 @@ class ApfsDirectory(KaitaiStruct):
         """Directory record's key on volumes that compare names byte by byte.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), File-System Objects, j_drec_key_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), File-System Objects, j_drec_key_t, p. 78 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["hdr", "len_name", "name"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -162,7 +162,7 @@ class ApfsDirectory(KaitaiStruct):
         """Directory record.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), File-System Objects, j_drec_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), File-System Objects, j_drec_val_t, p. 79 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["fixed", "xfields"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -198,7 +198,7 @@ class ApfsDirectory(KaitaiStruct):
         """Directory record without its extended fields.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), File-System Objects, j_drec_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), File-System Objects, j_drec_val_t, p. 79 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["file_id", "date_added", "flags"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -235,7 +235,7 @@ class ApfsDirectory(KaitaiStruct):
         """Hard link's key; its object is the inode.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Siblings, j_sibling_key_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Siblings, j_sibling_key_t, p. 115 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["hdr", "sibling_id"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -263,7 +263,7 @@ class ApfsDirectory(KaitaiStruct):
         """Inode of a hard link; the key's object is the link.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Siblings, j_sibling_map_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Siblings, j_sibling_map_val_t, p. 116 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["file_id"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -286,7 +286,7 @@ class ApfsDirectory(KaitaiStruct):
         """Hard link.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Siblings, j_sibling_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Siblings, j_sibling_val_t, p. 115 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["fixed", "name"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -314,7 +314,7 @@ class ApfsDirectory(KaitaiStruct):
         """Hard link without its name.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Siblings, j_sibling_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Siblings, j_sibling_val_t, p. 115 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["parent_id", "len_name"]
         def __init__(self, _io, _parent=None, _root=None):

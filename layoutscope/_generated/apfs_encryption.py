@@ -15,7 +15,7 @@ class ApfsEncryption(KaitaiStruct):
     """State of an encryption, decryption or change of keys that is under way on a mounted volume.
     
     .. seealso::
-       Apple File System Reference (2020-06-22), Encryption Rolling - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+       Apple File System Reference (2020-06-22), Encryption Rolling, p. 169 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
     """
 
     class ErChecksumBlock(IntEnum):
@@ -64,7 +64,7 @@ class ApfsEncryption(KaitaiStruct):
         """Block of the recovery list, without its data.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Encryption Rolling, er_recovery_block_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Encryption Rolling, er_recovery_block_phys_t, p. 170 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["hdr", "ofs_data", "next_oid"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -95,7 +95,7 @@ class ApfsEncryption(KaitaiStruct):
         """State of encryption rolling, version 2.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Encryption Rolling, er_state_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Encryption Rolling, er_state_phys_t, p. 169 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["head", "flags", "snap_xid", "current_fext_obj_id", "file_position", "progress", "num_blocks_to_encrypt", "blockmap_oid", "tidemark_obj_id", "num_recovery_extents", "recovery_list_oid", "recovery_length"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -179,7 +179,7 @@ class ApfsEncryption(KaitaiStruct):
         """Beginning that all versions share.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Encryption Rolling, er_state_phys_header_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Encryption Rolling, er_state_phys_header_t, p. 169 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["hdr", "magic", "version"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -212,7 +212,7 @@ class ApfsEncryption(KaitaiStruct):
         """State of encryption rolling, version 1, without its checksums.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Encryption Rolling, er_state_phys_v1_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Encryption Rolling, er_state_phys_v1_t, p. 169 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["head", "flags", "snap_xid", "current_fext_obj_id", "file_position", "fext_paddr", "paddr", "progress", "num_blocks_to_encrypt", "blockmap_oid", "num_checksums", "reserved", "fext_cid"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -273,7 +273,7 @@ class ApfsEncryption(KaitaiStruct):
         """Bitmap of blocks that were handled.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Encryption Rolling, gbitmap_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Encryption Rolling, gbitmap_phys_t, p. 170 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["hdr", "tree_oid", "num_bits", "flags"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -307,7 +307,7 @@ class ApfsEncryption(KaitaiStruct):
         """Block of such a bitmap, without its bits.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Encryption Rolling, gbitmap_block_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Encryption Rolling, gbitmap_block_phys_t, p. 170 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["hdr"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -332,7 +332,7 @@ class ApfsEncryption(KaitaiStruct):
         """Key of the tree of such a bitmap. Not documented; taken for a number of 64 bits, as in trees of its size.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Encryption Rolling, gbitmap_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Encryption Rolling, gbitmap_phys_t, p. 170 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["index"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -355,7 +355,7 @@ class ApfsEncryption(KaitaiStruct):
         """Value of the tree of such a bitmap. Not documented; taken for the block with the bits.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Encryption Rolling, gbitmap_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Encryption Rolling, gbitmap_phys_t, p. 170 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["paddr"]
         def __init__(self, _io, _parent=None, _root=None):

@@ -18,7 +18,7 @@ class ApfsExtents(KaitaiStruct):
     A value whose end varies begins with a type of its own, named ..._fixed, as apfs_record explains.
     
     .. seealso::
-       Apple File System Reference (2020-06-22), Data Streams - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+       Apple File System Reference (2020-06-22), Data Streams, p. 102 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
     """
 
     class FileExtentFlag(IntEnum):
@@ -54,7 +54,7 @@ class ApfsExtents(KaitaiStruct):
         """Encryption state of files.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Encryption, wrapped_crypto_state_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Encryption, wrapped_crypto_state_t, p. 138 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["fixed", "persistent_key"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -82,7 +82,7 @@ class ApfsExtents(KaitaiStruct):
         """Encryption state without its key.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Encryption, j_crypto_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Encryption, j_crypto_val_t, p. 137 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["refcnt", "major_version", "minor_version", "cpflags", "persistent_class", "key_os_version", "key_revision", "len_key"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -126,7 +126,7 @@ class ApfsExtents(KaitaiStruct):
         """Size of a data stream.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Data Streams, j_dstream_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Data Streams, j_dstream_t, p. 106 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["len_stream", "len_alloced", "default_crypto_id", "num_bytes_written", "num_bytes_read"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -161,7 +161,7 @@ class ApfsExtents(KaitaiStruct):
         """Use of a data stream.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Data Streams, j_dstream_id_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Data Streams, j_dstream_id_val_t, p. 105 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["refcnt"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -184,7 +184,7 @@ class ApfsExtents(KaitaiStruct):
         """Extent's key in the fext tree of a sealed volume.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Sealed Volumes, fext_tree_key_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Sealed Volumes, fext_tree_key_t, p. 154 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["private_id", "logical_addr"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -210,7 +210,7 @@ class ApfsExtents(KaitaiStruct):
         """Where a part of a data stream of a sealed volume lies.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Sealed Volumes, fext_tree_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Sealed Volumes, fext_tree_val_t, p. 155 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["len_and_flags", "paddr"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -252,7 +252,7 @@ class ApfsExtents(KaitaiStruct):
         """Extent's key; its object is the data stream.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Data Streams, j_file_extent_key_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Data Streams, j_file_extent_key_t, p. 103 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["hdr", "logical_addr"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -280,7 +280,7 @@ class ApfsExtents(KaitaiStruct):
         """Where a part of a data stream lies; block zero is a hole.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Data Streams, j_file_extent_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Data Streams, j_file_extent_val_t, p. 104 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["len_and_flags", "paddr", "crypto_id"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -334,7 +334,7 @@ class ApfsExtents(KaitaiStruct):
         """Key of a hash of a file's data.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Sealed Volumes, j_file_info_key_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Sealed Volumes, j_file_info_key_t, p. 155 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["hdr", "info_and_lba"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -379,7 +379,7 @@ class ApfsExtents(KaitaiStruct):
         """Hash of a part of a file.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Sealed Volumes, j_file_data_hash_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Sealed Volumes, j_file_data_hash_val_t, p. 157 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["fixed", "hash"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -407,7 +407,7 @@ class ApfsExtents(KaitaiStruct):
         """Hash of a part of a file, without the hash.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Sealed Volumes, j_file_data_hash_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Sealed Volumes, j_file_data_hash_val_t, p. 157 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["num_hashed_blocks", "len_hash"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -433,7 +433,7 @@ class ApfsExtents(KaitaiStruct):
         """Reference to an extent of data; its key's object is the first block.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Data Streams, j_phys_ext_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Data Streams, j_phys_ext_val_t, p. 102 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["len_and_kind", "owning_obj_id", "refcnt"]
         def __init__(self, _io, _parent=None, _root=None):

@@ -15,7 +15,7 @@ class ApfsFusion(KaitaiStruct):
     """A container on a solid-state and a hard disk. Addresses of the second device are marked by one bit; the middle tree and the write-back cache say which of its blocks are held on the first.
     
     .. seealso::
-       Apple File System Reference (2020-06-22), Fusion - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+       Apple File System Reference (2020-06-22), Fusion, p. 172 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
     """
 
     class Tier2Marker(IntEnum):
@@ -38,7 +38,7 @@ class ApfsFusion(KaitaiStruct):
         """Address as it stands in extents of a Fusion container, for blocks of 4096 bytes.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Fusion, Fusion tier 2 address marker - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Fusion, Fusion tier 2 address marker, p. 172 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["raw"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -61,7 +61,7 @@ class ApfsFusion(KaitaiStruct):
         """Address of a cached run on the second device.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Fusion, fusion_mt_key_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Fusion, fusion_mt_key_t, p. 173 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["paddr"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -84,7 +84,7 @@ class ApfsFusion(KaitaiStruct):
         """Where that run is cached on the first device.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Fusion, fusion_mt_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Fusion, fusion_mt_val_t, p. 173 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["paddr", "num_blocks", "flags"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -129,7 +129,7 @@ class ApfsFusion(KaitaiStruct):
         """State of the write-back cache.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Fusion, fusion_wbc_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Fusion, fusion_wbc_phys_t, p. 172 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["hdr", "version", "list_head_oid", "list_tail_oid", "stable_head_position", "stable_tail_position", "num_list_blocks", "reserved", "used_by_rc", "rc_stash"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -183,7 +183,7 @@ class ApfsFusion(KaitaiStruct):
         """Run of blocks in the write-back cache.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Fusion, fusion_wbc_list_entry_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Fusion, fusion_wbc_list_entry_t, p. 172 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["wbc_paddr", "target_paddr", "num_blocks"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -212,7 +212,7 @@ class ApfsFusion(KaitaiStruct):
         """List of the write-back cache without its entries.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Fusion, fusion_wbc_list_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Fusion, fusion_wbc_list_phys_t, p. 172 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["hdr", "version", "tail_position", "index_begin", "index_end", "index_max", "reserved"]
         def __init__(self, _io, _parent=None, _root=None):

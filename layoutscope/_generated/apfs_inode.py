@@ -18,7 +18,7 @@ class ApfsInode(KaitaiStruct):
     A value whose end varies begins with a type of its own, named ..._fixed, as apfs_record explains.
     
     .. seealso::
-       Apple File System Reference (2020-06-22), File-System Objects - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+       Apple File System Reference (2020-06-22), File-System Objects, p. 71 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
     """
 
     class BsdFlag(IntEnum):
@@ -95,7 +95,7 @@ class ApfsInode(KaitaiStruct):
         """Inode.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), File-System Objects, j_inode_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), File-System Objects, j_inode_val_t, p. 73 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["fixed", "xfields"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -131,7 +131,7 @@ class ApfsInode(KaitaiStruct):
         """Inode without its extended fields.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), File-System Objects, j_inode_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), File-System Objects, j_inode_val_t, p. 73 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["parent_id", "private_id", "create_time", "mod_time", "change_time", "access_time", "internal_flags", "num_children_or_links", "default_protection_class", "write_generation_counter", "bsd_flags", "owner", "group", "mode", "pad1", "len_uncompressed"]
         def __init__(self, _io, _parent=None, _root=None):

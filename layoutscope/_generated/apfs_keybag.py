@@ -15,7 +15,7 @@ class ApfsKeybag(KaitaiStruct):
     """Key bags of a container and its volumes, after decryption, and the wrapped keys in them. The DER records of wrapped keys are not in Apple's reference; observed in volumes of macOS 10.13 to 26.
     
     .. seealso::
-       Apple File System Reference (2020-06-22), Encryption - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+       Apple File System Reference (2020-06-22), Encryption, p. 135 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
     """
 
     class KeyField(IntEnum):
@@ -117,7 +117,7 @@ class ApfsKeybag(KaitaiStruct):
         """Entry.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Encryption, keybag_entry_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Encryption, keybag_entry_t, p. 146 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["head", "keydata"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -145,7 +145,7 @@ class ApfsKeybag(KaitaiStruct):
         """Entry without its data; the next one starts at a multiple of 16 bytes.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Encryption, keybag_entry_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Encryption, keybag_entry_t, p. 146 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["uuid", "tag", "len_key", "padding"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -177,7 +177,7 @@ class ApfsKeybag(KaitaiStruct):
         """Key bag.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Encryption, media_keybag_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Encryption, media_keybag_t, p. 147 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["hdr", "locker"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -207,7 +207,7 @@ class ApfsKeybag(KaitaiStruct):
         """Key bag without its entries.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Encryption, kb_locker_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Encryption, kb_locker_t, p. 144 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["version", "num_keys", "num_bytes", "padding"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -239,7 +239,7 @@ class ApfsKeybag(KaitaiStruct):
         """Where a volume's key bag lies; data of the entry of unlock records.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Encryption, Accessing Encrypted Objects - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Encryption, Accessing Encrypted Objects, p. 136 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["range"]
         def __init__(self, _io, _parent=None, _root=None):

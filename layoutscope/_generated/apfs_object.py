@@ -14,7 +14,7 @@ class ApfsObject(KaitaiStruct):
     """Header that begins most APFS blocks, the object types, and the flags that say how an object is stored.
     
     .. seealso::
-       Apple File System Reference (2020-06-22), Objects - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+       Apple File System Reference (2020-06-22), Objects, p. 10 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
     """
 
     class ObjectFlag(IntEnum):
@@ -88,7 +88,7 @@ class ApfsObject(KaitaiStruct):
         """Header of an object. Objects stored without one (OBJ_NOHEADER, sealed volumes) hold zeros here.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Objects, obj_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Objects, obj_phys_t, p. 10 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["cksum", "oid", "xid", "type_and_flags", "subtype"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -181,7 +181,7 @@ class ApfsObject(KaitaiStruct):
         """Run of consecutive blocks.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), General-Purpose Types, prange_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), General-Purpose Types, prange_t, p. 9 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["start_paddr", "num_blocks"]
         def __init__(self, _io, _parent=None, _root=None):

@@ -3,8 +3,8 @@
 
 import kaitaistruct
 from kaitaistruct import KaitaiStruct, KaitaiStream, BytesIO
-from . import apfs_object
 from . import apfs_container
+from . import apfs_object
 from enum import IntEnum
 import collections
 
@@ -16,7 +16,7 @@ class ApfsReaper(KaitaiStruct):
     """The reaper frees large objects over several transactions.
     
     .. seealso::
-       Apple File System Reference (2020-06-22), Reaper - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+       Apple File System Reference (2020-06-22), Reaper, p. 164 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
     """
 
     class OmapReapPhase(IntEnum):
@@ -61,7 +61,7 @@ class ApfsReaper(KaitaiStruct):
         """How far the reaping of a volume has come.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Reaper, apfs_reap_state_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Reaper, apfs_reap_state_t, p. 167 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["last_pbn", "cur_snap_xid", "phase"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -90,7 +90,7 @@ class ApfsReaper(KaitaiStruct):
         """How far the removal of a snapshot from an object map has come.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Reaper, omap_cleanup_state_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Reaper, omap_cleanup_state_t, p. 166 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["cleaning", "omsflags", "sxid_prev", "sxid_start", "sxid_end", "sxid_next", "curkey"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -133,7 +133,7 @@ class ApfsReaper(KaitaiStruct):
         """How far the reaping of an object map has come.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Reaper, omap_reap_state_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Reaper, omap_reap_state_t, p. 166 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["phase", "pad", "key"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -164,7 +164,7 @@ class ApfsReaper(KaitaiStruct):
         """Object to be freed.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Reaper, nx_reap_list_entry_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Reaper, nx_reap_list_entry_t, p. 164 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["next", "flags", "type", "len_object", "fs_oid", "oid", "xid"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -221,7 +221,7 @@ class ApfsReaper(KaitaiStruct):
         """Reap list without its entries.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Reaper, nx_reap_list_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Reaper, nx_reap_list_phys_t, p. 164 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["hdr", "next_oid", "flags", "max_entries", "num_entries", "first", "last", "free"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -267,7 +267,7 @@ class ApfsReaper(KaitaiStruct):
         """Reap list.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Reaper, nx_reap_list_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Reaper, nx_reap_list_phys_t, p. 164 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["head", "entries"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -309,7 +309,7 @@ class ApfsReaper(KaitaiStruct):
         """Reaper without its state buffer.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Reaper, nx_reaper_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Reaper, nx_reaper_phys_t, p. 164 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["hdr", "next_reap_id", "completed_id", "head_oid", "tail_oid", "flags", "rlcount", "type", "len_object", "fs_oid", "oid", "xid", "nrle_flags", "len_state_buffer"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -397,7 +397,7 @@ class ApfsReaper(KaitaiStruct):
         """Reaper.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Reaper, nx_reaper_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Reaper, nx_reaper_phys_t, p. 164 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["head", "state_buffer"]
         def __init__(self, _io, _parent=None, _root=None):

@@ -20,7 +20,7 @@ class ApfsRecord(KaitaiStruct):
     millions of them can be read by the places of their fields alone; the whole value holds it as its field `fixed`.
     
     .. seealso::
-       Apple File System Reference (2020-06-22), File-System Objects - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+       Apple File System Reference (2020-06-22), File-System Objects, p. 71 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
     """
 
     class RecordType(IntEnum):
@@ -57,7 +57,7 @@ class ApfsRecord(KaitaiStruct):
         """Beginning of each key of these trees.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), File-System Objects, j_key_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), File-System Objects, j_key_t, p. 72 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["obj_id_and_type"]
         def __init__(self, _io, _parent=None, _root=None):

@@ -15,7 +15,7 @@ class ApfsSealed(KaitaiStruct):
     """Integrity metadata of sealed volumes, whose trees are verified from the root's hash downwards.
     
     .. seealso::
-       Apple File System Reference (2020-06-22), Sealed Volumes - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+       Apple File System Reference (2020-06-22), Sealed Volumes, p. 150 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
     """
 
     class HashType(IntEnum):
@@ -47,7 +47,7 @@ class ApfsSealed(KaitaiStruct):
         """Seal of a volume.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Sealed Volumes, integrity_meta_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Sealed Volumes, integrity_meta_phys_t, p. 150 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["hdr", "version", "flags", "hash_type", "ofs_root_hash", "broken_xid", "reserved"]
         def __init__(self, _io, _parent=None, _root=None):

@@ -3,8 +3,8 @@
 
 import kaitaistruct
 from kaitaistruct import KaitaiStruct, KaitaiStream, BytesIO
-from . import apfs_object
 from . import apfs_record
+from . import apfs_object
 from enum import IntEnum
 import collections
 
@@ -18,7 +18,7 @@ class ApfsSnapshot(KaitaiStruct):
     A value whose end varies begins with a type of its own, named ..._fixed, as apfs_record explains.
     
     .. seealso::
-       Apple File System Reference (2020-06-22), Snapshot Metadata - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+       Apple File System Reference (2020-06-22), Snapshot Metadata, p. 117 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
     """
 
     class SnapMetaFlag(IntEnum):
@@ -42,7 +42,7 @@ class ApfsSnapshot(KaitaiStruct):
         """Further facts about a snapshot.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Snapshot Metadata, snap_meta_ext_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Snapshot Metadata, snap_meta_ext_t, p. 120 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["version", "flags", "snap_xid", "uuid", "token"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -77,7 +77,7 @@ class ApfsSnapshot(KaitaiStruct):
         """The object with further facts about a snapshot.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Snapshot Metadata, snap_meta_ext_obj_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Snapshot Metadata, snap_meta_ext_obj_phys_t, p. 120 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["hdr", "ext"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -107,7 +107,7 @@ class ApfsSnapshot(KaitaiStruct):
         """Snapshot.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Snapshot Metadata, j_snap_metadata_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Snapshot Metadata, j_snap_metadata_val_t, p. 117 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["fixed", "name"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -135,7 +135,7 @@ class ApfsSnapshot(KaitaiStruct):
         """Snapshot without its name; the key's object is its transaction.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Snapshot Metadata, j_snap_metadata_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Snapshot Metadata, j_snap_metadata_val_t, p. 117 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["extentref_tree_oid", "sblock_oid", "create_time", "change_time", "inum", "extentref_tree_type", "flags", "len_name"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -187,7 +187,7 @@ class ApfsSnapshot(KaitaiStruct):
         """Name of a snapshot, as a key.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Snapshot Metadata, j_snap_name_key_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Snapshot Metadata, j_snap_name_key_t, p. 119 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["hdr", "len_name", "name"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -218,7 +218,7 @@ class ApfsSnapshot(KaitaiStruct):
         """Transaction of the snapshot of that name.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Snapshot Metadata, j_snap_name_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Snapshot Metadata, j_snap_name_val_t, p. 119 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["snap_xid"]
         def __init__(self, _io, _parent=None, _root=None):

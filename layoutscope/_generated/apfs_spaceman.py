@@ -15,7 +15,7 @@ class ApfsSpaceman(KaitaiStruct):
     """The space manager, which keeps the bitmaps of free blocks, its internal pool, and the queues of blocks that become free when older transactions are given up.
     
     .. seealso::
-       Apple File System Reference (2020-06-22), Space Manager - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+       Apple File System Reference (2020-06-22), Space Manager, p. 159 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
     """
 
     class ChunkMask(IntEnum):
@@ -43,7 +43,7 @@ class ApfsSpaceman(KaitaiStruct):
         """Part of the device from which one kind of allocation is served.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Space Manager, spaceman_allocation_zone_info_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Space Manager, spaceman_allocation_zone_info_phys_t, p. 161 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["current", "previous", "zone_id", "previous_boundary_index", "reserved"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -94,7 +94,7 @@ class ApfsSpaceman(KaitaiStruct):
         """Block address in an array of them.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), General-Purpose Types, paddr_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), General-Purpose Types, paddr_t, p. 9 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["paddr"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -117,7 +117,7 @@ class ApfsSpaceman(KaitaiStruct):
         """Chunk-info address block without its entries.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Space Manager, cib_addr_block_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Space Manager, cib_addr_block, p. 159 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["hdr", "index", "num_cibs"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -148,7 +148,7 @@ class ApfsSpaceman(KaitaiStruct):
         """One chunk of blocks and its bitmap.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Space Manager, chunk_info_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Space Manager, chunk_info_t, p. 159 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["xid", "paddr", "num_blocks_and_flags", "num_free_and_flags", "bitmap_paddr"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -199,7 +199,7 @@ class ApfsSpaceman(KaitaiStruct):
         """Descriptions of consecutive chunks.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Space Manager, chunk_info_block_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Space Manager, chunk_info_block, p. 159 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["head", "chunks"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -241,7 +241,7 @@ class ApfsSpaceman(KaitaiStruct):
         """Addresses of chunk-info blocks.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Space Manager, cib_addr_block_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Space Manager, cib_addr_block, p. 159 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["head", "cibs"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -283,7 +283,7 @@ class ApfsSpaceman(KaitaiStruct):
         """Chunk-info block without its entries.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Space Manager, chunk_info_block_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Space Manager, chunk_info_block, p. 159 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["hdr", "index", "num_chunks"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -314,7 +314,7 @@ class ApfsSpaceman(KaitaiStruct):
         """Allocation zones of both devices; present in versioned space managers, right behind the fixed part.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Space Manager, spaceman_datazone_info_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Space Manager, spaceman_datazone_info_phys_t, p. 161 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["zones"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -351,7 +351,7 @@ class ApfsSpaceman(KaitaiStruct):
         """Blocks freed by one transaction.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Space Manager, spaceman_free_queue_key_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Space Manager, spaceman_free_queue_key_t, p. 160 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["xid", "paddr"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -377,7 +377,7 @@ class ApfsSpaceman(KaitaiStruct):
         """How many blocks; where there is no value, one.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Space Manager, spaceman_free_queue_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Space Manager, spaceman_free_queue_val_t, p. 159 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["num_blocks"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -400,7 +400,7 @@ class ApfsSpaceman(KaitaiStruct):
         """Position in the ring of the internal pool's bitmap blocks.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Space Manager, spaceman_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Space Manager, spaceman_phys_t, p. 161 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["index"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -423,7 +423,7 @@ class ApfsSpaceman(KaitaiStruct):
         """One device.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Space Manager, spaceman_device_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Space Manager, spaceman_device_t, p. 160 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["num_blocks", "num_chunks", "num_cibs", "num_cabs", "num_free_blocks", "ofs_addresses", "reserved", "reserved2"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -467,7 +467,7 @@ class ApfsSpaceman(KaitaiStruct):
         """Blocks freed by transactions that a checkpoint may still need.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Space Manager, spaceman_free_queue_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Space Manager, spaceman_free_queue_t, p. 160 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["num_blocks", "tree_oid", "oldest_xid", "tree_node_limit", "pad16", "pad32", "reserved"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -508,7 +508,7 @@ class ApfsSpaceman(KaitaiStruct):
         """Space manager without the address arrays that follow it.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Space Manager, spaceman_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Space Manager, spaceman_phys_t, p. 161 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["hdr", "len_block", "num_blocks_per_chunk", "chunks_per_cib", "cibs_per_cab", "devices", "flags", "ip_bm_tx_multiplier", "num_ip_blocks", "num_ip_bm_used", "num_ip_bm_blocks", "ip_bm_base", "ip_base", "num_fs_reserve_blocks", "num_fs_reserve_alloced", "free_queues", "ip_bm_free_head", "ip_bm_free_tail", "ofs_ip_bm_xid", "ofs_ip_bitmap", "ofs_ip_bm_free_next", "version", "len_struct", "datazone"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -646,7 +646,7 @@ class ApfsSpaceman(KaitaiStruct):
         """Transaction of a bitmap block of the internal pool.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Space Manager, spaceman_phys_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Space Manager, spaceman_phys_t, p. 161 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["xid"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -669,7 +669,7 @@ class ApfsSpaceman(KaitaiStruct):
         """Blocks of an allocation zone.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Space Manager, spaceman_allocation_zone_boundaries_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Space Manager, spaceman_allocation_zone_boundaries_t, p. 161 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["start_paddr", "stop_paddr"]
         def __init__(self, _io, _parent=None, _root=None):

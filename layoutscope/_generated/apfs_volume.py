@@ -15,7 +15,7 @@ class ApfsVolume(KaitaiStruct):
     """Superblock of a volume, with its features, roles and history.
     
     .. seealso::
-       Apple File System Reference (2020-06-22), Volumes - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+       Apple File System Reference (2020-06-22), Volumes, p. 51 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
     """
 
     class VolumeFeature(IntEnum):
@@ -82,7 +82,7 @@ class ApfsVolume(KaitaiStruct):
         """Superblock of a volume.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Volumes, apfs_superblock_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Volumes, apfs_superblock_t, p. 51 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["hdr", "magic", "fs_index", "features", "readonly_compatible_features", "incompatible_features", "unmount_time", "num_reserve_blocks", "num_quota_blocks", "num_alloced_blocks", "meta_crypto", "root_tree_type", "extentref_tree_type", "snap_meta_tree_type", "omap_oid", "root_tree_oid", "extentref_tree_oid", "snap_meta_tree_oid", "revert_to_xid", "revert_to_sblock_oid", "next_obj_id", "num_files", "num_directories", "num_symlinks", "num_other_fsobjects", "num_snapshots", "num_blocks_ever_alloced", "num_blocks_ever_freed", "vol_uuid", "last_mod_time", "fs_flags", "formatted_by", "modified_by", "volname", "next_doc_id", "role", "reserved", "root_to_xid", "er_state_oid", "cloneinfo_id_epoch", "cloneinfo_xid", "snap_meta_ext_oid", "volume_group_id", "integrity_meta_oid", "fext_tree_oid", "fext_tree_type", "reserved_type", "reserved_oid"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -333,7 +333,7 @@ class ApfsVolume(KaitaiStruct):
         """Program that formatted or changed the volume.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Volumes, apfs_modified_by_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Volumes, apfs_modified_by_t, p. 60 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["id", "timestamp", "last_xid"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -362,7 +362,7 @@ class ApfsVolume(KaitaiStruct):
         """How the volume's key for its metadata is wrapped.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Encryption, wrapped_meta_crypto_state_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Encryption, wrapped_meta_crypto_state_t, p. 140 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["major_version", "minor_version", "cpflags", "persistent_class", "key_os_version", "key_revision", "unused"]
         def __init__(self, _io, _parent=None, _root=None):

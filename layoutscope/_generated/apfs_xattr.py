@@ -3,8 +3,8 @@
 
 import kaitaistruct
 from kaitaistruct import KaitaiStruct, KaitaiStream, BytesIO
-from . import apfs_record
 from . import apfs_extents
+from . import apfs_record
 from enum import IntEnum
 import collections
 
@@ -18,7 +18,7 @@ class ApfsXattr(KaitaiStruct):
     A value whose end varies begins with a type of its own, named ..._fixed, as apfs_record explains.
     
     .. seealso::
-       Apple File System Reference (2020-06-22), File-System Objects - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+       Apple File System Reference (2020-06-22), File-System Objects, p. 71 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
     """
 
     class XattrFlag(IntEnum):
@@ -44,7 +44,7 @@ class ApfsXattr(KaitaiStruct):
         """Data of an extended attribute that has a stream.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Data Streams, j_xattr_dstream_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Data Streams, j_xattr_dstream_t, p. 106 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["xattr_obj_id", "dstream"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -72,7 +72,7 @@ class ApfsXattr(KaitaiStruct):
         """Extended attribute's key.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), File-System Objects, j_xattr_key_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), File-System Objects, j_xattr_key_t, p. 82 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["hdr", "len_name", "name"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -103,7 +103,7 @@ class ApfsXattr(KaitaiStruct):
         """Extended attribute, embedded or with a data stream of its own.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), File-System Objects, j_xattr_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), File-System Objects, j_xattr_val_t, p. 82 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["fixed", "xdata"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -131,7 +131,7 @@ class ApfsXattr(KaitaiStruct):
         """Extended attribute without its data.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), File-System Objects, j_xattr_val_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), File-System Objects, j_xattr_val_t, p. 82 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["flags", "len_xdata"]
         def __init__(self, _io, _parent=None, _root=None):

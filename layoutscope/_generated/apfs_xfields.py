@@ -15,7 +15,7 @@ class ApfsXfields(KaitaiStruct):
     not, such as the name and the size of the data stream.
     
     .. seealso::
-       Apple File System Reference (2020-06-22), Extended Fields - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+       Apple File System Reference (2020-06-22), Extended Fields, p. 108 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
     """
 
     class DrecField(IntEnum):
@@ -66,7 +66,7 @@ class ApfsXfields(KaitaiStruct):
         """Hard link that a directory record stands for.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Extended Fields, DREC_EXT_TYPE_SIBLING_ID - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Extended Fields, DREC_EXT_TYPE_SIBLING_ID, p. 108 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["sibling_id"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -89,7 +89,7 @@ class ApfsXfields(KaitaiStruct):
         """Bytes of a data stream that lie in holes.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Extended Fields, INO_EXT_TYPE_SPARSE_BYTES - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Extended Fields, INO_EXT_TYPE_SPARSE_BYTES, p. 108 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["num_bytes"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -112,7 +112,7 @@ class ApfsXfields(KaitaiStruct):
         """One extended field's description.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Extended Fields, x_field_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Extended Fields, x_field_t, p. 109 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["type", "flags", "len_data"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -159,7 +159,7 @@ class ApfsXfields(KaitaiStruct):
         """Data of one extended field; the last one's padding may be cut off.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Extended Fields, xf_blob_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Extended Fields, xf_blob_t, p. 108 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["data", "padding"]
         def __init__(self, len_data, _io, _parent=None, _root=None):
@@ -186,7 +186,7 @@ class ApfsXfields(KaitaiStruct):
         """Extended fields of an inode or a directory record.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Extended Fields, xf_blob_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Extended Fields, xf_blob_t, p. 108 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["head", "fields", "data"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -245,7 +245,7 @@ class ApfsXfields(KaitaiStruct):
         """Head of a collection of extended fields.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Extended Fields, xf_blob_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
+           Apple File System Reference (2020-06-22), Extended Fields, xf_blob_t, p. 108 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf
         """
         SEQ_FIELDS = ["num_exts", "used_data"]
         def __init__(self, _io, _parent=None, _root=None):

@@ -35,7 +35,7 @@ class Foreign(KaitaiStruct):
         apfs_container; this is what a partition is recognised by, so that damage further on hides no container.
         
         .. seealso::
-           Apple File System Reference (2020-06-22), Container, nx_superblock_t - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf#page=27
+           Apple File System Reference (2020-06-22), Container, nx_superblock_t, p. 27 - https://developer.apple.com/support/downloads/Apple-File-System-Reference.pdf#page=27
         """
         SEQ_FIELDS = ["object_header", "magic", "len_block", "num_blocks"]
         def __init__(self, _io, _parent=None, _root=None):

@@ -51,7 +51,7 @@ class HfsplusJournal(KaitaiStruct):
         """One block of a transaction; 16 bytes.
         
         .. seealso::
-           TN1150, Block Info - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#JournalTransactions
+           TN1150, Block Info - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#BlockListHeader
         """
         SEQ_FIELDS = ["bnum", "bsize", "cksum"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -88,7 +88,7 @@ class HfsplusJournal(KaitaiStruct):
         """One block of a transaction; 16 bytes.
         
         .. seealso::
-           TN1150, Block Info - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#JournalTransactions
+           TN1150, Block Info - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#BlockListHeader
         """
         SEQ_FIELDS = ["bnum", "bsize", "cksum"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -125,7 +125,7 @@ class HfsplusJournal(KaitaiStruct):
         """The part of a block list header that its checksum covers.
         
         .. seealso::
-           TN1150, Block List Header - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#JournalTransactions
+           TN1150, Block List Header - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#BlockListHeader
         """
         SEQ_FIELDS = ["before_checksum", "checksum", "after_checksum"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -156,7 +156,7 @@ class HfsplusJournal(KaitaiStruct):
         block_info, with the checksum itself taken as zero.
         
         .. seealso::
-           TN1150, Block List Header - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#JournalTransactions
+           TN1150, Block List Header - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#BlockListHeader
         """
         SEQ_FIELDS = ["max_blocks", "num_blocks", "len_used", "checksum", "flags"]
         def __init__(self, _io, _parent=None, _root=None):
@@ -209,7 +209,7 @@ class HfsplusJournal(KaitaiStruct):
         block_info, with the checksum itself taken as zero.
         
         .. seealso::
-           TN1150, Block List Header - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#JournalTransactions
+           TN1150, Block List Header - https://developer.apple.com/library/archive/technotes/tn/tn1150.html#BlockListHeader
         """
         SEQ_FIELDS = ["max_blocks", "num_blocks", "len_used", "checksum", "flags"]
         def __init__(self, _io, _parent=None, _root=None):

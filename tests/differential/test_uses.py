@@ -1,0 +1,10 @@
+"""Who uses which field of the formats is what the type checker says; ``python -m tests.docs.spec --uses`` asks it."""
+
+from __future__ import annotations
+
+from tests.docs.spec import coverage, uses
+
+
+def test_uses_are_those_of_the_code():
+    """Each field of the tables in docs/spec-coverage is used by the modules that are named there, and by no others."""
+    assert {address: sorted(modules) for address, modules in uses.uses().items()} == coverage.uses()

@@ -127,7 +127,9 @@ def test_hover_on_data_names_the_file(visit, pages, scans):
           return map.info.textContent;
         }}"""
     )
-    assert f"file {extent['file_id']}" in told
+    name = layout.entries.filter(pl.col("file_id") == extent["file_id"])["name"][0]
+    assert f"file {extent['file_id']} “/" in told
+    assert name in told
 
 
 def test_real_pointer_hovers_and_zooms(visit, pages):
@@ -285,6 +287,33 @@ def test_other_colours_keep_the_view(visit, pages):
     seen.page.wait_for_timeout(300)
     seen.page.wait_for_selector("html[data-ready=yes]")
     assert seen.run(kept) == before
+
+
+def test_search_shows_where_a_file_lies(visit, pages, scans):
+    """A part of a path finds the file; its extents and the leaf of its inode are marked and told."""
+    layout = scans["hfsplus"].volumes[0].layout
+    of_file = pl.col("file_id") == layout.extents.filter(pl.col("file_id") >= 16)["file_id"][0]
+    extents = layout.extents.filter(of_file).sort("image_offset")
+    entry = layout.entries.filter(of_file).row(0, named=True)
+    seen = visit(pages / "hfsplus.html")
+    seen.page.locator("body").press("/")
+    seen.page.keyboard.type(entry["name"].upper())
+    hit = seen.page.locator(".found button", has_text=f"(file {entry['file_id']})")
+    assert entry["name"] in hit.inner_text()
+    hit.click()
+    seen.page.wait_for_function("() => layoutscope.maps[0].marks.length > 0")
+    told = seen.run("() => layoutscope.maps[0].info.textContent")
+    marks = seen.run("() => layoutscope.maps[0].marks")
+    assert set(extents["image_offset"].to_list()) <= set(marks)
+    inode = layout.nodes.row(entry["inode_node_row"], named=True)
+    assert inode["image_offset"] in marks
+    assert f"leaf node {inode['node_id']}" in told
+    assert f"at byte {extents['image_offset'][0]:,}" in told
+    seen.page.locator(".search input").fill("1,000,000")
+    seen.page.locator(".found button", has_text="byte 1,000,000").click()
+    seen.page.wait_for_function("() => layoutscope.maps[0].head === 1000000")
+    seen.page.locator(".search input").fill("no such name")
+    assert "nothing of that name" in seen.page.locator(".found").inner_text()
 
 
 def test_marks_go_when_the_whole_walk_is_shown_again(visit, pages):

@@ -121,7 +121,8 @@ def disk_data(item: MapDisk, shares: Sequence[Share], *, names: bool) -> dict[st
         "owners": tiles(owned if tells_files else owned.take(np.flatnonzero(owned.owner > 0))),
         "tells_files": tells_files,
         "nodes": _nodes(nodes, [share.item.key for share in shares]),
-        "names": _names(item) if names else None,
+        "files": _files(owned.files),
+        "entries": _entries(item) if names else None,
         "walks": [walk_panel(one) for one in item.walks],
         "costs": [costs(one) for one in item.walks],
         "directories": directories(item, names=names),
@@ -130,14 +131,28 @@ def disk_data(item: MapDisk, shares: Sequence[Share], *, names: bool) -> dict[st
     }
 
 
-def _names(item: MapDisk) -> str | None:
-    """Names of files by their ids, packed; None for too many."""
-    entries = pl.concat([layout.entries for layout in item.layouts], how="vertical_relaxed")
+def _files(files: NDArray[np.uint64]) -> dict[str, Any]:
+    """Pack which volume's file each owner of data is."""
+    return {"volume": encode.array(files[:, 0]), **_texts(files[:, 1])}
+
+
+def _entries(item: MapDisk) -> dict[str, Any] | None:
+    """Pack the directories of all volumes, with the leaf of each inode; None for too many entries."""
+    tables, base = [], 0
+    for number, layout in enumerate(item.layouts):
+        node = pl.col("inode_node_row").cast(pl.Int64) + base
+        tables.append(layout.entries.select("parent_id", "file_id", "name", node=node, volume=pl.lit(number)))
+        base += layout.nodes.height
+    entries = pl.concat(tables, how="vertical_relaxed")
     if not 0 < entries.height <= NAME_BUDGET:
         return None
-    first = entries.select("file_id", "name").drop_nulls().unique("file_id", keep="first", maintain_order=True)
-    ids = first["file_id"].cast(pl.String).to_list()
-    return encode.text(json.dumps(dict(zip(ids, first["name"].to_list(), strict=True)), separators=(",", ":")))
+    return {
+        "volume": encode.array(entries["volume"].to_numpy()),
+        "node": encode.array(entries["node"].fill_null(-1).to_numpy()),
+        "id": _texts(_ids(entries["file_id"])),
+        "parent": _texts(_ids(entries["parent_id"])),
+        "names": encode.text(json.dumps(entries["name"].fill_null("").to_list(), separators=(",", ":"))),
+    }
 
 
 def _class(share: Share) -> dict[str, Any]:
@@ -173,9 +188,9 @@ def _nodes(nodes: pl.DataFrame, classes: list[str]) -> dict[str, Any]:
         "records": encode.array(kept["num_records"].fill_null(0).to_numpy()),
         "xid": encode.array(kept["xid"].fill_null(0).to_numpy()),
         "rank": encode.array(kept["key_rank"].cast(pl.Int64).fill_null(-1).to_numpy()),
-        "id": _texts(kept["node_id"]),
-        "first": _texts(kept["first_key_id"]),
-        "last": _texts(kept["last_key_id"]),
+        "id": _texts(_ids(kept["node_id"])),
+        "first": _texts(_ids(kept["first_key_id"])),
+        "last": _texts(_ids(kept["last_key_id"])),
         "total": nodes.height,
     }
 
@@ -185,10 +200,16 @@ def _kinds(kinds: pl.Series) -> NDArray[np.uint8]:
     return kinds.cast(pl.String).replace_strict(codes, default=4, return_dtype=pl.UInt8).to_numpy()
 
 
-def _texts(ids: pl.Series) -> dict[str, Any]:
+def _texts(ids: NDArray[np.uint64]) -> dict[str, Any]:
     """Identifiers of 64 bits in two halves, which doubles cannot hold whole."""
-    values = ids.fill_null(0).cast(pl.UInt64).to_numpy()
-    return {"low": encode.array(values & np.uint64(0xFFFFFFFF)), "high": encode.array(values >> np.uint64(32))}
+    return {
+        "low": encode.array(ids & np.uint64(0xFFFFFFFF), delta=True),
+        "high": encode.array(ids >> np.uint64(32), delta=True),
+    }
+
+
+def _ids(column: pl.Series) -> NDArray[np.uint64]:
+    return column.fill_null(0).cast(pl.UInt64).to_numpy()
 
 
 def tiles(segments: Segments) -> list[dict[str, Any]]:

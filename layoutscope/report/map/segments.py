@@ -9,7 +9,7 @@ space are greys, so that the metadata stands out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -68,9 +68,11 @@ class Segments:
     class_id : uint8 array
         Index into `classes`.
     owner : int64 array
-        1 + place of the node in the page's node arrays, or minus the file's id, or 0.
+        1 + place of the node in the page's node arrays, or minus (1 + place of the file in `files`), or 0.
     classes : tuple of MapClass
         What the ids mean.
+    files : (n_files, 2) uint64 array
+        Layout and id of each file that has extents; volumes of a container give the same numbers to other files.
     """
 
     start: NDArray[np.int64]
@@ -78,19 +80,15 @@ class Segments:
     class_id: NDArray[np.uint8]
     owner: NDArray[np.int64]
     classes: tuple[MapClass, ...]
+    files: NDArray[np.uint64] = field(default_factory=lambda: np.empty((0, 2), np.uint64))
 
     def __len__(self) -> int:
         return len(self.start)
 
     def take(self, index: NDArray[np.int64]) -> Segments:
         """Return chosen segments, in the order given."""
-        return Segments(
-            self.start[index],
-            self.length[index],
-            self.class_id[index],
-            self.owner[index],
-            self.classes,
-        )
+        columns = {name: getattr(self, name)[index] for name in ("start", "length", "class_id", "owner")}
+        return replace(self, **columns)
 
 
 class _Collector:
@@ -100,6 +98,7 @@ class _Collector:
         self.known = known
         self.codes = {item.key: number for number, item in enumerate(known)}
         self.columns: list[tuple[NDArray[Any], ...]] = []
+        self.files = np.empty((0, 2), np.uint64)
 
     def add(
         self, start: pl.Series, length: pl.Series, code: NDArray[np.uint8] | int, owner: NDArray[np.int64] | int
@@ -118,15 +117,17 @@ class _Collector:
         start, length, code, owner = start[order], length[order], code[order], owner[order]
         again = (np.diff(start) == 0) & (np.diff(length) == 0) & (np.diff(code.astype(np.int16)) == 0)
         first = np.concatenate([[True], ~again])[: len(start)]
-        return Segments(start, length, code, owner, self.known).take(np.flatnonzero(first))
+        return Segments(start, length, code, owner, self.known, self.files).take(np.flatnonzero(first))
 
 
 def from_layouts(layouts: list[VolumeLayout], device: int = 0) -> Segments:
     """Collect the segments of all layouts that share a disk; nodes are numbered through, layout by layout."""
     collector = _Collector(_known_classes(layouts))
     base = 0
-    for layout in layouts:
-        _collect(layout, device, base, collector)
+    for number, layout in enumerate(layouts):
+        _collect_nodes(layout, device, base, collector)
+        _collect_regions(layout, device, collector)
+        _collect_files(layout, device, number, collector)
         base += layout.nodes.height
     return collector.segments()
 
@@ -152,16 +153,19 @@ def _known_classes(layouts: list[VolumeLayout]) -> tuple[MapClass, ...]:
     )
 
 
-def _collect(layout: VolumeLayout, device: int, base: int, collector: _Collector) -> None:
-    here = pl.col("device") == device
-    _collect_nodes(layout, device, base, collector)
-    regions = layout.regions.filter(here)
+def _collect_regions(layout: VolumeLayout, device: int, collector: _Collector) -> None:
+    regions, free = layout.regions.filter(pl.col("device") == device), layout.free.filter(pl.col("device") == device)
     collector.add(regions["image_offset"], regions["length_bytes"], _region_codes(regions, collector), 0)
-    extents = layout.extents.filter(here)
-    owner = -(extents["file_id"].fill_null(0).to_numpy() & np.uint64(2**62 - 1)).astype(np.int64)
-    collector.add(extents["image_offset"], extents["length_bytes"], collector.codes[FILE_DATA.key], owner)
-    free = layout.free.filter(here)
     collector.add(free["image_offset"], free["length_bytes"], collector.codes[FREE_SPACE.key], 0)
+
+
+def _collect_files(layout: VolumeLayout, device: int, number: int, collector: _Collector) -> None:
+    extents = layout.extents.filter(pl.col("device") == device)
+    ids, place = np.unique(extents["file_id"].fill_null(0).to_numpy(), return_inverse=True)
+    owner = -1 - len(collector.files) - place.astype(np.int64)
+    own = np.stack([np.full(len(ids), number, np.uint64), ids.astype(np.uint64)], axis=1)
+    collector.files = np.concatenate([collector.files, own])
+    collector.add(extents["image_offset"], extents["length_bytes"], collector.codes[FILE_DATA.key], owner)
 
 
 def _collect_nodes(layout: VolumeLayout, device: int, base: int, collector: _Collector) -> None:
@@ -213,10 +217,4 @@ def _merge(segments: Segments, is_first: NDArray[np.bool_]) -> Segments:
     """Join each run that begins where `is_first` holds."""
     first = np.flatnonzero(is_first)
     ends = np.maximum.reduceat(segments.start + segments.length, first)
-    return Segments(
-        segments.start[first],
-        ends - segments.start[first],
-        segments.class_id[first],
-        segments.owner[first],
-        segments.classes,
-    )
+    return replace(segments.take(first), length=ends - segments.start[first])

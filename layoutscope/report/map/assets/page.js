@@ -3,9 +3,9 @@
   // src/dom.ts
   function element(tag, attributes = {}, ...children) {
     const node = document.createElement(tag);
-    for (const [key, value] of Object.entries(attributes)) {
-      if (typeof value === "function") node.addEventListener(key.slice(2), value);
-      else node.setAttribute(key, String(value));
+    for (const [key2, value] of Object.entries(attributes)) {
+      if (typeof value === "function") node.addEventListener(key2.slice(2), value);
+      else node.setAttribute(key2, String(value));
     }
     node.append(...children.map((child) => child instanceof Node ? child : String(child)));
     return node;
@@ -120,6 +120,9 @@
     const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"));
     return new Uint8Array(await new Response(stream).arrayBuffer());
   }
+  async function inflateText(text) {
+    return new TextDecoder().decode(await inflate(text));
+  }
   async function unpack(packed2) {
     const planes = await inflate(packed2.data);
     const kind = KINDS[packed2.type];
@@ -140,7 +143,7 @@
     return out;
   }
   async function unpackAll(object, keys) {
-    const arrays = await Promise.all(keys.map(async (key) => [key, await unpack(object[key])]));
+    const arrays = await Promise.all(keys.map(async (key2) => [key2, await unpack(object[key2])]));
     return Object.fromEntries(arrays);
   }
   async function identifiers(packed2) {
@@ -184,8 +187,8 @@
       ...extra
     };
     const axis = { gridcolor: line, zerolinecolor: line, linecolor: line };
-    for (const key of Object.keys(layout))
-      if (/^[xy]axis/.test(key)) layout[key] = { ...axis, ...layout[key] };
+    for (const key2 of Object.keys(layout))
+      if (/^[xy]axis/.test(key2)) layout[key2] = { ...axis, ...layout[key2] };
     return layout;
   }
   function plotIn(holder, height) {
@@ -303,25 +306,92 @@
     });
   }
 
+  // src/files.ts
+  var key = (volume, id) => `${volume}:${id}`;
+  var Files = class _Files {
+    constructor(entries, owners) {
+      this.entries = entries;
+      this.owners = owners;
+      entries.forEach(({ volume, id }, i) => {
+        if (!this.place.has(key(volume, id))) this.place.set(key(volume, id), i);
+      });
+    }
+    entries;
+    owners;
+    place = /* @__PURE__ */ new Map();
+    static async of(disk) {
+      const { volume } = await unpackAll(disk.files, ["volume"]);
+      const owners = { volume, id: await identifiers(disk.files) };
+      if (!disk.entries) return new _Files([], owners);
+      const { id, parent, names, ...columns } = disk.entries;
+      const [ids, parents] = await Promise.all([identifiers(id), identifiers(parent)]);
+      const { volume: volumes, node } = await unpackAll(columns, ["volume", "node"]);
+      const entries = JSON.parse(await inflateText(names)).map((name, i) => {
+        return { volume: volumes[i], id: ids(i), parent: parents(i), name, node: node[i] };
+      });
+      return new _Files(entries, owners);
+    }
+    get areNamed() {
+      return this.entries.length > 0;
+    }
+    /** The file that an owner of data is. */
+    owner(i) {
+      return { volume: this.owners.volume[i], id: this.owners.id(i) };
+    }
+    /** Whether an owner of data is a file. */
+    owns(i, file) {
+      return this.owners.volume[i] === file.volume && this.owners.id(i) === file.id;
+    }
+    /** Where a file is in its volume; undefined where the page has no name of it. */
+    path(volume, id) {
+      const at = this.place.get(key(volume, id));
+      return at === void 0 ? void 0 : this.pathOf(at);
+    }
+    pathOf(entry) {
+      const parts = [];
+      const passed = /* @__PURE__ */ new Set();
+      for (let at = entry; at !== void 0 && !passed.has(at); ) {
+        const { volume, parent, name } = this.entries[at];
+        const above = this.place.get(key(volume, parent));
+        if (above !== void 0 || !parts.length) parts.unshift(name);
+        passed.add(at);
+        at = above;
+      }
+      return `/${parts.join("/")}`;
+    }
+    /** Files whose path holds a text, in upper or lower case, or whose number it is: the first of them. */
+    find(text, most) {
+      const wanted = text.toLowerCase();
+      const last = wanted.slice(wanted.lastIndexOf("/") + 1);
+      const found = [];
+      for (let i = 0; i < this.entries.length && found.length < most; i++) {
+        const { volume, id, name, node } = this.entries[i];
+        if (id !== text && !name.toLowerCase().includes(last)) continue;
+        const path = this.pathOf(i);
+        if (id === text || path.toLowerCase().includes(wanted)) found.push({ volume, id, path, node });
+      }
+      return found;
+    }
+  };
+
   // src/owners.ts
   var NAMED_TILES = 12;
   var TOLD_NODES = 3;
   var TOLD_FILES = 4;
   var Owners = class _Owners {
-    constructor(disk, nodes, names) {
+    constructor(disk, nodes, files) {
       this.disk = disk;
       this.nodes = nodes;
-      this.names = names;
+      this.files = files;
     }
     disk;
     nodes;
-    names;
+    files;
     unpacked = /* @__PURE__ */ new Map();
     parts = null;
     asked = 0;
     static async of(disk) {
-      const names = disk.names ? JSON.parse(new TextDecoder().decode(await inflate(disk.names))) : {};
-      return new _Owners(disk, await nodesOf(disk.nodes), names);
+      return new _Owners(disk, await nodesOf(disk.nodes), await Files.of(disk));
     }
     /** Make ready to tell of a view, where it is narrow enough to name what lies there. */
     async look(from, to) {
@@ -348,7 +418,7 @@
       if (nodes.length > TOLD_NODES) lines.push(`and ${plural(nodes.length - TOLD_NODES, "more node")}`);
       if (files.length) {
         const more = files.length > TOLD_FILES ? ` and ${plural(files.length - TOLD_FILES, "more file")}` : "";
-        const told2 = files.slice(0, TOLD_FILES).map((id) => this.fileText(id));
+        const told2 = files.slice(0, TOLD_FILES).map((i) => this.fileText(i));
         lines.push(`data of ${told2.join(", ")}${more}`);
       }
       if (!this.disk.tells_files) lines.push("files are not named here: the disk has more extents than a page carries");
@@ -361,13 +431,24 @@
         for (let i = 0; i < start.length; i++)
           if (start[i] < high && start[i] + length[i] > low) {
             if (owner[i] > 0) nodes.add(owner[i] - 1);
-            else files.add(-owner[i]);
+            else files.add(-1 - owner[i]);
           }
       return { nodes: [...nodes], files: [...files] };
     }
-    fileText(id) {
-      const name = this.names[id];
-      return name === void 0 ? `file ${id}` : `file ${id} “${name}”`;
+    /** Where all data of a file lies, in ascending order: first byte and length of each piece. */
+    async extentsOf(file) {
+      const found = [];
+      for (const tile of this.disk.owners) {
+        const { start, length, owner } = await this.part(tile);
+        for (let i = 0; i < start.length; i++)
+          if (owner[i] < 0 && this.files.owns(-1 - owner[i], file)) found.push([start[i], length[i]]);
+      }
+      return found;
+    }
+    fileText(i) {
+      const { volume, id } = this.files.owner(i);
+      const path = this.files.path(volume, id);
+      return path === void 0 ? `file ${id}` : `file ${id} “${path}”`;
     }
     nodeText(i) {
       const n = this.nodes;
@@ -501,6 +582,67 @@
     }
   };
 
+  // src/search.ts
+  var MOST = 12;
+  var TOLD = 3;
+  function searchField(map) {
+    const hint = map.owners.files.areNamed ? "path, file number or byte" : "byte";
+    const field = element("input", { type: "search", placeholder: `${hint} ( / )`, "aria-label": `find a ${hint}` });
+    const found = element("div", { class: "bar found", role: "status" });
+    field.addEventListener("keydown", (e) => e.stopPropagation());
+    field.addEventListener("input", () => found.replaceChildren(...results(map, field.value.trim())));
+    document.addEventListener("keydown", (e) => {
+      if (e.key !== "/" || e.target instanceof HTMLInputElement) return;
+      e.preventDefault();
+      field.focus();
+    });
+    return element("div", { class: "search" }, field, found);
+  }
+  function results(map, text) {
+    if (!text) {
+      map.mark([], null);
+      return [];
+    }
+    const files = map.owners.files.find(text, MOST);
+    const buttons = files.map((file) => button(`${file.path} (file ${file.id})`, () => showFile(map, file)));
+    const byte = Number(text.replaceAll(",", ""));
+    const { start, size } = map.disk;
+    if (Number.isInteger(byte) && byte >= start && byte < start + size)
+      buttons.push(button(`byte ${counted(byte)}`, () => showByte(map, byte)));
+    if (!buttons.length) return [element("span", { class: "muted" }, "nothing of that name or number on this page")];
+    if (files.length === MOST) buttons.push(element("span", { class: "muted" }, `the first ${MOST}`));
+    return buttons;
+  }
+  function button(text, action) {
+    return element("button", { type: "button", onclick: action }, text);
+  }
+  async function showByte(map, byte) {
+    const size = map.view.size / 16;
+    await map.show(byte - size / 2, size);
+    await map.mark([byte], byte);
+    map.describe(Math.floor((byte - map.from) / map.cellSize));
+  }
+  async function showFile(map, file) {
+    const extents = await map.owners.extentsOf(file);
+    const bytes = extents.reduce((sum, [, length]) => sum + length, 0);
+    const node = file.node < 0 ? void 0 : map.owners.nodes.offset[file.node];
+    const places = extents.flatMap(([start, length]) => steps(start, length, map.cellSize));
+    if (node !== void 0) places.push(node);
+    if (!places.some((place) => place >= map.from && place < map.to)) await map.show(map.disk.start, map.used);
+    await map.mark(places, node ?? null);
+    const data = map.disk.tells_files ? `${bytesText(bytes)} of data in ${plural(extents.length, "piece")}` : "where its data lies is not on this page: the disk has more extents than it carries";
+    const first = extents.slice(0, TOLD).map(([start, length]) => `${bytesText(length)} at byte ${counted(start)}`);
+    if (extents.length > TOLD) first.push(`and ${counted(extents.length - TOLD)} more`);
+    map.info.textContent = [
+      `${file.path}, file ${file.id}: ${data}`,
+      ...first.length ? [first.join(" · ")] : [],
+      ...node === void 0 ? [] : [`its inode, where the larger ring is: ${map.owners.nodeText(file.node)}`]
+    ].join("\n");
+  }
+  function steps(start, length, cell) {
+    return Array.from({ length: Math.min(256, Math.ceil(length / cell)) }, (_, i) => start + i * cell);
+  }
+
   // src/address.ts
   var INVITATION = "Point at a cell to see what it holds; click or turn the wheel to zoom, drag to move, Backspace goes back.";
   var MOST_MARKS = 1500;
@@ -547,7 +689,15 @@
       this.pyramid = await Pyramid.of(this.disk);
       this.owners = await Owners.of(this.disk);
       const slider = ageSlider(this.disk, this);
-      this.holder.append(this.controls(), this.legend(), ...slider ? [slider] : [], this.strip, this.plot, this.info);
+      this.holder.append(
+        searchField(this),
+        this.controls(),
+        this.legend(),
+        ...slider ? [slider] : [],
+        this.strip,
+        this.plot,
+        this.info
+      );
       this.strip.addEventListener("click", (e) => {
         const middle = this.disk.start + e.offsetX / this.strip.clientWidth * this.full;
         this.show(middle - this.view.size / 2, this.view.size);
@@ -617,7 +767,7 @@
       return this.places.cell[row * this.places.columns + column];
     }
     controls() {
-      const button = (text, title, action) => element("button", { type: "button", title, onclick: action }, text);
+      const button2 = (text, title, action) => element("button", { type: "button", title, onclick: action }, text);
       const orders = element(
         "select",
         { title: "how addresses run through the picture" },
@@ -631,12 +781,12 @@
       return element(
         "div",
         { class: "bar" },
-        button("+", "zoom in on the middle", () => this.zoom(1 / 4)),
-        button("−", "zoom out", () => this.zoom(4)),
-        button("whole disk", "zoom out fully", () => this.show(this.disk.start, this.full)),
-        button("part in use", "what is in use, nearly all of it", () => this.show(this.disk.start, this.used)),
-        button("metadata", "zoom to the span of the metadata", () => this.showMetadata()),
-        button("back", "to the view before", () => this.back()),
+        button2("+", "zoom in on the middle", () => this.zoom(1 / 4)),
+        button2("−", "zoom out", () => this.zoom(4)),
+        button2("whole disk", "zoom out fully", () => this.show(this.disk.start, this.full)),
+        button2("part in use", "what is in use, nearly all of it", () => this.show(this.disk.start, this.used)),
+        button2("metadata", "zoom to the span of the metadata", () => this.showMetadata()),
+        button2("back", "to the view before", () => this.back()),
         orders,
         this.caption
       );
@@ -661,14 +811,14 @@
       return element("div", {}, bar, this.shadeKey());
     }
     shadeKey() {
-      const key = element("div", { class: "bar legend muted" }, "metadata in a cell: ");
+      const key2 = element("div", { class: "bar legend muted" }, "metadata in a cell: ");
       const hue = hueOf(this.disk.classes.find((c) => c.group === "metadata"));
       SHADES.forEach(([least, strength], i) => {
-        key.append(swatch(shade(hue, strength)), i < SHADES.length - 1 ? `over ${100 * least} % ` : "less");
+        key2.append(swatch(shade(hue, strength)), i < SHADES.length - 1 ? `over ${100 * least} % ` : "less");
       });
       this.hiddenKey.replaceChildren(" ", swatch(hueOf(HIDDEN)), " hidden by the legend or the slider");
-      key.append(this.hiddenKey);
-      return key;
+      key2.append(this.hiddenKey);
+      return key2;
     }
     showMetadata() {
       let [low, high] = [Infinity, -Infinity];
@@ -725,7 +875,7 @@
         (_, y) => Float32Array.from({ length: columns }, (_2, x) => chosen[cell[y * columns + x]])
       );
       const scale = palette(this.disk.classes);
-      const steps = scale.flatMap((colour, i) => [
+      const steps2 = scale.flatMap((colour, i) => [
         [i / scale.length, colour],
         [Math.min(1, (i + 1) / scale.length), colour]
       ]);
@@ -736,7 +886,7 @@
         zmax: scale.length - 1,
         showscale: false,
         hoverinfo: "none",
-        colorscale: steps
+        colorscale: steps2
       };
     }
     layout() {

@@ -7,6 +7,7 @@ import { Owners } from "./owners";
 import type { Disk, Scale } from "./payload";
 import { CONFIG, type Fields, type Plot, plotLayout, plotly } from "./plots";
 import { Pyramid, type Width } from "./pyramid";
+import { searchField } from "./search";
 import { bytesText, counted, plural, shareText } from "./words";
 
 interface View {
@@ -74,7 +75,15 @@ export class AddressMap implements Choices {
     this.pyramid = await Pyramid.of(this.disk);
     this.owners = await Owners.of(this.disk);
     const slider = ageSlider(this.disk, this);
-    this.holder.append(this.controls(), this.legend(), ...(slider ? [slider] : []), this.strip, this.plot, this.info);
+    this.holder.append(
+      searchField(this),
+      this.controls(),
+      this.legend(),
+      ...(slider ? [slider] : []),
+      this.strip,
+      this.plot,
+      this.info,
+    );
     this.strip.addEventListener("click", (e) => {
       const middle = this.disk.start + (e.offsetX / this.strip.clientWidth) * this.full;
       this.show(middle - this.view.size / 2, this.view.size);

@@ -1,7 +1,8 @@
 // Whose nodes and files lie in a stretch of disk.
 
+import { type File, Files } from "./files";
 import type { Disk, Tile } from "./payload";
-import { inflate, type Nodes, type Numbers, nodesOf, unpackAll } from "./unpack";
+import { type Nodes, type Numbers, nodesOf, unpackAll } from "./unpack";
 import { bytesText, counted, plural } from "./words";
 
 /** So many tiles are unpacked for one view. */
@@ -21,12 +22,11 @@ export class Owners {
   private constructor(
     private readonly disk: Disk,
     readonly nodes: Nodes,
-    private readonly names: Record<string, string>,
+    readonly files: Files,
   ) {}
 
   static async of(disk: Disk): Promise<Owners> {
-    const names = disk.names ? JSON.parse(new TextDecoder().decode(await inflate(disk.names))) : {};
-    return new Owners(disk, await nodesOf(disk.nodes), names);
+    return new Owners(disk, await nodesOf(disk.nodes), await Files.of(disk));
   }
 
   /** Make ready to tell of a view, where it is narrow enough to name what lies there. */
@@ -56,7 +56,7 @@ export class Owners {
     if (nodes.length > TOLD_NODES) lines.push(`and ${plural(nodes.length - TOLD_NODES, "more node")}`);
     if (files.length) {
       const more = files.length > TOLD_FILES ? ` and ${plural(files.length - TOLD_FILES, "more file")}` : "";
-      const told = files.slice(0, TOLD_FILES).map((id) => this.fileText(id));
+      const told = files.slice(0, TOLD_FILES).map((i) => this.fileText(i));
       lines.push(`data of ${told.join(", ")}${more}`);
     }
     if (!this.disk.tells_files) lines.push("files are not named here: the disk has more extents than a page carries");
@@ -70,17 +70,29 @@ export class Owners {
       for (let i = 0; i < start.length; i++)
         if (start[i]! < high && start[i]! + length[i]! > low) {
           if (owner[i]! > 0) nodes.add(owner[i]! - 1);
-          else files.add(-owner[i]!);
+          else files.add(-1 - owner[i]!);
         }
     return { nodes: [...nodes], files: [...files] };
   }
 
-  private fileText(id: number): string {
-    const name = this.names[id];
-    return name === undefined ? `file ${id}` : `file ${id} “${name}”`;
+  /** Where all data of a file lies, in ascending order: first byte and length of each piece. */
+  async extentsOf(file: File): Promise<[number, number][]> {
+    const found: [number, number][] = [];
+    for (const tile of this.disk.owners) {
+      const { start, length, owner } = await this.part(tile);
+      for (let i = 0; i < start.length; i++)
+        if (owner[i]! < 0 && this.files.owns(-1 - owner[i]!, file)) found.push([start[i]!, length[i]!]);
+    }
+    return found;
   }
 
-  private nodeText(i: number): string {
+  private fileText(i: number): string {
+    const { volume, id } = this.files.owner(i);
+    const path = this.files.path(volume, id);
+    return path === undefined ? `file ${id}` : `file ${id} “${path}”`;
+  }
+
+  nodeText(i: number): string {
     const n = this.nodes;
     if (i >= n.tree.length) return "a node past the page's budget of details";
     return [

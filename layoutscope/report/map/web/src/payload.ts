@@ -54,6 +54,20 @@ export interface PackedNodes {
   total: number;
 }
 
+/** Whose data the owners are: volume and number of each file. */
+export interface PackedFiles extends PackedIds {
+  volume: PackedArray;
+}
+
+/** The directories of all volumes: what each entry is called, where, and in which node its inode lies. */
+export interface PackedEntries {
+  volume: PackedArray;
+  node: PackedArray;
+  id: PackedIds;
+  parent: PackedIds;
+  names: string;
+}
+
 export interface Walk {
   label: string;
   total_s: number;
@@ -119,7 +133,8 @@ export interface Disk {
   owners: Tile[];
   tells_files: boolean;
   nodes: PackedNodes;
-  names: string | null;
+  files: PackedFiles;
+  entries: PackedEntries | null;
   walks: Walk[];
   costs: Cost[];
   directories: Directories | null;

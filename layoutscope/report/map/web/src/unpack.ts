@@ -19,6 +19,10 @@ export async function inflate(text: string): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
+export async function inflateText(text: string): Promise<string> {
+  return new TextDecoder().decode(await inflate(text));
+}
+
 export async function unpack(packed: PackedArray): Promise<Numbers> {
   const planes = await inflate(packed.data);
   const kind = KINDS[packed.type];
@@ -49,7 +53,7 @@ export async function unpackAll<Key extends string>(
 }
 
 /** Identifiers of 64 bits, which doubles cannot hold whole, as decimal text by place. */
-async function identifiers(packed: PackedIds): Promise<(i: number) => string> {
+export async function identifiers(packed: PackedIds): Promise<(i: number) => string> {
   const { low, high } = await unpackAll(packed, ["low", "high"]);
   return (i) => ((BigInt(high[i]!) << 32n) | BigInt(low[i]!)).toString();
 }

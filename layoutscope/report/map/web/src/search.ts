@@ -1,0 +1,76 @@
+// Finds a path, a file's number or a byte, and shows where it lies.
+
+import type { AddressMap } from "./address";
+import { element } from "./dom";
+import type { File } from "./files";
+import { bytesText, counted, plural } from "./words";
+
+const MOST = 12;
+const TOLD = 3;
+
+/** A field above the map and what was found below it; "/" leads there from anywhere. */
+export function searchField(map: AddressMap): HTMLElement {
+  const hint = map.owners.files.areNamed ? "path, file number or byte" : "byte";
+  const field = element("input", { type: "search", placeholder: `${hint} ( / )`, "aria-label": `find a ${hint}` });
+  const found = element("div", { class: "bar found", role: "status" });
+  field.addEventListener("keydown", (e) => e.stopPropagation());
+  field.addEventListener("input", () => found.replaceChildren(...results(map, field.value.trim())));
+  document.addEventListener("keydown", (e) => {
+    if (e.key !== "/" || e.target instanceof HTMLInputElement) return;
+    e.preventDefault();
+    field.focus();
+  });
+  return element("div", { class: "search" }, field, found);
+}
+
+function results(map: AddressMap, text: string): HTMLElement[] {
+  if (!text) {
+    map.mark([], null);
+    return [];
+  }
+  const files = map.owners.files.find(text, MOST);
+  const buttons = files.map((file) => button(`${file.path} (file ${file.id})`, () => showFile(map, file)));
+  const byte = Number(text.replaceAll(",", ""));
+  const { start, size } = map.disk;
+  if (Number.isInteger(byte) && byte >= start && byte < start + size)
+    buttons.push(button(`byte ${counted(byte)}`, () => showByte(map, byte)));
+  if (!buttons.length) return [element("span", { class: "muted" }, "nothing of that name or number on this page")];
+  if (files.length === MOST) buttons.push(element("span", { class: "muted" }, `the first ${MOST}`));
+  return buttons;
+}
+
+function button(text: string, action: () => unknown): HTMLElement {
+  return element("button", { type: "button", onclick: action }, text);
+}
+
+async function showByte(map: AddressMap, byte: number): Promise<void> {
+  const size = map.view.size / 16;
+  await map.show(byte - size / 2, size);
+  await map.mark([byte], byte);
+  map.describe(Math.floor((byte - map.from) / map.cellSize));
+}
+
+async function showFile(map: AddressMap, file: File): Promise<void> {
+  const extents = await map.owners.extentsOf(file);
+  const bytes = extents.reduce((sum, [, length]) => sum + length, 0);
+  const node = file.node < 0 ? undefined : map.owners.nodes.offset[file.node];
+  const places = extents.flatMap(([start, length]) => steps(start, length, map.cellSize));
+  if (node !== undefined) places.push(node);
+  if (!places.some((place) => place >= map.from && place < map.to)) await map.show(map.disk.start, map.used);
+  await map.mark(places, node ?? null);
+  const data = map.disk.tells_files
+    ? `${bytesText(bytes)} of data in ${plural(extents.length, "piece")}`
+    : "where its data lies is not on this page: the disk has more extents than it carries";
+  const first = extents.slice(0, TOLD).map(([start, length]) => `${bytesText(length)} at byte ${counted(start)}`);
+  if (extents.length > TOLD) first.push(`and ${counted(extents.length - TOLD)} more`);
+  map.info.textContent = [
+    `${file.path}, file ${file.id}: ${data}`,
+    ...(first.length ? [first.join(" · ")] : []),
+    ...(node === undefined ? [] : [`its inode, where the larger ring is: ${map.owners.nodeText(file.node)}`]),
+  ].join("\n");
+}
+
+/** A place in each cell that a stretch touches. */
+function steps(start: number, length: number, cell: number): number[] {
+  return Array.from({ length: Math.min(256, Math.ceil(length / cell)) }, (_, i) => start + i * cell);
+}

@@ -8,11 +8,12 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
+from pathlib import Path
 
 os.environ.setdefault("POLARS_MAX_THREADS", "1")  # frames of a few rows: handing them to threads takes half the time
 
 from tests.losses.campaign import run
-from tests.losses.figures import figures, table, tell
+from tests.losses.figures import figures, page, table, tell
 
 
 def main() -> int:
@@ -25,6 +26,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after so long")
     parser.add_argument("--only", default="", help="images with this in their names")
     parser.add_argument("--fls", action="store_true", help="compare with what fls lists")
+    parser.add_argument("--into", type=Path, help="a page whose figures are replaced, such as docs/losses.md")
     parser.add_argument("--told", action="store_true", help="list the mutants with silent losses and failures")
     given = parser.parse_args()
     last = given.first + given.count
@@ -35,6 +37,8 @@ def main() -> int:
         parts = pool.map(partial(run, given.seed, **asked), numbers)
         judged = [item for part in parts for item in part]
     print(table(judged))  # noqa: T201
+    if given.into is not None:
+        given.into.write_text(page(given.into.read_text(), judged, given.seed))
     all_of = figures(judged)
     return 1 if all_of.silent or all_of.silent_swept or all_of.failures else 0
 

@@ -48,6 +48,7 @@ class Figures(NamedTuple):
     slowest_s: float
 
 
+BEGIN, END = "<!-- figures of a campaign -->", "<!-- end of the figures -->"
 HEADINGS = ("structure", "mutants", "kept %", "kept by a sweep %", "silent", "silent, swept",
             "renamed", "renamed, swept", "extra", "extra, swept",
             "failures", "fls lists more", "slowest s")  # fmt: skip
@@ -91,6 +92,25 @@ def table(judged: list[Judged]) -> str:
         cells = [name, *(_cell(key, value) for key, value in row._asdict().items())]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def page(text: str, judged: list[Judged], seed: int) -> str:
+    """Put the figures into a page, between its two marks.
+
+    Parameters
+    ----------
+    text : str
+        The page.
+    judged : list of Judged
+        The campaign.
+    seed : int
+        Of the campaign.
+    """
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    count = len(judged)
+    command = f"python -m tests.losses --seed {seed} --count {count} --fls --told"
+    return f"{before}{BEGIN}\n`{command}`\n\n{table(judged)}\n{END}{after}"
 
 
 def _cell(key: str, value: float) -> str:

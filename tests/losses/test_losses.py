@@ -9,7 +9,7 @@ import pytest
 
 from tests.losses.campaign import Campaign, Reading, damaged, read
 from tests.losses.damage import KINDS, Damage, before_the_last, damages
-from tests.losses.figures import by_structure, figures, table
+from tests.losses.figures import BEGIN, END, by_structure, figures, page, table
 from tests.losses.images import written_images
 from tests.losses.victim import pages_of
 
@@ -103,3 +103,14 @@ def test_figures_sum_up(judged):
     groups = by_structure(judged)
     assert sum(group.mutants for group in groups.values()) == COUNT
     assert table(judged).splitlines()[-1].startswith(f"| **all** | {COUNT} |")
+
+
+def test_figures_go_into_a_page(judged):
+    """Between its two marks; what stands around them stays, and a second time nothing is left of the first."""
+    text = f"before\n{BEGIN}\nold\n{END}\nafter\n"
+    once = page(text, judged, SEED)
+    assert once == page(once, judged, SEED)
+    assert once.startswith(f"before\n{BEGIN}\n`python -m tests.losses --seed {SEED} --count {COUNT} ")
+    assert once.endswith(f"\n{END}\nafter\n")
+    assert table(judged) in once
+    assert "old" not in once.split(BEGIN)[1].split(END)[0].split("|")[0]

@@ -52,7 +52,7 @@ static void look_ahead(Drive *drive, int64_t now)
     int64_t *arm = drive->arm;
     while (!*refused && arm[NEXT] < arm[LIMIT] && arm[READY] < now) {
         const int64_t sector = sector_ticks(surface, run_row(surface, arm[RUN]));
-        const int64_t end = smaller(run_row(surface, arm[RUN] + 1)[LBN], arm[LIMIT]);
+        const int64_t end = smaller(run_row(surface, behind(surface, arm[RUN]))[LBN], arm[LIMIT]);
         const int64_t left = minus(end, arm[NEXT], refused);
         if (left < 1) {
             *refused = true;

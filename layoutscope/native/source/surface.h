@@ -41,6 +41,12 @@ static inline const int64_t *run_row(Surface *surface, int64_t run)
     return surface->runs.data + run * RUN_COLUMNS;
 }
 
+/* The run behind one, which may be none. */
+static inline int64_t behind(Surface *surface, int64_t run)
+{
+    return plus(run, 1, &surface->refused);
+}
+
 /* The ticks of a sector of a run. */
 static inline int64_t sector_ticks(Surface *surface, const int64_t *row)
 {
@@ -53,13 +59,13 @@ static inline int64_t sector_ticks(Surface *surface, const int64_t *row)
 /* The run that holds a sector; `near` is tried first. */
 static inline int64_t run_at(Surface *surface, int64_t lbn, int64_t near)
 {
-    if (run_row(surface, near)[LBN] <= lbn && lbn < run_row(surface, near + 1)[LBN])
+    if (run_row(surface, near)[LBN] <= lbn && lbn < run_row(surface, behind(surface, near))[LBN])
         return near;
     const int64_t place = minus(lbn, run_row(surface, 0)[LBN], &surface->refused);
     const int64_t mark = place < 0 ? -1 : place >> surface->figures.data[GUESS_SHIFT];
     int64_t run = within(mark, surface->guess.length) ? surface->guess.data[mark] : -1;
     surface->refused |= !within(run, surface->num_rows - 1);
-    while (!surface->refused && run_row(surface, run + 1)[LBN] <= lbn)
+    while (!surface->refused && run_row(surface, behind(surface, run))[LBN] <= lbn)
         run++;
     return surface->refused ? 0 : run;
 }
@@ -98,13 +104,13 @@ static inline int64_t wait_ticks(Surface *surface, int64_t run, int64_t lbn, int
 static inline int64_t read_on(Surface *surface, int64_t *run, int64_t lbn, int64_t stop, int64_t now)
 {
     bool *refused = &surface->refused;
-    while (!*refused && stop > run_row(surface, *run + 1)[LBN]) {
-        const int64_t next = run_row(surface, *run + 1)[LBN];
+    while (!*refused && stop > run_row(surface, behind(surface, *run))[LBN]) {
+        const int64_t next = run_row(surface, behind(surface, *run))[LBN];
         const int64_t sectors = minus(next, lbn, refused);
         now = plus(now, times(sectors, run_row(surface, *run)[SECTOR], refused), refused);
         lbn = next;
-        now = plus(now, move_ticks(surface, *run, *run + 1), refused);
-        ++*run;
+        now = plus(now, move_ticks(surface, *run, behind(surface, *run)), refused);
+        *run = behind(surface, *run);
         now = plus(now, wait_ticks(surface, *run, lbn, now), refused);
     }
     return plus(now, times(minus(stop, lbn, refused), run_row(surface, *run)[SECTOR], refused), refused);
@@ -121,13 +127,13 @@ static inline int64_t read_anywhere(
     *begin = -1;
     while (!*refused) {
         const int64_t sector = sector_ticks(surface, run_row(surface, *run));
-        const int64_t end = smaller(stop, run_row(surface, *run + 1)[LBN]);
+        const int64_t end = smaller(stop, run_row(surface, behind(surface, *run))[LBN]);
         const int64_t wait = wait_ticks(surface, *run, lbn, now);
         const int64_t sectors = minus(end, lbn, refused);
-        const int64_t behind = (TURN - wait + sector - 1) / sector;
+        const int64_t left = plus(TURN - wait, sector - 1, refused) / sector;
         int64_t start = plus(now, wait, refused), done;
-        if (wait > 0 && behind < sectors) {
-            start = plus(start, times(behind, sector, refused) - TURN, refused);
+        if (wait > 0 && left < sectors) {
+            start = plus(start, minus(times(left, sector, refused), TURN, refused), refused);
             done = plus(start, TURN, refused);
         } else {
             done = plus(start, times(sectors, sector, refused), refused);
@@ -137,8 +143,8 @@ static inline int64_t read_anywhere(
         if (end == stop)
             return done;
         lbn = end;
-        now = plus(done, move_ticks(surface, *run, *run + 1), refused);
-        ++*run;
+        now = plus(done, move_ticks(surface, *run, behind(surface, *run)), refused);
+        *run = behind(surface, *run);
     }
     return 0;
 }

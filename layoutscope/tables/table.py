@@ -246,4 +246,6 @@ def _cast(column: Column, values: Values) -> Values:
         limits = np.iinfo(dtype)
         if int(data.min()) < limits.min or int(data.max()) > limits.max:
             raise ValueError(f"the column {column.name} cannot hold numbers from {data.min()} to {data.max()}")
-    return Values(data.astype(dtype), values.known)
+    # With a sign or without one, a number that both can hold is the same bytes.
+    is_same = data.dtype.kind in "iu" and data.dtype.itemsize == np.dtype(dtype).itemsize
+    return Values(data.view(dtype) if is_same else data.astype(dtype), values.known)

@@ -26,8 +26,19 @@ enum { BIG = 1, SIGNED = 2, CLIPPED = 4 };
 enum { NO_TEST, EQUAL, DIFFERS, NUM_TESTS };
 enum { CHECKED, RAW, TO_ZERO, UTF16, NUM_CODINGS };
 
-enum { MOST_COUNTERS = 64, NO_LEAF = 255, UTF8_BYTES_OF_UNIT = 3 };
+enum { MOST_COUNTERS = 64, MOST_STEPS = 256, NO_LEAF = 255, UTF8_BYTES_OF_UNIT = 3 };
 static const int64_t MOST = INT32_MAX; /* of any width, place or count in the tables */
+
+/* Where the value of a plain field comes from, times four; the logarithm of the column's width and 1 are added. */
+enum { BYTE = 0, LITTLE_2 = 4, BIG_2 = 8, LITTLE_4 = 12, BIG_4 = 16, LITTLE_8 = 20, BIG_8 = 24, LITTLE_8_CLIPPED = 28,
+    BIG_8_CLIPPED = 32, WORD = 36, NOT_PLAIN = 255 };
+
+/* A field of which nothing is computed: most are such, and the time of a record is that of its fields. */
+typedef struct {
+    uint8_t *column;
+    int32_t offset;
+    uint8_t place, kind;
+} Step;
 
 typedef struct {
     Words form, leaves, fields, texts, lists, cases, outputs;
@@ -36,6 +47,7 @@ typedef struct {
     Words counts; /* rows or bytes by counter, and in the end the counter for which there was no room */
     int64_t num_counters;
     int64_t capacity[MOST_COUNTERS];
+    Step steps[MOST_STEPS]; /* of the first fields */
 } Plan;
 
 typedef struct {
@@ -127,13 +139,113 @@ static void put(const Plan *plan, int64_t column, int64_t row, uint64_t value)
     }
 }
 
+static bool is_number(int64_t value)
+{
+    return value >= 0 && value <= MOST;
+}
+
+static uint64_t clipped(uint64_t value)
+{
+    return value > INT64_MAX ? INT64_MAX : value;
+}
+
+#define STORE(type, value)                                                                                             \
+    {                                                                                                                  \
+        const type narrow = (type)(value);                                                                             \
+        memcpy(step->column + row * (int64_t)sizeof narrow, &narrow, sizeof narrow);                                   \
+        break;                                                                                                         \
+    }
+#define MOVE(source, value)                                                                                            \
+    case (source) + 1:                                                                                                 \
+        STORE(uint8_t, value)                                                                                          \
+    case (source) + 2:                                                                                                 \
+        STORE(uint16_t, value)                                                                                         \
+    case (source) + 3:                                                                                                 \
+        STORE(uint32_t, value)                                                                                         \
+    case (source) + 4:                                                                                                 \
+        STORE(uint64_t, value)
+
+/* Put a plain field into a row of its column, which has room for it; false if it is none. */
+static bool put_plain(const Step *step, const Record *record, int64_t row, int64_t shifted_bytes)
+{
+    if (step->kind == NOT_PLAIN)
+        return false;
+    const uint8_t *from = step->place > ITEM ? NULL : record->part[step->place] + step->offset + shifted_bytes;
+    switch (step->kind) {
+        MOVE(BYTE, from[0])
+        MOVE(LITTLE_2, little(from, 2))
+        MOVE(BIG_2, big(from, 2))
+        MOVE(LITTLE_4, little(from, 4))
+        MOVE(BIG_4, big(from, 4))
+        MOVE(LITTLE_8, little(from, 8))
+        MOVE(BIG_8, big(from, 8))
+        MOVE(LITTLE_8_CLIPPED, clipped(little(from, 8)))
+        MOVE(BIG_8_CLIPPED, clipped(big(from, 8)))
+        MOVE(WORD, record->word[step->place])
+    default:
+        return false;
+    }
+    return true;
+}
+
 static void put_fields(
     const Plan *plan, const Record *record, int64_t first, int64_t stop, int64_t row, int64_t shifted_bytes)
 {
     for (int64_t k = first; k < stop; k++) {
+        if (k < MOST_STEPS && put_plain(plan->steps + k, record, row, shifted_bytes))
+            continue;
         const int64_t *field = field_at(plan, k);
         put(plan, field[COLUMN], row, value_of(field, record, shifted_bytes));
     }
+}
+
+/* Work out the step of a field that was found sound, and goes to a column. */
+static Step step_of(const Plan *plan, const int64_t *field)
+{
+    Step step = {.kind = NOT_PLAIN};
+    const int64_t flags = field[FLAGS];
+    if (!within(field[COLUMN], plan->columns.length) || field[SHIFT] || field[ADD] || field[MASK] != -1 ||
+        field[TEST] != NO_TEST || flags & SIGNED || !within(field[PLACE], NUM_PLACES))
+        return step;
+    uint8_t kind = WORD;
+    if (field[PLACE] <= ITEM) {
+        if (!is_number(field[OFFSET]))
+            return step;
+        switch (field[WIDTH]) {
+        case 1:
+            kind = BYTE;
+            break;
+        case 2:
+            kind = flags & BIG ? BIG_2 : LITTLE_2;
+            break;
+        case 4:
+            kind = flags & BIG ? BIG_4 : LITTLE_4;
+            break;
+        default:
+            kind = flags & BIG ? BIG_8 : LITTLE_8;
+            if (flags & CLIPPED)
+                kind = flags & BIG ? BIG_8_CLIPPED : LITTLE_8_CLIPPED;
+        }
+        step.offset = (int32_t)field[OFFSET];
+    } else if (flags & CLIPPED) {
+        return step;
+    }
+    step.column = plan->columns.data[field[COLUMN]].data;
+    step.place = (uint8_t)field[PLACE];
+    switch (row_of(plan->outputs, field[COLUMN], OUT_WORDS)[OUT_BYTES]) {
+    case 1:
+        step.kind = kind + 1;
+        break;
+    case 2:
+        step.kind = kind + 2;
+        break;
+    case 4:
+        step.kind = kind + 3;
+        break;
+    default:
+        step.kind = kind + 4;
+    }
+    return step;
 }
 
 /* Whether there is room for more; what has none is noted. */
@@ -304,11 +416,6 @@ static bool is_range(int64_t first, int64_t stop, int64_t length)
     return first >= 0 && first <= stop && stop <= length;
 }
 
-static bool is_number(int64_t value)
-{
-    return value >= 0 && value <= MOST;
-}
-
 /* Whether a field can be read where a record has so many bytes in each part; `further` are those of repetitions. */
 static bool is_sound_field(const Plan *plan, int64_t number, const int64_t *bytes, int64_t further)
 {
@@ -439,6 +546,8 @@ static bool is_sound(Plan *plan)
     for (int64_t k = 0; k < plan->leaf_of_kind.length; k++)
         if (plan->leaf_of_kind.data[k] >= num_leaves)
             return false;
+    for (int64_t k = 0; k < smaller(plan->fields.length / FIELD_WORDS, MOST_STEPS); k++)
+        plan->steps[k] = step_of(plan, field_at(plan, k));
     return true;
 }
 
@@ -458,7 +567,7 @@ KERNEL int64_t decode_leaves(Bytes buffer, int64_t node_bytes, Words numbers, Wo
     Words fields, Words texts, Words lists, Words cases, Words outputs, Columns columns, Words counts, int64_t first,
     Words row, Bytes leaf, Bytes damaged)
 {
-    Plan plan = {form, leaves, fields, texts, lists, cases, outputs, leaf_of_kind, columns, counts, 0, {0}};
+    Plan plan = {form, leaves, fields, texts, lists, cases, outputs, leaf_of_kind, columns, counts, 0, {0}, {{0}}};
     const int64_t count = node.length;
     if (!is_sound(&plan) || key_start.length != count || key_length.length != count || value_start.length != count ||
         value_length.length != count || row.length != count || leaf.length != count || damaged.length != count ||
@@ -480,7 +589,8 @@ KERNEL int64_t decode_leaves(Bytes buffer, int64_t node_bytes, Words numbers, Wo
                     [VALUE_AT] = (uint64_t)value - start},
             };
             int64_t before[MOST_COUNTERS];
-            memcpy(before, counts.data, (size_t)plan.num_counters * sizeof *before);
+            for (int64_t c = 0; c < plan.num_counters; c++)
+                before[c] = counts.data[c];
             outcome = decode(&plan, &record, row.data + k, leaf.data + k);
             if (outcome == UNFIT || outcome == FULL)
                 memcpy(counts.data, before, (size_t)plan.num_counters * sizeof *before);

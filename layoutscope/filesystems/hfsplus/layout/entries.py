@@ -68,7 +68,7 @@ def entries_table(
         "name_raw": catalog.name_raw,
         "kind": (_kinds(catalog, links), KINDS),
         "size_bytes": Values(sizes, sizes != LARGEST),
-        "link_count": np.where(follow(links.is_inode), follow(entries["special"]), 1),
+        "link_count": np.where(follow(links.is_inode), follow(entries["special"]), np.uint32(1)),
         "create_time": _times(follow(entries["create_date"]), follow(entries["has_expanded_times"])),
         "modify_time": _times(follow(entries["modify_date"]), follow(entries["has_expanded_times"])),
         "flags": _flags(links, is_compressed),
@@ -84,10 +84,10 @@ def entries_table(
     return build_table("entries", columns)
 
 
-def _kinds(catalog: Catalog, links: Links) -> I64:
+def _kinds(catalog: Catalog, links: Links) -> NDArray[np.uint8]:
     entries = catalog.entries
     mode = links.follow(entries["mode_type"])
-    kinds = np.zeros(len(mode), np.int64)
+    kinds = np.zeros(len(mode), np.uint8)
     for number, kind in _KIND_OF_MODE.items():
         kinds[mode == number] = kind
     # A record without a mode was written by a system before Mac OS X; a file is never a directory.
@@ -111,19 +111,17 @@ def _times(dates: NDArray[np.uint32], is_expanded: Mask) -> Values:
     return Values(unix_seconds(dates, is_expanded) * 1_000_000, dates != 0)
 
 
-def _flags(links: Links, is_compressed: Mask) -> I64:
-    flags: I64 = (
-        links.is_link * np.int64(FLAG_HARD_LINK)
-        + is_compressed * np.int64(FLAG_COMPRESSED)
-        + links.is_private * np.int64(FLAG_PRIVATE)
-        + links.is_directory_link * np.int64(FLAG_DIRECTORY_LINK)
-    )
+def _flags(links: Links, is_compressed: Mask) -> NDArray[np.uint8]:
+    flags = links.is_link * np.uint8(FLAG_HARD_LINK)
+    flags |= is_compressed * np.uint8(FLAG_COMPRESSED)
+    flags |= links.is_private * np.uint8(FLAG_PRIVATE)
+    flags |= links.is_directory_link * np.uint8(FLAG_DIRECTORY_LINK)
     return flags
 
 
-def _ranks(parent_id: I64) -> I64:
+def _ranks(parent_id: I64) -> NDArray[np.uint32]:
     """Place of each entry among those of its folder, which stand together in key order."""
-    return ordinals(lengths_of(heads(parent_id), len(parent_id)))
+    return ordinals(lengths_of(heads(parent_id), len(parent_id))).astype(np.uint32)
 
 
 def _rows(nodes: I64, first_row: int) -> np.ndarray[Any, np.dtype[np.uint32]]:

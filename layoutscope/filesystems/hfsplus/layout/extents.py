@@ -61,17 +61,23 @@ def extents_table(volume: Volume, number: int | None, contents: Contents) -> Tab
 
 def _table(volume: Volume, number: int | None, rows: Columns, fork_names: tuple[str, ...]) -> Table:
     block = volume.block_size_bytes
-    logical = rows["fork_block"] * block
+    logical, node_row, size = rows.pop("fork_block"), rows.pop("node_row").astype(np.uint32), rows.pop("size")
+    logical *= block
+    # Columns are computed in place, as memory is what there is least of here.
+    offset, length = rows.pop("start_block"), rows.pop("block_count")
+    offset *= block
+    offset += volume.image_offset
+    length *= block
     columns: dict[str, Any] = {
         "device": 0,
         "volume": number,
-        "file_id": rows["file_id"],
-        "fork": (rows["fork"], fork_names),
+        "file_id": rows.pop("file_id"),
+        "fork": (rows.pop("fork"), fork_names),
         "logical_offset": logical,
-        "image_offset": rows["start_block"] * block + volume.image_offset,
-        "length_bytes": rows["block_count"] * block,
-        "node_row": rows["node_row"].astype(np.uint32),
-        "flags": np.where((rows["size"] >= 0) & (logical >= rows["size"]), FLAG_PAST_END, 0),
+        "image_offset": offset,
+        "length_bytes": length,
+        "node_row": node_row,
+        "flags": ((size >= 0) & (logical >= size)) * np.uint8(FLAG_PAST_END),
     }
     return build_table("extents", columns)
 

@@ -284,3 +284,19 @@ def test_old_root_does_not_win_over_younger_leaves(reference_image, tmp_path, lo
     assert listing(found) - listing(healthy) == set()
     assert listing(healthy) - listing(found) == set()
     assert found.coverage != 1
+
+
+def test_free_space_is_unknown_where_a_bitmap_is_lost(victim, tmp_path):
+    """No table of free runs, no number of free blocks, and no block that is called unclaimed."""
+    path, expected = victim
+    healthy = read(path, sweep=False)[0]
+    bitmap = next(item.paddr for item in expected.live.regions if item.type == "spaceman-bitmap")
+    copy = tmp_path / "broken.img"
+    copy.write_bytes(without(path.read_bytes(), bitmap))
+    own = read(copy, sweep=False)[0]
+    assert len(healthy.free)
+    assert "free blocks" in healthy.facts.details
+    assert len(own.free) == 0
+    assert own.facts.details["free space"] == "unknown"
+    assert not {"free blocks", "used blocks", "unclaimed blocks"} & set(own.facts.details)
+    assert "unclaimed" not in own.regions["type"].cast(str).to_list()

@@ -161,3 +161,27 @@ def test_bits_behind_the_last_block_of_a_chunk_do_not_count(read):
     blocks = {SPACEMAN: spaceman(device(20, 12), CIB), CIB: entries, **FIRST_FIVE, BITMAP2: b"\x07".ljust(BLOCK, b"\0")}
     store, checkpoint = read(blocks)
     assert runs(read_space(store, checkpoint)) == [[5, 11], [19, 1]]
+
+
+@pytest.mark.parametrize(
+    ("bitmap", "num_free", "is_known"), [(b"\x1f", 11, True), (b"\x00", 11, False), (b"\x1f", 12, False)]
+)
+def test_free_space_is_unknown_where_counts_differ(read, bitmap, num_free, is_known):
+    """A bitmap has no checksum: that it is lost shows in the counts of its chunk and of the device."""
+    blocks = {
+        SPACEMAN: spaceman(device(20, num_free), CIB),
+        CIB: USED,
+        **FIRST_FIVE,
+        BITMAP: bitmap.ljust(BLOCK, b"\0"),
+    }
+    store, checkpoint = read(blocks)
+    assert read_space(store, checkpoint).is_free_known == is_known
+    assert bool(store.log.findings) != is_known
+
+
+def test_free_space_is_unknown_where_a_bitmap_lies_outside(read):
+    """No number is made of the bitmaps that are left."""
+    chunk = chunks((0, 8, 3, 1 << 40), (8, 8, 8, 0), (16, 4, 0, BITMAP2))
+    store, checkpoint = read({SPACEMAN: spaceman(device(20, 11), CIB), CIB: chunk, **FIRST_FIVE})
+    assert not read_space(store, checkpoint).is_free_known
+    assert "the bitmap cannot be read" in {item.message for item in store.log.findings}

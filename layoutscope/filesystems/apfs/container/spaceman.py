@@ -54,6 +54,8 @@ class Space:
         Trees of the free queues.
     queued : dict
         Blocks that each queue holds, by its number.
+    is_free_known : bool
+        Whether every bitmap has as many free blocks as are counted elsewhere: a bitmap bears no checksum.
     """
 
     header: ApfsSpaceman.SpacemanPhys
@@ -62,6 +64,7 @@ class Space:
     pending: list[Region]
     queues: list[NodeRows]
     queued: dict[int, int]
+    is_free_known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,16 +124,17 @@ def read_space(store: Store, checkpoint: Checkpoint) -> Space:
         If the checkpoint has no usable space manager.
     """
     paddr, header, array = _read_header(store, checkpoint)
-    regions, free = [], []
+    regions, free, agreeing = [], [], []
     for number, device in enumerate(header.devices):
         if device.num_blocks:
-            found, runs = _read_device(store, paddr, array, device, number)
+            found, runs, agrees = _read_device(store, paddr, array, device, number)
             regions += found
             free.append(runs)
+            agreeing.append(agrees)
     regions = inside(regions, store)
     regions += _internal_pool(header, regions)
     pending, queues, queued = _read_queues(store, checkpoint, header)
-    return Space(header, intervals.union(free), regions, inside(pending, store), queues, queued)
+    return Space(header, intervals.union(free), regions, inside(pending, store), queues, queued, all(agreeing))
 
 
 def _read_header(store: Store, checkpoint: Checkpoint) -> tuple[int, ApfsSpaceman.SpacemanPhys, NDArray[np.uint8]]:
@@ -172,8 +176,8 @@ def _addresses(
 
 def _read_device(
     store: Store, paddr: int, spaceman: NDArray[np.uint8], device: ApfsSpaceman.SpacemanDevice, number: int
-) -> tuple[list[Region], NDArray[np.int64]]:
-    """Read the chunk information and bitmaps of one device: its regions and free runs."""
+) -> tuple[list[Region], NDArray[np.int64], bool]:
+    """Read the chunk information and bitmaps of one device: its regions, free runs, and whether all counts agree."""
     owner, decoder, where = QUEUE_NAMES[number + 1], store.decoder, store.blocks.at(paddr)
     cabs = np.empty(0, np.uint64)
     if device.num_cabs:
@@ -182,15 +186,16 @@ def _read_device(
     else:
         cibs = _addresses(decoder, spaceman, device.ofs_addresses, device.num_cibs, where)
     chunks = _read_chunks(store, cibs, number)
-    free = _free(store, chunks, owner)
+    free, agrees = _free(store, chunks, owner)
     if intervals.total(free) != device.num_free_blocks:
+        agrees = False
         message = f"free blocks of the {owner} differ between bitmaps and space manager"
         log = store.log.at("space manager")
         log.add("spaceman-invalid", "warning", message, expected=device.num_free_blocks, found=intervals.total(free))
     bitmaps = chunks.bitmap_paddr[chunks.bitmap_paddr != 0]
     kinds = (("spaceman-cab", cabs), ("spaceman-cib", cibs), ("spaceman-bitmap", bitmaps))
     regions = [Region(kind, owner, paddr) for kind, paddrs in kinds for paddr in paddrs.tolist()]
-    return regions, free
+    return regions, free, agrees
 
 
 def _cab_addresses(store: Store, cabs: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -236,9 +241,9 @@ def _read_chunks(store: Store, cibs: NDArray[np.uint64], device: int) -> Chunks:
     )
 
 
-def _free(store: Store, chunks: Chunks, owner: str) -> NDArray[np.int64]:
-    """Free runs of all chunks; only those that are neither full nor empty need their bitmap."""
-    blocks = store.blocks
+def _free(store: Store, chunks: Chunks, owner: str) -> tuple[NDArray[np.int64], bool]:
+    """Free runs of all chunks, and whether every bitmap agrees; only those neither full nor empty need their bitmap."""
+    blocks, agrees = store.blocks, True
     # A chunk without bitmap is free throughout.
     whole = (chunks.bitmap_paddr == 0) | (chunks.free_count == chunks.num_blocks)
     parts = [intervals.runs_of(chunks.paddr[whole], chunks.num_blocks[whole])]
@@ -246,13 +251,17 @@ def _free(store: Store, chunks: Chunks, owner: str) -> NDArray[np.int64]:
     mixed = np.flatnonzero(~whole & (chunks.free_count > 0))
     for start in range(0, len(mixed), BATCH_BITMAPS):
         rows = mixed[start : start + BATCH_BITMAPS]
-        rows = rows[blocks.readable(chunks.bitmap_paddr[rows], blocks.block_size)]
+        is_there = blocks.readable(chunks.bitmap_paddr[rows], blocks.block_size)
+        for paddr in chunks.bitmap_paddr[rows[~is_there]].tolist():
+            store.log.at(f"bitmap, {owner}", paddr).add("spaceman-invalid", "warning", "the bitmap cannot be read")
+        rows = rows[is_there]
         bitmaps = blocks.read(chunks.bitmap_paddr[rows], blocks.block_size)
         chunk, first, length = clear_runs(bitmaps, chunks.num_blocks[rows], "little")
         parts.append(intervals.runs_of(chunks.paddr[rows][chunk].astype(np.int64) + first, length))
         counted = np.bincount(chunk, weights=length, minlength=len(rows)).astype(np.int64)
         _report_counts(store.log, chunks, rows, counted, owner)
-    return intervals.union(parts)
+        agrees &= bool(is_there.all()) and bool((counted == chunks.free_count[rows]).all())
+    return intervals.union(parts), agrees
 
 
 def _report_counts(

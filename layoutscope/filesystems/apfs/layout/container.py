@@ -54,7 +54,8 @@ def build_container_layout(
     """
     container, parts = contents.container, contents.parts
     blocks = container.blocks
-    unclaimed = from_runs("unclaimed", "space manager", balance_of.unclaimed) if parts.space else []
+    is_known = parts.space is not None and parts.space.is_free_known
+    unclaimed = from_runs("unclaimed", "space manager", balance_of.unclaimed) if is_known else []
     nodes = nodes_table(parts.trees, blocks, None, [np.zeros(len(tree), np.int64) for tree in parts.trees])
     read = int(nodes["size_bytes"].data.sum())
     known = read + blocks.block_size * ((parts.space is None) + (not len(container.omap.nodes)))
@@ -62,7 +63,7 @@ def build_container_layout(
     details = (
         volume_groups([item.state for item in contents.volumes])
         | parts.details
-        | balance_of.details()
+        | (balance_of.details() if is_known else {"free space": "unknown"})
         | {"pending-free blocks": waiting}
     )
     return VolumeLayout(
@@ -72,7 +73,7 @@ def build_container_layout(
         regions=regions_table([*parts.regions, *unclaimed], blocks, None),
         extents=build_table("extents", {}),
         entries=build_table("entries", {}),
-        free=free_table(balance_of.free if parts.space else NO_RUNS, blocks, None),
+        free=free_table(balance_of.free if is_known else NO_RUNS, blocks, None),
         findings=findings_table(container.log.findings),
     )
 

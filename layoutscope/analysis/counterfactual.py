@@ -60,19 +60,18 @@ class Walked:
         Its nodes.
     node : (n_reads,) int64 array
         Node that each read lies in, -1 where it lies in none.
+    used : (n_used,) int64 array
+        Nodes that are read, in the order in which they lie on the disk.
+    by_place : (n_reads,) int64 array
+        Reads in the order in which they lie there.
     """
 
     layout: VolumeLayout
     trace: AccessTrace
     nodes: NodeTable
     node: I64
-
-    @property
-    def used(self) -> I64:
-        """The nodes that are read, in ascending order."""
-        is_used = np.zeros(len(self.nodes), bool)
-        is_used[self.node[self.node >= 0]] = True
-        return np.flatnonzero(is_used)
+    used: I64
+    by_place: I64
 
     def of_node(self, values: NDArray[np.generic], missing: int) -> I64:
         """Return a value of the node of each read, and another one where there is no node."""
@@ -92,12 +91,18 @@ def walked(layout: VolumeLayout, trace: AccessTrace) -> Walked:
     key = _place(nodes.device, nodes.image_offset)
     order = np.argsort(key, kind="stable")
     order = order[nodes.level[order] >= 0]
-    if not len(order):
-        return Walked(layout, trace, nodes, np.full(len(trace), -1))
     at = _place(trace.device, trace.image_offset)
-    found = order[np.maximum(np.searchsorted(key[order], at, side="right") - 1, 0)]
-    is_inside = (at >= key[found]) & (at < key[found] + nodes.size_bytes[found])
-    return Walked(layout, trace, nodes, np.where(is_inside, found, -1))
+    by_place = np.argsort(at, kind="stable")
+    node = np.full(len(trace), -1)
+    if len(order):
+        # Sorted keys are found many times quicker than those that jump about.
+        at = at[by_place]
+        found = order[np.maximum(np.searchsorted(key[order], at, side="right") - 1, 0)]
+        is_inside = (at >= key[found]) & (at < key[found] + nodes.size_bytes[found])
+        node[by_place] = np.where(is_inside, found, -1)
+    is_used = np.zeros(len(nodes) + 1, bool)
+    is_used[node] = True
+    return Walked(layout, trace, nodes, node, order[is_used[order]], by_place)
 
 
 def _place(device: NDArray[np.uint8], offset: I64) -> I64:
@@ -108,7 +113,7 @@ def _place(device: NDArray[np.uint8], offset: I64) -> I64:
 
 def by_address(reads: Walked) -> AccessTrace:
     """The same reads in the order in which they lie on the disk."""
-    return reads.trace[np.argsort(_place(reads.trace.device, reads.trace.image_offset), kind="stable")]
+    return reads.trace[reads.by_place]
 
 
 def by_key(reads: Walked) -> AccessTrace:
@@ -120,10 +125,7 @@ def by_key(reads: Walked) -> AccessTrace:
 
 def close_together(reads: Walked) -> AccessTrace:
     """The same reads, with nothing between the nodes that are read; their order on disk stays."""
-    nodes = reads.nodes
-    used = reads.used
-    used = used[np.argsort(_place(nodes.device[used], nodes.image_offset[used]), kind="stable")]
-    return reads.moved(_laid_out(nodes, used))
+    return reads.moved(_laid_out(reads.nodes, reads.used))
 
 
 def packed(reads: Walked) -> AccessTrace:

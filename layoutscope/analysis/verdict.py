@@ -82,11 +82,10 @@ def _elsewhere(first: Prediction, predictions: Sequence[Prediction]) -> Runs:
 
 def placement(reads: Walked, saved_by_nearness: float) -> Placement | None:
     """Say how far apart the nodes of a walk lie, by their span and by what the drive's arm makes of it."""
-    nodes, used = reads.nodes, reads.used
-    used = used[nodes.device[used] == 0]
-    if len(used) < 2:
+    nodes = reads.nodes
+    order = reads.used[nodes.device[reads.used] == 0]
+    if len(order) < 2:
         return None
-    order = used[np.argsort(nodes.image_offset[used], kind="stable")]
     start, size = nodes.image_offset[order], nodes.size_bytes[order]
     low, high = np.searchsorted(np.cumsum(size), np.array(SPAN_ENDS) * size.sum())
     span = int(start[high] + size[high] - start[low])

@@ -32,6 +32,13 @@ HELP: Final = {
 }
 """Remedies; another drive is told by its name."""
 
+VAIN: Final = {
+    "names-only": "names without stat",
+    "key-order": "reading in key order",
+    "packed": "rewriting in key order",
+}
+"""Remedies, where they are none; another drive is told by its name."""
+
 DRIVES: Final = {
     "generic-5400-2.5": "notebook disk (5400 rpm)",
     "generic-7200": "desktop disk (7200 rpm)",

@@ -41,7 +41,7 @@ SSD: Final = "ssd"
 SSD_PROFILE: Final = "sata-ssd"
 
 PACKED: Final = "packed"
-"""The what-if that is the bound."""
+"""The what-if that is shown in any case."""
 
 WHAT_IF_NAMES: Final = (*WHAT_IFS, SSD)
 """Every what-if that can be asked for."""
@@ -137,9 +137,9 @@ def _drive(
     layout: VolumeLayout, reads: AccessTrace, profile: DriveProfile, changes: Sequence[_Changed], work: PredictRequest
 ) -> DriveCase:
     result = service(reads, profile, start_offset_bytes=work.start_offset_bytes)
-    bound, *rest = (change.served(profile) for change in changes)
+    packed, *rest = (change.served(profile) for change in changes)
     costs = _directory_costs(layout, reads, result, work.top)
-    return DriveCase(prediction(result, profile), bound, tuple(rest), costs)
+    return DriveCase(prediction(result, profile), packed, tuple(rest), costs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +151,12 @@ class _Changed:
     reads: AccessTrace
     start_offset_bytes: int
     drive: DriveProfile | None = None
+    is_applicable: bool = True
 
     def served(self, profile: DriveProfile) -> Alternative:
         """Predict the changed workload on a drive."""
         result = service(self.reads, self.drive or profile, start_offset_bytes=self.start_offset_bytes)
-        return Alternative(self.name, self.because, result.seconds)
+        return Alternative(self.name, self.because, result.seconds, self.is_applicable)
 
 
 def _changed(name: str, layout: VolumeLayout, reads: AccessTrace, work: PredictRequest) -> _Changed:
@@ -176,20 +177,23 @@ def _changed(name: str, layout: VolumeLayout, reads: AccessTrace, work: PredictR
     if name == SSD:
         flash = load_profile(SSD_PROFILE)
         return _Changed(name, f"the drive is a {flash.title}", reads, start, flash)
-    case = what_if(name, layout, host_of(work))
+    host = host_of(work)
+    case = what_if(name, layout, host)
     moved = start if case.start_offset_bytes is None else case.start_offset_bytes
+    if case.layout is layout and case.host == host and moved == start:
+        return _Changed(name, case.because, reads, start, is_applicable=False)
     return _Changed(name, case.because, walk(case.layout, work, case.host).reads, moved)
 
 
 def _directory_costs(
     layout: VolumeLayout, reads: AccessTrace, result: ServiceResult, top: int
 ) -> tuple[DirectoryCost, ...]:
-    """Charge each read to the directory that caused it; the dearest directories first."""
+    """Charge each read to the directory that caused it; the most expensive directories first."""
     ids, seconds, counts = _costs_by_directory(reads, result)
-    dearest = np.argsort(-seconds, kind="stable")[:top]
+    worst = np.argsort(-seconds, kind="stable")[:top]
     return tuple(
         DirectoryCost(int(ids[place]), _path(layout, int(ids[place])), int(counts[place]), float(seconds[place]))
-        for place in dearest
+        for place in worst
     )
 
 

@@ -29,11 +29,15 @@ class Alternative:
         What is different.
     seconds : float
         What it would take.
+    is_applicable : bool
+        Whether the change changes anything: an unlimited cache cannot be doubled, a volume without snapshots not lose
+        them.
     """
 
     name: str
     because: str
     seconds: float
+    is_applicable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +70,25 @@ class DriveCase:
     ----------
     prediction : Prediction
         Time and causes.
-    bound : Alternative or None
-        The same nodes packed in key order.
+    packed : Alternative or None
+        The same nodes side by side in key order. No bound: work that goes by node numbers may take longer then.
     what_ifs : tuple of Alternative
         What was asked for.
     directories : tuple of DirectoryCost
-        The dearest ones, most expensive first.
+        The most expensive ones, the worst first.
     """
 
     prediction: Prediction
-    bound: Alternative | None
+    packed: Alternative | None
     what_ifs: tuple[Alternative, ...]
     directories: tuple[DirectoryCost, ...]
 
     @property
-    def headroom(self) -> float | None:
-        """Share of the time that packing would save, 0 to 1; None without a bound."""
-        if self.bound is None or not self.prediction.seconds:
+    def gain(self) -> float | None:
+        """Share of the time that packing would save, below 0 where it would take longer; None if it was not tried."""
+        if self.packed is None or not self.prediction.seconds:
             return None
-        return max(1 - self.bound.seconds / self.prediction.seconds, 0.0)
+        return 1 - self.packed.seconds / self.prediction.seconds
 
 
 @dataclass(frozen=True, slots=True)

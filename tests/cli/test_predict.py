@@ -43,14 +43,35 @@ def test_all_directories_together_cost_the_whole(predicted):
     )
 
 
-def test_the_bound_and_what_ifs_are_told_with_reasons(predicted):
-    """Packed comes first as the bound; the headroom is the share that it saves; an SSD is faster than a disk."""
+def test_packing_and_what_ifs_are_shown_with_reasons(predicted):
+    """Packed comes first, with the share that it saves; an SSD is faster than a disk."""
     (drive,) = predicted("--drive", "generic-7200", "--what-if", "ssd")["drives"]
     packed, ssd = drive["what_ifs"]
     assert (packed["name"], ssd["name"]) == ("packed", "ssd")
-    assert drive["headroom"] == pytest.approx(1 - packed["seconds"] / drive["seconds"])
+    assert drive["packed_gain"] == pytest.approx(1 - packed["seconds"] / drive["seconds"])
     assert ssd["seconds"] < drive["seconds"]
     assert packed["because"]
+
+
+def test_packing_may_take_longer_and_is_no_bound(run, reference_image):
+    """Searchfs goes by node numbers: in key order the same nodes take longer, and that is what is said."""
+    image = reference_image("aged/hfsplus-20000-c20.img")
+    words = ("predict", image, "--order", "searchfs", "--drive", "generic-7200")
+    (drive,) = json.loads(run(*words, "--json").stdout)["volumes"][0]["drives"]
+    assert drive["packed_gain"] < 0
+    text = run(*words).stdout
+    assert "longer" in text
+    assert "bound" not in text
+    assert "headroom" not in text
+
+
+def test_what_changes_nothing_is_not_applicable(run, image):
+    """An unlimited cache cannot be doubled; a limited one can, and then its time is shown."""
+    words = ("predict", image, "--drive", "generic-7200", "--what-if", "double-cache")
+    assert "double-cache: not applicable" in run(*words).stdout
+    limited = run(*words, "--cache", "64KiB").stdout
+    assert "not applicable" not in limited
+    assert "double-cache: would take" in limited
 
 
 def test_a_part_costs_no_more_than_the_whole(predicted, image):

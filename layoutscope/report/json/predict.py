@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.report.json.scan import prediction_document, walk_document
@@ -42,11 +43,11 @@ def predict_document(result: PredictResult) -> dict[str, Any]:
 
 
 def _case(case: DriveCase) -> dict[str, Any]:
-    changes = [case.bound, *case.what_ifs] if case.bound is not None else case.what_ifs
+    changes = [case.packed, *case.what_ifs] if case.packed is not None else case.what_ifs
     return {
         **prediction_document(case.prediction),
-        "headroom": case.headroom,
-        "what_ifs": [{"name": item.name, "because": item.because, "seconds": item.seconds} for item in changes if item],
+        "packed_gain": case.gain,
+        "what_ifs": [asdict(item) for item in changes if item],
         "directories": [
             {
                 "directory_id": str(cost.directory_id),

@@ -58,7 +58,7 @@ def prediction_notes(predictions: Sequence[Prediction]) -> Iterator[Text]:
 
 
 def print_prediction(result: PredictResult, console: Console) -> None:
-    """Print times, causes, bound, what-ifs and the dearest directories."""
+    """Print times, causes, what-ifs and the most expensive directories."""
     print_parts(_prediction(result), console)
 
 
@@ -101,12 +101,17 @@ def _case(case: DriveCase) -> Iterator[RenderableType]:
     if item.rotates:
         travel = f"{format_bytes(item.head_travel_bytes)}, {item.head_travel_strokes:,.1f} strokes"
         yield Text(f"  {item.seeks:,} reads move the arm; head travel {travel}")
-    if case.bound is not None and case.headroom is not None:
-        packed = format_seconds(case.bound.seconds)
-        yield Text(f"  bound {packed}: {case.bound.because}; headroom {format_share(case.headroom)}")
+    if case.packed is not None and case.gain is not None:
+        saved = f"saves {format_share(case.gain)}" if case.gain >= 0 else f"takes {format_share(-case.gain)} longer"
+        yield Text(
+            f"  packed in key order: {format_seconds(case.packed.seconds)}, which {saved}: {case.packed.because}"
+        )
     for change in case.what_ifs:
-        saved = f"would take {format_seconds(change.seconds)} instead of {format_seconds(item.seconds)}"
-        yield Text(f"  {change.name}: {saved}, because {change.because}")
+        if change.is_applicable:
+            instead = f"would take {format_seconds(change.seconds)} instead of {format_seconds(item.seconds)}"
+            yield Text(f"  {change.name}: {instead}, because {change.because}")
+        else:
+            yield Text(f"  {change.name}: not applicable, it changes nothing here")
     if case.directories:
         yield _directories(case)
 
@@ -118,7 +123,7 @@ def _directories(case: DriveCase) -> RenderableType:
         (escape_text(cost.path), f"{cost.reads:,}", format_seconds(cost.seconds), format_share(cost.seconds / total))
         for cost in case.directories
     ]
-    return plain_table(f"Dearest directories on {case.prediction.drive}", columns, rows)
+    return plain_table(f"Most expensive directories on {case.prediction.drive}", columns, rows)
 
 
 def print_replay(result: ReplayResult, console: Console) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from layoutscope.analysis.story import WHY, drive_words, interval, lie, most, remedy_words, yardstick
+from layoutscope.analysis.story import VAIN, WHY, drive_words, interval, lie, most, remedy_words, yardstick
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.report import escape_text
 from layoutscope.tables import coverage_of
@@ -185,7 +185,7 @@ def _locked(volume: VolumeScan) -> Iterator[Text]:
     yield from _wrapped(f"  LOCKED: {why}. Names, sizes and times of files were not read.", "bold red", most_lines=4)
     if secrets and (reason is None or "hardware" not in reason.code):
         flag = secrets[0].name.replace("_", "-")
-        yield Text(_cut(f"  To open it: layoutscope scan IMAGE --{flag}-file FILE (or --{flag} TEXT)"), style="bold")
+        yield Text(_cut(f"  To open it: layoutscope scan IMAGE --{flag}-file FILE (or --{flag} TEXT)"), "bold red")
 
 
 def _together(result: ScanResult, volume: VolumeScan) -> list[VolumeScan]:
@@ -245,14 +245,13 @@ def _why(verdict: Verdict, most: int) -> Iterator[Text]:
 
 def _help(verdict: Verdict, most_rows: int) -> Iterator[Text]:
     helpful, useless = verdict.helpful, verdict.useless
-    drive = drive_words(verdict.drive)
-    yield Text(_cut(f"What would help; as it is, {format_seconds(verdict.seconds)} on a {drive}"), style=SECTION)
+    yield Text(f"What would help; as it is, {format_seconds(verdict.seconds)} on the first of these", style=SECTION)
     for item in helpful[:most_rows]:
         yield Text(_cut(f"  {format_seconds(item.seconds):>12}  {remedy_words(item.name)}"))
     if not helpful:
         yield Text("  nothing of what was tried")
     if useless and most_rows == MOST_ROWS:
-        told = [f"{remedy_words(item.name)} ({format_seconds(item.seconds)})" for item in useless]
+        told = [f"{VAIN.get(item.name, item.name)} ({format_seconds(item.seconds)})" for item in useless]
         yield Text(_cut(f"  Would not: {most(told, COLUMNS - 13)}"))
 
 
@@ -311,6 +310,8 @@ def _read(result: ScanResult, volume: VolumeScan) -> str:
     if coverage == 1 and not bad:
         return f"Read: all {known} of known metadata, and no damage seen; check looks further."
     damage = "what was found stands above" if bad else "no damage seen in that"
+    if _is_locked(volume):
+        damage = "the rest is locked"
     return f"Read: {format_share(coverage)} of what must be there ({known} of known metadata); {damage}."
 
 

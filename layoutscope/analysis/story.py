@@ -90,7 +90,7 @@ def _cost(verdict: Verdict, reads: int, first: Prediction) -> str:
     between = f" ({interval(first)})" if interval(first) else ""
     made = f"{reads:,} read{'s' if reads != 1 else ''}"
     return (
-        f"Listing every file takes about {format_seconds(verdict.seconds)}{between} on {drive_words(verdict.drive)}, "
+        f"Listing every file takes about {format_seconds(verdict.seconds)}{between} on a {drive_words(verdict.drive)}, "
         f"with {made}; {yardstick(verdict)}."
     )
 

@@ -33,6 +33,8 @@ class MapWalk:
         Time of the same nodes packed in key order.
     interval_s : tuple of float or None
         Low and high end of the prediction.
+    entries : int
+        Files and directories that it lists.
     """
 
     order: str
@@ -42,6 +44,12 @@ class MapWalk:
     causes_s: Mapping[str, float]
     bound_s: float | None = None
     interval_s: tuple[float, float] | None = None
+    entries: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """How long it takes."""
+        return sum(self.causes_s.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +79,8 @@ class MapDisk:
         Predictions, the first one is shown first.
     facts : list of MapFact
         Tables of the text report.
-    headline : str
-        One sentence that says what the disk shows.
+    story : tuple of str
+        Sentences that say what the disk shows, the most important first.
     coverage : float or None
         Share of the known metadata that was read; None where that is unknown.
     states : list of (str, int)
@@ -87,6 +95,6 @@ class MapDisk:
     block_size_bytes: int
     walks: list[MapWalk] = field(default_factory=list)
     facts: list[MapFact] = field(default_factory=list)
-    headline: str = ""
+    story: tuple[str, ...] = ()
     coverage: float | None = 1.0
     states: list[tuple[str, int]] = field(default_factory=list)

@@ -75,7 +75,7 @@ def _disk(result: ScanResult, volumes: list[VolumeScan], *, names: bool) -> MapD
         block_size_bytes=facts.block_size_bytes,
         walks=[walk for volume in named for walk in _walks(volume)],
         facts=[fact for volume in volumes for fact in _facts(volume, names=names)],
-        headline=" ".join(sentence for volume in named for sentence in story(volume)),
+        story=tuple(sentence for volume in named for sentence in story(volume)),
         coverage=coverage_of([volume.layout for volume in volumes]),
         states=[state for volume in named for state in _states(volume, names=names)],
     )
@@ -101,18 +101,20 @@ def _walks(volume: VolumeScan) -> Iterator[MapWalk]:
     if volume.walk is None:
         return
     for prediction in volume.predictions:
-        yield _walk(volume.walk, prediction)
+        yield _walk(volume, volume.walk, prediction)
 
 
-def _walk(walk: WalkFacts, prediction: Prediction) -> MapWalk:
+def _walk(volume: VolumeScan, walk: WalkFacts, prediction: Prediction) -> MapWalk:
+    verdict = volume.verdict
     return MapWalk(
         order=walk.order,
         drive=prediction.drive,
         trace=walk.trace,
         service_s=prediction.service_s,
         causes_s=dict(prediction.causes_s),
-        bound_s=getattr(prediction, "bound_s", None),
+        bound_s=verdict.packed_seconds if verdict is not None and verdict.drive == prediction.drive else None,
         interval_s=(prediction.seconds_low, prediction.seconds_high),
+        entries=volume.layout.facts.num_files + volume.layout.facts.num_directories,
     )
 
 

@@ -100,3 +100,23 @@ def test_loop_among_leaves_ends(decoder):
     layout = read_layout(MemorySource(bytes(data)), decoder=decoder)
     assert layout.entries.equals(whole.entries)
     assert ("leaf-chain-broken", last) in layout.findings["code", "image_offset"].rows()
+
+
+@pytest.mark.parametrize("where", ["entry", "thread"])
+def test_a_name_that_damage_changed_is_an_error_in_a_scan(where, decoder):
+    """Each name stands in an entry and in its thread; a letter of one changed, they differ, and nothing else does."""
+    data = bytearray(sound("populated"))
+    whole = read_layout(MemorySource(bytes(data)), decoder=decoder)
+    row = whole.entries.filter(whole.entries["kind"] == "file").row(3, named=True)
+    raw = row["name_raw"]
+    # TN1150: a key has the parent's CNID and the name's length before the name; so has the data of a thread.
+    before = row["parent_id"].to_bytes(4, "big") + (len(raw) // 2).to_bytes(2, "big")
+    places = [at for at in range(len(data) - len(raw)) if data[at : at + len(before) + len(raw)] == before + raw]
+    entry, thread = sorted(places, key=lambda at: data[at - 4 : at] == b"\x00\x04\x00\x00")
+    at = {"entry": entry, "thread": thread}[where] + len(before) + len(raw) - 1
+    data[at] ^= 1
+    layout = read_layout(MemorySource(bytes(data)), decoder=decoder)
+    errors = layout.findings.filter(layout.findings["level"] == "error")
+    assert "thread-differs" in errors["code"].to_list()
+    assert f"the first has CNID {row['file_id']}" in errors.filter(errors["code"] == "thread-differs")["message"][0]
+    assert layout.coverage is None

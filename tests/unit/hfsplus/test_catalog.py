@@ -114,3 +114,21 @@ def test_no_catalog_has_no_entries():
     """All columns are there, without rows."""
     catalog = collect(None, CatalogLeaves())
     assert len(catalog.entries["file_id"]) == len(catalog.name) == len(catalog.threads["node"]) == 0
+
+
+def test_entries_are_told_their_threads_and_whether_these_call_them_otherwise(reader):
+    """Folder 16 has a thread with its name, 17 has none, that of 18 calls it otherwise."""
+
+    def folder(number):
+        return named(KEY, f"f{number}", FOLDER.blank({"record_type": 1, "folder_id": number}), parent_id=2)
+
+    def thread(number, name):
+        start = THREAD.blank({"record_type": 3, "parent_id": 2, "num_name_units": len(name)})
+        return named(KEY, "", start + name.encode("utf-16-be"), parent_id=number)
+
+    leaf = node([folder(16), folder(17), folder(18), thread(16, "f16"), thread(18, "f19")])
+    catalog, _ = collected(reader, leaf)
+    assert catalog.thread_of.tolist() == [0, -1, 1]
+    assert catalog.is_renamed.tolist() == [False, False, True]
+    catalog, _ = collected(reader, node([folder(16), thread(16, "f16")]))
+    assert catalog.is_renamed.tolist() == [False]

@@ -1,8 +1,15 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.contents.rules import are_outside, counted_entries, overflow_blocks
+from layoutscope.filesystems.hfsplus.contents.rules import (
+    are_outside,
+    counted_entries,
+    orphaned_threads,
+    overflow_blocks,
+)
 
 
 def numbers(*values):
@@ -26,3 +33,16 @@ def test_overflow_blocks_are_the_sum_of_all_records_of_a_file():
 def test_extents_may_end_with_the_volume_but_not_behind_it():
     """Of 100 blocks, 90 to 99 lie inside, 91 to 100 do not; an unused extent at 500 is no matter."""
     assert are_outside(numbers(90, 91, 500), numbers(10, 10, 0), 100).tolist() == [False, True, False]
+
+
+def test_threads_are_orphans_only_where_no_entry_has_their_number():
+    """Of two threads of file 17 neither is one, though it leads to the first alone; that of 30 is."""
+    catalog = SimpleNamespace(
+        entries={"file_id": numbers(16, 17)},
+        threads={"file_id": numbers(17, 30, 17, 16)},
+        thread_of=numbers(3, 0),
+    )
+    assert orphaned_threads(catalog).tolist() == [1]
+    catalog.thread_of = numbers(-1, 0)
+    catalog.threads = {"file_id": numbers(17)}
+    assert orphaned_threads(catalog).tolist() == []

@@ -106,9 +106,7 @@ def num_missing_entries(volume: Volume, catalog: Catalog) -> int:
     if not volume.log.has_errors:
         # The other witnesses, which take a pass over all entries, have been heard by the checks: they knew of nothing.
         return by_header
-    short = np.where(entries["is_folder"], entries["valence"], 0) - counted_entries(
-        entries["parent_id"], entries["file_id"]
-    )
+    short = entries["valence"][entries["is_folder"]] - _counted_in_folders(catalog)
     # A number beyond all CNIDs is damaged itself, and no witness.
     by_folders = int(short[(short > 0) & (short < int(header.next_catalog_id))].sum())
     return max(by_header, by_folders, len(orphaned_threads(catalog)))
@@ -116,7 +114,17 @@ def num_missing_entries(volume: Volume, catalog: Catalog) -> int:
 
 def orphaned_threads(catalog: Catalog) -> I64:
     """List the rows of threads whose file or folder is not there."""
-    return np.flatnonzero(find(catalog.entries["file_id"], catalog.threads["file_id"]) < 0)
+    is_known = np.zeros(len(catalog.threads["file_id"]) + 1, np.bool_)
+    is_known[catalog.thread_of] = True
+    # Where two threads bear a number, files lead to the first of them alone.
+    rows = np.flatnonzero(~is_known[:-1])
+    return rows[find(catalog.entries["file_id"], catalog.threads["file_id"][rows]) < 0] if len(rows) else rows
+
+
+def _counted_in_folders(catalog: Catalog) -> I64:
+    """How many entries each folder has, by the rows of folders among the entries."""
+    entries = catalog.entries
+    return counted_entries(entries["parent_id"], entries["file_id"][entries["is_folder"]])
 
 
 def check_contents(volume: Volume, contents: Contents) -> None:
@@ -218,9 +226,9 @@ def without_thread(entry_ids: I64, must_have: Mask, thread_ids: I64) -> Mask:
 def _wrong_threads(_: Volume, contents: Contents) -> Mask:
     """Every folder has a thread record; those of files may be missing on old volumes, but not lie."""
     entries, threads = contents.catalog.entries, contents.catalog.threads
-    place = find(threads["file_id"], entries["file_id"])
+    place = contents.catalog.thread_of
     elsewhere = (place >= 0) & (np.append(threads["parent_id"], -1)[place] != entries["parent_id"])
-    wrong: Mask = elsewhere | without_thread(entries["file_id"], entries["is_folder"], threads["file_id"])
+    wrong: Mask = elsewhere | contents.catalog.is_renamed | (entries["is_folder"] & (place < 0))
     return wrong
 
 
@@ -237,8 +245,8 @@ def _check_orphans(volume: Volume, contents: Contents) -> None:
 
 def _wrong_valence(_: Volume, contents: Contents) -> Mask:
     entries = contents.catalog.entries
-    counted = counted_entries(entries["parent_id"], entries["file_id"])
-    wrong: Mask = entries["is_folder"] & (counted != entries["valence"])
+    wrong = entries["is_folder"].copy()
+    wrong[wrong] = _counted_in_folders(contents.catalog) != entries["valence"][wrong]
     return wrong
 
 
@@ -281,7 +289,7 @@ def _wrong_logical_sizes(_: Volume, contents: Contents) -> Mask:
 
 _OF_ENTRIES: Final = (
     ("fork-size-differs", _wrong_logical_sizes, "have a size of 2**63 bytes or more"),
-    ("thread-differs", _wrong_threads, "have no thread record, or one with another parent"),
+    ("thread-differs", _wrong_threads, "have no thread record, or one with another parent or name"),
     ("valence-differs", _wrong_valence, "count other entries than they have"),
     ("keys-unordered", _wrong_order, "have a key that does not come after the one before"),
     ("extent-outside", _wrong_extents, "have extents that leave the volume"),

@@ -58,7 +58,6 @@ def entries_table(
     file_id = follow(entries["file_id"])
     is_link = links.is_link | links.is_directory_link
     is_compressed = follow(entries["is_compressed"])
-    thread = find(catalog.threads["file_id"], file_id)
     sizes = _sizes(catalog, links, attributes, is_compressed)
     columns: dict[str, Any] = {
         "volume": volume_number,
@@ -75,7 +74,7 @@ def entries_table(
         "entry_rank": _ranks(entries["parent_id"]),
         "entry_node_row": _rows(entries["node"], catalog_row),
         "inode_node_row": _rows(follow(entries["node"]), catalog_row),
-        "thread_node_row": _chosen_rows(catalog.threads["node"], thread, catalog_row),
+        "thread_node_row": _chosen_rows(catalog.threads["node"], follow(catalog.thread_of), catalog_row),
         "xattr_node_row": attributes.rows_of(file_id, is_compressed),
         "valence": Values(follow(entries["valence"]), follow(entries["is_folder"])),
         "link_id": Values(entries["file_id"], is_link),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.arrays.lookup import is_ascending
+from layoutscope.arrays.lookup import find, is_ascending
 from layoutscope.arrays.ragged import ranges, starts_of
 from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.filesystems.hfsplus.tree.keys import misplaced
@@ -151,15 +151,15 @@ def _entry(kind: int, record_type: RecordType, fields: dict[str, Column], *lists
 def _thread(kind: int, *, is_folder: bool) -> Leaf:
     # A thread's key has the file's or folder's own ID where that of an entry has its parent's.
     own_id = {"file_id": KEY.parent_id}
-    # The name in a thread is that of the file or folder, so that a scan can do without; a check compares both.
     columns: dict[str, Column | int] = {"parent_id": THREAD.parent_id, "is_folder": int(is_folder)}
-    return Leaf(kind, "threads", KEY, THREAD, columns, own_id, checked=(_NAME,))
+    texts = {"name_raw": Text("val", THREAD.num_name_units, names.UNIT_BYTES)}
+    return Leaf(kind, "threads", KEY, THREAD, columns, own_id, texts, checked=(_NAME,))
 
 
 PLAN: Final = Plan(
     {
         "entries": {**ENTRY_COLUMNS, "name": "utf-16", "name_raw": "bytes"},
-        "threads": THREAD_COLUMNS,
+        "threads": {**THREAD_COLUMNS, "name_raw": "bytes"},
         "forks": FORK_COLUMNS,
     },
     (
@@ -242,6 +242,10 @@ class Catalog:
         start_block, block_count`` in allocation blocks.
     stored : StoredNames
         The same names as bytes, for comparison.
+    thread_of : (n_entries,) int64 array
+        Row of each entry's thread, -1 where it has none.
+    is_renamed : (n_entries,) bool array
+        Entries with another name than in their threads.
     """
 
     entries: Columns
@@ -250,6 +254,8 @@ class Catalog:
     threads: Columns
     forks: Columns
     stored: StoredNames
+    thread_of: I64
+    is_renamed: Mask
 
     def misplaced(self, *, is_folded: bool) -> Mask:
         """Say which entries have a key that does not come after the one before, with regard to case or without."""
@@ -261,14 +267,25 @@ def collect(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
     chosen, threads = (_Chosen(leaves.tables, table, tree) for table in ("entries", "threads"))
     forks = _renumbered(leaves, chosen)
     text, raw = (leaves.tables.table("entries")[name] for name in ("name", "name_raw"))
-    lengths = raw.length.astype(np.int64)
+    own = leaves.tables.table("threads")["name_raw"]
+    # Names of sound volumes stand in both places, in different orders: their sums are compared before the names are.
+    is_same = chosen.has_all and threads.has_all and names.sum_of_units(own.data) == names.sum_of_units(raw.data)
+    stored = names.stored(raw, chosen.rows)
+    entries, known = chosen.numbers(), threads.numbers()
+    thread_of = find(known["file_id"], entries["file_id"])
+    is_renamed = np.zeros(len(thread_of), np.bool_)
+    if not is_same:
+        rows = np.flatnonzero(thread_of >= 0)
+        is_renamed[rows] = names.differ(stored.take(rows), names.stored(own, threads.rows).take(thread_of[rows]))
     return Catalog(
-        chosen.numbers(),
+        entries,
         chosen.texts(names.as_shown(text), text.length),
         chosen.texts(raw.data, raw.length),
-        threads.numbers(),
+        known,
         forks,
-        names.StoredNames(raw.data, starts_of(lengths)[chosen.rows], lengths[chosen.rows]),
+        stored,
+        thread_of,
+        is_renamed,
     )
 
 
@@ -281,7 +298,8 @@ class _Chosen:
         self.tables, self.table = tables, table
         self.rows = ranges(leaves[table], leaves[f"num_{table}"])
         self.node = np.repeat(leaves["node"], leaves[f"num_{table}"])
-        self.is_all = len(self.rows) == tables.count(table) and is_ascending(leaves[table])
+        self.has_all = len(self.rows) == tables.count(table)
+        self.is_all = self.has_all and is_ascending(leaves[table])
 
     def numbers(self) -> Columns:
         """Return the columns with numbers, which the table may lose."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutscope.arrays.ragged import ranges
+from layoutscope.arrays.ragged import owners, ranges, starts_of
 
 if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64, U8
@@ -22,6 +22,7 @@ _Number = TypeVar("_Number", np.uint16, np.uint64)
 
 UNIT_BYTES: Final = 2
 ENCODING: Final = "utf-16-be"
+COMPARED_AT_ONCE: Final = 1 << 16
 
 _SLASH, _COLON = ord("/"), ord(":")
 _IS_LITTLE: Final = bool(np.array([1], np.uint16).view(np.uint8)[0])
@@ -71,6 +72,34 @@ class StoredNames(NamedTuple):
     data: U8
     start: I64
     length: I64
+
+    def take(self, rows: I64) -> StoredNames:
+        """Return the names of some rows."""
+        return StoredNames(self.data, self.start[rows], self.length[rows])
+
+
+def sum_of_units(data: U8) -> tuple[int, int]:
+    """Add up names that stand one behind the other: how many units there are, and their sum."""
+    units = data.view(np.uint16)
+    return len(units), int(units.sum(dtype=np.uint64))
+
+
+def stored(texts: Texts, rows: I64) -> StoredNames:
+    """Return names of some rows of a table that was decoded."""
+    lengths = texts.length.astype(np.int64)
+    return StoredNames(texts.data, starts_of(lengths)[rows], lengths[rows])
+
+
+def differ(first: StoredNames, second: StoredNames) -> NDArray[np.bool_]:
+    """Say which names are not the same in both; there are as many."""
+    found: NDArray[np.bool_] = first.length != second.length
+    same = np.flatnonzero(~found)
+    for start in range(0, len(same), COMPARED_AT_ONCE):
+        rows = same[start : start + COMPARED_AT_ONCE]
+        lengths = first.length[rows]
+        places = ranges(first.start[rows], lengths), ranges(second.start[rows], lengths)
+        found[rows[owners(lengths)[first.data[places[0]] != second.data[places[1]]]]] = True
+    return found
 
 
 def as_shown(texts: Texts) -> U8:

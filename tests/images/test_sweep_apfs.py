@@ -300,3 +300,25 @@ def test_free_space_is_unknown_where_a_bitmap_is_lost(victim, tmp_path):
     assert own.facts.details["free space"] == "unknown"
     assert not {"free blocks", "used blocks", "unclaimed blocks"} & set(own.facts.details)
     assert "unclaimed" not in own.regions["type"].cast(str).to_list()
+
+
+def test_damage_elsewhere_leaves_a_whole_tree_as_it_is(reference_image, tmp_path):
+    """With the list of snapshots lost, the file-system tree has its own nodes and no others that its map names."""
+    image, path = reference_image("driver/apfs-snap.img"), tmp_path / "damaged.img"
+    with open_image(image) as source:
+        healthy = read_layouts(source)[-1]
+    nodes = healthy.nodes.with_columns(pl.col("tree", "state").cast(pl.String))
+    root = nodes.filter((pl.col("tree") == "snapmeta") & pl.col("parent_row").is_null())["image_offset"][0]
+    data = bytearray(image.read_bytes())
+    data[root : root + BLOCK_BYTES] = bytes(BLOCK_BYTES)
+    path.write_bytes(data)
+    with open_image(path) as source:
+        found = read_layouts(source)[-1]
+    live = (pl.col("tree") == "fs") & (pl.col("state") == "live")
+    rows = [
+        item.nodes.with_columns(pl.col("tree", "state").cast(pl.String)).filter(live).select("node_id", "image_offset")
+        for item in (healthy, found)
+    ]
+    assert rows[0].equals(rows[1])
+    assert found.entries.equals(healthy.entries)
+    assert found.num_errors

@@ -165,6 +165,9 @@ def is_index_lost(parts: VolumeParts) -> bool:
     losses, has_root = find_losses(fs_source(parts.state.store.apart(), parts.state, parts.cipher))
     if not has_root or any(loss.level for loss in losses) or (losses and not is_map_whole(parts)):
         return True
+    if not any(item.level == "error" and item.structure.startswith("fs tree") for item in parts.log.findings):
+        # Whatever else the map has is no part of a tree that is whole.
+        return False
     known = np.concatenate([parts.fs.nodes.node_id, np.array([loss.node_id for loss in losses], np.uint64)])
     return not np.isin(parts.state.view.oid, known).all()
 

@@ -249,6 +249,11 @@ REMEDIES: Final[dict[str, Callable[[Walked], AccessTrace]]] = {
 """What somebody could do, and the reads then."""
 
 
+def is_sampled(trace: AccessTrace) -> bool:
+    """Whether reads are so many that a part of them is served."""
+    return len(trace) > 2 * SAMPLE_READS
+
+
 def seconds_of(trace: AccessTrace, profile: DriveProfile) -> float:
     """Serve reads on a drive, of long traces stretches that are spread over it.
 
@@ -260,7 +265,7 @@ def seconds_of(trace: AccessTrace, profile: DriveProfile) -> float:
     >>> round(seconds_of(reads, load_profile("sata-ssd")) / service(reads, load_profile("sata-ssd")).seconds, 3)
     1.0
     """
-    if len(trace) <= 2 * SAMPLE_READS:
+    if not is_sampled(trace):
         return service(trace, profile, phases=1).seconds
     # At the start of a stretch the drive has read nothing ahead; in 1,500 reads that hardly counts.
     starts = np.linspace(0, len(trace) - SAMPLE_READS // STRETCHES, STRETCHES).astype(np.int64)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.analysis.counterfactual import CAUSES, REMEDIES, Walked, seconds_of, walked
+from layoutscope.analysis.counterfactual import CAUSES, REMEDIES, Walked, is_sampled, seconds_of, walked
 from layoutscope.results.verdict import Cause, Placement, Remedy, Verdict
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def judge(
         return plain
     reads = walked(layout, walk.trace)
     # Of long walks a part is served, changed and unchanged alike, so that both err alike.
-    scale = first.seconds / seconds_of(walk.trace, profile)
+    scale = first.seconds / seconds_of(walk.trace, profile) if is_sampled(walk.trace) else 1.0
     changes = {**CAUSES, **REMEDIES}
     seconds = {change: scale * seconds_of(change(reads), profile) for change in dict.fromkeys(changes.values())}
     runs = {name: seconds[change] for name, change in changes.items()}

@@ -135,8 +135,11 @@ def _summary(disk: MapDisk) -> str:
         f'<div class="tile"><b>{escape(value)}</b>{escape(of)}</div>'
         for value, of in [*tiles, (share, "of the metadata was read")]
     )
-    kinds = ['class="headline"', *['class="story"'] * len(disk.story)]
-    told = "".join(f"<p {kind}>{escape(sentence)}</p>" for kind, sentence in zip(kinds, disk.story, strict=False))
+    first, *others = disk.story or ("",)
+    told = f'<p class="headline">{escape(first)}</p>'
+    if others:
+        reasons = "".join(f"<p>{escape(sentence)}</p>" for sentence in others)
+        told += f'<details class="story"><summary>Why, and what would help</summary>{reasons}</details>'
     warning = (
         ""
         if disk.coverage == 1

@@ -306,6 +306,48 @@
     });
   }
 
+  // src/legend.ts
+  var FIRST = 2;
+  function legend(map, hiddenKey) {
+    const { classes } = map.disk;
+    const held = classes.map((_, k) => k).filter((k) => classes[k].bytes > 0);
+    const metadata = held.filter((k) => classes[k].group === "metadata").sort((a, b) => classes[b].bytes - classes[a].bytes);
+    const first = /* @__PURE__ */ new Set([...metadata.slice(0, FIRST), ...held.filter((k) => classes[k].group !== "metadata")]);
+    const more = held.filter((k) => !first.has(k));
+    const bar = element("div", { class: "bar legend" }, ...[...first].map((k) => entry(map, k)));
+    if (more.length) bar.append(folded(map, more));
+    return element("div", {}, bar, shadeKey(hueOf(classes[metadata[0] ?? 0]), hiddenKey));
+  }
+  function folded(map, more) {
+    const bytes = more.reduce((sum, k) => sum + map.disk.classes[k].bytes, 0);
+    const summary = element("summary", {}, `${plural(more.length, "more kind")} of metadata, ${bytesText(bytes)}`);
+    const box = element("details", {}, summary, element("div", { class: "bar" }, ...more.map((k) => entry(map, k))));
+    box.open = more.some((k) => map.hidden.has(k));
+    return box;
+  }
+  function entry(map, k) {
+    const c = map.disk.classes[k];
+    const box = element("input", { type: "checkbox" });
+    box.checked = !map.hidden.has(k);
+    box.addEventListener("change", () => {
+      if (box.checked) map.hidden.delete(k);
+      else map.hidden.add(k);
+      map.draw();
+    });
+    const size = `${bytesText(c.bytes)} in ${plural(c.pieces, "piece")}`;
+    const title = `${shareText(c.bytes / map.disk.size)} of the disk`;
+    return element("label", { title }, box, swatch(hueOf(c)), `${c.label} `, element("span", { class: "muted" }, size));
+  }
+  function shadeKey(hue, hiddenKey) {
+    const key2 = element("div", { class: "bar legend muted" }, "metadata in a cell: ");
+    SHADES.forEach(([least, strength], i) => {
+      key2.append(swatch(shade(hue, strength)), i < SHADES.length - 1 ? `over ${100 * least} % ` : "less");
+    });
+    hiddenKey.replaceChildren(" ", swatch(hueOf(HIDDEN)), " hidden by the legend or the slider");
+    key2.append(hiddenKey);
+    return key2;
+  }
+
   // src/files.ts
   var key = (volume, id) => `${volume}:${id}`;
   var Files = class _Files {
@@ -347,10 +389,10 @@
       const at = this.place.get(key(volume, id));
       return at === void 0 ? void 0 : this.pathOf(at);
     }
-    pathOf(entry) {
+    pathOf(entry2) {
       const parts = [];
       const passed = /* @__PURE__ */ new Set();
-      for (let at = entry; at !== void 0 && !passed.has(at); ) {
+      for (let at = entry2; at !== void 0 && !passed.has(at); ) {
         const { volume, parent, name } = this.entries[at];
         const above = this.place.get(key(volume, parent));
         if (above !== void 0 || !parts.length) parts.unshift(name);
@@ -690,9 +732,8 @@
       this.owners = await Owners.of(this.disk);
       const slider = ageSlider(this.disk, this);
       this.holder.append(
-        searchField(this),
-        this.controls(),
-        this.legend(),
+        element("div", { class: "bar" }, searchField(this), this.controls()),
+        legend(this, this.hiddenKey),
         ...slider ? [slider] : [],
         this.strip,
         this.plot,
@@ -790,35 +831,6 @@
         orders,
         this.caption
       );
-    }
-    legend() {
-      const bar = element("div", { class: "bar legend" });
-      this.disk.classes.forEach((c, k) => {
-        if (!c.bytes) return;
-        const box = element("input", { type: "checkbox" });
-        box.checked = !this.hidden.has(k);
-        box.addEventListener("change", () => {
-          if (box.checked) this.hidden.delete(k);
-          else this.hidden.add(k);
-          this.draw();
-        });
-        const size = `${bytesText(c.bytes)} in ${plural(c.pieces, "piece")}`;
-        const title = `${shareText(c.bytes / this.disk.size)} of the disk`;
-        bar.append(
-          element("label", { title }, box, swatch(hueOf(c)), `${c.label} `, element("span", { class: "muted" }, size))
-        );
-      });
-      return element("div", {}, bar, this.shadeKey());
-    }
-    shadeKey() {
-      const key2 = element("div", { class: "bar legend muted" }, "metadata in a cell: ");
-      const hue = hueOf(this.disk.classes.find((c) => c.group === "metadata"));
-      SHADES.forEach(([least, strength], i) => {
-        key2.append(swatch(shade(hue, strength)), i < SHADES.length - 1 ? `over ${100 * least} % ` : "less");
-      });
-      this.hiddenKey.replaceChildren(" ", swatch(hueOf(HIDDEN)), " hidden by the legend or the slider");
-      key2.append(this.hiddenKey);
-      return key2;
     }
     showMetadata() {
       let [low, high] = [Infinity, -Infinity];
@@ -1323,15 +1335,15 @@
   var PANELS = ["map", "costs", "order", "walk", "directories", "history", "distances"];
   var cardsOf = (anchor) => [...document.querySelectorAll(`#${anchor} .card`)];
   function whenOpened(anchor, draw2) {
-    const folded = document.querySelector(`#${anchor} details`);
-    if (!folded) return;
+    const folded2 = document.querySelector(`#${anchor} details`);
+    if (!folded2) return;
     let drawn = false;
     const go = () => {
-      if (!folded.open || drawn) return;
+      if (!folded2.open || drawn) return;
       drawn = true;
       draw2(cardsOf(anchor));
     };
-    folded.ontoggle = go;
+    folded2.ontoggle = go;
     go();
   }
   function scaleOf(disks) {

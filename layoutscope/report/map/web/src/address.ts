@@ -1,14 +1,15 @@
 // The address map: cells of equal size, coloured by what they hold; metadata shows through everything else.
 
-import { CELLS, cellPlaces, colours, HIDDEN, ORDERS, type Order, type Places, palette, SHADES, shadeOf } from "./cells";
-import { element, hueOf, isDark, shade, swatch } from "./dom";
+import { CELLS, cellPlaces, colours, ORDERS, type Order, type Places, palette, SHADES, shadeOf } from "./cells";
+import { element, hueOf, isDark } from "./dom";
 import { ageSlider } from "./history";
+import { legend } from "./legend";
 import { Owners } from "./owners";
 import type { Disk, Scale } from "./payload";
 import { CONFIG, type Fields, type Plot, plotLayout, plotly } from "./plots";
 import { Pyramid, type Width } from "./pyramid";
 import { searchField } from "./search";
-import { bytesText, counted, plural, shareText } from "./words";
+import { bytesText, counted, shareText } from "./words";
 
 interface View {
   from: number;
@@ -76,9 +77,8 @@ export class AddressMap implements Choices {
     this.owners = await Owners.of(this.disk);
     const slider = ageSlider(this.disk, this);
     this.holder.append(
-      searchField(this),
-      this.controls(),
-      this.legend(),
+      element("div", { class: "bar" }, searchField(this), this.controls()),
+      legend(this, this.hiddenKey),
       ...(slider ? [slider] : []),
       this.strip,
       this.plot,
@@ -183,37 +183,6 @@ export class AddressMap implements Choices {
       orders,
       this.caption,
     );
-  }
-
-  private legend(): HTMLElement {
-    const bar = element("div", { class: "bar legend" });
-    this.disk.classes.forEach((c, k) => {
-      if (!c.bytes) return;
-      const box = element("input", { type: "checkbox" });
-      box.checked = !this.hidden.has(k);
-      box.addEventListener("change", () => {
-        if (box.checked) this.hidden.delete(k);
-        else this.hidden.add(k);
-        this.draw();
-      });
-      const size = `${bytesText(c.bytes)} in ${plural(c.pieces, "piece")}`;
-      const title = `${shareText(c.bytes / this.disk.size)} of the disk`;
-      bar.append(
-        element("label", { title }, box, swatch(hueOf(c)), `${c.label} `, element("span", { class: "muted" }, size)),
-      );
-    });
-    return element("div", {}, bar, this.shadeKey());
-  }
-
-  private shadeKey(): HTMLElement {
-    const key = element("div", { class: "bar legend muted" }, "metadata in a cell: ");
-    const hue = hueOf(this.disk.classes.find((c) => c.group === "metadata")!);
-    SHADES.forEach(([least, strength], i) => {
-      key.append(swatch(shade(hue, strength)), i < SHADES.length - 1 ? `over ${100 * least} % ` : "less");
-    });
-    this.hiddenKey.replaceChildren(" ", swatch(hueOf(HIDDEN)), " hidden by the legend or the slider");
-    key.append(this.hiddenKey);
-    return key;
   }
 
   private showMetadata(): void {

@@ -48,6 +48,7 @@ def first_leaves(entries: EntryTable, descent: Descent) -> NDArray[np.int32]:
     """
     if not len(entries):
         return np.full(len(descent), -1, np.int32)
+    # The root of a volume has no entry in any directory.
     own = np.maximum(descent.entry, 0)
     first = entries.name_node[np.minimum(descent.first, len(entries) - 1)]
     empty = np.where(entries.listing_node[own] >= 0, entries.listing_node[own], entries.inode_node[own])

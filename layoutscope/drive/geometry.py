@@ -75,6 +75,7 @@ def build_surface(profile: DriveProfile, first_lbn: int, last_lbn: int) -> surfa
     first_lbn, last_lbn : int
         Logical sectors of 512 bytes.
     """
+    # All times are in ticks, so that an angle is a time: where the platter is follows from the clock by a mask.
     ticks_per_ms = surface.TURN / turn_ms(profile)
     runs, cylinders = _build_runs(profile, first_lbn, last_lbn)
     guess, shift = guess_table(runs)
@@ -137,6 +138,7 @@ def _build_runs(profile: DriveProfile, first_lbn: int, last_lbn: int) -> tuple[N
         return runs, int(runs[:-1, surface.CYLINDER].max()) + 1
     zones = listed_zones(profile) if profile.geometry == "zones" else datasheet_zones(profile)
     check_cylinders(profile.name, num_cylinders(zones))
+    # The look-ahead goes past the last read, as far as a segment reaches and to the end of a track.
     margin = 2 * int(zones.sectors.max()) + segment_sectors(profile)
     runs = _zone_runs(zones, max(first_lbn, 0), min(last_lbn + margin, zones.num_sectors))
     return runs, num_cylinders(zones)
@@ -179,6 +181,8 @@ def datasheet_zones(profile: DriveProfile) -> Zones:
     """
     turn = turn_ms(profile)
     switch = max(profile.number("track_to_track_ms"), profile.number("head_switch_ms", 0.0))
+    # Without skew, the sector that follows on the next track has passed while the head changes over, and a sequential
+    # read loses a whole turn a track: makers turn each track by the time of a change, and a little more.
     skew = min(switch / turn + SKEW_MARGIN_TURNS, 1.0)
     rates = np.linspace(profile.number("outer_mb_s"), profile.number("inner_mb_s"), 2 * DATASHEET_ZONES + 1)[1::2]
     sectors = np.maximum(np.rint(rates * 1000 * turn * (1 + skew) / SECTOR_BYTES), 1).astype(np.int64)
@@ -188,6 +192,8 @@ def datasheet_zones(profile: DriveProfile) -> Zones:
     steps = np.arange(DATASHEET_ZONES, dtype=np.int64)
     first_lbn = np.append(0, np.cumsum(sectors * heads * cylinders)[:-1])
     skews = np.full(DATASHEET_ZONES, skew)
+    # Current drives lay sectors out along a surface for a band of cylinders before the next head takes over: a step of
+    # one track is shorter than a change of heads, each of which has to find its own track again.
     band = int(profile.number("band_cylinders", DATASHEET_BAND))
     return Zones(first_lbn, steps * cylinders, sectors, num_sectors, heads, band, skews, skews)
 
@@ -219,11 +225,14 @@ def _zone_tracks(zones: Zones, zone: int, zone_end: int, first_lbn: int, last_lb
     head_skew, cylinder_skew = (
         round(float(skew[zone]) * surface.TURN) for skew in (zones.head_skew, zones.cylinder_skew)
     )
+    # Each change of track adds its own skew: of another head, or of another cylinder, whichever this one was.
     angle = ((track - inward) * head_skew + inward * cylinder_skew) & surface.MASK
     runs = np.empty((len(track), 8), np.int64)
     runs[:, surface.LBN] = runs[:, surface.TRACK_BEGIN] = begin + track * sectors
     runs[:, surface.CYLINDER] = zones.first_cylinder[zone] + cylinder
     runs[:, surface.HEAD] = head
+    # Whole ticks: what is left of a turn, fewer ticks than there are sectors, lies behind the last one, and is no time
+    # that anybody measures.
     runs[:, surface.SECTOR] = surface.TURN // sectors
     runs[:, surface.ANGLE] = angle
     runs[:, surface.TRACK_END] = np.minimum(begin + (track + 1) * sectors, zone_end)

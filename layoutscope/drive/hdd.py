@@ -113,6 +113,7 @@ def give_up(drive: Drive, now: int) -> None:
     A sector under the head is passed to its end, and so is the first after a wait; a move is finished.
     """
     surface, arm, _ = drive
+    # The electronics see a command at once, the arm when it is at rest and between two sectors.
     arm[FREE] = max(arm[FREE], now)
     if arm[NEXT] < arm[LIMIT]:
         arm[FREE] = arm[MOVED] if arm[MOVED] > now else arm[READY] + surface.runs[arm[RUN], SECTOR]
@@ -229,6 +230,8 @@ def read_medium(drive: Drive, lbn: int, stop: int, times: NDArray[np.int64]) -> 
     times[TRANSFER] = end - begin
     arm[RUN] = last
     go_on(drive, stop, end)
+    # A sector goes to the host when it is in the buffer whole: the interface lags by one sector behind the medium, or,
+    # if it is the slower one, by the difference that has grown.
     first_in_buffer = begin + surface.runs[run, SECTOR]
     return int(max(end + surface.bus_sector, first_in_buffer + (stop - lbn) * surface.bus_sector))
 
@@ -290,6 +293,7 @@ def serve(drive: Drive, lbn: int, stop: int, now: int, times: NDArray[np.int64])
     if segment < 0:
         give_up(drive, now)
         if surface.segment_sectors > 0:
+            # Drives give up the segment used longest ago, whatever it holds; one that is being filled was used last.
             segment = oldest_segment(segments)
             arm[ACTIVE] = segment
             segments[segment, BEGIN] = lbn

@@ -136,6 +136,7 @@ def stripe(parts: Parts, chunk_bytes: int, width: int) -> tuple[Parts, NDArray[n
     begin = np.maximum(parts.offset[row], chunk * chunk_bytes)
     length = np.minimum(end[row], (chunk + 1) * chunk_bytes) - begin
     offset = (chunk // width) * chunk_bytes + begin - chunk * chunk_bytes
+    # A read is done when the slowest of its pieces is; the drives work side by side.
     return Parts(parts.read[row], np.zeros(len(row), np.int64), offset, length), chunk % width
 
 

@@ -76,6 +76,8 @@ def table_curve(
         Distances of the table, rising, and their times.
     """
     curve = np.interp(distance, known, times_ms)
+    # A table that was measured or extracted ends before the full stroke; long seeks are a straight line, as the arm
+    # moves at its greatest speed.
     slope = (times_ms[-1] - times_ms[-2]) / (known[-1] - known[-2])
     beyond = distance > known[-1]
     curve[beyond] = times_ms[-1] + (distance[beyond] - known[-1]) * slope
@@ -98,6 +100,8 @@ def three_point_curve(
         Times of one cylinder, of the mean over all pairs, of the full stroke.
     """
     beyond = np.maximum(distance - 1, 0)
+    # The shortest seek is mostly the time to settle on a track, which every seek has; so that the curve starts with it
+    # at one cylinder and rises from there (Ruemmler and Wilkes, 1994).
     share = beyond / max(beyond[-1], 1.0)
     rise = longest_ms - shortest_ms
     mean = min(max((mean_ms - shortest_ms) / max(rise, 1e-9), MEAN_LINE), 1.0)

@@ -67,6 +67,7 @@ def service(
     offset = trace.image_offset + start_offset_bytes
     parts = split(profile, offset, trace.length_bytes, trace.device)
     if queue_depth > 1:
+        # With several reads outstanding the host's time passes beside the drive's.
         trace = replace(trace, think_us=np.zeros(len(trace)), after_us=0.0)
     work = _lay_out(profile, parts, trace.think_us, queue_depth)
     runs = [serve(work, angle) for angle in each(start_angles(phases), f"simulating {profile.name}")]
@@ -75,6 +76,8 @@ def service(
 
 def start_angles(phases: int) -> list[int]:
     """Return the start angles in ticks: 0, then drawn ones, always the same."""
+    # Nobody knows at which angle a disk stood when the trace began, and a chain of dependent reads carries that on: the
+    # spread over angles is a part of the prediction's interval.
     drawn = np.random.default_rng(0).integers(0, TURN, max(phases - 1, 0))
     return [0, *(int(angle) for angle in drawn)]
 

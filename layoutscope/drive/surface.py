@@ -102,6 +102,7 @@ def move_ticks(surface: Surface, origin: int, target: int) -> int:
     """
     runs = surface.runs
     ticks = surface.seek[abs(runs[origin, CYLINDER] - runs[target, CYLINDER])]
+    # The other head has to find its track while the arm is on its way; only where the arm is quicker does it count.
     if runs[origin, HEAD] != runs[target, HEAD] and ticks < surface.head_switch:
         return surface.head_switch
     return int(ticks)
@@ -120,6 +121,8 @@ def wait_ticks(surface: Surface, run: int, lbn: int, now: int) -> int:
         Ticks, whose low 32 bits are the angle of the disk.
     """
     runs = surface.runs
+    # The disk turns as many ticks a turn as a word of 32 bits has values: the clock's low word is where it stands, and
+    # a wait is a difference that wraps by itself.
     angle = runs[run, ANGLE] + (lbn - runs[run, LBN]) * runs[run, SECTOR]
     return int((angle - now) & MASK)
 
@@ -173,6 +176,8 @@ def read_anywhere(surface: Surface, run: int, lbn: int, stop: int, now: int) -> 
         end = min(stop, runs[run + 1, LBN])
         wait = wait_ticks(surface, run, lbn, now)
         behind = -(-(TURN - wait) // sector)
+        # Zero-latency reads: the buffer takes sectors in any order, so that a track that is wanted whole takes one turn
+        # from wherever the head comes down (Ruemmler and Wilkes, 1994).
         if wait > 0 and behind < end - lbn:
             start = now + wait - TURN + behind * sector
             done = start + TURN

@@ -45,8 +45,11 @@ def read_map(path: Path, size_bytes: int) -> NDArray[np.int64]:
     ImageError
         If it is no map file; names the line.
     """
+    # That line is current position, status and pass: it looks like an area, and is none.
     blocks = _lines(path)[1:]  # the first one is the state of the rescue
     parsed = [_block(path, number, text) for number, text in blocks]
+    # "-" failed, "*" and "/" were not yet retried sector by sector, "?" was never tried: the image has zeros, or what
+    # the file held before, in all of them.
     done = np.array([(start, length) for start, length, status in parsed if status == _FINISHED], np.int64)
     return subtract(np.array([[0, size_bytes]]), runs_of(*done.reshape(-1, 2).T))
 

@@ -53,6 +53,8 @@ class Device(RawFile):
         self._stored = 0, 0
         self.size_bytes, self.sector_size_bytes = _measure(self._descriptor, path)
 
+    # Raw devices refuse what is not whole sectors at the start of a sector: macOS with EINVAL for /dev/rdisk, Linux for
+    # descriptors without a page cache.
     _fetch_pieces = Source._fetch_pieces  # noqa: SLF001  (piece by piece, each in whole sectors)
 
     def _call(self, image_offset: int, target: memoryview) -> int:
@@ -118,10 +120,12 @@ def _measure(descriptor: int, path: Path) -> tuple[int, int]:
 
 def _darwin_size(descriptor: int) -> tuple[int, int]:
     block_size = _ask(descriptor, DARWIN_BLOCK_SIZE, "I")
+    # Darwin does not seek to the end of a device; it tells the count and size of blocks.
     return _ask(descriptor, DARWIN_BLOCK_COUNT, "Q") * block_size, block_size
 
 
 def _linux_size(descriptor: int) -> tuple[int, int]:
+    # stat tells a size of 0 for a block device; the end of the file is the end of the disk.
     size_bytes = os.lseek(descriptor, 0, os.SEEK_END)
     if not stat.S_ISBLK(os.fstat(descriptor).st_mode):
         raise OSError("no block device")  # /dev/zero and its like seek to 0

@@ -71,6 +71,7 @@ def _siblings(path: Path, stem: str, suffix: str) -> dict[str, Path]:
 def _suffixes(first: str) -> Iterator[str]:
     """Count from a first suffix: 000 or 001, or aa."""
     if first.isdigit():
+        # Imagers count from 001 (dd's descendants, FTK) or from 000; split(1) from aa.
         start = int(first) if int(first) in (0, 1) else 1
         return (f"{number:0{len(first)}d}" for number in range(start, 10 ** len(first)))
     return ("".join(letters) for letters in itertools.product(string.ascii_lowercase, repeat=len(first)))
@@ -120,6 +121,8 @@ class SplitFile(Source):
             part = RawFile(path)
             part.counter = self.counter
             self._parts.append(part)
+        # Imagers cut at a fixed size, so that only the last part may be smaller: any other one is a copy that broke
+        # off.
         full = self._parts[0].size_bytes
         for part in self._parts:
             is_last = part is self._parts[-1]

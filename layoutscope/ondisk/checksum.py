@@ -56,6 +56,8 @@ def plain_fletcher64(blocks: NDArray[np.uint8]) -> NDArray[np.uint64]:
         plain, weighted = _sums(chunk)
         high = (high + low * np.uint64(chunk.shape[1]) + weighted) % _MODULUS
         low = (low + plain) % _MODULUS
+    # Not the sums themselves are stored, but what brings the sums over the whole object, the checksum behind it, to
+    # zero: so a reader may as well sum up everything and compare with zero.
     check_low = _MODULUS - (low + high) % _MODULUS
     check_high = _MODULUS - (low + check_low) % _MODULUS
     return (check_high << np.uint64(32)) | check_low

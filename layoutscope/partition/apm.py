@@ -29,6 +29,8 @@ NO_VOLUME: Final = ("Apple_partition_map", "Apple_Free", "Apple_Void", "Apple_Sc
 
 def block_sizes(source: Source) -> list[int]:
     """List the block sizes for which a partition map stands in block 1, the one of the driver descriptor first."""
+    # Maps of compact discs count in blocks of 2,048 bytes, and hybrid discs have one map for each size of block, each
+    # of which says where the same partitions lie. The driver descriptor's size is that of the disk itself.
     declared = _declared_block_size(source)
     sizes = sorted({*BLOCK_SIZES, declared} - {0}, key=lambda size: (size != declared, BLOCK_SIZES.index(size)))
     return [size for size in sizes if parse_at(source, APM_PARTITION_ENTRY, size) is not None]
@@ -57,6 +59,8 @@ def read_apm(source: Source, block_size: int) -> PartitionTable:
         In bytes, one of :func:`block_sizes`.
     """
     log = FindingLog()
+    # Every entry repeats how many there are (pmMapBlkCnt, Inside Macintosh: Devices, Partition Map); the first one is
+    # mostly that of the map itself.
     num_entries = _entry(source, 1, block_size).num_map_entries
     if not 0 < num_entries <= MAX_ENTRIES:
         message = f"the map claims {num_entries:,} entries; at most {MAX_ENTRIES} are looked at"
@@ -103,4 +107,5 @@ def _declared(type_name: str) -> str:
 
 
 def _text(raw: bytes) -> str:
+    # 32 bytes, with a zero behind the text if it is shorter; older than Unicode.
     return raw.split(b"\0", 1)[0].decode("mac_roman", errors="replace")

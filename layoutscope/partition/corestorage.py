@@ -153,6 +153,8 @@ def _decrypted(stretch: Window, header: CoreStorage.PhysicalVolumeHeader, descri
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
     data = _read(stretch, descriptor_at, VOLUME_GROUPS_DESCRIPTOR.width)
+    # The descriptor lies in the clear; what it leads to is encrypted with keys that stand beside it, in the header.
+    # That hides nothing; it is how the format is (libfvde, documentation of the format).
     descriptor = grammar.parse(
         grammar.CoreStorage.VolumeGroupsDescriptor, data, structure="descriptor", image_offset=descriptor_at
     )
@@ -178,6 +180,7 @@ def _described(found: PhysicalVolume, units: NDArray[np.uint8], decoder: Decoder
     starts = np.arange(len(units)) * UNIT_BYTES
     fields = (HEAD.version, HEAD.len_block, HEAD.block_type, HEAD.transaction_id)
     head = decoder.columns(HEAD, units.reshape(-1), starts, fields)
+    # Units that were never written are zeros, which were left as they are; what is no block has another head.
     is_block = (head["version"] == 1) & (head["len_block"] == UNIT_BYTES)
     kind, order = np.where(is_block, head["block_type"], 0), np.argsort(head["transaction_id"], kind="stable")[::-1]
     volumes: dict[str, tuple[str, int]] = {}

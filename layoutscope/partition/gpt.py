@@ -106,6 +106,8 @@ def read_backup_gpt(source: Source, decoder: Decoder) -> PartitionTable | None:
 
 def _sector_sizes(source: Source) -> list[int]:
     """List the likely sector sizes, the device's own first."""
+    # The header lies in sector 1 (UEFI, 5.3.2), so that its address in bytes tells the size of a sector, which an image
+    # file does not know: an image of a 4Kn disk has it at byte 4,096.
     fitting = [size for size in SECTOR_SIZES if source.size_bytes >= 2 * size]
     return sorted(fitting, key=lambda size: (size != source.sector_size_bytes, size))
 
@@ -142,6 +144,8 @@ def _entries(source: Source, header: grammar.Gpt.Header, image_offset: int, sect
     if length > MAX_ENTRIES_BYTES:
         found = (f"at most {MAX_ENTRIES_BYTES:,} bytes", f"{length:,}")
         raise _bad_field("num_entries", image_offset, "the array of entries is too large", *found)
+    # The entries lie wherever the header says: behind it as a rule, but a table that was made smaller or that leaves
+    # room for a boot loader may start later.
     start = header.entries_lba * sector_size
     if start + length > source.size_bytes:
         found = (f"an end before byte {source.size_bytes:,}", f"{start + length:,}")
@@ -196,6 +200,8 @@ def _with_backup(disk: _Disk, primary: _Copy) -> PartitionTable:
         return _table(disk, primary, log)
     if backup.problem is not None:
         log.survive(backup.problem, code="gpt-backup-damaged", level="warning")
+    # Tools that write one copy alone leave two sound tables. Firmware believes the primary unless it is damaged (UEFI,
+    # 5.3.2), and so does this.
     elif backup.entries != primary.entries:
         message = "both copies of the table are sound, but their entries differ; the primary is used"
         log.at("GPT entries", backup.regions[1].image_offset).add("gpt-copies-differ", "warning", message)
@@ -263,12 +269,15 @@ def _partitions(disk: _Disk, copy: _Copy, log: FindingLog) -> Iterator[Partition
 
 def _used_entries(decoder: Decoder, copy: _Copy) -> NDArray[np.int64]:
     """Return where the entries start, in bytes, whose type is not all zeros."""
+    # Entries are at least 128 bytes apart, and further if a later version of the table needs it: the header's length
+    # counts (UEFI, 5.3.2). One whose type is all zeros is unused, and used ones may follow it.
     positions = np.arange(copy.header.num_entries, dtype=np.int64) * copy.header.len_entry
     types = decoder.column(ENTRY, np.frombuffer(copy.entries, np.uint8), positions, ENTRY.type_guid)
     return positions[[any(guid.tobytes()) for guid in types]]
 
 
 def _name(raw: bytes) -> str:
+    # 36 units of UTF-16, little-endian, filled up with zeros (UEFI, 5.3.3).
     return raw.decode("utf-16-le", errors="replace").split("\0", 1)[0]
 
 

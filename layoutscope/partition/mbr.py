@@ -51,6 +51,7 @@ def _record(source: Source, image_offset: int) -> grammar.Mbr.BootRecord:
 
 def _is_sane(record: grammar.Mbr.BootRecord, source: Source, sector_size: int) -> bool:
     """Tell a partition table from boot code, as it stands in the boot sectors of FAT and NTFS."""
+    # The signature 55 AA ends boot sectors of every kind. A boot indicator is 00 or 80, where FAT and NTFS have code.
     used = [entry for entry in record.partitions if _type_name(entry) != "empty" and entry.num_sectors]
     return all(isinstance(entry.boot_indicator, grammar.Mbr.BootIndicator) for entry in record.partitions) and any(
         entry.starting_lba * sector_size < source.size_bytes for entry in used

@@ -182,6 +182,8 @@ class _Queue:
         elif last and request.end == last.offset:
             last.place, last.offset, last.length = request.place, request.offset, request.length + last.length
         else:
+            # A plug is the task's own list: nothing of it can be sorted with what other tasks have queued until it is
+            # flushed.
             if len(self.waiting) >= PLUG_REQUESTS or (last and last.length >= PLUG_BYTES):
                 self._send()
             self.waiting.append(request)
@@ -194,6 +196,8 @@ class _Queue:
         self.waiting = []
         head = None
         while waiting:
+            # deadline_next_request goes on above the last address that was sent; where nothing is above, dispatch
+            # starts at the head of the FIFO, which need not be the lowest address.
             above = [request for request in waiting if head is not None and request.offset >= head]
             request = min(above, key=lambda item: item.offset) if above else waiting[0]
             waiting.remove(request)
@@ -203,6 +207,7 @@ class _Queue:
 
 def _insert(waiting: list[_Request], request: _Request) -> None:
     """Put a request behind older ones; what ends where it begins takes it over, and so on."""
+    # elv_attempt_insert_merge looks for back merges alone, and tries again with what it has merged.
     older = _ends_at(waiting, request.offset)
     if older is None:
         waiting.append(request)

@@ -92,11 +92,13 @@ def _fills(model: Model, first: int, count: int) -> NDArray[np.int64]:
     """How many entries of one directory go into each buffer."""
     host = model.host
     length = listed_bytes(model.entries, slice(first, first + count), host.listing_entry_bytes)
+    # Passed over by the driver before it counts room; read all the same.
     length[model.entries.is_hidden[first : first + count]] = 0
     end = np.cumsum(length)
     fills, done, room = [], 0, host.listing_buffer_bytes - host.listing_dots_bytes
     while done < count:
         taken = int(np.searchsorted(end, (end[done - 1] if done else 0) + room, side="right"))
+        # A call returns one entry at least, or fails: no name is longer than a buffer.
         taken = max(taken, done + 1)
         fills.append(taken - done)
         done, room = taken, host.listing_buffer_bytes
@@ -143,6 +145,8 @@ def listing_touches(model: Model, descent: Descent, cut: Buffers) -> tuple[Touch
 
 def _leaves_entered(model: Model, cut: Buffers) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Leaves that each buffer's names lie in, one after the other, and how many each buffer has."""
+    # The driver puts an entry into the buffer after it has read it; so the one that does not fit has been read, and its
+    # leaf belongs to this call, not to the next.
     ahead = cut.count + ~cut.is_last
     leaf = model.entries.name_node[ranges(cut.first, ahead)]
     begins = starts_of(ahead)

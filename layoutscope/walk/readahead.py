@@ -96,6 +96,7 @@ class ReadAhead:
             self.previous_page = min(offset + length_bytes, (page + 1) * PAGE_BYTES) // PAGE_BYTES
 
     def _missed(self, page: int, wanted: int) -> None:
+        # page_cache_sync_ra: POSIX_FADV_RANDOM, or a device without read-ahead, takes what was asked for.
         self._set_limit(wanted)
         if not self.detects_streams:
             self._fetch(page, wanted, 0)
@@ -112,11 +113,15 @@ class ReadAhead:
         return True
 
     def _new_stream(self, page: int, wanted: int) -> None:
+        # The start of a file, a read larger than any window, and a miss right behind the last read are a stream at
+        # once; the last read's page itself counts too, as a read may end within it.
         if page == 0 or wanted > self.limit or 0 <= page - self.previous_page <= 1:
             self.start, self.size = page, self._first_size(wanted)
             self.ahead = self.size - wanted if self.size > wanted else self.size
             self._fetch_window(page)
             return
+        # try_context_readahead: of interleaved readers each finds the pages before its own still cached. Pages up to
+        # the very start of the file are the strongest sign, and count twice.
         history = self._cached_before(page)
         if history <= wanted:
             self._fetch(page, wanted, 0)
@@ -133,6 +138,8 @@ class ReadAhead:
         self._set_limit(wanted)
         if self._goes_on(page):
             return
+        # Another reader owns the window that is known, or a seek has lost it: the mark alone says that there was one,
+        # and the first page missing behind it is taken for its end (page_cache_next_miss).
         missing = self._next_missing(page + 1)
         if missing - page > self.limit:
             return
@@ -141,6 +148,7 @@ class ReadAhead:
         self._fetch_window(page)
 
     def _fetch_window(self, page: int) -> None:
+        # The read would meet the mark that its own window sets: the window behind is fetched together with it.
         if page == self.start and self.size == self.ahead:
             more = self._next_size()
             fits = self.size + more <= self.limit
@@ -156,6 +164,7 @@ class ReadAhead:
             if page in self.cached:
                 self._queue(run, page)
                 run = page + 1
+            # PG_readahead: whoever reads this page has the next window fetched, before the pages run out.
             elif page == first + count - ahead:
                 self.marked.add(page)
         self._queue(run, first + max(count, 0))
@@ -166,12 +175,14 @@ class ReadAhead:
             self.cached.update(range(first, stop))
 
     def _first_size(self, wanted: int) -> int:
+        # get_init_ra_size.
         rounded = 1 << max(wanted - 1, 0).bit_length()
         if rounded <= self.limit // 32:
             return rounded * 4
         return rounded * 2 if rounded <= self.limit // 4 else self.limit
 
     def _next_size(self) -> int:
+        # get_next_ra_size.
         if self.size < self.limit // 16:
             return 4 * self.size
         return 2 * self.size if self.size <= self.limit // 2 else self.limit

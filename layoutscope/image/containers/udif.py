@@ -70,6 +70,8 @@ def open_udif(source: Source, decoder: Decoder = BULK) -> Source:
     UnsupportedError
         If it is in several segments, or has no property list.
     """
+    # A writer knows only at the end where everything lies, so that the header of the file is its last 512 bytes
+    # ("koly").
     at = source.size_bytes - TRAILER.width
     trailer = grammar.parse(
         grammar.Udif.Trailer, source.read(at, source.size_bytes - at), structure="disk image trailer", image_offset=at
@@ -131,6 +133,7 @@ def _map_pieces(
     storage = rows["storage"].astype(np.int64)
     sector, count = rows["start_sector"], rows["num_sectors"]
     kinds = grammar.Udif.Storage
+    # The last entry is a terminator without sectors, and comments may stand between the others.
     holds = ~np.isin(storage, [int(kinds.comment), int(kinds.terminator)]) & (count > 0)
     limit = trailer.num_sectors
     if head.start_sector > limit or (sector[holds] > limit).any() or (count[holds] > limit).any():
@@ -175,6 +178,8 @@ class UdifSource(Source):
     def _read_piece(self, number: int, offset: int, length: int) -> bytes:
         kinds = grammar.Udif.Storage
         storage = int(self._pieces.storage[number])
+        # Ignored pieces were free when the image was made: nothing of them was kept, and a restored disk reads zeros
+        # there.
         if storage in (kinds.zeros, kinds.ignored):
             self.counter.hole_bytes += length
             return b""

@@ -106,6 +106,8 @@ def _state(container: Container, reaper: ApfsReaper.ReaperPhys, paddr: int) -> D
         int(KINDS.omap): types.OmapCleanupState if head.is_cleanup else types.OmapReapState,
     }
     start = REAPER_HEAD.width
+    # The buffer is one of three structures (reference, p. 166 to 168): which one, only the type of the object that is
+    # being reaped says, and of an object map whether a deleted snapshot is cleaned up.
     cls = by_type.get(head.object_type)
     if cls is None:
         log, kind = container.log.at("reaper", paddr, plus=start), type_name(head.object_type)

@@ -154,6 +154,8 @@ def _read_header(store: Store, checkpoint: Checkpoint) -> tuple[int, ApfsSpacema
     header = grammar.parse(
         grammar.ApfsSpaceman.SpacemanPhys, data, structure="space manager", image_offset=blocks.at(item.paddr)
     )
+    # The arrays of addresses, ring positions and transactions lie where the header's offsets say. A versioned space
+    # manager has its allocation zones, 2,176 bytes, between the header and them (reference, p. 161 and 162).
     return item.paddr, header, np.frombuffer(data, np.uint8)
 
 

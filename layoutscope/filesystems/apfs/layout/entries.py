@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 KINDS = ("file", "directory", "symlink", "fifo", "socket", "char-device", "block-device", "whiteout", "unknown")
 MAX_LISTED = 100
 NO_NODE = -1
+# The target of a symbolic link is an attribute, not the file's data (reference, p. 97).
 SYMLINK_NAME = b"com.apple.fs.symlink"
 
 

@@ -102,6 +102,8 @@ def _in_bulk(
     spots = np.repeat(start + head_size - before * entry_size, counts) + slot * entry_size
     found = decoder.columns(X_FIELD, buffer, spots, (X_FIELD.type, X_FIELD.len_data, X_FIELD.len_padded))
     sizes = found["len_data"].astype(np.int64)
+    # All headers stand before all data, and no header says where its data are: they follow from the lengths of the
+    # fields before it, each rounded up to eight bytes (reference, p. 108).
     ends = np.append(0, np.cumsum(found["len_padded"], dtype=np.int64))
     data_start = np.repeat(start + head_size + counts * entry_size - ends[before], counts) + ends[:-1]
     fields = ExtendedFields(np.repeat(record, counts), found["type"], data_start, sizes, damaged)

@@ -81,6 +81,7 @@ def _read_state(objects: Objects, oid: int) -> tuple[Any, Place]:
     types, name = grammar.ApfsEncryption, "encryption rolling state"
     kind = ObjectKind(types.ErStateHead, int(KINDS.er_state), name)
     head, place = objects.read(kind, oid)
+    # The reference numbers one version (ER_VERSION, p. 171) and has two structures, of which one is called the first.
     version = types.ErVersion
     by_version: dict[int, Any] = {int(version.first): types.ErStateV1, int(version.second): types.ErState}
     cls = by_version.get(head.version)

@@ -78,6 +78,7 @@ def _fork_of(catalog: Catalog, row: int) -> Fork:
 
 
 def _magic(tree: Tree) -> int:
+    # The second record of the header node, which the other trees leave unused (TN1150, User Data Record).
     info = grammar.parse(
         grammar.HfsplusHotfiles.HotFilesInfo, tree.file.user_data, structure="hot-file user data", image_offset=0
     )

@@ -61,6 +61,8 @@ def _wrapper(stretch: Window) -> Content:
     name = block.volume_name[: block.len_volume_name].decode("mac_roman", errors="replace")
     if block.embedded_signature not in (grammar.HfsWrapper.Signature.hfs_plus, grammar.HfsWrapper.Signature.hfsx):
         return classic._replace(name=name)
+    # drEmbedExtent counts the wrapper's allocation blocks from its block 0, which drAlBlSt places in sectors of 512
+    # bytes whatever the device's are (TN1150, HFS Master Directory Block).
     return _embedded(stretch, block.ofs_embedded_volume, block.len_embedded_volume, name)
 
 

@@ -151,6 +151,7 @@ def open_container(
     FormatError
         If there is no usable superblock or checkpoint.
     """
+    # The copy in block 0 leads to the ring and may be older than what stands there: it is written at an unmount.
     first = find_superblock(*main, log)
     store = Store.over(_blocks(main, first, second), decoder, log)
     paddrs, trees = ring_paddrs(store, first.xp_desc_base, first.num_desc_blocks, is_tree=bool(first.desc_is_tree))

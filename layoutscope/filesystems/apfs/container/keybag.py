@@ -103,6 +103,8 @@ def read_keybag(container: Container, start_paddr: int, num_blocks: int, owner: 
         raise FormatError("impossible length", structure=structure, image_offset=where, found=str(num_blocks))
     stored = np.frombuffer(blocks.read_object(start_paddr, num_blocks * blocks.block_size), np.uint8)
     paddr = np.array([start_paddr], np.uint64)
+    # A bag is encrypted with its owner's UUID, twice, as both keys of AES-XTS: it hides nothing from whoever has the
+    # superblock (Apple File System Reference, Encryption).
     plain = decrypt_blocks(owner + owner, stored[None, :], paddr, blocks.block_size)
     data = plain.tobytes()
     bag = grammar.parse(grammar.ApfsKeybag.Keybag, data, structure=structure, image_offset=where)
@@ -230,6 +232,8 @@ def unlock(container: Container, volume_uuid: bytes, password: str) -> Cipher | 
         return None
     own = read_keybag(container, *run, volume_uuid, "volume key bag")
     for record in _wrapped(own, None, int(grammar.ApfsKeybag.KeybagTag.volume_unlock_records)):
+        # The password opens a key-encryption key in the volume's bag, and that one the volume's own key, which stands
+        # in the container's bag: so passwords change without the volume being written anew.
         key = _open_with_password(record, password)
         opened = volume_key[0].unwrapped_with(key) if key else None
         if opened:

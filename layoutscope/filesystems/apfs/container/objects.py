@@ -101,6 +101,7 @@ def _parse(container: Container, kind: ObjectKind, oid: int, place: Place) -> An
         raise FormatError("impossible size", structure=structure, image_offset=where, found=str(place.size_bytes))
     data = container.blocks.read_object(place.paddr, place.size_bytes)
     head = grammar.parse(grammar.ApfsObject.ObjPhys, data, structure=structure, image_offset=where)
+    # Ephemeral and virtual objects have their checksum like all others: over all their blocks as they are stored.
     computed = int(fletcher64(np.frombuffer(data, np.uint8)[None, :])[0])
     for what, expected, found in (
         ("checksum differs", computed, head.cksum),

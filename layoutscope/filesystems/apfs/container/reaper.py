@@ -42,6 +42,7 @@ def read_reaper(container: Container) -> Details:
     if found is None:
         return {}
     reaper, place = found
+    # Large objects are deleted over several transactions: until then their blocks are used and belong to the reaper.
     waiting, num_lists = _read_lists(container, reaper.head.head_oid)
     if num_lists != reaper.head.rlcount:
         log = container.log.at("reaper", place.paddr, plus=REAPER_HEAD.rlcount.offset)

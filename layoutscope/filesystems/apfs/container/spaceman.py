@@ -182,6 +182,7 @@ def _read_device(
     """Read the chunk information and bitmaps of one device: its regions, free runs, and whether all counts agree."""
     owner, decoder, where = QUEUE_NAMES[number + 1], store.decoder, store.blocks.at(paddr)
     cabs = np.empty(0, np.uint64)
+    # Where the addresses of all chunk-info blocks do not fit into the space manager, they stand in blocks of their own.
     if device.num_cabs:
         cabs = _addresses(decoder, spaceman, device.ofs_addresses, device.num_cabs, where)
         cibs = _cab_addresses(store, cabs)

@@ -165,6 +165,7 @@ def volume_facts(container: Container, volume: Volume, summary: Summary) -> Volu
         "next object id": superblock.next_obj_id,
         **history_facts(superblock),
     }
+    # System and data volumes of one macOS share a group since 10.15; all others have zeros there.
     group = bytes(superblock.volume_group_id)
     if any(group):
         own["volume group"] = uuid_text(group)

@@ -70,6 +70,7 @@ def reopen_volume(container: Container, store: Store, oid: int, number: int, swe
         If no copy of its superblock is left, or the youngest cannot be used.
     """
     blocks = container.blocks
+    # What a transaction wrote that was never committed is younger than the checkpoint, and no part of any state.
     copies = swept.take((swept.kind == int(KINDS.fs)) & (swept.oid == np.uint64(oid))).newest(container.xid)
     if not len(copies):
         raise FormatError("no copy of it is left", structure=f"volume superblock {oid}", image_offset=blocks.at(0))

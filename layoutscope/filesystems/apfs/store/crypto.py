@@ -82,6 +82,7 @@ def decrypt_blocks(
     """
     rows, size = blocks.shape
     units = size // UNIT_BYTES
+    # Each unit of 512 bytes has its number on the device for a tweak, whatever the container's block size.
     first = paddrs * np.uint64(block_size // UNIT_BYTES)
     numbers = (first[:, None] + np.arange(units, dtype=np.uint64)).reshape(-1)
     half = len(key) // 2

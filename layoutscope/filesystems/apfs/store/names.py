@@ -28,6 +28,7 @@ class Names:
         Bytes of each.
     """
 
+    # Lengths on the disk count the zero byte, these do not.
     data: NDArray[np.uint8]
     length: NDArray[np.integer]
 

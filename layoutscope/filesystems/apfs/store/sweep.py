@@ -172,6 +172,7 @@ def _objects_in(decoder: Decoder, data: NDArray[np.uint8], first: int, blocks: B
     columns = decoder.columns(HEAD, flat, starts[rows], FIELDS)
     mark = blocks.tier2_mark if device else 0
     paddr = (rows + first + mark).astype(np.uint64)
+    # The checksum is over the whole object, however many blocks it has, less the eight bytes of itself.
     size = np.where(fletcher64(data[rows]) == columns["hdr.cksum"], blocks.block_size, 0)
     larger = 2 * blocks.block_size
     # The head does not say how large a node is, so a wrong checksum may be that of a larger one.

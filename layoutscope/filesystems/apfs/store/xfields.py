@@ -101,6 +101,7 @@ def _in_bulk(
     slot = np.arange(int(counts.sum()))
     spots = np.repeat(start + head_size - before * entry_size, counts) + slot * entry_size
     found = decoder.columns(X_FIELD, buffer, spots, (X_FIELD.type, X_FIELD.len_data, X_FIELD.len_padded))
+    # All descriptions come first, then the data in the same order, each padded to eight bytes (xf_blob_t, x_field_t).
     sizes = found["len_data"].astype(np.int64)
     # All headers stand before all data, and no header says where its data are: they follow from the lengths of the
     # fields before it, each rounded up to eight bytes (reference, p. 108).

@@ -120,6 +120,7 @@ def account(container: Container, parts: ContainerParts, volumes: list[VolumePar
     claims = [node_runs(parts.trees, block_size), as_runs(parts.regions)]
     claims += [volume.claimed(block_size) for volume in volumes]
     _report_data_in_metadata(container, parts, volumes)
+    # Blocks in the free queues are still used in the bitmaps, so that nothing overwrites what earlier checkpoints hold.
     free = parts.space.free if parts.space else NO_RUNS
     whole = _all_devices(container, parts)
     return balance(whole, free, claims, container.log)

@@ -231,6 +231,8 @@ def open_snapshot(volume: Volume, snapshot: Snapshot) -> Volume:
     """
     superblock, paddr = volume.superblock, snapshot.sblock_paddr
     if paddr:
+        # The transaction in its header is no witness of the snapshot's: in an image of macOS (offsite_source_2snaps)
+        # both copies were written again in transaction 26, while the snapshots are of 10 and 22.
         name, cls = f"superblock of {snapshot.view}", grammar.ApfsVolume.ApfsSuperblock
         superblock = read_object(volume.store.blocks, cls, paddr, name)
     view = omaps.view_at(volume.omap, snapshot.xid)

@@ -152,5 +152,6 @@ def read_fext_tree(volume: Volume) -> Tree:
 
 def is_encrypted(volume: Volume) -> bool:
     """Tell whether the nodes of the file-system tree are encrypted."""
+    # Each mapping says of its own object whether it is encrypted: while a volume is being encrypted some are, some not.
     found = volume.view.find(np.array([volume.superblock.root_tree_oid], np.uint64))
     return bool(found.is_encrypted[0] and not found.is_missing[0])

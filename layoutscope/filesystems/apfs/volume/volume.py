@@ -86,6 +86,7 @@ class Volume:
 
 def stored_name(superblock: ApfsVolume.ApfsSuperblock) -> str:
     """Return the name that a volume superblock stores."""
+    # 256 bytes of UTF-8, of which those behind the first zero mean nothing.
     return bytes(superblock.volname).split(b"\0", 1)[0].decode(errors="replace")
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from layoutscope.arrays.lookup import dense_codes, find, first_places
 from layoutscope.frames import pl
 from layoutscope.report.map import encode
 from layoutscope.units import MIB
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.report.map.model import MapDisk, MapWalk
+    from layoutscope.tables import VolumeLayout
 
 COLUMNS: Final = 240
 
@@ -106,20 +108,23 @@ def _tree_order(tree: str, leaves: pl.DataFrame, item: MapDisk) -> dict[str, Any
 
 def _to_data(item: MapDisk) -> NDArray[np.int64]:
     """Distance from the leaf with a file's inode to its first extent, in bytes."""
-    found = []
-    for layout in item.layouts:
-        first = layout.extents.filter(pl.col("image_offset").is_not_null() & (pl.col("logical_offset") == 0)).select(
-            "file_id", data="image_offset"
-        )
-        node = layout.nodes.select(inode_node_row="row", node="image_offset")
-        joined = (
-            layout.entries.select("file_id", "inode_node_row")
-            .unique("file_id", keep="first", maintain_order=True)
-            .join(first.unique("file_id", keep="first", maintain_order=True), on="file_id")
-            .join(node, on="inode_node_row")
-        )
-        found.append((joined["data"] - joined["node"]).abs().drop_nulls().to_numpy())
-    return np.concatenate(found) if found else np.empty(0, np.int64)
+    return np.concatenate([np.empty(0, np.int64), *map(_to_first_extents, item.layouts)])
+
+
+def _to_first_extents(layout: VolumeLayout) -> NDArray[np.int64]:
+    """Of a volume; a file is where its first entry says that its inode is."""
+    extents, entries, nodes = (layout.columns(name) for name in ("extents", "entries", "nodes"))
+    starts = extents.take(extents["image_offset"].is_known & (extents["logical_offset"].data == 0))
+    (of_extent, of_entry), bound = dense_codes(starts["file_id"].data, entries["file_id"].data)
+    first, entry = first_places(of_extent, bound), first_places(of_entry, bound)
+    start = np.full(bound, -1, np.int64)
+    start[of_extent[first]] = starts["image_offset"].data[first]
+    data = start[of_entry[entry]]
+    node = find(nodes["row"].data.astype(np.int64), entries["inode_node_row"].take(entry).signed())
+    place = np.append(nodes["image_offset"].signed(), -1)[node]
+    chosen = (data >= 0) & (place >= 0)
+    found: NDArray[np.int64] = np.abs(data[chosen] - place[chosen])
+    return found
 
 
 def written_when(item: MapDisk) -> dict[str, Any] | None:

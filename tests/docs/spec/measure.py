@@ -173,7 +173,8 @@ def change(
 def _spread(places: list[tuple[int, int, int, int, bool]]) -> list[tuple[int, int, int, int, bool]]:
     """Choose places where a field holds something: the first may be a copy that nothing depends on."""
     holding = [each for each in places if each[-1]] or places
-    return [holding[round(k * (len(holding) - 1) / max(PLACES - 1, 1))] for k in range(min(PLACES, len(holding)))]
+    count = min(PLACES, len(holding))
+    return [holding[round(k * (len(holding) - 1) / max(count - 1, 1))] for k in range(count)]
 
 
 def _changes(stored: bytes, at: int, length: int) -> Iterator[bytes]:

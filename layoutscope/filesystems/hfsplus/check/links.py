@@ -15,8 +15,12 @@ import numpy as np
 from layoutscope.arrays.lookup import find
 from layoutscope.filesystems.hfsplus.records.attributes import INLINE
 from layoutscope.filesystems.hfsplus.records.catalog import unix_seconds
-from layoutscope.filesystems.hfsplus.records.links import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY, ROOT_FOLDER
-from layoutscope.ondisk import grammar
+from layoutscope.filesystems.hfsplus.records.links import (
+    DIRECTORY_LINKS_DIRECTORY,
+    FILE_LINKS_DIRECTORY,
+    ROOT_FOLDER,
+    bear_a_links_type,
+)
 
 if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64, Mask
@@ -25,32 +29,17 @@ if TYPE_CHECKING:
     from layoutscope.findings import FindingLog
 
 
-_TYPE = grammar.HfsplusCatalog.FinderType
-_CREATOR = grammar.HfsplusCatalog.FinderCreator
-
 CODE: Final = "link-chain-broken"
 FORWARD, BACKWARD = "permissions.group_id", "permissions.owner_id"
 """Fields of a link's record that name the next link and the one before it."""
 
 
-def is_file_link(catalog: CatalogRecords) -> Mask:
-    """Say which files are hard links of files."""
+def links_by_kind(catalog: CatalogRecords) -> tuple[Mask, Mask]:
+    """Say which files are hard links, of files and of folders."""
     files = catalog.files
-    found: Mask = (files["user_info.file_type"] == _TYPE.hard_link) & (
-        files["user_info.file_creator"] == _CREATOR.hfs_plus
-    )
-    return found & _is_dated(catalog)
-
-
-def is_directory_link(catalog: CatalogRecords) -> Mask:
-    """Say which files are hard links of folders; the Finder's own aliases are told by a flag."""
-    files = catalog.files
-    found: Mask = (
-        (files["user_info.file_type"] == _TYPE.directory_alias)
-        & (files["user_info.file_creator"] == _CREATOR.macs)
-        & files["has_link_chain"]
-    )
-    return found & _is_dated(catalog)
+    typed = bear_a_links_type(files["user_info.file_type"], files["user_info.file_creator"], files["has_link_chain"])
+    is_dated = _is_dated(catalog)
+    return typed[0] & is_dated, typed[1] & is_dated
 
 
 def _is_dated(catalog: CatalogRecords) -> Mask:
@@ -100,7 +89,7 @@ def families(catalog: CatalogRecords) -> tuple[Family, Family]:
 
 def _family(catalog: CatalogRecords, noun: str, directory: str, prefix: str) -> Family:
     is_of_files = noun == "file"
-    is_link = is_file_link(catalog) if is_of_files else is_directory_link(catalog)
+    is_link = links_by_kind(catalog)[not is_of_files]
     holders = catalog.files if is_of_files else catalog.folders
     home = _home(catalog, directory)
     inside = np.flatnonzero(catalog.parent_id[holders["row"]] == home)

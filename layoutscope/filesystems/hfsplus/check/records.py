@@ -12,7 +12,7 @@ import numpy as np
 from layoutscope.arrays.lookup import find
 from layoutscope.arrays.ragged import owners, ranges
 from layoutscope.filesystems.hfsplus.check.catalog import TYPES
-from layoutscope.filesystems.hfsplus.check.links import is_directory_link
+from layoutscope.filesystems.hfsplus.check.links import links_by_kind
 from layoutscope.filesystems.hfsplus.contents.rules import counted_entries, without_thread
 from layoutscope.filesystems.hfsplus.records.catalog import KEY, THREAD
 from layoutscope.ondisk import grammar
@@ -209,7 +209,7 @@ def check_subfolders(subject: Subject) -> None:
     catalog = subject.catalog
     if catalog is None:
         return
-    links = catalog.files["row"][is_directory_link(catalog)]
+    links = catalog.files["row"][links_by_kind(catalog)[1]]
     inside = catalog.parent_id[np.concatenate([catalog.folders["row"], links])]
     counted = counted_entries(inside, catalog.folders["folder_id"].astype(np.int64))
     declared = catalog.folders["num_folders"].astype(np.int64)

@@ -85,10 +85,8 @@ def resolve(volume: Volume, catalog: Catalog, file: TreeFile | None) -> Links:
     """
     entries = catalog.entries
     is_file = ~entries["is_folder"]
-    is_link = is_file & (entries["finder_type"] == _TYPE.hard_link) & (entries["finder_creator"] == _CREATOR.hfs_plus)
-    # The Finder's own aliases have the same type and creator: only the flag tells a directory link.
-    is_directory_link = is_file & (entries["finder_type"] == _TYPE.directory_alias) & entries["has_link_chain"]
-    is_directory_link &= entries["finder_creator"] == _CREATOR.macs
+    typed = bear_a_links_type(entries["finder_type"], entries["finder_creator"], entries["has_link_chain"])
+    is_link, is_directory_link = (is_file & mask for mask in typed)
     is_dated = bear_a_links_date(catalog, is_link | is_directory_link)
     _report_plain(volume, catalog, file, np.flatnonzero((is_link | is_directory_link) & ~is_dated))
     is_link, is_directory_link = is_link & is_dated, is_directory_link & is_dated
@@ -108,6 +106,29 @@ def resolve(volume: Volume, catalog: Catalog, file: TreeFile | None) -> Links:
         target[rows[found >= 0]] = inodes[found[found >= 0]]
         _report_broken(volume, catalog, file, rows[found < 0])
     return Links(target, is_link, is_directory_link, is_private, is_inode)
+
+
+def bear_a_links_type(
+    finder_type: NDArray[Any], finder_creator: NDArray[Any], has_link_chain: NDArray[Any]
+) -> tuple[Mask, Mask]:
+    """Say which files call themselves hard links, of files and of folders.
+
+    Parameters
+    ----------
+    finder_type, finder_creator : (n,) uint32 arrays
+        From the Finder's part of each record.
+    has_link_chain : (n,) bool array
+        The flag of inodes and links since Mac OS X 10.5.
+
+    Returns
+    -------
+    (n,) bool array, (n,) bool array
+        Whatever their dates.
+    """
+    is_of_file: Mask = (finder_type == _TYPE.hard_link) & (finder_creator == _CREATOR.hfs_plus)
+    # The Finder's own aliases have the same type and creator: only the flag tells a directory link.
+    is_of_folder: Mask = (finder_type == _TYPE.directory_alias) & (finder_creator == _CREATOR.macs) & has_link_chain
+    return is_of_file, is_of_folder
 
 
 def bear_a_links_date(catalog: Catalog, may_be_link: Mask) -> Mask:

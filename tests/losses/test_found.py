@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+import layoutscope
+from layoutscope.filesystems.apfs.store.fsrecords import RecordTables
 from tests.losses.campaign import damaged, read
 from tests.losses.damage import Damage
 from tests.losses.images import written_images
@@ -49,3 +51,30 @@ def test_superblocks_of_a_volume_and_its_snapshot(readings, which):
     found = readings("written-apfs-sealed-snapshot-view", "volume-superblock", 0, bytes(4096), which)
     assert [reading.failure for reading in found] == ["", ""]
     assert all(is_told(reading) for reading in found)
+
+
+def test_a_header_whose_catalog_claims_more_than_the_volume(sounds, tmp_path):
+    """A number of blocks that no volume has makes no nodes: the scan ends, and says what is wrong."""
+    victim = victim_of(sounds["written-hfsplus-deep"], tmp_path)
+    header, root = (
+        next(spot for spot in victim.spots if spot.structure == kind) for kind in ("volume-header", "catalog header")
+    )
+    # The catalog's fork stands at byte 272 of the header, its number of blocks 12 bytes behind (HFSPlusForkData).
+    claim = Damage(header, "bytes", False, header.at + 272 + 12, b"\xff" * 4)
+    with damaged(victim, (claim, Damage(root, "zeroed", False, root.at, bytes(root.length)))):
+        found = [read(victim, sweep=sweep, seconds=20)[0] for sweep in (False, True)]
+    assert [reading.failure for reading in found] == ["", ""]
+    assert all(is_told(reading) for reading in found)
+
+
+def test_entries_without_a_single_inode(sounds, monkeypatch):
+    """Where every leaf with an inode is lost, what lists them is there: names and kinds, and the exit code says so."""
+    sound = sounds["written-apfs-many"]
+    whole = layoutscope.scan(sound.path, drives=()).volumes[1].layout.entries
+    kept = RecordTables.get
+    monkeypatch.setattr(RecordTables, "get", lambda tables, name: kept(tables, "none" if name == "inode" else name))
+    result = layoutscope.scan(sound.path, drives=())
+    found = result.volumes[1].layout.entries
+    assert result.exit_code == 3
+    assert found["name"].to_list() == whole["name"].to_list()
+    assert found["kind"].to_list() == whole["kind"].to_list()

@@ -13,6 +13,7 @@ import numpy as np
 
 from layoutscope.arrays.lookup import last_at_most, match
 from layoutscope.arrays.ragged import heads
+from layoutscope.filesystems.apfs.store.fsrecords import no_records
 from layoutscope.filesystems.apfs.store.source import order_key
 from layoutscope.ondisk import grammar
 from layoutscope.tables import NULL_ROW, Table, Values, build_table
@@ -47,7 +48,7 @@ def entries_table(tree: Tree, first_row: int, volume: int, log: FindingLog) -> T
         Is told of entries without inode.
     """
     records, nodes = tree.records, tree.nodes
-    drecs, inodes = records.get("dir_rec"), records.get("inode")
+    drecs, inodes = records.get("dir_rec"), no_records("inode") | records.get("inode")
     if not len(drecs["obj_id"]):
         return build_table("entries", {})
     spot, known = records.find("dir_rec", "inode", "file_id")

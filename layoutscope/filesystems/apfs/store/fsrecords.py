@@ -193,6 +193,12 @@ def _types(leaf: Leaf) -> dict[str, Any]:
     return columns | dict.fromkeys(leaf.texts, "utf-8")
 
 
+def no_records(name: str) -> Columns:
+    """Return all columns of a table of records, none of them text, without rows."""
+    types = _types(_leaf(0, name, SHAPES[name]))
+    return {column: np.empty(0, kind) for column, kind in types.items() if kind != "utf-8"}
+
+
 def _type_of(record_type: RecordType, column: Column) -> type[np.generic]:
     none = BULK.column(record_type, np.zeros(record_type.width, np.uint8), np.empty(0, np.int64), column)
     return none.dtype.type

@@ -206,7 +206,8 @@ def _inferred_file(volume: Volume, place: TreePlace, found: Swept | None) -> Tre
         mine = found.of((found.tree == TREES.index(name)) & (found.height == 1))
         size = _usual_size(mine)
         fork = _fork_over(volume, mine.of(mine.node_size == size)) if size else fork
-    num_nodes = fork.num_blocks * volume.block_size_bytes // size if size else 0
+    # A damaged header may claim any number of blocks; there are no more nodes than the volume has room for.
+    num_nodes = min(fork.num_blocks * volume.block_size_bytes, volume.size_bytes) // size if size else 0
     if not num_nodes:
         return None
     pieces = node_pieces(volume, fork, size, np.arange(num_nodes, dtype=np.int64))

@@ -15,6 +15,7 @@ import numpy as np
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES, container_sources, volume_roots
 from layoutscope.filesystems.apfs.container import checkpoint as checkpoints
+from layoutscope.filesystems.apfs.container.container import NoMap
 from layoutscope.filesystems.apfs.store.losses import find_losses, report_losses
 from layoutscope.filesystems.apfs.store.source import TreeSource
 from layoutscope.filesystems.apfs.store.verify import object_header, read_object, read_virtual
@@ -68,11 +69,7 @@ def check_container_trees(subject: Subject) -> None:
 def check_lost_volumes(subject: Subject) -> None:
     """Every volume that the container names has a superblock with an object map."""
     container = subject.container
-    opened = {parts.state.number for parts in subject.volumes}
-    numbers = {slot: number for number, slot in subject.slots.items()}
     for slot, oid in list_volumes(container):
-        if numbers[slot] in opened:
-            continue
         plus = SUPERBLOCK.fs_oid.offset + slot * OID_BYTES
         log = subject.log.at(f"volume {oid}", container.checkpoint.paddr, plus=plus)
         cls = grammar.ApfsVolume.ApfsSuperblock
@@ -81,7 +78,7 @@ def check_lost_volumes(subject: Subject) -> None:
             log = subject.log.at(f"volume {oid}", paddr, plus=VOLUME.omap_oid.offset)
             _ = read_object(container.blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "object map")
         except FormatError as error:
-            message = f"the volume in slot {slot} cannot be opened: {error.reason}"
+            message = f"the volume in slot {slot} cannot be opened as it stands: {error.reason}"
             log.add("volume-unreadable", "error", message)
 
 
@@ -91,7 +88,7 @@ def check_checkpoints(subject: Subject) -> None:
     for paddr, superblock in checkpoints.superblocks(subject.apart, container.area):
         if superblock.hdr.xid >= container.xid:
             _check_maps(subject, superblock)
-            if superblock.hdr.xid > container.xid:
+            if superblock.hdr.xid > container.xid or isinstance(container.omap_header, NoMap):
                 _check_omap(subject, paddr, superblock)
 
 

@@ -13,8 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from layoutscope.errors import FormatError, UsageError
 from layoutscope.filesystems.apfs.check import Checked, run_checks
 from layoutscope.filesystems.apfs.check.consistency import compare_container, compare_volume
@@ -26,13 +24,8 @@ from layoutscope.filesystems.apfs.container.parts import read_container_parts
 from layoutscope.filesystems.apfs.layout.container import build_container_layout, second_half
 from layoutscope.filesystems.apfs.layout.nodes import with_stale
 from layoutscope.filesystems.apfs.layout.volume import build_volume_layout
-from layoutscope.filesystems.apfs.recovery.rebuild import (
-    is_index_lost,
-    is_map_whole,
-    mended,
-    rebuild_tree,
-    reopen_volume,
-)
+from layoutscope.filesystems.apfs.recovery.rebuild import rebuilt
+from layoutscope.filesystems.apfs.recovery.reopening import reopen_volume
 from layoutscope.filesystems.apfs.recovery.salvage import reopen_container, salvage_container
 from layoutscope.filesystems.apfs.recovery.search import Evidence
 from layoutscope.filesystems.apfs.store.losses import report_losses
@@ -48,8 +41,6 @@ from layoutscope.ondisk.decoder import decoder_named
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-
-    from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.container.container import Container, Half
     from layoutscope.filesystems.apfs.container.parts import ContainerParts
@@ -349,7 +340,7 @@ def _read_volumes(
             container.log.extend(store.log.findings)
             container.log.survive(error, code="volume-unreadable")
     volumes = [item for _, item in sorted(found.items()) if item is not None]
-    return [_rebuilt(item, evidence, volumes) for item in volumes]
+    return [rebuilt(item, evidence, volumes) for item in volumes]
 
 
 def _read_state(container: Container, volume: Volume, options: Options) -> VolumeParts | None:
@@ -358,29 +349,6 @@ def _read_state(container: Container, volume: Volume, options: Options) -> Volum
     if view is None:
         return None
     return read_volume_parts(container, volume, cipher=_unlock(container, volume, options), chosen=view)
-
-
-def _rebuilt(parts: VolumeParts, evidence: Evidence, volumes: list[VolumeParts]) -> VolumeParts:
-    """Rebuild the live tree of a volume where part of it is missing."""
-    state = parts.state
-    if not parts.log.has_errors or parts.is_locked or state.superblock.is_sealed:
-        return parts
-    if fs_source(state.store, state, parts.cipher).view is None:
-        return parts
-    is_mended = bool((state.omap.leaf < 0).any())
-    if not (evidence.is_complete or is_mended or is_index_lost(parts)):
-        return parts
-    named, own = state.view.oid, _named(state)
-    others = [_named(item.state) for item in volumes if item is not parts]
-    foreign = np.setdiff1d(np.concatenate([np.empty(0, np.uint64), *others]), own)
-    if evidence.is_complete or not is_map_whole(parts):
-        state = mended(state, evidence.copies())
-    return rebuild_tree(replace(parts, state=state), named, foreign)
-
-
-def _named(state: Volume) -> NDArray[np.uint64]:
-    """Objects that a leaf of a volume's own object map names."""
-    return state.omap.oid[state.omap.leaf >= 0]
 
 
 def _chosen_view(container: Container, volume: Volume, options: Options) -> str | None:

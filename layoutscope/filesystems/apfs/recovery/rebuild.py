@@ -1,8 +1,7 @@
 """Putting broken file-system trees together again from the nodes that a sweep found.
 
-Apple File System Reference, Object Maps and B-Trees. Where a map or a superblock is lost, each object's youngest copy
-takes its place; where an index node is lost, leaves whose keys fit the gap do. All of that is inferred: a younger copy
-may be lost, and an old leaf may hold records that were deleted since.
+Apple File System Reference, B-Trees. Where an index node is lost, leaves whose keys fit the gap take its place. All of
+that is inferred: a younger copy may be lost, and an old leaf may hold records that were deleted since.
 """
 
 from __future__ import annotations
@@ -12,141 +11,26 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from layoutscope.arrays.lookup import match
-from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.container import MIN_BLOCK_BYTES, NoMap
-from layoutscope.filesystems.apfs.store import omap as omaps
+from layoutscope.filesystems.apfs.recovery.reopening import mended
 from layoutscope.filesystems.apfs.store import toc
 from layoutscope.filesystems.apfs.store.btree import BATCH_NODES, OpenTree, TreeShape, as_rows, read_batch
 from layoutscope.filesystems.apfs.store.fsrecords import RecordReader, Tree, records_plan
 from layoutscope.filesystems.apfs.store.losses import MOST_NAMED, NO_LIMIT, find_losses
 from layoutscope.filesystems.apfs.store.nodes import join
-from layoutscope.filesystems.apfs.store.omap import ObjectMap
 from layoutscope.filesystems.apfs.store.source import Places, joined_places
-from layoutscope.filesystems.apfs.store.sweep import KINDS
-from layoutscope.filesystems.apfs.store.verify import read_object
-from layoutscope.filesystems.apfs.store.walk import read_levels, read_omap
+from layoutscope.filesystems.apfs.store.walk import read_levels
 from layoutscope.filesystems.apfs.volume.trees import fs_source
-from layoutscope.filesystems.apfs.volume.volume import Volume, read_seal
-from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.container.container import Container
+    from layoutscope.filesystems.apfs.recovery.search import Evidence
     from layoutscope.filesystems.apfs.store.btree import ReadNodes
     from layoutscope.filesystems.apfs.store.nodes import NodeRows
-    from layoutscope.filesystems.apfs.store.source import Store
-    from layoutscope.filesystems.apfs.store.sweep import Swept
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
+    from layoutscope.filesystems.apfs.volume.volume import Volume
     from layoutscope.findings import FindingLog
-    from layoutscope.ondisk.grammar import ApfsContainer, ApfsVolume
-
-
-def reopen_volume(container: Container, store: Store, oid: int, number: int, swept: Swept) -> Volume:
-    """Open a volume whose superblock or object map is lost, from the youngest copies of its objects.
-
-    Parameters
-    ----------
-    container : Container
-        The container; copies younger than its checkpoint are left aside.
-    store : Store
-        Where the volume is read; its log is told what is inferred.
-    oid : int
-        Virtual object of the volume's superblock.
-    number : int
-        The volume's number on the image.
-    swept : Swept
-        All that a sweep of the container found.
-
-    Returns
-    -------
-    Volume
-        Its live state, with an object map in which every file-system node that was found has an address.
-
-    Raises
-    ------
-    FormatError
-        If no copy of its superblock is left, or the youngest cannot be used.
-    """
-    blocks = container.blocks
-    # What a transaction wrote that was never committed is younger than the checkpoint, and no part of any state.
-    copies = swept.take((swept.kind == int(KINDS.fs)) & (swept.oid == np.uint64(oid))).newest(container.xid)
-    if not len(copies):
-        raise FormatError("no copy of it is left", structure=f"volume superblock {oid}", image_offset=blocks.at(0))
-    paddr = int(copies.paddr[0])
-    superblock = read_object(blocks, grammar.ApfsVolume.ApfsSuperblock, paddr, "volume superblock", oid=oid)
-    message = f"this copy, of transaction {superblock.hdr.xid}, is the youngest that a sweep found; it is inferred"
-    store.log.at("volume superblock", paddr).add("tree-rebuilt", "warning", message)
-    header, known = _map_left(store, swept, superblock, container.xid)
-    view = omaps.view_at(known, container.xid)
-    seal = read_seal(store, view, superblock)
-    nothing = join("omap-snapshots", [])
-    volume = Volume(store, number, superblock, paddr, container.xid, header, known, view, nothing, seal)
-    # A map that was found by its root is the youngest one, unless there is none.
-    return volume if len(known) and isinstance(header, NoMap) else mended(volume, swept)
-
-
-def _map_left(
-    store: Store, swept: Swept, superblock: ApfsVolume.ApfsSuperblock, max_xid: int
-) -> tuple[ApfsContainer.OmapPhys | NoMap, ObjectMap]:
-    """Read what is left of a volume's object map: the youngest one by its root, or that of an older superblock."""
-    found = _map_by_root(store, swept, superblock.root_tree_oid, max_xid)
-    if len(found):
-        message = "the youngest object map that knows the volume's tree was taken for the volume's; it is inferred"
-        store.log.at("volume object map", int(found.nodes.paddr[0])).add("tree-rebuilt", "warning", message)
-        return NoMap(), found
-    try:
-        header = read_object(store.blocks, grammar.ApfsContainer.OmapPhys, superblock.omap_oid, "volume object map")
-        return header, read_omap(store, "omap", header.tree_oid, max_xid)
-    except FormatError as error:
-        log = store.log.at_byte("volume object map", error.image_offset)
-        log.add("tree-rebuilt", "error", f"the volume is read without its object map: {error.reason}")
-    return NoMap(), found
-
-
-def _map_by_root(store: Store, swept: Swept, root_tree_oid: int, max_xid: int) -> ObjectMap:
-    """Read the youngest object map that knows the root of a volume's tree; an empty one if none is left."""
-    # Only the head of a map says whose it is. Its nodes are physical, each named by its own address, so that a map is
-    # whole without its head; and no two volumes of a container share the number of a virtual object.
-    nodes, wanted = swept.nodes("omap"), np.array([root_tree_oid], np.uint64)
-    roots = nodes.take((nodes.kind == int(KINDS.btree)) & (nodes.xid <= np.uint64(max_xid)))
-    for row in np.argsort(roots.xid, kind="stable")[::-1].tolist():
-        apart = store.apart()
-        found = read_omap(apart, "omap", int(roots.oid[row]), max_xid)
-        if not apart.log.has_errors and not omaps.view_at(found, max_xid).find(wanted).is_missing[0]:
-            return found
-    return map_of(swept.take(np.empty(0, np.int64)))
-
-
-def map_of(copies: Swept) -> ObjectMap:
-    """Return an object map that knows some objects, one copy of each, and of no leaf that would name them."""
-    none, unknown = np.zeros(len(copies), bool), np.full(len(copies), -1, np.int64)
-    return ObjectMap(
-        join("omap", []), copies.oid, copies.xid, copies.paddr, copies.size_bytes, none, none, none, unknown
-    )
-
-
-def mended(volume: Volume, swept: Swept) -> Volume:
-    """Give a volume an object map in which every object that was found has an address.
-
-    Mappings that lead to what they should are kept; the youngest copy takes the place of others. That of a map which is
-    not the last one may be younger than the mapping.
-    """
-    row, known = volume.view.row, volume.omap
-    copies = swept.nodes("fs").newest(volume.xid)
-    pairs = swept.paddr ^ (swept.oid << np.uint64(32))
-    sound = np.isin(known.paddr[row] ^ (known.oid[row] << np.uint64(32)), pairs)
-    spot, has_copy = match(copies.oid, known.oid[row])
-    sound[has_copy] &= known.xid[row][has_copy] >= copies.xid[spot[has_copy]]
-    kept = row[sound | known.is_encrypted[row] | known.is_noheader[row]]
-    copies = copies.take(~np.isin(copies.oid, known.oid[kept]))
-    parts = (known, kept), (map_of(copies), np.arange(len(copies)))
-    columns = [name for name in ObjectMap.__slots__ if name != "nodes"]
-    joint = {name: np.concatenate([getattr(omap, name)[rows] for omap, rows in parts]) for name in columns}
-    order = np.lexsort((joint["xid"], joint["oid"]))
-    omap = ObjectMap(known.nodes, **{name: values[order] for name, values in joint.items()})
-    return replace(volume, omap=omap, view=omaps.view_at(omap, volume.xid))
 
 
 class Leaves(NamedTuple):
@@ -157,14 +41,52 @@ class Leaves(NamedTuple):
     last: NDArray[np.uint64]
 
 
-def is_index_lost(parts: VolumeParts) -> bool:
+def rebuilt(parts: VolumeParts, evidence: Evidence, volumes: list[VolumeParts]) -> VolumeParts:
+    """Rebuild the tree of a volume where part of it is missing.
+
+    Parameters
+    ----------
+    parts : VolumeParts
+        The volume as it could be read.
+    evidence : Evidence
+        What is found of lost objects.
+    volumes : list of VolumeParts
+        All volumes of the container: what another one names is not this one's.
+
+    Returns
+    -------
+    VolumeParts
+        The same where nothing of its tree is missing, or cannot be found again.
+    """
+    state = parts.state
+    if not parts.log.has_errors or parts.is_locked or state.superblock.is_sealed:
+        return parts
+    if fs_source(state.store, state, parts.cipher).view is None:
+        return parts
+    is_mended = bool((state.omap.leaf < 0).any())
+    if not (evidence.is_complete or is_mended or _is_index_lost(parts)):
+        return parts
+    named, own = state.view.oid, _named(state)
+    others = [_named(item.state) for item in volumes if item is not parts]
+    foreign = np.setdiff1d(np.concatenate([np.empty(0, np.uint64), *others]), own)
+    if evidence.is_complete or not _is_map_whole(parts):
+        state = mended(state, evidence.copies())
+    return _rebuild_tree(replace(parts, state=state), named, foreign)
+
+
+def _named(state: Volume) -> NDArray[np.uint64]:
+    """Objects that a leaf of a volume's own object map names."""
+    return state.omap.oid[state.omap.leaf >= 0]
+
+
+def _is_index_lost(parts: VolumeParts) -> bool:
     """Tell whether leaves are cut off, of which nothing else is known to be wrong.
 
     That is so where an index node or a part of the object map is lost, or where no index node names an object that the
     map has; what a lost leaf held is lost with it.
     """
     losses, has_root = find_losses(fs_source(parts.state.store.apart(), parts.state, parts.cipher))
-    if not has_root or any(loss.level for loss in losses) or (losses and not is_map_whole(parts)):
+    if not has_root or any(loss.level for loss in losses) or (losses and not _is_map_whole(parts)):
         return True
     if not any(item.level == "error" and item.structure.startswith("fs tree") for item in parts.log.findings):
         # Whatever else the map has is no part of a tree that is whole.
@@ -173,7 +95,7 @@ def is_index_lost(parts: VolumeParts) -> bool:
     return not np.isin(parts.state.view.oid, known).all()
 
 
-def rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArray[np.uint64]) -> VolumeParts:
+def _rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArray[np.uint64]) -> VolumeParts:
     """Fill the gaps of a volume's file-system tree with leaves that its object map names or a sweep found.
 
     Parameters
@@ -196,7 +118,7 @@ def rebuild_tree(parts: VolumeParts, named: NDArray[np.uint64], foreign: NDArray
     opened = batches[0].tree if batches else OpenTree(source, _plain_shape(left.size_bytes))
     known = [own.places.node_id, *(batch.places.node_id[batch.check.is_sound] for batch in index), foreign]
     left = left.take(~np.isin(left.node_id, np.concatenate(known)) & (left.size_bytes == opened.shape.sizes.node))
-    if is_map_whole(parts):
+    if _is_map_whole(parts):
         # A node that neither the map nor an index node names is gone, however well it would fit.
         missing = np.array([loss.node_id for loss in losses], np.uint64)
         left = left.take(np.isin(left.node_id, np.concatenate([named, missing, replaced])))
@@ -284,7 +206,7 @@ def _trusted(batches: list[ReadNodes]) -> tuple[NDArray[np.bool_], list[tuple[in
     return trusted, doubtful, np.concatenate(replaced)
 
 
-def is_map_whole(parts: VolumeParts) -> bool:
+def _is_map_whole(parts: VolumeParts) -> bool:
     """Whether nothing is known to be missing of a volume's object map."""
     state = parts.state
     errors = [item for item in state.log.findings if item.level == "error"]

@@ -20,7 +20,7 @@ from layoutscope.filesystems.apfs.container.checkpoint import DescriptorArea, ri
 from layoutscope.filesystems.apfs.container.container import MIN_BLOCK_BYTES, Container, NoMap, find_superblock
 from layoutscope.filesystems.apfs.container.spaceman import device_blocks, read_space
 from layoutscope.filesystems.apfs.container.younger import find_younger
-from layoutscope.filesystems.apfs.recovery.rebuild import map_of
+from layoutscope.filesystems.apfs.recovery.reopening import map_of
 from layoutscope.filesystems.apfs.recovery.search import SEARCHED_BYTES, tell_search, used_blocks
 from layoutscope.filesystems.apfs.store import omap as omaps
 from layoutscope.filesystems.apfs.store.blocks import Blocks

@@ -220,10 +220,10 @@ def _alone(volume: VolumeScan, most: int) -> Iterator[Text]:
     left = len(volume.predictions) - MOST_DRIVES
     if left > 0 and most == MOST_ROWS:
         yield Text(f"  {left} more drives in --details")
-    yield Text(_cut(f"  {yardstick(verdict)}{', on the first of these' if len(volume.predictions) > 1 else ''}"))
     if not verdict.is_worth_a_word:
         yield Text("  Under a second: nothing here needs to be changed.")
         return
+    yield Text(_cut(f"  {yardstick(verdict)}{' (the first drive)' if len(volume.predictions) > 1 else ''}"))
     yield from _why(verdict, most)
     yield from _help(verdict, most)
 

@@ -85,7 +85,8 @@ class Damage:
         errors : int
             Findings that are errors.
         """
-        told = f"{format_coverage(coverage)} of the known metadata was read, {errors:,} findings are errors"
+        are_errors = "1 finding is an error" if errors == 1 else f"{errors:,} findings are errors"
+        told = f"{format_coverage(coverage)} of the known metadata was read, {are_errors}"
         self.lines.setdefault(name, f"{name}: {told}; layoutscope check lists them")
 
     def exit_code(self) -> int:

@@ -12,7 +12,7 @@ from layoutscope.errors import LayoutscopeError
 from layoutscope.filesystems.apfs.reader import Options, read_layouts
 from layoutscope.image import open_image
 
-NOT_IN_THE_WAY = {"index-key-order", "volume-case", "entry-hash"}
+NOT_IN_THE_WAY = {"index-key-order"}
 """Contradictions that keep nothing from being read, and that reading does not look for; the structure check does."""
 
 

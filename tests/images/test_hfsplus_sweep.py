@@ -246,8 +246,8 @@ def test_command_line_sweeps(tmp_path):
 
     path = tmp_path / "broken.img"
     path.write_bytes(broken("victim", "header"))
-    for command in ("scan", "check"):
-        result = CliRunner().invoke(app, [command, str(path), "--sweep"])
+    for command in (["scan", "--details"], ["check"]):
+        result = CliRunner().invoke(app, [*command, str(path), "--sweep"])
         assert result.exit_code == 3
         assert "tree-rebuilt" in result.stdout
 

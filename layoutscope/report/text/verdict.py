@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from layoutscope.findings import Finding
-    from layoutscope.results.scan import Prediction, ScanResult, VolumeScan
+    from layoutscope.results.scan import Prediction, ScanResult, VolumeScan, WalkFacts
     from layoutscope.results.verdict import Verdict
     from layoutscope.tables import VolumeFacts
 
@@ -205,11 +205,7 @@ def _together(result: ScanResult, volume: VolumeScan) -> list[VolumeScan]:
 def _alone(volume: VolumeScan, most: int) -> Iterator[Text]:
     verdict, walk = volume.verdict, volume.walk
     if verdict is None or walk is None:
-        yield Text(
-            "  Nothing can be listed, so there is no time to predict."
-            if walk is None
-            else "  No drive was asked about."
-        )
+        yield Text(_untimed(walk))
         return
     yield Text(f"Listing every file, nothing cached ({walk.order} on {walk.host}, {walk.reads:,} reads)", style=SECTION)
     if not walk.reads:
@@ -226,6 +222,15 @@ def _alone(volume: VolumeScan, most: int) -> Iterator[Text]:
     yield Text(_cut(f"  {yardstick(verdict)}{' (the first drive)' if len(volume.predictions) > 1 else ''}"))
     yield from _why(verdict, most)
     yield from _help(verdict, most)
+
+
+def _untimed(walk: WalkFacts | None) -> str:
+    """Say why there is no time."""
+    return (
+        "  No drive was asked about."
+        if walk is not None
+        else "  Nothing can be listed, so there is no time to predict."
+    )
 
 
 def _time(item: Prediction) -> str:
@@ -259,11 +264,7 @@ def _in_short(volume: VolumeScan) -> Iterator[Text]:
     """Tell a verdict in a few lines, where it stands beside others."""
     verdict, walk = volume.verdict, volume.walk
     if verdict is None or walk is None:
-        yield Text(
-            "  Nothing can be listed, so there is no time to predict."
-            if walk is None
-            else "  No drive was asked about."
-        )
+        yield Text(_untimed(walk))
         return
     times = [
         f"{format_seconds(item.seconds)} on {drive_words(item.drive).partition(' (')[0]}" for item in volume.predictions

@@ -41,8 +41,10 @@ def render(disks: Sequence[MapDisk], *, made: str, names: bool = True) -> str:
     names : bool
         Whether names from the image may appear.
     """
-    shares = [disk_shares(item) for item in disks]
-    data = {"disks": [disk_data(item, held, names=names) for item, held in zip(disks, shares, strict=True)]}
+    segments = [from_layouts(item.layouts) for item in disks]
+    shares = [disk_shares(item, own) for item, own in zip(disks, segments, strict=True)]
+    parts = zip(disks, segments, shares, strict=True)
+    data = {"disks": [disk_data(item, own, held, names=names) for item, own, held in parts]}
     title = " and ".join(item.title for item in disks) if names else "layout map"
     return Template(_asset("page.html")).substitute(
         title=html.escape(title),
@@ -89,24 +91,25 @@ NAME_BUDGET: Final = 100_000
 TILE_SEGMENTS: Final = 16_384
 
 
-def disk_shares(item: MapDisk) -> tuple[Share, ...]:
+def disk_shares(item: MapDisk, segments: Segments) -> tuple[Share, ...]:
     """Share out a disk among the classes of the map."""
-    return partition(from_layouts(item.layouts), item.image_offset, item.size_bytes, item.block_size_bytes)
+    return partition(segments, item.image_offset, item.size_bytes, item.block_size_bytes)
 
 
-def disk_data(item: MapDisk, shares: Sequence[Share], *, names: bool) -> dict[str, Any]:
+def disk_data(item: MapDisk, segments: Segments, shares: Sequence[Share], *, names: bool) -> dict[str, Any]:
     """Return what the page draws of one disk, ready for JSON.
 
     Parameters
     ----------
     item : MapDisk
         The disk.
+    segments : Segments
+        Its stretches.
     shares : sequence of Share
         What it holds, by class.
     names : bool
         Whether names from the image may appear.
     """
-    segments = from_layouts(item.layouts)
     owned = merge_touching(segments.take(np.flatnonzero(segments.owner)))
     tells_files = len(owned) <= OWNER_BUDGET
     nodes = pl.concat([layout.nodes for layout in item.layouts], how="vertical_relaxed")

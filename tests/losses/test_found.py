@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import layoutscope
+from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs.store.fsrecords import RecordTables
 from tests.losses.campaign import damaged, read
 from tests.losses.damage import Damage
@@ -65,6 +66,46 @@ def test_a_header_whose_catalog_claims_more_than_the_volume(sounds, tmp_path):
         found = [read(victim, sweep=sweep, seconds=20)[0] for sweep in (False, True)]
     assert [reading.failure for reading in found] == ["", ""]
     assert all(is_told(reading) for reading in found)
+
+
+@pytest.mark.parametrize("row", [0, 5, -1])
+def test_a_leaf_of_which_one_record_leaves_it(sounds, tmp_path, row):
+    """APFS, the checksum right: the record alone is lost, named with its place, and the leaf does not count as read."""
+    victim = victim_of(sounds["written-apfs-many"], tmp_path)
+    spot = [spot for spot in victim.spots if spot.structure == "fs leaf"][2]
+    leaf = bytearray(victim.read(spot.at, spot.length))
+    # Behind 32 bytes of object header, 4 of flags and level and 4 with the number of keys, the table's place is told;
+    # the table is counted from byte 56. Each entry is of 8 bytes: key offset and length, value offset and length.
+    count, start = (int.from_bytes(leaf[at : at + size], "little") for at, size in ((36, 4), (40, 2)))
+    entry = 56 + start + 8 * (row % count)
+    leaf[entry : entry + 2] = b"\xf0\xff"
+    with damaged(victim, (Damage(spot, "bytes", True, spot.at, with_checksum(bytes(leaf))),)):
+        readings = [read(victim, sweep=sweep) for sweep in (False, True)]
+    for reading, result in readings:
+        assert is_told(reading)
+        assert reading.exit_code == 3
+        assert reading.coverage < 1
+        assert reading.lost <= 1
+        assert reading.extra == 0
+        told = [item for volume in result.volumes for item in volume.findings if item.code == "record-invalid"]
+        assert [item.image_offset for item in told] == [spot.at + entry]
+
+
+@pytest.mark.parametrize("row", [0, 2])
+def test_a_leaf_of_which_one_offset_leads_out_of_it(sounds, tmp_path, row):
+    """HFS+: a record ends where the next one starts, so that two are lost; the others of the leaf are read."""
+    victim = victim_of(sounds["written-hfsplus-deep"], tmp_path)
+    spot = [spot for spot in victim.spots if spot.structure == "catalog leaf"][2]
+    at = spot.at + spot.length - 2 * (row + 1)
+    with damaged(victim, (Damage(spot, "bytes", False, at, b"\xff\xf0"),)):
+        readings = [read(victim, sweep=sweep) for sweep in (False, True)]
+    for reading, result in readings:
+        assert is_told(reading)
+        assert reading.exit_code == 3
+        assert reading.coverage < 1
+        assert reading.lost <= 2
+        told = [item for volume in result.volumes for item in volume.findings if item.code == "records-invalid"]
+        assert [item.image_offset for item in told] == [spot.at]
 
 
 def test_entries_without_a_single_inode(sounds, monkeypatch):

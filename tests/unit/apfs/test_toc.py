@@ -3,10 +3,11 @@ from __future__ import annotations
 import struct
 
 import numpy as np
+import pytest
 
 from layoutscope.filesystems.apfs.store.toc import Sizes, node_heads, slots
 from layoutscope.ondisk.decoder import decoder_named
-from tests.unit.apfs.toys import BLOCK, FIXED, HEAD, INFO, LEAF, mapping, node
+from tests.unit.apfs.toys import BLOCK, FIXED, HEAD, INFO, LEAF, child, mapping, node
 
 SIZES = Sizes(BLOCK, 16, 16, 8)
 VARYING = Sizes(BLOCK)
@@ -14,6 +15,12 @@ VARYING = Sizes(BLOCK)
 
 def locate(decoder, *nodes: bytes, sizes: Sizes = VARYING):
     """Return the records of nodes that follow each other, and which nodes are torn."""
+    found = located(decoder, *nodes, sizes=sizes)
+    return found.slots, found.torn
+
+
+def located(decoder, *nodes: bytes, sizes: Sizes = VARYING):
+    """Return all that the tables of nodes lead to that follow each other."""
     buffer = np.frombuffer(b"".join(nodes), np.uint8)
     starts, by = np.arange(len(nodes)) * BLOCK, decoder_named(decoder)
     return slots(by, buffer, starts, node_heads(by, buffer, starts), sizes)
@@ -58,6 +65,37 @@ def test_an_entry_that_leaves_its_node_tears_that_node_alone(decoder):
     found, torn = locate(decoder, varying((0, 500, 4, 4)), varying((0, 4, 4, 5)), varying((0, 4, 4, 4)))
     assert torn.tolist() == [True, True, False]
     assert found.node.tolist() == [2]
+
+
+def test_a_record_that_leaves_a_leaf_leaves_the_others(decoder):
+    """The second of three keys has 500 bytes: its entry is 8 bytes into the table of the second node."""
+    whole = varying((0, 4, 4, 4))
+    found = located(decoder, whole, varying((0, 4, 4, 4), (4, 500, 8, 4), (8, 4, 12, 4)))
+    assert found.torn.tolist() == [False, False]
+    assert found.slots.node.tolist() == [0, 1, 1]
+    assert found.slots.val_start.tolist() == [BLOCK - 4, 2 * BLOCK - 4, 2 * BLOCK - 12]
+    strays = found.strays
+    assert (strays.node.tolist(), strays.number.tolist()) == ([1], [1])
+    assert strays.entry_start.tolist() == [BLOCK + HEAD + 8]
+
+
+@pytest.mark.parametrize("count", [3, 4])
+def test_a_leaf_most_of_whose_records_lie_outside_is_torn(decoder, count):
+    """Two of three or of four: then the table is not what it was, and the rest leads anywhere."""
+    wrong, right = (0, 500, 4, 4), (0, 4, 4, 4)
+    found = located(decoder, varying(wrong, wrong, *[right] * (count - 2)))
+    assert (found.torn.tolist(), len(found.slots), len(found.strays.node)) == ([True], 0, 0)
+
+
+def test_a_record_that_leaves_an_index_node_tears_it(decoder):
+    """A subtree that no record names is looked for where the whole node is lost."""
+    records = [child(number, 1, number) for number in (1, 2, 3)]
+    torn = bytearray(node(1, records, level=1))
+    # The entry of the second record, 2 bytes for the key and 2 for the value, leads behind the node.
+    torn[HEAD + 4 : HEAD + 6] = struct.pack("<H", BLOCK)
+    found = located(decoder, bytes(torn), node(1, records, level=1), sizes=SIZES)
+    assert found.torn.tolist() == [True, False]
+    assert found.slots.node.tolist() == [1, 1, 1]
 
 
 def test_more_records_than_the_table_holds(decoder):

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from fixtures.apfs.checksum import with_checksum
 from layoutscope.filesystems.apfs.store.source import TreeSource
+from layoutscope.filesystems.apfs.store.verify import VALID_NAMES
 from layoutscope.filesystems.apfs.store.walk import read_nodes, read_omap
-from tests.unit.apfs.toys import BLOCK, child, mapping, node, store_of
+from tests.unit.apfs.toys import BLOCK, HEAD, child, mapping, node, store_of
 
 LEFT = [mapping(10, 3, 90), mapping(10, 5, 91)]
 RIGHT = [mapping(20, 4, 92), mapping(30, 7, 93)]
@@ -61,6 +63,18 @@ def test_node_that_is_not_what_was_looked_for_is_left_out(broken, expected):
     store = store_of(tree(right=broken))
     assert read_omap(store, "omap", 1, 7).oid.tolist() == [10, 10]
     assert found(store) == [expected]
+
+
+def test_a_record_that_leaves_its_leaf_is_left_out_alone():
+    """The third entry of block 3, 2 * 4 bytes into its table, has its value behind the node; the rest is read."""
+    leaf = bytearray(node(3, [*RIGHT, mapping(40, 7, 94)]))
+    entry = HEAD + 2 * 4
+    leaf[entry + 2 : entry + 4] = (BLOCK).to_bytes(2, "little")
+    store = store_of(tree(right=with_checksum(bytes(leaf))))
+    omap = read_omap(store, "omap", 1, 7)
+    assert omap.oid.tolist() == [10, 10, 20, 30]
+    assert found(store) == [("record-invalid", "omap tree, record 2 of node 3", 3 * BLOCK + entry)]
+    assert omap.nodes.valid.tolist() == [VALID_NAMES.index(name) for name in ("checksum", "checksum", "no")]
 
 
 def test_address_outside_the_container_is_told():

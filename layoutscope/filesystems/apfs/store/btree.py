@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 BATCH_NODES: Final = 1024
 MAX_LEVELS: Final = 16
 TORN: Final = "a record's table entry, key or value leaves the node; its records were left out"
+STRAY: Final = "the record's key or value leaves the node; it was left out"
 INFO_FIELDS: Final = (
     BTREE_INFO.fixed.len_node,
     BTREE_INFO.fixed.len_key,
@@ -275,13 +276,29 @@ def read_batch(tree: OpenTree, places: Places, level: int, first: int, workspace
     expected = Expected(level, shape.hash_type, shape.is_noheader)
     check = check_nodes(source, expected, places, head, buffer.reshape(-1, shape.sizes.node))
     usable = {"num_keys": np.where(check.is_sound, head["num_keys"], 0)}
-    slots, torn = toc.slots(source.decoder, buffer, starts, head | usable, shape.sizes)
-    for number in np.flatnonzero(torn & check.is_sound).tolist():
+    found = toc.slots(source.decoder, buffer, starts, head | usable, shape.sizes)
+    check = _with_torn(source, places, check, found)
+    keys = low_keys(source, buffer, found.slots.key_start)
+    return ReadNodes(tree, level, first, places, head, check, buffer, found.slots, keys)
+
+
+def _with_torn(source: TreeSource, places: Places, check: NodeCheck, found: toc.Located) -> NodeCheck:
+    """Say which nodes and records lie outside of themselves; such a node does not count as read."""
+    torn = found.torn & check.is_sound
+    for number in np.flatnonzero(torn).tolist():
         log = source.at_node(int(places.node_id[number]), int(places.paddr[number]))
         log.add("node-invalid", "error", TORN)
-    check = replace(check, is_sound=check.is_sound & ~torn)
-    keys = low_keys(source, buffer, slots.key_start)
-    return ReadNodes(tree, level, first, places, head, check, buffer, slots, keys)
+    node = found.strays.node
+    if not len(node) and not torn.any():
+        return check
+    size = int(places.size_bytes[0])
+    for at, number, start in zip(*(column.tolist() for column in found.strays), strict=True):
+        name = f"{source.tree} tree, record {number} of node {places.node_id[at]}"
+        log = source.store.log.at(name, int(places.paddr[at]), plus=start - at * size)
+        log.add("record-invalid", "error", STRAY)
+    valid = np.where(torn, 0, check.valid).astype(np.uint8)
+    valid[node] = 0
+    return replace(check, valid=valid, is_sound=check.is_sound & ~torn)
 
 
 def children_of(

@@ -78,6 +78,43 @@ class Slots:
         )
 
 
+class Strays(NamedTuple):
+    """Records of leaves that lie outside of their node, and were left out; arrays of one length.
+
+    Attributes
+    ----------
+    node : (n,) int64 array
+        Position of the node among those given.
+    number : (n,) int64 array
+        Of the record in its node.
+    entry_start : (n,) int64 array
+        Its entry in the table of contents, in bytes from the beginning of the buffer.
+    """
+
+    node: NDArray[np.int64]
+    number: NDArray[np.int64]
+    entry_start: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """What the tables of contents of many nodes lead to.
+
+    Attributes
+    ----------
+    slots : Slots
+        Records that can be used.
+    torn : (n,) bool array
+        Nodes of which nothing can: the table leaves the node, or records of an index node or most of a leaf's do.
+    strays : Strays
+        Single records of leaves that cannot be used while the others can.
+    """
+
+    slots: Slots
+    torn: NDArray[np.bool_]
+    strays: Strays
+
+
 @dataclass(frozen=True, slots=True)
 class Sizes:
     """Sizes of a tree's nodes, and of keys and values where its nodes do not say, in bytes."""
@@ -114,7 +151,7 @@ def slots(
     starts: NDArray[np.int64],
     head: dict[str, NDArray[Any]],
     sizes: Sizes,
-) -> tuple[Slots, NDArray[np.bool_]]:
+) -> Located:
     """Locate every record of many nodes.
 
     Parameters
@@ -132,10 +169,8 @@ def slots(
 
     Returns
     -------
-    Slots
-        Records of the nodes that are sound.
-    (n,) bool array
-        Which nodes are not: a table, key or value that leaves its node.
+    Located
+        Records of the nodes that are sound, and what is not.
     """
     # Keys are counted from the end of the table of contents upwards, values from the end of the node downwards: only so
     # can a node grow from both sides. In a root, the tree information stands behind the values.
@@ -161,9 +196,17 @@ def slots(
     val_start: NDArray[np.int64] = np.repeat(values_end, counts) - found.val_start
     located = Slots(node, key_start, found.key_len, val_start, found.val_len)
     if not outside.any():
-        return located, torn
-    torn[node[outside]] = True
-    return located.take(~torn[node]), torn
+        return Located(located, torn, _NO_STRAYS)
+    num_outside = np.bincount(node[outside], minlength=len(starts))
+    # A child that an index node does not name any more takes its whole subtree along, which is looked for where the
+    # node is lost. Where most records of a leaf are outside, its table is not what it was, and leads anywhere.
+    torn |= (num_outside > 0) & ~(head["is_leaf"] & (2 * num_outside < counts))
+    rows = np.flatnonzero(outside & ~torn[node])
+    strays = Strays(node[rows], rows - before[node[rows]], spots[rows])
+    return Located(located.take(~outside & ~torn[node]), torn, strays)
+
+
+_NO_STRAYS: Final = Strays(*(np.empty(0, np.int64) for _ in range(3)))
 
 
 class _Entries(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 EXIT_COMPLETE: Final = 0
 EXIT_FAILED: Final = 1
@@ -65,6 +65,15 @@ def declare_refusals(refusals: Mapping[str, str]) -> Mapping[str, str]:
         if REFUSALS.setdefault(code, meaning) != meaning:
             raise ValueError(f"the code {code!r} of refusals has another meaning already")
     return refusals
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Suggest the known word that another one is most like, as a sentence's middle; empty where none is like it."""
+    from difflib import get_close_matches
+
+    by_fold = {each.casefold(): each for each in known}
+    nearest = get_close_matches(word.casefold(), by_fold, n=1)
+    return f" (did you mean {by_fold[nearest[0]]!r}?)" if nearest else ""
 
 
 class UnsupportedError(LayoutscopeError):

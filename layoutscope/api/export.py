@@ -13,7 +13,7 @@ from layoutscope.api.identity import metadata_ranges
 from layoutscope.api.outputs import check_output, output
 from layoutscope.api.reading import opened, read_images, request_of, told
 from layoutscope.arrays.intervals import runs_of
-from layoutscope.errors import UnreadError, UsageError
+from layoutscope.errors import UnreadError, UsageError, did_you_mean
 from layoutscope.image.opening import ImageSet, open_images
 from layoutscope.image.source import RecordingSource
 from layoutscope.progress import phase, reporting
@@ -66,7 +66,7 @@ def export(
         If the image cannot be read.
     """
     if table not in TABLES:
-        raise UsageError(f"no table {table!r}; there are {', '.join(TABLES)}")
+        raise UsageError(f"no table {table!r}{did_you_mean(table, TABLES)}; there are {', '.join(TABLES)}")
     if file_format not in FORMATS:
         raise UsageError(f"no format {file_format!r}; there are {', '.join(FORMATS)}")
     with opened(path, request_of(options)) as image:

@@ -12,7 +12,7 @@ from layoutscope.api.outputs import output
 from layoutscope.api.reading import opened, request_of
 from layoutscope.api.workloads import checked, host_of, walk
 from layoutscope.drive import load_profile, service
-from layoutscope.errors import UsageError
+from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.metrics import measure_trace
 from layoutscope.options import Workload, WorkRequest
 from layoutscope.report.ncdu import ncdu_text
@@ -111,7 +111,9 @@ def predict(
     work = checked(workload or {}, PredictRequest)
     unknown = [name for name in work.what_ifs if name not in WHAT_IF_NAMES]
     if unknown:
-        raise UsageError(f"no what-if {unknown[0]!r}; there are {', '.join(WHAT_IF_NAMES)}")
+        raise UsageError(
+            f"no what-if {unknown[0]!r}{did_you_mean(unknown[0], WHAT_IF_NAMES)}; there are {', '.join(WHAT_IF_NAMES)}"
+        )
     profiles = [load_profile(name) for name in (DEFAULT_DRIVES if drives is None else drives)]
     with opened(path, request_of(options)) as image:
         walked = [layout for layout in image.layouts if len(layout.columns("entries"))]

@@ -9,7 +9,7 @@ import numpy as np
 
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.analysis.owners import resolve
-from layoutscope.errors import UsageError
+from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.frames import pl
 from layoutscope.options import WorkRequest
 from layoutscope.progress import phase
@@ -57,7 +57,7 @@ def checked(workload: Mapping[str, Any], kind: type[WorkRequest] = WorkRequest) 
         raise UsageError(f"a workload has no {unknown[0]!r}; there are {', '.join(known)}")
     work = kind(**workload)
     if work.order not in ORDERS:
-        raise UsageError(f"no order {work.order!r}; there are {', '.join(ORDERS)}")
+        raise UsageError(f"no order {work.order!r}{did_you_mean(work.order, ORDERS)}; there are {', '.join(ORDERS)}")
     if work.host not in HOSTS:
         raise UsageError(f"no host {work.host!r}; there are {', '.join(HOSTS)}")
     chosen, given = ORDERS[work.order], [name for name in OPTIONS if getattr(work, name)]

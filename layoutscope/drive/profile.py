@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope import inputs
 from layoutscope.drive.limits import check_figures
-from layoutscope.errors import UsageError
+from layoutscope.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -210,7 +210,9 @@ def load_profile(name: str | Path) -> DriveProfile:
         return parse_profile(read_text(path), name=path.stem, folder=path.parent)
     entry = profile_folder() / f"{name}.toml"
     if str(name) not in list_profiles():
-        raise UsageError(f"unknown drive profile {str(name)!r}; there are {', '.join(list_profiles())}, or FILE.toml")
+        known = list_profiles()
+        like = did_you_mean(str(name), known)
+        raise UsageError(f"unknown drive profile {str(name)!r}{like}; there are {', '.join(known)}, or FILE.toml")
     return parse_profile(entry.read_text("utf-8"), name=str(name), folder=profile_folder())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.errors import ImageError, UnsupportedError, UsageError
+from layoutscope.errors import ImageError, UnsupportedError, UsageError, did_you_mean
 from layoutscope.filesystems.registry import filesystems, labels, variants
 from layoutscope.ondisk.decoder import BULK
 from layoutscope.partition.probe import recognise
@@ -155,4 +155,4 @@ def select_name(names: Sequence[str], wanted: str) -> int:
         if matches:
             raise UsageError(f"{len(matches)} volumes are named {wanted!r}; choose by number, 1 to {len(names)}")
     listed = ", ".join(f"{number} {name!r}" for number, name in enumerate(names, 1))
-    raise UsageError(f"no volume {wanted!r}; there are {listed or 'none'}")
+    raise UsageError(f"no volume {wanted!r}{did_you_mean(wanted, names)}; there are {listed or 'none'}")

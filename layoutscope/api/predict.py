@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.analysis.owners import paths_of, volume_name
+from layoutscope.api.orders import ALL, over_orders
 from layoutscope.api.outputs import output
 from layoutscope.api.reading import opened, request_of
 from layoutscope.api.workloads import checked, host_of, walk
@@ -93,7 +94,8 @@ def predict(
         Profiles or TOML files.
     workload : Predict, optional
         What is done, and what is asked about it; see :class:`Predict` and
-        :class:`~layoutscope.options.Workload`. A cold enumeration from the root without it.
+        :class:`~layoutscope.options.Workload`. A cold enumeration from the root without it. The order ``all`` stands
+        for every one of them, in one table.
     ncdu : path, optional
         Where the costs of all directories of the first volume on the first drive are written for ``ncdu -f``.
     force : bool
@@ -108,7 +110,11 @@ def predict(
     LayoutscopeError
         If the image cannot be read.
     """
-    work = checked(workload or {}, PredictRequest)
+    asked = workload or {}
+    is_over_orders = asked.get("order") == ALL
+    work = checked({**asked, "order": WorkRequest().order} if is_over_orders else asked, PredictRequest)
+    if is_over_orders and (work.what_ifs or ncdu is not None):
+        raise UsageError("what-ifs and costs of directories are asked of one order, not of all")
     unknown = [name for name in work.what_ifs if name not in WHAT_IF_NAMES]
     if unknown:
         raise UsageError(
@@ -119,6 +125,10 @@ def predict(
         walked = [layout for layout in image.layouts if len(layout.columns("entries"))]
         if not walked:
             raise UsageError(f"{image.about.name}: no volume that can be walked")
+        if is_over_orders:
+            start = work.start_offset_bytes
+            orders = tuple(over_orders(layout, profiles, work, start_offset_bytes=start) for layout in walked)
+            return PredictResult(image.about, (), orders)
         if ncdu is not None and profiles:
             _write_ncdu(walked[0], profiles[0], work, ncdu, force=force)
         cases = tuple(_volume(layout, profiles, work) for layout in walked)
@@ -141,7 +151,7 @@ def _drive(
     result = service(reads, profile, start_offset_bytes=work.start_offset_bytes)
     packed, *rest = (change.served(profile) for change in changes)
     costs = _directory_costs(layout, reads, result, work.top)
-    return DriveCase(prediction(result, profile), packed, tuple(rest), costs)
+    return DriveCase(Prediction.of(result, profile), packed, tuple(rest), costs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +281,7 @@ def predict_enumeration(
         return None, ()
     reads = walk(layout, work).reads
     fitting = [profile for profile in profiles if not may_skip or fits(profile, reads)]
-    results = tuple(prediction(service(reads, profile), profile) for profile in fitting)
+    results = tuple(Prediction.of(service(reads, profile), profile) for profile in fitting)
     return _walk_facts(layout, reads, work), results
 
 
@@ -289,22 +299,3 @@ def fits(profile: DriveProfile, reads: AccessTrace, start_offset_bytes: int = 0)
     """
     end = int((reads.image_offset + reads.length_bytes).max(initial=0))
     return start_offset_bytes + end <= profile.capacity_bytes
-
-
-def prediction(result: ServiceResult, profile: DriveProfile) -> Prediction:
-    """Turn the service time of a trace into what reports show."""
-    return Prediction(
-        drive=result.drive,
-        title=profile.title,
-        rotates=profile.geometry != "none",
-        seconds=result.seconds,
-        seconds_low=result.seconds_low,
-        seconds_high=result.seconds_high,
-        causes_s=tuple(result.causes_s.items()),
-        seeks=result.seeks,
-        head_travel_bytes=result.head_travel_bytes,
-        head_travel_strokes=result.head_travel_strokes,
-        service_s=result.reads_ms.service_ms / 1000,
-        note=" ".join(filter(None, (profile.note, result.knowledge))),
-        summary=tuple(result.summary().items()),
-    )

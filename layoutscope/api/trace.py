@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.api.outputs import output
-from layoutscope.api.predict import DEFAULT_DRIVES, fits, prediction
+from layoutscope.api.predict import DEFAULT_DRIVES, fits
 from layoutscope.api.reading import opened, request_of
 from layoutscope.api.workloads import checked, walk
 from layoutscope.drive import load_profile, service
@@ -18,6 +18,7 @@ from layoutscope.drive.replay import read_trace
 from layoutscope.errors import UsageError
 from layoutscope.options import ReadOptions
 from layoutscope.results.predict import ReplayResult
+from layoutscope.results.scan import Prediction
 from layoutscope.walk.score import score
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from layoutscope.access.trace import AccessTrace
     from layoutscope.options import Workload
-    from layoutscope.results.scan import Prediction
     from layoutscope.tables import VolumeLayout
 
 FORMATS: Final = ("csv", "fio", "blkparse")
@@ -199,9 +199,10 @@ def replay(
         profiles = [profile for profile in profiles if fits(profile, real, start)]
 
     def serve(reads: AccessTrace) -> tuple[Prediction, ...]:
+        buffered = [profile.with_cache(cache) for profile in profiles]
         return tuple(
-            prediction(service(reads, profile.with_cache(cache), start_offset_bytes=start, queue_depth=depth), profile)
-            for profile in profiles
+            Prediction.of(service(reads, each, start_offset_bytes=start, queue_depth=depth), profile)
+            for each, profile in zip(buffered, profiles, strict=True)
         )
 
     times = serve(real)

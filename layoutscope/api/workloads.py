@@ -15,7 +15,7 @@ from layoutscope.options import WorkRequest
 from layoutscope.progress import phase
 from layoutscope.walk.data import random_records
 from layoutscope.walk.host import HOSTS, HostTime, host_profile, host_time, with_properties
-from layoutscope.walk.orders import ORDERS, Work, trace
+from layoutscope.walk.orders import ORDERS, Work, model_of, trace_on
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.host import HostProfile
+    from layoutscope.access.model import Model
     from layoutscope.access.trace import AccessTrace
     from layoutscope.tables import VolumeLayout
 
@@ -60,14 +61,22 @@ def checked(workload: Mapping[str, Any], kind: type[WorkRequest] = WorkRequest) 
         raise UsageError(f"no order {work.order!r}{did_you_mean(work.order, ORDERS)}; there are {', '.join(ORDERS)}")
     if work.host not in HOSTS:
         raise UsageError(f"no host {work.host!r}; there are {', '.join(HOSTS)}")
+    refused = why_not(work)
+    if refused:
+        raise UsageError(refused)
+    host_of(work)
+    return work
+
+
+def why_not(work: WorkRequest) -> str:
+    """Say why its order cannot do a workload; an empty string where it can."""
     chosen, given = ORDERS[work.order], [name for name in OPTIONS if getattr(work, name)]
     try:
         chosen.check(given, is_repeated=work.warm or work.passes > 1)
     except ValueError as error:
         missing = OPTIONS.get(chosen.needs) if chosen.needs not in given else None
-        raise UsageError(f"{error} ({missing})" if missing else str(error)) from error
-    host_of(work)
-    return work
+        return f"{error} ({missing})" if missing else str(error)
+    return ""
 
 
 def host_of(work: WorkRequest) -> HostProfile:
@@ -118,7 +127,18 @@ def walk(layout: VolumeLayout, asked: WorkRequest, host: HostProfile | None = No
     UsageError
         If a path is not on the volume.
     """
-    chosen = host_of(asked) if host is None else host
+    return walk_on(model_of(layout, host_of(asked) if host is None else host), asked)
+
+
+def walk_on(model: Model, asked: WorkRequest) -> Walk:
+    """Work out the reads of a workload on a model, whose host does it.
+
+    Raises
+    ------
+    UsageError
+        If a path is not on the volume.
+    """
+    layout = model.layout
     file_id = None if asked.file is None else _needed(layout, asked.file)
     work = Work(
         start_directory_id=ROOT_ID if asked.start is None else _needed(layout, asked.start),
@@ -131,10 +151,10 @@ def walk(layout: VolumeLayout, asked: WorkRequest, host: HostProfile | None = No
         passes=asked.passes,
     )
     with phase(f"working out the reads of {asked.order}"):
-        reads = trace(layout, order=asked.order, host=chosen, work=work)
-    wall = host_time(1e6, chosen).wall_s
+        reads = trace_on(model, ORDERS[asked.order], work)
+    wall = host_time(1e6, model.host).wall_s
     paced = replace(reads, think_us=reads.think_us * wall, after_us=reads.after_us * wall)
-    return Walk(paced, host_time(reads.host_us, chosen))
+    return Walk(paced, host_time(reads.host_us, model.host))
 
 
 def _record_bytes(asked: WorkRequest) -> int:

@@ -108,11 +108,65 @@ class VolumeCase:
 
 
 @dataclass(frozen=True, slots=True)
+class OrderCase:
+    """One order on one volume.
+
+    Attributes
+    ----------
+    order : str
+        Its name.
+    why_not : str
+        Why it does not apply; an empty string where it does.
+    reads, read_bytes : int
+        What it reads; 0 where it does not apply.
+    entries : int or None
+        Entries that it goes through; None where that is no number of entries of the volume.
+    times : tuple of Prediction
+        One a drive; none where it does not apply.
+    """
+
+    order: str
+    why_not: str = ""
+    reads: int = 0
+    read_bytes: int = 0
+    entries: int | None = None
+    times: tuple[Prediction, ...] = ()
+
+    def seconds_per_1000(self, time: Prediction) -> float | None:
+        """Return the time for 1,000 entries; None where it goes through no number of them."""
+        return 1000 * time.seconds / self.entries if self.entries else None
+
+
+@dataclass(frozen=True, slots=True)
+class OrdersCase:
+    """All orders on one volume.
+
+    Attributes
+    ----------
+    volume : str
+        The volume.
+    host : str
+        Whose drivers and libraries do them.
+    orders : tuple of OrderCase
+        The quickest on the first drive first, those that do not apply last.
+    coverage, num_errors
+        As of :class:`VolumeCase`.
+    """
+
+    volume: str
+    host: str
+    orders: tuple[OrderCase, ...]
+    coverage: float | None = 1.0
+    num_errors: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class PredictResult(Shown):
-    """A workload on all volumes that were chosen."""
+    """A workload on all volumes that were chosen, or all orders on them (``order="all"``): then `orders` alone."""
 
     image: ImageFacts
     volumes: tuple[VolumeCase, ...]
+    orders: tuple[OrdersCase, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

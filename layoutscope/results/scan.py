@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.access.trace import AccessTrace
+    from layoutscope.drive import DriveProfile, ServiceResult
     from layoutscope.findings import Finding
     from layoutscope.metrics import Metric, TreeSummary
     from layoutscope.metrics.space import SpaceUse
@@ -119,6 +120,25 @@ class Prediction:
     service_s: NDArray[np.float64]
     note: str = ""
     summary: tuple[tuple[str, float], ...] = ()
+
+    @classmethod
+    def of(cls, result: ServiceResult, profile: DriveProfile) -> Prediction:
+        """Turn the service time of a trace into what reports show."""
+        return cls(
+            drive=result.drive,
+            title=profile.title,
+            rotates=profile.geometry != "none",
+            seconds=result.seconds,
+            seconds_low=result.seconds_low,
+            seconds_high=result.seconds_high,
+            causes_s=tuple(result.causes_s.items()),
+            seeks=result.seeks,
+            head_travel_bytes=result.head_travel_bytes,
+            head_travel_strokes=result.head_travel_strokes,
+            service_s=result.reads_ms.service_ms / 1000,
+            note=" ".join(filter(None, (profile.note, result.knowledge))),
+            summary=tuple(result.summary().items()),
+        )
 
 
 @dataclass(frozen=True, slots=True)

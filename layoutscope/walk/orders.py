@@ -90,12 +90,15 @@ class Order:
         ``paths`` or ``file`` where the work must name them, an empty string otherwise.
     is_done_once : bool
         Whether it is done once, with nothing cached.
+    does : str
+        What a program gets by it, in a few words.
     """
 
     name: str
     run: Callable[[Model, Work], AccessTrace]
     needs: Literal["", "paths", "file"] = ""
     is_done_once: bool = False
+    does: str = ""
 
     def check(self, given: Collection[str], *, is_repeated: bool) -> None:
         """Refuse work that this order cannot do.
@@ -224,10 +227,29 @@ def trace(
     ValueError
         If the order cannot do the work.
     """
-    chosen, work = ORDERS[order], work or Work()
+    return trace_on(model_of(layout, host_profile(host)), ORDERS[order], work or Work())
+
+
+def trace_on(model: Model, order: Order, work: Work) -> AccessTrace:
+    """Work out the reads of a workload on a model, which serves several of them.
+
+    Parameters
+    ----------
+    model : Model
+        From :func:`model_of`.
+    order : Order
+        What is done.
+    work : Work
+        What it is done on.
+
+    Raises
+    ------
+    ValueError
+        If the order cannot do the work.
+    """
     given = {"paths": work.paths, "file": work.file_id}
-    chosen.check([name for name, value in given.items() if value is not None], is_repeated=work.is_repeated)
-    return chosen.run(model_of(layout, host_profile(host)), work)
+    order.check([name for name, value in given.items() if value is not None], is_repeated=work.is_repeated)
+    return order.run(model, work)
 
 
 def model_of(layout: VolumeLayout, host: HostProfile) -> Model:
@@ -285,15 +307,15 @@ ORDERS: Final[Mapping[str, Order]] = MappingProxyType(
     {
         order.name: order
         for order in (
-            Order("readdir-stat", by_touches(_readdir_stat)),
-            Order("fts", by_touches(_fts)),
-            Order("bulk", by_touches(_bulk)),
-            Order("names", by_touches(_names)),
-            Order("catalog", by_touches(_catalog)),
-            Order("searchfs", _searchfs, is_done_once=True),
-            Order("paths", by_touches(_paths), needs="paths"),
-            Order("copy", _copy, is_done_once=True),
-            Order("read", _read, needs="file", is_done_once=True),
+            Order("readdir-stat", by_touches(_readdir_stat), does="names and attributes: readdir, and stat of each"),
+            Order("fts", by_touches(_fts), does="names and attributes as fts(3) gets them: find, rsync, du"),
+            Order("bulk", by_touches(_bulk), does="names and attributes at once: getattrlistbulk"),
+            Order("names", by_touches(_names), does="names alone: readdir without stat"),
+            Order("catalog", by_touches(_catalog), does="the whole tree in the order of its keys"),
+            Order("searchfs", _searchfs, is_done_once=True, does="the whole tree as searchfs reads it"),
+            Order("paths", by_touches(_paths), needs="paths", does="paths of a list, looked up one by one"),
+            Order("copy", _copy, is_done_once=True, does="names, attributes and the contents of all files"),
+            Order("read", _read, needs="file", is_done_once=True, does="the contents of one file"),
         )
     }
 )

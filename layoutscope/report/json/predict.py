@@ -13,7 +13,7 @@ from layoutscope.units import NOTHING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from layoutscope.results.predict import DriveCase, DriveFacts
+    from layoutscope.results.predict import DriveCase, DriveFacts, OrdersCase
 
 AGREEMENT: Final = (
     *("block_bytes", "real_blocks", "predicted_blocks", "block_share", "extra_share"),
@@ -38,6 +38,30 @@ def predict_document(result: PredictResult) -> dict[str, Any]:
                 "drives": [_case(case) for case in volume.drives],
             }
             for volume in result.volumes
+        ],
+        "orders": [_orders(case) for case in result.orders],
+    }
+
+
+def _orders(case: OrdersCase) -> dict[str, Any]:
+    return {
+        "volume": case.volume,
+        "coverage": case.coverage,
+        "errors": case.num_errors,
+        "host": case.host,
+        "orders": [
+            {
+                "order": order.order,
+                "not_applicable": order.why_not or None,
+                "reads": order.reads,
+                "read_bytes": order.read_bytes,
+                "entries": order.entries,
+                "drives": [
+                    prediction_document(item) | {"seconds_per_1000": order.seconds_per_1000(item)}
+                    for item in order.times
+                ],
+            }
+            for order in case.orders
         ],
     }
 

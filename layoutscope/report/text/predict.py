@@ -10,13 +10,14 @@ from layoutscope.report import escape_text
 from layoutscope.report.text.console import image_line, plain_table, print_parts
 from layoutscope.results.predict import PredictResult, ReplayResult
 from layoutscope.units import NOTHING, format_bytes, format_coverage, format_seconds, format_share
+from layoutscope.walk.orders import ORDERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rich.console import Console, RenderableType
 
-    from layoutscope.results.predict import DriveCase, DriveFacts, VolumeCase
+    from layoutscope.results.predict import DriveCase, DriveFacts, OrderCase, OrdersCase, VolumeCase
     from layoutscope.results.scan import Prediction
     from layoutscope.walk.score import Score
 
@@ -67,13 +68,38 @@ def _prediction(result: PredictResult) -> Iterator[RenderableType]:
     for volume in result.volumes:
         yield Text()
         yield from _volume(volume)
+    for case in result.orders:
+        yield Text()
+        yield from _orders(case)
+
+
+def _orders(case: OrdersCase) -> Iterator[RenderableType]:
+    yield from _about(case)
+    done = [order for order in case.orders if not order.why_not]
+    times = done[0].times if done else ()
+    columns = [("Order", False), ("Reads", True), *((item.drive, True) for item in times)]
+    rows = [(order.order, f"{order.reads:,}", *(_timed(order, item) for item in order.times)) for order in done]
+    first = f", the quickest on {times[0].drive} first" if times else ""
+    yield plain_table(f"Orders as on {case.host}{first}; in brackets 1,000 entries", columns, rows, gap=1)
+    for order in case.orders:
+        told = f"not applicable: {order.why_not}" if order.why_not else ORDERS[order.order].does
+        yield Text(f"{order.order}: {told}", style="dim")
+
+
+def _timed(order: OrderCase, item: Prediction) -> str:
+    each = order.seconds_per_1000(item)
+    return format_seconds(item.seconds) + (f" ({format_seconds(each)})" if each is not None else "")
+
+
+def _about(volume: VolumeCase | OrdersCase) -> Iterator[Text]:
+    yield Text(escape_text(volume.volume), style="bold cyan")
+    if volume.coverage != 1 or volume.num_errors:
+        read = f"{format_coverage(volume.coverage)} of the known metadata was read, with {volume.num_errors:,} errors"
+        yield Text(f"{read}: what is missing is not walked, and takes longer than is said here", style="bold red")
 
 
 def _volume(volume: VolumeCase) -> Iterator[RenderableType]:
-    yield Text(escape_text(volume.volume), style="bold cyan")
-    if volume.coverage != 1 or volume.num_errors:
-        told = f"{format_coverage(volume.coverage)} of the known metadata was read, with {volume.num_errors:,} errors"
-        yield Text(f"{told}: what is missing is not walked, and takes longer than is told here", style="bold red")
+    yield from _about(volume)
     walk = volume.walk
     yield Text(f"{walk.order} as on {walk.host}: {walk.reads:,} reads, {format_bytes(walk.read_bytes)}")
     for metric in walk.metrics:

@@ -1,0 +1,72 @@
+"""All orders of a volume beside one another: one read of the image, one model, a walk for each order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from layoutscope.analysis.owners import volume_name
+from layoutscope.api.workloads import host_of, walk_on, why_not
+from layoutscope.drive import service
+from layoutscope.results.predict import OrderCase, OrdersCase
+from layoutscope.results.scan import Prediction
+from layoutscope.walk.orders import ORDERS, model_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from layoutscope.access.model import Model
+    from layoutscope.drive import DriveProfile
+    from layoutscope.options import WorkRequest
+    from layoutscope.tables import VolumeLayout
+
+ALL: Final = "all"
+"""In place of an order's name: every one of them."""
+
+
+def over_orders(
+    layout: VolumeLayout, profiles: Sequence[DriveProfile], work: WorkRequest, *, start_offset_bytes: int = 0
+) -> OrdersCase:
+    """Predict every order on a volume.
+
+    Parameters
+    ----------
+    layout : VolumeLayout
+        The volume.
+    profiles : sequence of DriveProfile
+        The drives; orders are sorted by their time on the first.
+    work : WorkRequest
+        What they are done on; its own order does not count.
+    start_offset_bytes : int
+        Where the image lies on the drive.
+
+    Raises
+    ------
+    UsageError
+        If a path is not on the volume, or it does not fit on a drive.
+    """
+    model = model_of(layout, host_of(work))
+    cases = [_case(model, profiles, replace(work, order=name), start_offset_bytes) for name in ORDERS]
+    cases.sort(key=lambda case: (bool(case.why_not), case.times[0].seconds if case.times else case.reads))
+    return OrdersCase(volume_name(layout), work.host, tuple(cases), layout.coverage, layout.num_errors)
+
+
+def _case(model: Model, profiles: Sequence[DriveProfile], work: WorkRequest, start_offset_bytes: int) -> OrderCase:
+    reason = why_not(work)
+    if reason:
+        return OrderCase(work.order, reason)
+    reads = walk_on(model, work).reads
+    times = tuple(
+        Prediction.of(service(reads, profile, start_offset_bytes=start_offset_bytes), profile) for profile in profiles
+    )
+    read_bytes = int(reads.length_bytes.sum())
+    return OrderCase(work.order, "", len(reads), read_bytes, _entries(model, work), times)
+
+
+def _entries(model: Model, work: WorkRequest) -> int | None:
+    """Count the entries that an order goes through."""
+    if work.order == "paths":
+        return len(work.paths or ())
+    if ORDERS[work.order].needs or work.start is not None:
+        return None
+    return len(model.layout.columns("entries")) * work.passes

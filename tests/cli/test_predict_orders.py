@@ -1,0 +1,117 @@
+"""``predict --order all``: every order of a volume beside one another."""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+
+from layoutscope import predict, read_layouts
+from layoutscope.analysis.owners import paths_of
+from layoutscope.api import reading
+from layoutscope.walk import ORDERS
+
+
+@pytest.fixture
+def over_orders(run, image):
+    """Return a function that predicts all orders and parses the one volume's."""
+
+    def call(*words: object):
+        result = run("predict", image, "--order", "all", "--json", *words)
+        assert result.exit_code == 0, result.stderr
+        document = json.loads(result.stdout)
+        assert document["volumes"] == []
+        (volume,) = document["orders"]
+        return {item["order"]: item for item in volume["orders"]}
+
+    return call
+
+
+def test_each_order_is_predicted_as_alone(over_orders, run, image):
+    """The table holds what predict says of each order by itself: reads, bytes, times, intervals and causes."""
+    table = over_orders()
+    assert set(table) == set(ORDERS)
+    for name in [name for name, order in ORDERS.items() if not order.needs]:
+        alone = json.loads(run("predict", image, "--order", name, "--json").stdout)["volumes"][0]
+        assert [table[name][key] for key in ("reads", "read_bytes")] == [
+            alone["walk"][key] for key in ("reads", "read_bytes")
+        ]
+        for mine, other in zip(table[name]["drives"], alone["drives"], strict=True):
+            del mine["seconds_per_1000"]
+            assert mine == {key: other[key] for key in mine}
+
+
+def test_the_quickest_comes_first_and_what_does_not_apply_last(over_orders):
+    """Orders are sorted by their time on the first drive."""
+    table = list(over_orders("--drive", "generic-7200").values())
+    times = [item["drives"][0]["seconds"] for item in table if item["not_applicable"] is None]
+    assert times == sorted(times)
+    assert [item["order"] for item in table[len(times) :]] == ["paths", "read"]
+
+
+def test_orders_that_do_not_apply_say_why(over_orders, run, image, tmp_path):
+    """Without its list there are no paths, without its file nothing to read; given them, both have times."""
+    table = over_orders()
+    assert "--list" in table["paths"]["not_applicable"]
+    assert "--file" in table["read"]["not_applicable"]
+    text = run("predict", image, "--order", "all").stdout
+    assert "paths: not applicable: the order paths needs its paths (--list)" in text
+    (tmp_path / "list").write_text("/folder 003\n")
+    given = over_orders("--list", tmp_path / "list")["paths"]
+    assert given["not_applicable"] is None
+    assert given["entries"] == 1
+    assert given["drives"][0]["seconds_per_1000"] == pytest.approx(1000 * given["drives"][0]["seconds"])
+
+
+def test_what_is_done_once_is_not_applicable_to_a_second_pass(over_orders):
+    """With a warm cache, searchfs and copy are no workloads of this model; listing is."""
+    table = over_orders("--warm")
+    assert "done once" in table["searchfs"]["not_applicable"]
+    assert "done once" in table["copy"]["not_applicable"]
+    assert table["fts"]["not_applicable"] is None
+
+
+def test_time_for_1000_entries_is_said_of_whole_volumes_alone(over_orders, image):
+    """A part of a volume has another number of entries, so nothing is said of it; the whole has those of its table."""
+    (layout,) = read_layouts(image)
+    folder = layout.entries.filter((pl.col("kind") == "directory") & (pl.col("flags") == 0))["file_id"][-1]
+    (path,) = paths_of(layout, folder)
+    whole, part = over_orders()["fts"], over_orders("--from", path)["fts"]
+    drive = whole["drives"][0]
+    assert drive["seconds_per_1000"] == pytest.approx(1000 * drive["seconds"] / whole["entries"])
+    assert part["entries"] is None
+    assert part["drives"][0]["seconds_per_1000"] is None
+
+
+def test_the_image_is_read_once(monkeypatch, image):
+    """All orders take one opening of the image and as many reads of it as a single order."""
+    opened, times = reading.opened, []
+    monkeypatch.setattr("layoutscope.api.predict.opened", lambda *words: times.append(1) or opened(*words))
+    together = predict(image, workload={"order": "all"})
+    assert len(times) == 1
+    assert together.image.reads == predict(image).image.reads
+    assert together.orders[0].orders
+
+
+def test_questions_to_one_order_are_refused(run, image, tmp_path):
+    """What-ifs and costs of directories would be ambiguous."""
+    for words in (("--what-if", "ssd"), ("--ncdu", tmp_path / "costs")):
+        result = run("predict", image, "--order", "all", *words)
+        assert result.exit_code == 2
+        assert "one order" in result.stderr
+
+
+def test_only_predict_takes_all(run, image):
+    """A trace is that of one order."""
+    result = run("trace", image, "--order", "all")
+    assert result.exit_code == 2
+    assert "no order 'all'" in result.stderr
+
+
+def test_the_table_is_no_wider_than_a_terminal(run, image, monkeypatch):
+    """At 80 columns no cell is folded, so each order stands on one line."""
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run("predict", image, "--order", "all").stdout.splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    assert any(line.startswith("readdir-stat ") for line in lines)

@@ -148,7 +148,9 @@ class WorkOptions(Group):
 
     order: Annotated[
         str,
-        typer.Option(metavar="NAME", help="fts, readdir-stat, bulk, names, catalog, searchfs, paths, copy or read."),
+        typer.Option(
+            metavar="NAME", help="fts, readdir-stat, bulk, names, catalog, searchfs, paths, copy, read; predict: all."
+        ),
     ] = "fts"
     host: Annotated[str, typer.Option(metavar="linux|macos", help="Whose drivers and libraries do it.")] = "linux"
     host_property: Annotated[

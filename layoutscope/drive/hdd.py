@@ -267,7 +267,7 @@ def read_part(drive: Drive, segment: int, stop: int, now: int, times: NDArray[np
     return read_medium(drive, arm[NEXT], stop, times)
 
 
-def serve(drive: Drive, lbn: int, stop: int, now: int, times: NDArray[np.int64]) -> int:
+def serve_read(drive: Drive, lbn: int, stop: int, now: int, times: NDArray[np.int64]) -> int:
     """Serve one read.
 
     Parameters

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.drive.hdd import ACTIVE, BEGIN, RUN, SERVICE, Drive, approach, serve
+from layoutscope.drive.hdd import ACTIVE, BEGIN, RUN, SERVICE, Drive, approach, serve_read
 from layoutscope.drive.surface import CYLINDER, MASK, Surface
 from layoutscope.native import Kernel
 
@@ -121,7 +121,7 @@ def closed_loop(drives: Drives, parts: NDArray[np.int64], think: NDArray[np.int6
             served.times[k, SERVICE] = parts[k, 4]
         else:
             one = drive_of(drives, parts[k, 1])
-            served.outcomes[k] = serve(one, parts[k, 2], parts[k, 3], now, served.times[k])
+            served.outcomes[k] = serve_read(one, parts[k, 2], parts[k, 3], now, served.times[k])
         done = max(done, now + served.times[k, SERVICE])
 
 
@@ -152,7 +152,7 @@ def queued_loop(drives: Drives, parts: NDArray[np.int64], waiting: NDArray[np.in
                     soonest = cost
                     best = k
         read = waiting[best]
-        served.outcomes[read] = serve(drive, parts[read, 2], parts[read, 3], now, served.times[read])
+        served.outcomes[read] = serve_read(drive, parts[read, 2], parts[read, 3], now, served.times[read])
         now += served.times[read, SERVICE]
         for k in range(best, waiting.shape[0] - 1):
             waiting[k] = waiting[k + 1]

@@ -207,7 +207,7 @@ def load_profile(name: str | Path) -> DriveProfile:
     if path.suffix == ".toml":
         if not path.is_file():
             raise UsageError(f"no drive profile at {path}")
-        return parse_profile(read_text(path), name=path.stem, folder=path.parent)
+        return parse_profile(read_profile(path), name=path.stem, folder=path.parent)
     entry = profile_folder() / f"{name}.toml"
     if str(name) not in list_profiles():
         known = list_profiles()
@@ -216,7 +216,7 @@ def load_profile(name: str | Path) -> DriveProfile:
     return parse_profile(entry.read_text("utf-8"), name=str(name), folder=profile_folder())
 
 
-def read_text(path: Traversable) -> str:
+def read_profile(path: Traversable) -> str:
     """Read a profile's text.
 
     Raises
@@ -300,7 +300,7 @@ def _extracted_profile(table: Mapping[str, Any], name: str, folder: Traversable)
 def _member(name: str, folder: Traversable, sets: tuple[str, ...]) -> DriveProfile:
     beside = folder / name
     if name.endswith(".toml") and beside.is_file():
-        return parse_profile(read_text(beside), name=name.removesuffix(".toml"), folder=folder, sets=sets)
+        return parse_profile(read_profile(beside), name=name.removesuffix(".toml"), folder=folder, sets=sets)
     return load_profile(name)
 
 

@@ -44,7 +44,7 @@ class Described:
         return None
 
 
-def describe(cls: type[Struct], data: bytes, start: int, stop: int, title: str) -> Described:
+def describe_structure(cls: type[Struct], data: bytes, start: int, stop: int, title: str) -> Described:
     """Parse one structure of a buffer; damage is told in its place.
 
     Parameters

@@ -12,7 +12,7 @@ from layoutscope.tables.layout import (
     layout_findings,
 )
 from layoutscope.tables.schema import LIVE_STATES, TABLES, Column
-from layoutscope.tables.table import NULL_OFFSET, NULL_ROW, Table, build_table, joined
+from layoutscope.tables.table import NULL_OFFSET, NULL_ROW, Table, build_table, stacked
 
 __all__ = [
     "LIVE_STATES",
@@ -29,6 +29,6 @@ __all__ = [
     "build_table",
     "coverage_of",
     "findings_table",
-    "joined",
     "layout_findings",
+    "stacked",
 ]

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "layoutscope.capture/2"
 MANIFEST: Final = "manifest.json"
-SUFFIX: Final = ".lscope"
 MAX_MANIFEST_BYTES: Final = 64 * 1024**2
 MAX_BLOCK_BYTES: Final = 2**32
 

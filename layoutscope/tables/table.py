@@ -98,7 +98,7 @@ class Table:
         return table
 
 
-def joined(tables: Sequence[Table]) -> Table:
+def stacked(tables: Sequence[Table]) -> Table:
     """Put tables of numbers and words one below the other; there is at least one.
 
     Parameters

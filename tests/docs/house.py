@@ -123,11 +123,12 @@ def unexplained_parameters() -> list[str]:
 
 def shared_names() -> list[str]:
     """Public functions and classes that are defined in more than one module."""
+    # A set for each module: the overloads of a function are one name in one place.
     counts = Counter(
-        node.name
+        name
         for module in modules().values()
-        for node in module.tree.body
-        if isinstance(node, DEFINITIONS) and not node.name.startswith("_")
+        for name in {node.name for node in module.tree.body if isinstance(node, DEFINITIONS)}
+        if not name.startswith("_")
     )
     return sorted(name for name, count in counts.items() if count > 1)
 

@@ -20,7 +20,7 @@ from layoutscope.findings import FindingLog
 from layoutscope.ondisk import grammar, records
 from layoutscope.ondisk.checksum import fletcher64
 from layoutscope.ondisk.decoder import decoder_named
-from layoutscope.ondisk.described import Described, combined, describe
+from layoutscope.ondisk.described import Described, combined, describe_structure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,13 +97,13 @@ def describe_node(data: bytes, tree: str) -> list[Described]:
         Addresses count from the start of the node.
     """
     types, size = grammar.ApfsBtree, records.BTREE_NODE.width
-    head = describe(types.BtreeNode, data, 0, size, "node head")
+    head = describe_structure(types.BtreeNode, data, 0, size, "node head")
     if head.error:
         return [head]
     info = records.BTREE_INFO.width if head.value("is_root") else 0
     end = len(data) - info
     found = [_record(data, tree, slot, head, number) for number, slot in enumerate(_slots(data, tree, head, end))]
-    trailer = [describe(types.BtreeInfo, data, end, len(data), "tree information")] if info else []
+    trailer = [describe_structure(types.BtreeInfo, data, end, len(data), "tree information")] if info else []
     return [head, *found, *trailer]
 
 
@@ -115,7 +115,7 @@ def _slots(data: bytes, tree: str, head: Described, end: int) -> Iterator[_Slot]
     record_type = records.KVOFF if named["is_fixed"] else records.KVLOC
     width, cls = record_type.width, grammar.parser(record_type)
     for number in range(min(int(str(named["num_keys"])), len(data) // width)):
-        entry = describe(cls, data, table + number * width, table + (number + 1) * width, "table entry")
+        entry = describe_structure(cls, data, table + number * width, table + (number + 1) * width, "table entry")
         if entry.error:
             return
         found = {field.path: int(str(field.value)) for field in entry.fields if field.length_bytes}
@@ -143,9 +143,9 @@ def _record(data: bytes, tree: str, slot: _Slot, head: Described, number: int) -
     if not head.value("is_leaf"):
         # Children of sealed trees are followed by their hash, which only the integrity metadata measures.
         val_type = records.CHILD_VAL
-    parts = [describe(grammar.parser(key_type), data, *slot.key, "key")]
+    parts = [describe_structure(grammar.parser(key_type), data, *slot.key, "key")]
     if slot.val[0] < slot.val[1]:
-        parts.append(describe(grammar.parser(val_type), data, *slot.val, "value"))
+        parts.append(describe_structure(grammar.parser(val_type), data, *slot.val, "value"))
     found = combined(f"record {number}{name}", *parts)
     return replace(found, fields=tuple(map(_with_name, found.fields)))
 
@@ -154,7 +154,7 @@ def _types(data: bytes, tree: str, slot: _Slot) -> tuple[RecordType, RecordType,
     """Name the types of key and value of a record, and the record's own."""
     if tree in _FIXED:
         return (*_FIXED[tree], "")
-    head = describe(grammar.ApfsRecord.JKey, data, *slot.key, "key")
+    head = describe_structure(grammar.ApfsRecord.JKey, data, *slot.key, "key")
     kind = head.value("record_type")
     known = {int(member): member.name for member in grammar.ApfsRecord.RecordType}
     name = known.get(int(str(kind)), "") if kind is not None else ""
@@ -168,7 +168,7 @@ def _types(data: bytes, tree: str, slot: _Slot) -> tuple[RecordType, RecordType,
 
 def _is_plain_drec(data: bytes, slot: _Slot) -> bool:
     """Whether a directory key is one without hash: its length field then accounts for the whole key."""
-    plain = describe(grammar.ApfsDirectory.DrecKey, data, *slot.key, "key")
+    plain = describe_structure(grammar.ApfsDirectory.DrecKey, data, *slot.key, "key")
     length = plain.value("len_name")
     return not plain.error and isinstance(length, int) and records.DREC_KEY.width + length == slot.key[1] - slot.key[0]
 
@@ -182,14 +182,14 @@ def _with_name(field: FieldValue) -> FieldValue:
 
 def describe_region(data: bytes) -> list[Described]:
     """Describe an object with a header, of a known type; nothing for blocks without one."""
-    head = describe(grammar.ApfsObject.ObjPhys, data, 0, records.OBJ_PHYS.width, "object header")
+    head = describe_structure(grammar.ApfsObject.ObjPhys, data, 0, records.OBJ_PHYS.width, "object header")
     kind = head.value("type")
     known = {int(member): member.name for member in grammar.ApfsObject.ObjectType}
     name = known.get(int(str(kind)), "") if kind is not None else ""
     if name not in _OBJECTS:
         return [head] if name and not head.error else []
     family, cls = _OBJECTS[name]
-    return [describe(getattr(getattr(grammar, family), cls), data, 0, len(data), name.replace("_", " "))]
+    return [describe_structure(getattr(getattr(grammar, family), cls), data, 0, len(data), name.replace("_", " "))]
 
 
 def is_about(record: Described, file_id: int) -> bool:

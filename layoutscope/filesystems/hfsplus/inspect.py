@@ -9,11 +9,11 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from layoutscope.filesystems.hfsplus.volume.journal import find_journal, replay
+from layoutscope.filesystems.hfsplus.volume.journal import find_journal, replay_journal
 from layoutscope.filesystems.hfsplus.volume.volume import open_volume
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import decoder_named
-from layoutscope.ondisk.described import Described, describe
+from layoutscope.ondisk.described import Described, describe_structure
 from layoutscope.ondisk.records import HEADER_RECORD, NODE_DESCRIPTOR, RECORD_OFFSET
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def mounted(source: Source, image_offset: int, size_bytes: int) -> Source:
     """
     volume = open_volume(source, image_offset, decoder_named("bulk"), size_bytes)
     journal = find_journal(volume)
-    overlay = replay(volume, journal) if journal is not None else None
+    overlay = replay_journal(volume, journal) if journal is not None else None
     return volume.source if overlay is None else overlay
 
 
@@ -82,11 +82,11 @@ def describe_node(data: bytes, tree: str) -> list[Described]:
         Addresses count from the start of the node.
     """
     types, size = grammar.HfsplusBtree, NODE_DESCRIPTOR.width
-    descriptor = describe(types.NodeDescriptor, data, 0, size, "node descriptor")
+    descriptor = describe_structure(types.NodeDescriptor, data, 0, size, "node descriptor")
     kind, count = descriptor.value("kind"), descriptor.value("num_records")
     if kind == types.NodeKind.header:
         stop = size + HEADER_RECORD.width
-        return [descriptor, describe(types.HeaderRecord, data, size, stop, "header record")]
+        return [descriptor, describe_structure(types.HeaderRecord, data, size, stop, "header record")]
     if not isinstance(count, int) or kind not in (types.NodeKind.leaf, types.NodeKind.index):
         return [descriptor]
     cls = _record_class(tree, is_leaf=kind == types.NodeKind.leaf)
@@ -106,13 +106,13 @@ def _offsets(data: bytes, count: int) -> Iterator[int]:
     width = RECORD_OFFSET.width
     for number in range(1, min(count, len(data) // width) + 1):
         at = len(data) - number * width
-        entry = describe(grammar.HfsplusBtree.RecordOffset, data, at, at + width, "record offset")
+        entry = describe_structure(grammar.HfsplusBtree.RecordOffset, data, at, at + width, "record offset")
         offset = entry.value("ofs_record")
         yield offset if isinstance(offset, int) else 0
 
 
 def _record(cls: Any, data: bytes, start: int, stop: int, number: int) -> Described:
-    found = describe(cls, data, start, stop, f"record {number}")
+    found = describe_structure(cls, data, start, stop, f"record {number}")
     return replace(found, fields=tuple(map(_with_name, found.fields)))
 
 
@@ -136,7 +136,7 @@ def describe_region(data: bytes, kind: str) -> list[Described]:
     if kind not in _REGIONS:
         return []
     family, name = _REGIONS[kind]
-    return [describe(getattr(getattr(grammar, family), name), data, 0, len(data), kind.replace("-", " "))]
+    return [describe_structure(getattr(getattr(grammar, family), name), data, 0, len(data), kind.replace("-", " "))]
 
 
 def is_about(record: Described, file_id: int) -> bool:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from layoutscope.filesystems.hfsplus.records.catalog import EPOCH_SECONDS, FILE, FOLDER, KEY, CatalogLeaves, collect
-from layoutscope.filesystems.hfsplus.records.links import FILE_LINKS_DIRECTORY, resolve
+from layoutscope.filesystems.hfsplus.records.links import FILE_LINKS_DIRECTORY, resolve_links
 from layoutscope.filesystems.hfsplus.tree.btree import TreeFile
 from layoutscope.filesystems.hfsplus.volume.fork import Fork
 from layoutscope.findings import FindingLog
@@ -31,7 +31,7 @@ def resolved(*records):
     fork = Fork(8192, np.array([10]), np.array([2]), np.array([-1]))
     header = SimpleNamespace(len_node=4096)
     tree = TreeFile("catalog", 4, fork, header, b"", 2, none, none, (), none)
-    return resolve(volume, catalog, tree), volume.log.findings
+    return resolve_links(volume, catalog, tree), volume.log.findings
 
 
 def test_a_link_leads_to_the_inode_with_its_number():

@@ -22,8 +22,8 @@ from layoutscope.tables import (
     Values,
     build_table,
     findings_table,
-    joined,
     layout_findings,
+    stacked,
 )
 from layoutscope.tables.schema import NUMBERS
 from tests.layouts import layout
@@ -107,7 +107,7 @@ def test_tables_one_below_the_other_keep_their_words():
         build_table("regions", {**REGION, "type": ([0, 1], words), "image_offset": [1, -1]})
         for words in (("a", "b"), ("b", "c"))
     )
-    both = joined([first.changed("row", first["row"]), second])
+    both = stacked([first.changed("row", first["row"]), second])
     assert [both["type"].equals(word).tolist() for word in "abc"] == [
         [True, False, False, False],
         [False, True, True, False],

@@ -22,7 +22,7 @@ from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_DATALESS, FLAG_HARD_
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.filesystems.apfs.store.fsrecords import Columns, RecordTables, Tree
+    from layoutscope.filesystems.apfs.store.fsrecords import Columns, RecordTables, RecordTree
     from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.findings import FindingLog
 
@@ -33,12 +33,12 @@ NO_NODE = -1
 SYMLINK_NAME = b"com.apple.fs.symlink"
 
 
-def entries_table(tree: Tree, first_row: int, volume: int, log: FindingLog) -> Table:
+def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog) -> Table:
     """Make the table of directory entries.
 
     Parameters
     ----------
-    tree : Tree
+    tree : RecordTree
         The file-system tree.
     first_row : int
         Row of the tree's root in the table of nodes.

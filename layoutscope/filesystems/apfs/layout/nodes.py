@@ -24,8 +24,8 @@ from layoutscope.tables import (
     VolumeLayout,
     build_table,
     findings_table,
-    joined,
     layout_findings,
+    stacked,
 )
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def _added(layout: VolumeLayout, left: Swept, blocks: Blocks) -> VolumeLayout:
     table = nodes_table(trees, blocks, layout.facts.volume, states)
     before = layout.columns("nodes")
     first = int(before["row"].data.max()) + 1 if len(before) else 0
-    nodes = joined([before, table.changed("row", Values(table["row"].data + np.uint32(first)))])
+    nodes = stacked([before, table.changed("row", Values(table["row"].data + np.uint32(first)))])
     told = findings_table([*layout_findings(layout), *log.findings])
     facts = replace(layout.facts, details={**layout.facts.details, "stale nodes": len(left), **details})
     return layout.changed(facts=facts, nodes=nodes, findings=told)

@@ -15,7 +15,7 @@ from layoutscope.filesystems.apfs.container.container import MIN_BLOCK_BYTES, No
 from layoutscope.filesystems.apfs.recovery.reopening import mended
 from layoutscope.filesystems.apfs.store import toc
 from layoutscope.filesystems.apfs.store.btree import BATCH_NODES, OpenTree, TreeShape, as_rows, read_batch
-from layoutscope.filesystems.apfs.store.fsrecords import RecordReader, Tree, records_plan
+from layoutscope.filesystems.apfs.store.fsrecords import RecordReader, RecordTree, records_plan
 from layoutscope.filesystems.apfs.store.losses import MOST_NAMED, NO_LIMIT, find_losses
 from layoutscope.filesystems.apfs.store.nodes import join
 from layoutscope.filesystems.apfs.store.source import Places, joined_places
@@ -299,7 +299,7 @@ def _in_order(own: Leaves, adopted: Leaves) -> Leaves:
     return Leaves(every.places.take(order), every.first[order], every.last[order])
 
 
-def _tree_of(tree: OpenTree, index: list[ReadNodes], leaves: Leaves, *, hashed_names: bool) -> Tree:
+def _tree_of(tree: OpenTree, index: list[ReadNodes], leaves: Leaves, *, hashed_names: bool) -> RecordTree:
     """Make a tree of index nodes and leaves."""
     columns = [as_rows(batch) for batch in index]
     first = sum(len(batch.places) for batch in index)
@@ -310,7 +310,7 @@ def _tree_of(tree: OpenTree, index: list[ReadNodes], leaves: Leaves, *, hashed_n
         first += len(places)
         columns.append(as_rows(batch))
         records.add(batch)
-    return Tree(join(tree.source.tree, columns), records.finish())
+    return RecordTree(join(tree.source.tree, columns), records.finish())
 
 
 def _report(log: FindingLog, nodes: NodeRows, is_inferred: NDArray[np.bool_], adopted: Leaves) -> None:

@@ -307,14 +307,14 @@ def _numbers() -> dict[int, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class RecordTree:
     """Nodes and decoded records."""
 
     nodes: NodeRows
     records: RecordTables = field(default_factory=RecordTables)
 
 
-def read_record_tree(source: TreeSource, *, hashed_names: bool = False, pool: Pool | None = None) -> Tree:
+def read_record_tree(source: TreeSource, *, hashed_names: bool = False, pool: Pool | None = None) -> RecordTree:
     """Read a tree of file-system records, or of a sealed volume's extents, batch by batch: only columns are kept.
 
     Parameters
@@ -337,4 +337,4 @@ def read_record_tree(source: TreeSource, *, hashed_names: bool = False, pool: Po
             children.append(index_records(batch, batch.first))
     if pool is not None:
         pool.add(parts, children)
-    return Tree(join(source.tree, parts), records.finish())
+    return RecordTree(join(source.tree, parts), records.finish())

@@ -11,7 +11,7 @@ from layoutscope.arrays import intervals
 from layoutscope.arrays.lookup import Index, index_of, is_strictly_ascending
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.regions import Region, as_runs, node_runs
-from layoutscope.filesystems.apfs.store.fsrecords import Tree
+from layoutscope.filesystems.apfs.store.fsrecords import RecordTree
 from layoutscope.filesystems.apfs.store.walk import Pool
 from layoutscope.filesystems.apfs.volume import states as snapshots
 from layoutscope.filesystems.apfs.volume.regions import volume_regions
@@ -52,13 +52,13 @@ class VolumeParts:
         The state that the layout shows.
     view : str
         Its name.
-    fs, extentref, snapmeta, fext : Tree
+    fs, extentref, snapmeta, fext : RecordTree
         Its trees; the last one only of sealed volumes.
     snapshots : list of Snapshot
         All that the volume has.
     views : dict of str to NodeRows
         Nodes of the file-system trees of all states by their names, the live one first; parents are positions in it.
-    snapshot_extents : list of Tree
+    snapshot_extents : list of RecordTree
         Extent-reference trees of the snapshots.
     regions : list of Region
         Metadata that is no tree node.
@@ -74,13 +74,13 @@ class VolumeParts:
 
     state: Volume
     view: str
-    fs: Tree
-    extentref: Tree
-    snapmeta: Tree
-    fext: Tree
+    fs: RecordTree
+    extentref: RecordTree
+    snapmeta: RecordTree
+    fext: RecordTree
     snapshots: list[Snapshot]
     views: dict[str, NodeRows]
-    snapshot_extents: list[Tree]
+    snapshot_extents: list[RecordTree]
     regions: list[Region]
     is_locked: bool
     cipher: Cipher | None = None
@@ -208,8 +208,8 @@ def read_volume_parts(
 class _Physical(NamedTuple):
     """Trees of a volume that need no object map, and the snapshots that they list."""
 
-    extentref: Tree
-    snapmeta: Tree
+    extentref: RecordTree
+    snapmeta: RecordTree
     snapshots: list[Snapshot]
 
 
@@ -222,11 +222,13 @@ def _read_physical(container: Container, volume: Volume) -> tuple[list[tuple[Sna
     return snapshots.open_all(volume, listed), _Physical(extentref, snapmeta, listed)
 
 
-def _read_states(states: dict[str, Volume], chosen: str, cipher: Cipher | None) -> tuple[Tree, dict[str, NodeRows]]:
+def _read_states(
+    states: dict[str, Volume], chosen: str, cipher: Cipher | None
+) -> tuple[RecordTree, dict[str, NodeRows]]:
     """Read the file-system tree of the chosen state, and the nodes that only others have."""
     if _is_locked(states["live"], cipher):
         nodes = {name: locked_nodes(state) for name, state in states.items()}
-        return Tree(nodes[chosen]), nodes
+        return RecordTree(nodes[chosen]), nodes
     # States that are sealed read their nodes otherwise than those that are not, even where they share them.
     pools = {_hash_type(state): Pool() for state in states.values()}
     shown = states[chosen]

@@ -27,7 +27,7 @@ from layoutscope.ondisk.records import OBJ_PHYS
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container
     from layoutscope.filesystems.apfs.container.regions import Details
-    from layoutscope.filesystems.apfs.store.fsrecords import RecordTables, Tree
+    from layoutscope.filesystems.apfs.store.fsrecords import RecordTables, RecordTree
     from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.filesystems.apfs.store.source import Store
     from layoutscope.filesystems.apfs.volume.volume import Volume
@@ -240,7 +240,7 @@ def open_snapshot(volume: Volume, snapshot: Snapshot) -> Volume:
     return replace(volume, superblock=superblock, paddr=paddr, xid=snapshot.xid, view=view, seal=seal)
 
 
-def read_extent_references(store: Store, snapshot: Snapshot, max_xid: int) -> Tree:
+def read_extent_references(store: Store, snapshot: Snapshot, max_xid: int) -> RecordTree:
     """Read the extents that left the live volume with a snapshot.
 
     Parameters
@@ -254,7 +254,7 @@ def read_extent_references(store: Store, snapshot: Snapshot, max_xid: int) -> Tr
 
     Returns
     -------
-    Tree
+    RecordTree
         References to runs of blocks, in the table ``extent``; empty if the snapshot has no such tree.
     """
     return read_physical_tree(store, "extentref", snapshot.extentref_paddr, max_xid)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from layoutscope.filesystems.apfs.store.fsrecords import Tree, read_record_tree
+from layoutscope.filesystems.apfs.store.fsrecords import RecordTree, read_record_tree
 from layoutscope.filesystems.apfs.store.nodes import NodeRows, join, rows_of
 from layoutscope.filesystems.apfs.store.source import Store, TreeSource
 from layoutscope.filesystems.apfs.store.walk import Pool, read_shared
@@ -56,7 +56,7 @@ def fs_source(store: Store, volume: Volume, cipher: Cipher | None) -> TreeSource
     )
 
 
-def read_fs_tree(volume: Volume, cipher: Cipher | None, pool: Pool | None = None) -> Tree:
+def read_fs_tree(volume: Volume, cipher: Cipher | None, pool: Pool | None = None) -> RecordTree:
     """Read the file-system tree of a state of a volume, with its records.
 
     Parameters
@@ -70,7 +70,7 @@ def read_fs_tree(volume: Volume, cipher: Cipher | None, pool: Pool | None = None
 
     Returns
     -------
-    Tree
+    RecordTree
         Nodes, and records as columns by type.
     """
     hashed = bool(volume.superblock.has_hashed_names)
@@ -97,7 +97,7 @@ def read_fs_nodes(volume: Volume, cipher: Cipher | None, pool: Pool) -> NodeRows
     return read_shared(fs_source(volume.store, volume, cipher), pool)
 
 
-def read_physical_tree(store: Store, tree: Literal["extentref", "snapmeta"], root_oid: int, max_xid: int) -> Tree:
+def read_physical_tree(store: Store, tree: Literal["extentref", "snapmeta"], root_oid: int, max_xid: int) -> RecordTree:
     """Read an extent-reference or snapshot-metadata tree; none if the root's address is 0.
 
     Parameters
@@ -111,7 +111,7 @@ def read_physical_tree(store: Store, tree: Literal["extentref", "snapmeta"], roo
     max_xid : int
         No node of a sound tree is younger.
     """
-    return read_record_tree(TreeSource(store, tree, root_oid, max_xid)) if root_oid else Tree(join(tree, []))
+    return read_record_tree(TreeSource(store, tree, root_oid, max_xid)) if root_oid else RecordTree(join(tree, []))
 
 
 UNKNOWN_LEVEL: Final = 255
@@ -139,11 +139,11 @@ def locked_nodes(state: Volume) -> NodeRows:
     return rows_of("fs", known)
 
 
-def read_fext_tree(volume: Volume) -> Tree:
+def read_fext_tree(volume: Volume) -> RecordTree:
     """Read the extents of a sealed volume's files; no nodes on any other volume."""
     superblock = volume.superblock
     if not superblock.fext_tree_oid:
-        return Tree(join("fext", []))
+        return RecordTree(join("fext", []))
     is_physical = superblock.fext_tree_type & int(grammar.ApfsObject.ObjectFlag.physical)
     view = None if is_physical else volume.view
     source = TreeSource(volume.store, "fext", superblock.fext_tree_oid, volume.xid, view=view)

@@ -15,8 +15,8 @@ from layoutscope.arrays.columns import I64, U8, Columns, Mask, concatenate
 from layoutscope.arrays.ragged import heads
 from layoutscope.filesystems.hfsplus.records.attributes import RECORD_SIZES as ATTRIBUTE_SIZES
 from layoutscope.filesystems.hfsplus.records.catalog import RECORD_SIZES as CATALOG_SIZES
-from layoutscope.filesystems.hfsplus.tree.btree import BATCH_BYTES, node_pieces
-from layoutscope.filesystems.hfsplus.tree.keys import FORMS, KeyForm, Keys, joined, read_keys, without_case
+from layoutscope.filesystems.hfsplus.tree.btree import BATCH_BYTES, locate_nodes
+from layoutscope.filesystems.hfsplus.tree.keys import FORMS, KeyForm, Keys, joined_keys, read_keys, without_case
 from layoutscope.filesystems.hfsplus.tree.nodes import (
     DESCRIPTOR,
     DESCRIPTOR_BYTES,
@@ -129,7 +129,7 @@ def read_records(volume: Volume, tree: Tree, leaves: Callable[[Batch], None] | N
             if leaves is not None and level == 0:
                 leaves(batch)
     none = np.empty(0, np.int64)
-    found = joined(keys)
+    found = joined_keys(keys)
     if form.has_name and not form.tail and not is_case_sensitive(volume, tree):
         found = without_case(found)
     return TreeRecords(
@@ -155,7 +155,7 @@ def _batches(volume: Volume, tree: Tree, numbers: I64) -> Iterator[ReadNodes]:
     step = max(1, BATCH_BYTES // size)
     for start in range(0, len(numbers), step):
         chosen = numbers[start : start + step]
-        buffer = read_parts(volume, node_pieces(volume, tree.file.fork, size, chosen))
+        buffer = read_parts(volume, locate_nodes(volume, tree.file.fork, size, chosen))
         yield decode_nodes(volume.decoder, buffer, size, chosen)
 
 

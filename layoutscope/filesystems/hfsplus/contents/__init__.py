@@ -18,7 +18,7 @@ from layoutscope.filesystems.hfsplus.records.overflow import extend_fork, overfl
 from layoutscope.filesystems.hfsplus.tree.btree import TreePlace
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, first_rows, is_whole, read_tree
 from layoutscope.filesystems.hfsplus.volume.fork import Fork, inline_fork, read_free_runs
-from layoutscope.filesystems.hfsplus.volume.journal import find_journal, is_applied, replay, report_pending
+from layoutscope.filesystems.hfsplus.volume.journal import find_journal, is_applied, replay_journal, report_pending
 from layoutscope.filesystems.hfsplus.volume.volume import (
     Volume,
     alternate_header,
@@ -118,7 +118,7 @@ def _with_journal(volume: Volume, journal: Journal, *, is_applied: bool) -> Volu
     if not is_applied:
         report_pending(volume, journal)
         return volume
-    overlay = replay(volume, journal)
+    overlay = replay_journal(volume, journal)
     return volume if overlay is None else reread(volume, overlay)
 
 

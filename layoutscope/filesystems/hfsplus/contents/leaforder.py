@@ -14,8 +14,8 @@ import numpy as np
 
 from layoutscope.arrays.lookup import find
 from layoutscope.arrays.ragged import heads, lengths_of
-from layoutscope.filesystems.hfsplus.tree.btree import BATCH_BYTES, TreeFile, node_pieces
-from layoutscope.filesystems.hfsplus.tree.keys import FORMS, KeyForm, Keys, joined, read_keys, without_case
+from layoutscope.filesystems.hfsplus.tree.btree import BATCH_BYTES, TreeFile, locate_nodes
+from layoutscope.filesystems.hfsplus.tree.keys import FORMS, KeyForm, Keys, joined_keys, read_keys, without_case
 from layoutscope.filesystems.hfsplus.tree.names import UNIT_BYTES
 from layoutscope.filesystems.hfsplus.tree.nodes import (
     LENGTH_BYTES,
@@ -173,7 +173,7 @@ def renumbered_links(volume: Volume, file: TreeFile, links: LeafLinks, keys: Lea
         -1 where no node has the number.
     """
     numbers = np.arange(file.num_nodes)
-    pieces = node_pieces(volume, file.fork, file.node_size_bytes, numbers)
+    pieces = locate_nodes(volume, file.fork, file.node_size_bytes, numbers)
     at = np.full(file.num_nodes, -1, np.int64)
     at[pieces.part] = pieces.volume_offset
     run = np.cumsum(np.diff(at, prepend=at[0]) != file.node_size_bytes)
@@ -221,7 +221,7 @@ def leaf_keys(volume: Volume, file: TreeFile, numbers: I64) -> LeafKeys:
     lasts: list[Keys] = []
     for start in range(0, len(numbers), step):
         chosen = numbers[start : start + step]
-        buffer = read_parts(volume, node_pieces(volume, file.fork, size, chosen))
+        buffer = read_parts(volume, locate_nodes(volume, file.fork, size, chosen))
         records = locate_records(volume.decoder, decode_nodes(volume.decoder, buffer, size, chosen), None)
         whole = _has_whole_key(volume, form, records)
         node, key = records.node[whole], records.key[whole]
@@ -232,7 +232,7 @@ def leaf_keys(volume: Volume, file: TreeFile, numbers: I64) -> LeafKeys:
         lasts.append(read_keys(volume.decoder, form, buffer, key[ends]))
     fold = form.has_name and not form.tail and not _tells_cases(volume, file)
     return LeafKeys(
-        np.concatenate(owners), _comparable(joined(firsts), fold=fold), _comparable(joined(lasts), fold=fold)
+        np.concatenate(owners), _comparable(joined_keys(firsts), fold=fold), _comparable(joined_keys(lasts), fold=fold)
     )
 
 

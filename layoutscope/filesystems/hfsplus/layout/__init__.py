@@ -65,7 +65,7 @@ def build_layout(volume: Volume, contents: Contents, stack: tuple[str, ...], num
     rows = first_rows(trees)
     nodes, fragments = nodes_tables(volume, number, trees)
     catalog = contents.trees.get("catalog")
-    resolved = links.resolve(volume, contents.catalog, catalog.file if catalog is not None else None)
+    resolved = links.resolve_links(volume, contents.catalog, catalog.file if catalog is not None else None)
     entries = entries_table(number, contents.catalog, resolved, contents.attributes, rows.get("catalog", 0))
     extents = extents_table(volume, number, contents)
     regions = regions_table(

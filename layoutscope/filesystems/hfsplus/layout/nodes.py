@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.arrays.ragged import heads
-from layoutscope.filesystems.hfsplus.tree.btree import node_pieces
+from layoutscope.filesystems.hfsplus.tree.btree import locate_nodes
 from layoutscope.filesystems.hfsplus.tree.nodes import DESCRIPTOR_BYTES, HEADER, INDEX, LEAF, MAP, OFFSET_BYTES
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, first_rows
 from layoutscope.ondisk import grammar
-from layoutscope.tables import NULL_ROW, Table, Values, build_table, joined
+from layoutscope.tables import NULL_ROW, Table, Values, build_table, stacked
 
 if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64, Columns
@@ -50,13 +50,13 @@ def nodes_tables(volume: Volume, number: int | None, trees: list[Tree]) -> tuple
         return build_table("nodes", {}), build_table("node_fragments", {})
     fragments = [part[1] for part in parts]
     pieces: Columns = {name: np.concatenate([part[name] for part in fragments]) for name in fragments[0]}
-    return joined([part[0] for part in parts]), build_table("node_fragments", {"device": 0, **pieces})
+    return stacked([part[0] for part in parts]), build_table("node_fragments", {"device": 0, **pieces})
 
 
 def _nodes_of(volume: Volume, number: int | None, tree: Tree, first_row: int) -> tuple[Table, Columns]:
     file, table = tree.file, tree.nodes
     numbers = np.arange(file.num_nodes, dtype=np.int64)
-    pieces = node_pieces(volume, file.fork, file.node_size_bytes, numbers)
+    pieces = locate_nodes(volume, file.fork, file.node_size_bytes, numbers)
     offset = np.full(file.num_nodes, -1, np.int64)
     first = heads(pieces.part)
     offset[pieces.part[first]] = pieces.volume_offset[first] + volume.image_offset

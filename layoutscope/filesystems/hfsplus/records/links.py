@@ -66,7 +66,7 @@ class Links:
         return values[self.target] if is_followed else values
 
 
-def resolve(volume: Volume, catalog: Catalog, file: TreeFile | None) -> Links:
+def resolve_links(volume: Volume, catalog: Catalog, file: TreeFile | None) -> Links:
     """Find every link's indirect node; one that leads nowhere is reported and stands for itself.
 
     Parameters

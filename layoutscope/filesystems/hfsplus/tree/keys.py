@@ -231,7 +231,7 @@ def _with_tail(
     return joined, longer
 
 
-def joined(parts: Sequence[Keys]) -> Keys:
+def joined_keys(parts: Sequence[Keys]) -> Keys:
     """Join keys of several batches."""
     none = np.empty(0, np.int64)
     counts = np.concatenate([none, *(part.count for part in parts)])

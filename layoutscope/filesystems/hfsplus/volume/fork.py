@@ -58,7 +58,7 @@ class Fork:
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
+class ForkPieces:
     """Contiguous pieces of parts of a fork, in the order of the parts.
 
     Attributes
@@ -109,7 +109,7 @@ def extended(fork: Fork, start_blocks: I64, block_counts: I64, record_nodes: I64
     )
 
 
-def locate(volume: Volume, fork: Fork, fork_offsets: I64, lengths_bytes: I64) -> Pieces:
+def locate(volume: Volume, fork: Fork, fork_offsets: I64, lengths_bytes: I64) -> ForkPieces:
     """Cut parts of a fork at the borders of its extents.
 
     Parameters
@@ -123,7 +123,7 @@ def locate(volume: Volume, fork: Fork, fork_offsets: I64, lengths_bytes: I64) ->
 
     Returns
     -------
-    Pieces
+    ForkPieces
         One or more for each part; a part behind the last extent has none.
     """
     block = volume.block_size_bytes
@@ -135,10 +135,10 @@ def locate(volume: Volume, fork: Fork, fork_offsets: I64, lengths_bytes: I64) ->
     part, extent = owners(counts), ranges(first, counts)
     start = np.maximum(begins[extent], fork_offsets[part])
     stop = np.minimum(ends[extent], fork_offsets[part] + lengths_bytes[part])
-    return Pieces(part, fork.start_blocks[extent] * block + (start - begins[extent]), stop - start)
+    return ForkPieces(part, fork.start_blocks[extent] * block + (start - begins[extent]), stop - start)
 
 
-def merged(pieces: Pieces) -> tuple[I64, I64]:
+def merged(pieces: ForkPieces) -> tuple[I64, I64]:
     """Join pieces that follow one another on the volume: offsets and lengths in bytes."""
     if not len(pieces.part):
         return pieces.volume_offset, pieces.length_bytes
@@ -147,14 +147,14 @@ def merged(pieces: Pieces) -> tuple[I64, I64]:
     return pieces.volume_offset[first], np.add.reduceat(pieces.length_bytes, first)
 
 
-def read_parts(volume: Volume, pieces: Pieces, workspace: Workspace | None = None) -> U8:
+def read_parts(volume: Volume, pieces: ForkPieces, workspace: Workspace | None = None) -> U8:
     """Read pieces, each once, in large requests.
 
     Parameters
     ----------
     volume : Volume
         The volume.
-    pieces : Pieces
+    pieces : ForkPieces
         In any order; those that follow one another on the volume are read as one.
     workspace : Workspace, optional
         Memory to read into; the result is then valid until the next read into it.

@@ -269,7 +269,7 @@ def checksums(blocks: U8) -> NDArray[np.uint32]:
     return ~total
 
 
-def replay(volume: Volume, journal: Journal) -> Overlay | None:
+def replay_journal(volume: Volume, journal: Journal) -> Overlay | None:
     """Apply the journal's transactions in memory; None where there are none.
 
     A transaction whose checksums do not match ends the replay, as it does at a mount.

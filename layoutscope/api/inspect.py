@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from layoutscope.api.reading import Opened
     from layoutscope.filesystems.contract import Piece, Row, View
-    from layoutscope.ondisk.described import Described
+    from layoutscope.ondisk.grammar import Described
     from layoutscope.options import ReadRequest
     from layoutscope.results.inspect import Owner
     from layoutscope.tables import VolumeLayout

@@ -20,7 +20,7 @@ from layoutscope.findings import FindingLog
 from layoutscope.ondisk import grammar, records
 from layoutscope.ondisk.checksum import fletcher64
 from layoutscope.ondisk.decoder import decoder_named
-from layoutscope.ondisk.described import Described, combined, describe_structure
+from layoutscope.ondisk.grammar import Described, combined, describe_structure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.store.crypto import Cipher
     from layoutscope.filesystems.contract import Piece, Row
     from layoutscope.image.source import Source
-    from layoutscope.ondisk.described import Described
     from layoutscope.ondisk.grammar import FieldValue
     from layoutscope.recordtypes import RecordType
 

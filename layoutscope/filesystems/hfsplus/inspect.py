@@ -13,7 +13,7 @@ from layoutscope.filesystems.hfsplus.volume.journal import find_journal, replay_
 from layoutscope.filesystems.hfsplus.volume.volume import open_volume
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import decoder_named
-from layoutscope.ondisk.described import Described, describe_structure
+from layoutscope.ondisk.grammar import Described, describe_structure
 from layoutscope.ondisk.records import HEADER_RECORD, NODE_DESCRIPTOR, RECORD_OFFSET
 
 if TYPE_CHECKING:

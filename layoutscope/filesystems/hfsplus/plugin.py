@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.recognition import Content
     from layoutscope.findings import Finding
     from layoutscope.image.source import Source, Window
-    from layoutscope.ondisk.described import Described
+    from layoutscope.ondisk.grammar import Described
     from layoutscope.tables import VolumeLayout
 
 TREES: Final = (

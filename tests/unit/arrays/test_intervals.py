@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutscope.arrays import intervals
@@ -51,3 +52,81 @@ def test_runs_of_blocks_as_arithmetic_on_paper():
     assert claimed.tolist() == [[0, 9], [10, 3]]
     assert intervals.subtract(np.array([[0, 20]]), claimed).tolist() == [[9, 1], [13, 7]]
     assert intervals.intersect(claimed, np.array([[8, 3], [15, 2]])).tolist() == [[8, 1], [10, 1]]
+
+
+# Bitmaps
+
+
+@given(st.lists(st.binary(min_size=4, max_size=4), min_size=1, max_size=4), st.data())
+def test_free_runs_are_the_clear_bits(rows, data):
+    """Runs hold exactly the clear bits that count, lowest bit of each byte first, each run as long as it can be."""
+    counts = [data.draw(st.integers(0, 32)) for _ in rows]
+    row, first, length = intervals.clear_runs(
+        np.frombuffer(b"".join(rows), np.uint8).reshape(-1, 4), np.array(counts), "little"
+    )
+    found = {(int(r), b) for r, f, n in zip(row, first, length, strict=True) for b in range(f, f + n)}
+    wanted = {
+        (number, bit)
+        for number, (raw, count) in enumerate(zip(rows, counts, strict=True))
+        for bit in range(count)
+        if not raw[bit // 8] >> bit % 8 & 1
+    }
+    assert found == wanted
+    ends = set(zip(row.tolist(), (first + length).tolist(), strict=True))
+    assert not ends & set(zip(row.tolist(), first.tolist(), strict=True))
+
+
+def test_no_bitmaps_have_no_runs():
+    """Not one row, and rows of no byte at all."""
+    for bitmaps in (np.empty((0, 4096), np.uint8), np.empty((2, 0), np.uint8)):
+        found = intervals.clear_runs(bitmaps, np.zeros(len(bitmaps), np.int64), "little")
+        assert [part.tolist() for part in found] == [[], [], []]
+
+
+def test_a_full_and_an_empty_bitmap():
+    """A bitmap of ones has no run, one of zeros has a single run as long as its chunk."""
+    row, first, length = intervals.clear_runs(np.array([[255] * 8, [0] * 8], np.uint8), np.array([64, 50]), "little")
+    assert (row.tolist(), first.tolist(), length.tolist()) == ([1], [0], [50])
+
+
+def counted_runs(bits):
+    """Runs of zeros, counted one by one."""
+    found, start = [], None
+    for place, bit in enumerate([*bits, 1]):
+        if not bit and start is None:
+            start = place
+        if bit and start is not None:
+            found.append((start, place - start))
+            start = None
+    return found
+
+
+def free(bits, total):
+    bitmap = np.packbits(np.array(bits, np.uint8))
+    _, starts, counts = intervals.clear_runs(bitmap[None], np.array([total]), "big")
+    return list(zip(starts.tolist(), counts.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("total", [0, 1, 7, 8, 63, 64, 65, 200])
+@pytest.mark.parametrize("bit", [0, 1])
+def test_uniform_bitmaps(total, bit):
+    """All free is one run, all used is none, whatever the size."""
+    assert free([bit] * total, total) == ([(0, total)] if total and not bit else [])
+
+
+@given(st.lists(st.sampled_from([(0, 1), (1, 1), (0, 64), (1, 64), (0, 200), (1, 7)]), max_size=20))
+@settings(derandomize=True, max_examples=200, deadline=None)
+def test_runs_equal_those_counted_bit_by_bit(pieces):
+    """Runs that cross bytes and words are found once."""
+    bits = [bit for bit, count in pieces for _ in range(count)]
+    assert free(bits, len(bits)) == counted_runs(bits)
+
+
+def test_bits_behind_the_last_block_are_ignored():
+    """A bitmap with room for more blocks than the volume has."""
+    assert free([1, 0, 0, 1, 0, 0, 0, 0], 6) == [(1, 2), (4, 2)]
+
+
+def test_blocks_without_a_bit_are_not_free():
+    """A bitmap that ends early says nothing of the blocks behind it."""
+    assert free([1] * 7 + [0], 32) == [(7, 1)]

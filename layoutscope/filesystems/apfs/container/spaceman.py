@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.arrays import intervals
-from layoutscope.arrays.bitmap import clear_runs
+from layoutscope.arrays.intervals import clear_runs
 from layoutscope.arrays.ragged import ordinals, owners
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.regions import MAX_BLOCKS, Region, from_runs, inside

@@ -15,6 +15,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from layoutscope.arrays.columns import I64
+
 _CAPITALS: Final = (
     # Latin
     (0x0041, 0x005A, 1, 32), (0x00C6, 0x00C6, 1, 32), (0x00D0, 0x00D0, 1, 32), (0x00D8, 0x00D8, 1, 32),
@@ -45,6 +47,7 @@ _IGNORABLE: Final = ((0x200C, 0x200F), (0x202A, 0x202E), (0x206A, 0x206F), (0xFE
 """First and last character of the runs that the comparison leaves out: joiners, marks of direction and the like."""
 
 _LAST_UNIT: Final = 0xFFFF
+_ASCII_LAST: Final = 0x7F
 
 
 @cache
@@ -58,3 +61,36 @@ def case_table() -> NDArray[np.uint16]:
     # NUL may stand in a name, and so must not be ignorable: it sorts behind everything.
     table[0] = _LAST_UNIT
     return table
+
+
+def folded(units: NDArray[np.uint16], starts: I64, lengths: I64) -> tuple[NDArray[np.uint16], I64, I64]:
+    """Fold names for comparison without regard to case.
+
+    Parameters
+    ----------
+    units : (n_units,) uint16 array
+        Names one after the other.
+    starts, lengths : (n,) int64 arrays
+        Where each name lies, in units.
+
+    Returns
+    -------
+    units, starts, lengths
+        Of the folded names; shorter where ignorable characters were left out.
+    """
+    lower = _lower(units)
+    kept = lower != 0
+    if kept.all():
+        return lower, starts, lengths
+    before = np.concatenate([[0], np.cumsum(kept)])
+    return lower[kept], before[starts], before[starts + lengths] - before[starts]
+
+
+def _lower(units: NDArray[np.uint16]) -> NDArray[np.uint16]:
+    """Fold units; without the table where all are ASCII, as on most volumes."""
+    if (units > _ASCII_LAST).any():
+        return case_table()[units]
+    is_capital = units - np.uint16(ord("A")) <= ord("Z") - ord("A")  # what is below A wraps round
+    lower = units + is_capital * np.uint16(ord("a") - ord("A"))
+    lower[units == 0] = _LAST_UNIT
+    return lower

@@ -15,7 +15,7 @@ import numpy as np
 
 from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.hfsplus.tree import names
-from layoutscope.filesystems.hfsplus.tree.folding import case_table
+from layoutscope.filesystems.hfsplus.tree.folding import case_table, folded
 from layoutscope.filesystems.hfsplus.tree.nodes import LENGTH_BYTES
 from layoutscope.native import Kernel
 from layoutscope.ondisk import grammar
@@ -45,8 +45,6 @@ _WORD_UNITS: Final = 4
 _MASKS: Final = np.array([0, *(~0 << shift & (1 << 64) - 1 for shift in (48, 32, 16, 0))], np.uint64)
 """Of a word, the part that so many units fill."""
 
-_ASCII_LAST: Final = 0x7F
-_LAST_UNIT: Final = 0xFFFF
 
 MISPLACED_NAMES: Final = Kernel("misplaced_names", "lblliB")
 
@@ -246,39 +244,6 @@ def joined_keys(parts: Sequence[Keys]) -> Keys:
 def without_case(keys: Keys) -> Keys:
     """Fold the names of keys, as volumes do that do not tell cases apart."""
     return Keys(keys.ident, *folded(keys.units, keys.start, keys.count))
-
-
-def _lower(units: NDArray[np.uint16]) -> NDArray[np.uint16]:
-    """Fold units; without the table where all are ASCII, as on most volumes."""
-    if (units > _ASCII_LAST).any():
-        return case_table()[units]
-    is_capital = units - np.uint16(ord("A")) <= ord("Z") - ord("A")  # what is below A wraps round
-    lower = units + is_capital * np.uint16(ord("a") - ord("A"))
-    lower[units == 0] = _LAST_UNIT
-    return lower
-
-
-def folded(units: NDArray[np.uint16], starts: I64, lengths: I64) -> tuple[NDArray[np.uint16], I64, I64]:
-    """Fold names for comparison without regard to case.
-
-    Parameters
-    ----------
-    units : (n_units,) uint16 array
-        Names one after the other.
-    starts, lengths : (n,) int64 arrays
-        Where each name lies, in units.
-
-    Returns
-    -------
-    units, starts, lengths
-        Of the folded names; shorter where ignorable characters were left out.
-    """
-    lower = _lower(units)
-    kept = lower != 0
-    if kept.all():
-        return lower, starts, lengths
-    before = np.concatenate([[0], np.cumsum(kept)])
-    return lower[kept], before[starts], before[starts + lengths] - before[starts]
 
 
 def _words(padded: NDArray[np.uint16], starts: I64, lengths: I64, depth: int) -> NDArray[np.uint64]:

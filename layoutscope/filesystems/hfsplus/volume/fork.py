@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutscope.arrays.bitmap import clear_runs
 from layoutscope.arrays.columns import I64, LARGEST, U8
+from layoutscope.arrays.intervals import clear_runs
 from layoutscope.arrays.ragged import owners, ranges
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.volume.volume import shifted

@@ -53,10 +53,18 @@ else:
     _HOMES |= {"read_layouts": "reading", "checkpoints": "inspect", "extract": "export"}
     _HOMES |= {"series": "compare", "verify": "check"}
 
+    def __dir__() -> list[str]:
+        """Name the verbs, loaded or not, so that Tab shows them."""
+        return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+
     def __getattr__(name: str) -> object:
         """Import a verb when it is first used, with what it needs and no more."""
         if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            from layoutscope.errors import did_you_mean
+
+            # Whoever asks for names with underscores wants to know what a module can do; verbs are no answer to that.
+            hint = "" if name.startswith("_") else did_you_mean(name, __all__)
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
         from importlib import import_module
 
         module = import_module(f"layoutscope.api.{_HOMES.get(name, name)}")

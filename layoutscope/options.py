@@ -15,46 +15,51 @@ if TYPE_CHECKING:
 
     from layoutscope.progress import Progress
 
+    Drives = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+    """One profile or several, each a name or a TOML file."""
+
 
 class ReadOptions(TypedDict, total=False):
     """How an image is opened and which of its volumes are read; every verb takes these.
+
+    What stands behind a type is its unit, where it is a number, and what holds without the keyword.
 
     The last ones are options of the file systems that come with this package, named here for type checkers; each says
     itself what it has (:class:`layoutscope.filesystems.traits.ReadOption`). Those of others are keywords like these.
 
     Attributes
     ----------
-    partition : int
+    partition : int, number, optional
         Only the volumes of the partition of this number.
-    volume : str
+    volume : str, optional
         Only the volume of this name or number (from 1).
-    volume_at : int
+    volume_at : int, bytes, optional
         Only what starts at this byte of the image, whether a partition map names it or not.
-    decoder : {'bulk', 'grammar'}
+    decoder : {'bulk', 'grammar'}, default 'bulk'
         How structures are decoded; both give the same tables.
-    sweep : bool
+    sweep : bool, default False
         Look at the whole volume for nodes: broken trees are rebuilt, old copies counted.
-    names : bool
+    names : bool, default True
         False leaves names out of all results.
-    map_file : path
+    map_file : path, optional
         ddrescue's map of the image: areas that it does not call finished are unread, not zero.
-    cache_dir : path
+    cache_dir : path, optional
         Where decompressed images are kept.
-    progress : callable
+    progress : callable, optional
         Told of each step of what takes long, in the thread that works: :class:`layoutscope.progress.Step` with its
         phase, what is done of how much, and the unit of both. Nothing is shown without it.
-    on_damage : callable
+    on_damage : callable, optional
         Called with the name of an image that was not read whole, the share of the known metadata that was (None if
         that is unknown), and how many findings are errors.
-    second : path
+    second : path, optional
         The image of the other device of a set.
-    xid : int
+    xid : int, number, optional
         Read the state of this transaction.
-    snapshot : str
+    snapshot : str, optional
         Read the snapshot of this name.
-    password : str
+    password : str, optional
         Password or recovery key of encrypted volumes.
-    no_journal : bool
+    no_journal : bool, default False
         Show a volume as its bytes lie, without the transactions that its journal still holds.
     """
 
@@ -110,13 +115,14 @@ class EnumerationOptions(ReadOptions, total=False):
 
     Attributes
     ----------
-    drives : sequence of str
-        Profiles or TOML files to predict a cold enumeration on; none with an empty sequence.
-    host : {'linux', 'macos'}
+    drives : str or sequence of str, optional
+        Profiles or TOML files to predict a cold enumeration on, one or several; none with an empty sequence, without it
+        a notebook's and a desktop's disk and a flash drive, those that the image fits on.
+    host : {'linux', 'macos'}, default 'linux'
         Whose driver walks.
     """
 
-    drives: Sequence[str] | None
+    drives: Drives | None
     host: str
 
 
@@ -125,36 +131,36 @@ class Workload(TypedDict, total=False):
 
     Attributes
     ----------
-    order : str
-        One of :data:`layoutscope.walk.ORDERS`; ``fts`` by default.
-    host : {'linux', 'macos'}
+    order : str, default 'fts'
+        How a program goes through the volume: one of :data:`layoutscope.walk.ORDERS`.
+    host : {'linux', 'macos'}, default 'linux'
         Whose drivers and libraries do it.
-    host_properties : mapping of str to value
+    host_properties : mapping of str to value, default {}
         Properties in which the host differs from its profile (:class:`layoutscope.walk.HostProfile`), such as
         ``read_ahead_bytes``; those of a file system's driver have its name in front, its costs as ``name.node_us``.
-    start : str
-        Path of the directory to start at.
-    stat : bool
+    start : str, optional
+        Path of the directory to start at; the root without it.
+    stat : bool, default True
         False for ``fts`` that stats directories alone.
-    paths : sequence of str
+    paths : sequence of str, optional
         What ``paths`` looks up.
-    file : str
+    file : str, optional
         Path of the file that ``read`` reads.
-    records : int
+    records : int, count, optional
         How many random records of it are read; the whole file from its beginning without it.
-    record_bytes : int
-        Their length, 4096 without it.
-    seed : int
+    record_bytes : int, bytes, default 4096
+        Length of a record.
+    seed : int, number, default 1
         Draws the records.
-    offsets : sequence of int
+    offsets : sequence of int, bytes, optional
         Where records start in the file, in bytes and in order, in place of random ones.
-    cache_bytes : int
+    cache_bytes : int, bytes, optional
         The host's memory for metadata; unlimited without it.
-    threads : int
+    threads : int, count, default 1
         Threads that share the host's work.
-    warm : bool
+    warm : bool, default False
         Whether a first, uncounted pass has filled the cache, and the name cache if its names fit.
-    passes : int
+    passes : int, count, default 1
         How often it is done.
     """
 

@@ -7,11 +7,13 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.analysis.owners import volume_name
+from layoutscope.api.keywords import takes
 from layoutscope.api.naming import without_names
 from layoutscope.api.reading import opened, request_of, with_options
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.frames import pl
+from layoutscope.options import ReadOptions
 from layoutscope.partition import VolumeSearch
 from layoutscope.progress import each, phase, reporting
 from layoutscope.results.check import CheckedVolume, CheckResult, TableVerdict, Verification
@@ -24,10 +26,11 @@ if TYPE_CHECKING:
 
     from layoutscope.api.reading import Opened
     from layoutscope.findings import Finding
-    from layoutscope.options import ReadOptions, ReadRequest
+    from layoutscope.options import ReadRequest
     from layoutscope.tables import VolumeLayout
 
 
+@takes(ReadOptions)
 def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> CheckResult:
     """Check the structures of an image.
 
@@ -88,6 +91,7 @@ MOST_DIFFERENCES: Final = 5
 """Rows of a column that are shown."""
 
 
+@takes(ReadOptions)
 def verify(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Verification:
     """Read an image with both decoders and compare their tables row by row.
 

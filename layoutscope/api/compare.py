@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.analysis.comparison import changed_nodes, compare_scans, walked_volume
+from layoutscope.api.keywords import several, takes
 from layoutscope.api.outputs import output
 from layoutscope.api.scan import scan
 from layoutscope.errors import UsageError
+from layoutscope.options import EnumerationOptions, ReadOptions
 from layoutscope.report.plots import series_page
 from layoutscope.report.tables import FORMATS, write_table
 from layoutscope.results.compare import Series
@@ -19,21 +21,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
-    from layoutscope.options import EnumerationOptions
     from layoutscope.results.compare import Comparison
     from layoutscope.results.scan import ScanResult
 
 
+@takes(EnumerationOptions, ReadOptions)
 def compare(
-    paths: Sequence[str | os.PathLike[str]],
+    *images: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     **options: Unpack[EnumerationOptions],
 ) -> Comparison:
     """Compare the one volume that can be walked on each image.
 
     Parameters
     ----------
-    paths : sequence of path
-        At least two images.
+    *images : path or sequence of path
+        At least two images, one by one or as a sequence.
     **options
         See :class:`~layoutscope.options.EnumerationOptions`: drives, host, and how images are read.
 
@@ -44,6 +46,7 @@ def compare(
     LayoutscopeError
         If an image cannot be read.
     """
+    paths = [path for given in images for path in several(given)]
     if len(paths) < 2:
         raise UsageError("compare needs at least two images")
     return compare_scans([scan(path, **options) for path in paths])
@@ -78,8 +81,9 @@ ORDERINGS: Final = ("order", "xid", "time")
 """What a sequence can be ordered by."""
 
 
+@takes(EnumerationOptions, ReadOptions)
 def series(
-    paths: Sequence[str | os.PathLike[str]],
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     by: str = "order",
     **options: Unpack[EnumerationOptions],
@@ -88,7 +92,7 @@ def series(
 
     Parameters
     ----------
-    paths : sequence of path
+    paths : path or sequence of path
         Images or captures, one volume that can be walked on each.
     by : {'order', 'xid', 'time'}
         As they are given; by transaction or write count; by the last change of any entry.
@@ -104,9 +108,10 @@ def series(
     """
     if by not in ORDERINGS:
         raise UsageError(f"no ordering {by!r}; there are {', '.join(ORDERINGS)}")
-    if not paths:
+    images = several(paths)
+    if not images:
         raise UsageError("series needs images or captures")
-    results = [scan(path, **options) for path in paths]
+    results = [scan(path, **options) for path in images]
     keys = [_volume_key(result) for result in results]
     first = {key: keys.index(key) for key in keys}
     sorted_by = [

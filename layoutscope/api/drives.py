@@ -10,6 +10,7 @@ import numpy as np
 
 from layoutscope import inputs
 from layoutscope.access.trace import AccessTrace
+from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.outputs import output
 from layoutscope.drive import DriveProfile, list_profiles, load_profile, service
 from layoutscope.drive.fit import fit_latency, fit_rate, from_datasheet, from_fio, profile_text
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Unpack
 
+    from layoutscope.options import Drives
+
 RANDOM_READS: Final = 2_000
 """Reads of the sample that latencies are taken from."""
 
@@ -29,13 +32,13 @@ SEQUENTIAL_BYTES: Final = 64 << 20
 LARGE_READ_BYTES: Final = 1 << 20
 
 
-def drives(names: Sequence[str] = ()) -> tuple[DriveFacts, ...]:
+def drives(names: Drives = ()) -> tuple[DriveFacts, ...]:
     """Describe drive profiles.
 
     Parameters
     ----------
-    names : sequence of str
-        Profiles or TOML files; all that come with the package without any.
+    names : str or sequence of str, default ()
+        Profiles or TOML files, one or several; all that come with the package without any.
 
     Returns
     -------
@@ -47,7 +50,7 @@ def drives(names: Sequence[str] = ()) -> tuple[DriveFacts, ...]:
     UsageError
         If there is no such profile.
     """
-    return tuple(describe(load_profile(name)) for name in (names or list_profiles()))
+    return tuple(describe(profile) for profile in profiles_of(names or list_profiles()))
 
 
 def describe(profile: DriveProfile) -> DriveFacts:
@@ -79,11 +82,11 @@ class Measured(TypedDict, total=False):
 
     Attributes
     ----------
-    fio : Path
+    fio : path, optional
         Output of ``fio --output-format=json``.
-    random_ms : float
+    random_ms : float, milliseconds, optional
         Median of random reads of 4 KiB, such as ioping tells.
-    rate_mb_s : float
+    rate_mb_s : float, MB/s, optional
         Sequential rate, such as dd tells.
     """
 
@@ -92,6 +95,7 @@ class Measured(TypedDict, total=False):
     rate_mb_s: float | None
 
 
+@takes(Measured)
 def fit(
     name: str,
     *,

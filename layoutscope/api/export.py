@@ -10,12 +10,14 @@ from typing import IO, TYPE_CHECKING, Final, Protocol
 import numpy as np
 
 from layoutscope.api.identity import metadata_ranges
+from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import check_output, output
 from layoutscope.api.reading import opened, read_images, request_of, told
 from layoutscope.arrays.intervals import runs_of
 from layoutscope.errors import UnreadError, UsageError, did_you_mean
 from layoutscope.image.opening import ImageSet, open_images
 from layoutscope.image.source import RecordingSource
+from layoutscope.options import ReadOptions
 from layoutscope.progress import phase, reporting
 from layoutscope.report.tables import FORMATS, joined_table, write_table
 from layoutscope.results.inspect import Extract
@@ -29,9 +31,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.image import Source
-    from layoutscope.options import ReadOptions, ReadRequest
+    from layoutscope.options import ReadRequest
 
 
+@takes(ReadOptions)
 def export(
     path: str | os.PathLike[str],
     table: str,
@@ -87,6 +90,7 @@ COMPRESSION_LEVEL: Final = 9
 SECTOR_BYTES: Final = 512
 
 
+@takes(ReadOptions)
 def extract(
     path: str | os.PathLike[str],
     target: str | os.PathLike[str],

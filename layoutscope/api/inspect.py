@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.analysis.owners import file_owner, needed_id, owners_at, row_owner
+from layoutscope.api.keywords import takes
 from layoutscope.api.reading import opened, request_of, with_options
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.contract import VolumeRequest
@@ -47,15 +48,15 @@ class InspectOptions(ReadOptions, total=False):
 
     Attributes
     ----------
-    node : str
+    node : str, optional
         ``TREE:NUMBER``; the number is that by which its file system finds the node.
-    at : int
+    at : int, bytes, optional
         Byte of the image.
-    lba : int
+    lba : int, sectors, optional
         Sector of the image.
-    cnid : int
+    cnid : int, number, optional
         CNID or inode number of a file.
-    file_path : str
+    file_path : str, optional
         Path of a file from the root of its volume.
     """
 
@@ -66,6 +67,7 @@ class InspectOptions(ReadOptions, total=False):
     file_path: str | None
 
 
+@takes(InspectOptions, ReadOptions)
 def inspect(path: str | os.PathLike[str], **options: Unpack[InspectOptions]) -> Inspection:
     """Show the structure at a place, and who owns that place.
 
@@ -266,6 +268,7 @@ def _shown(value: object) -> str:
     return str(value)
 
 
+@takes(ReadOptions)
 def checkpoints(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> tuple[StateLine, ...]:
     """List checkpoints and snapshots, with how many of their nodes still exist.
 

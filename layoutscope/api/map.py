@@ -8,9 +8,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from layoutscope.api.keywords import several, takes
 from layoutscope.api.outputs import check_output, output
 from layoutscope.api.scan import scan
 from layoutscope.errors import UnsupportedError, UsageError
+from layoutscope.options import EnumerationOptions, ReadOptions
 from layoutscope.progress import phase, reporting
 from layoutscope.version import __version__
 
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
 
     from plotly.graph_objects import Figure
 
-    from layoutscope.options import EnumerationOptions
     from layoutscope.results.scan import ScanResult
 
 BROWSERS: Final = ("chromium", "google-chrome", "google-chrome-stable", "chrome")
@@ -151,8 +152,9 @@ def write_map(
         file.write(page.encode("utf-8", "replace"))
 
 
+@takes(EnumerationOptions, ReadOptions)
 def map_images(
-    paths: Sequence[str | os.PathLike[str]],
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     target: str | os.PathLike[str],
     *,
     picture: str | os.PathLike[str] | None = None,
@@ -163,7 +165,7 @@ def map_images(
 
     Parameters
     ----------
-    paths : sequence of path
+    paths : path or sequence of path
         One or more images.
     target : path
         Where to.
@@ -181,10 +183,11 @@ def map_images(
     LayoutscopeError
         If an image cannot be read.
     """
-    check_output(Path(target), force=force, reads=paths)
+    images = several(paths)
+    check_output(Path(target), force=force, reads=images)
     names = options.get("names", True)
     with reporting(options.get("progress")):
-        results = tuple(scan(path, **options) for path in paths)
+        results = tuple(scan(path, **options) for path in images)
         write_map(results, target, names=names, force=force)
         if picture is not None:
             write_picture(results, picture, names=names, force=force)

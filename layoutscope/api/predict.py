@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.analysis.owners import paths_of, volume_name
+from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.orders import ALL, over_orders
 from layoutscope.api.outputs import output
 from layoutscope.api.reading import opened, request_of
-from layoutscope.api.workloads import checked, host_of, walk
+from layoutscope.api.workloads import checked, host_of, parted, walk
 from layoutscope.drive import load_profile, service
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.metrics import measure_trace
-from layoutscope.options import Workload, WorkRequest
+from layoutscope.options import ReadOptions, Workload, WorkRequest
 from layoutscope.report.ncdu import ncdu_text
 from layoutscope.results.predict import Alternative, DirectoryCost, DriveCase, PredictResult, VolumeCase
 from layoutscope.results.scan import Prediction, WalkFacts
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import DriveProfile, ServiceResult
-    from layoutscope.options import ReadOptions
+    from layoutscope.options import Drives
     from layoutscope.tables import VolumeLayout
 
 DEFAULT_DRIVES: Final = ("generic-5400-2.5", "generic-7200", "sata-ssd")
@@ -53,17 +54,21 @@ class Predict(Workload, total=False):
 
     Attributes
     ----------
-    start_offset_bytes : int
+    start_offset_bytes : int, bytes, default 0
         Where the image lies on the drive.
-    what_ifs : sequence of str
-        Of :data:`WHAT_IF_NAMES`.
-    top : int
-        How many directories are listed.
+    what_ifs : sequence of str, default ()
+        Changes that are tried, of :data:`WHAT_IF_NAMES`.
+    top : int, count, default 10
+        How many directories are listed, the most expensive first.
     """
 
     start_offset_bytes: int
     what_ifs: Sequence[str]
     top: int
+
+
+class PredictOptions(ReadOptions, Predict, total=False):
+    """All keywords of :func:`predict` that it hands on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +80,15 @@ class PredictRequest(WorkRequest):
     top: int = 10
 
 
+@takes(Workload, Predict, ReadOptions)
 def predict(
     path: str | os.PathLike[str],
     *,
-    drives: Sequence[str] | None = None,
+    drives: Drives | None = None,
     workload: Predict | None = None,
     ncdu: str | os.PathLike[str] | None = None,
     force: bool = False,
-    **options: Unpack[ReadOptions],
+    **options: Unpack[PredictOptions],
 ) -> PredictResult:
     """Predict what a workload costs.
 
@@ -90,27 +96,29 @@ def predict(
     ----------
     path : path
         The image.
-    drives : sequence of str, optional
-        Profiles or TOML files.
+    drives : str or sequence of str, optional
+        Profiles or TOML files, one or several; :data:`DEFAULT_DRIVES` without it.
     workload : Predict, optional
-        What is done, and what is asked about it; see :class:`Predict` and
-        :class:`~layoutscope.options.Workload`. A cold enumeration from the root without it. The order ``all`` stands
-        for every one of them, in one table.
+        The keywords from ``order`` to ``top`` together, for those who keep them in a dictionary. The order ``all``
+        stands for every one of them, in one table.
     ncdu : path, optional
         Where the costs of all directories of the first volume on the first drive are written for ``ncdu -f``.
     force : bool
         Whether an existing file is overwritten.
     **options
-        See :class:`~layoutscope.options.ReadOptions`.
+        What is done, what is asked about it, and how the image is read: see :class:`~layoutscope.options.Workload`,
+        :class:`Predict` and :class:`~layoutscope.options.ReadOptions`. A cold enumeration from the root without them.
 
     Raises
     ------
+    TypeError
+        If there is no such keyword.
     UsageError
         If a drive, order, host, path or what-if is unknown.
     LayoutscopeError
         If the image cannot be read.
     """
-    asked = workload or {}
+    asked, reading = parted(options, workload, PredictRequest)
     is_over_orders = asked.get("order") == ALL
     work = checked({**asked, "order": WorkRequest().order} if is_over_orders else asked, PredictRequest)
     if is_over_orders and (work.what_ifs or ncdu is not None):
@@ -120,8 +128,8 @@ def predict(
         raise UsageError(
             f"no what-if {unknown[0]!r}{did_you_mean(unknown[0], WHAT_IF_NAMES)}; there are {', '.join(WHAT_IF_NAMES)}"
         )
-    profiles = [load_profile(name) for name in (DEFAULT_DRIVES if drives is None else drives)]
-    with opened(path, request_of(options)) as image:
+    profiles = profiles_of(drives, DEFAULT_DRIVES)
+    with opened(path, request_of(reading)) as image:
         walked = [layout for layout in image.layouts if len(layout.columns("entries"))]
         if not walked:
             raise UsageError(f"{image.about.name}: no volume that can be walked")

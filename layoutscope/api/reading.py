@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from layoutscope.api.keywords import takes
 from layoutscope.api.naming import without_names
 from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UsageError
 from layoutscope.filesystems.contract import VolumeRequest
@@ -14,7 +15,7 @@ from layoutscope.filesystems.registry import filesystem, filesystem_names, files
 from layoutscope.findings import Finding, from_error
 from layoutscope.image.opening import open_images
 from layoutscope.ondisk.decoder import decoder_named
-from layoutscope.options import ReadRequest
+from layoutscope.options import ReadOptions, ReadRequest
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
 from layoutscope.progress import phase
 from layoutscope.results.scan import CUT_OFF, ImageFacts
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from layoutscope.image import Source
     from layoutscope.image.opening import ImageSet
     from layoutscope.ondisk.decoder import Decoder
-    from layoutscope.options import ReadOptions
     from layoutscope.partition import VolumeSearch
     from layoutscope.tables.layout import VolumeLayout
 
@@ -79,6 +79,7 @@ class Opened:
         return self.images
 
 
+@takes(ReadOptions)
 def read_layouts(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> tuple[VolumeLayout, ...]:
     """Read the tables of the volumes on an image.
 

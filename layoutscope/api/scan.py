@@ -6,11 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from layoutscope.analysis.verdict import judge
+from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.predict import DEFAULT_DRIVES, predict_enumeration
 from layoutscope.api.reading import check_strict, opened, request_of
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics import measure, tree_summaries
 from layoutscope.metrics.space import space_use
+from layoutscope.options import EnumerationOptions, ReadOptions
 from layoutscope.progress import phase
 from layoutscope.results.scan import ScanResult, VolumeScan
 from layoutscope.tables import layout_findings
@@ -21,12 +23,12 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from layoutscope.drive import DriveProfile
-    from layoutscope.options import EnumerationOptions
     from layoutscope.results.scan import Prediction, WalkFacts
     from layoutscope.results.verdict import Verdict
     from layoutscope.tables import VolumeLayout
 
 
+@takes(EnumerationOptions, ReadOptions)
 def scan(
     path: str | os.PathLike[str],
     *,
@@ -53,13 +55,13 @@ def scan(
 
     Raises
     ------
+    TypeError
+        If there is no such keyword.
     LayoutscopeError
         If the image cannot be opened, or nothing on it can be read; with `strict`, at the first damage.
     """
-    from layoutscope.drive import load_profile
-
     drives, host = options.pop("drives", None), options.pop("host", "linux")
-    profiles = [load_profile(name) for name in (DEFAULT_DRIVES if drives is None else drives)]
+    profiles = profiles_of(drives, DEFAULT_DRIVES)
     with opened(path, request_of(options)) as image:
         findings = [finding for layout in image.layouts for finding in layout_findings(layout)]
         if strict:

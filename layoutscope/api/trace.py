@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import IO, TYPE_CHECKING, Final
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final, TypedDict
 
 import numpy as np
 
+from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.outputs import output
 from layoutscope.api.predict import DEFAULT_DRIVES, fits
 from layoutscope.api.reading import opened, request_of
-from layoutscope.api.workloads import checked, walk
-from layoutscope.drive import load_profile, service
+from layoutscope.api.workloads import checked, parted, walk
+from layoutscope.drive import service
 from layoutscope.drive.export import blkparse_lines, csv_text, fio_lines
 from layoutscope.drive.replay import read_trace
 from layoutscope.errors import UsageError
-from layoutscope.options import ReadOptions
+from layoutscope.options import ReadOptions, Workload
 from layoutscope.results.predict import ReplayResult
 from layoutscope.results.scan import Prediction
 from layoutscope.walk.score import score
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
     from typing import Unpack
 
     from layoutscope.access.trace import AccessTrace
-    from layoutscope.options import Workload
+    from layoutscope.options import Drives
     from layoutscope.tables import VolumeLayout
 
 FORMATS: Final = ("csv", "fio", "blkparse")
@@ -36,8 +37,13 @@ FORMATS: Final = ("csv", "fio", "blkparse")
 LINES_AT_ONCE: Final = 65_536
 
 
+class TraceOptions(ReadOptions, Workload, total=False):
+    """All keywords of :func:`trace` that it hands on."""
+
+
+@takes(Workload, ReadOptions)
 def trace(
-    path: str | os.PathLike[str], *, workload: Workload | None = None, **options: Unpack[ReadOptions]
+    path: str | os.PathLike[str], *, workload: Workload | None = None, **options: Unpack[TraceOptions]
 ) -> AccessTrace:
     """Work out the reads of a workload on the one volume of an image that was chosen.
 
@@ -46,19 +52,23 @@ def trace(
     path : path
         The image.
     workload : Workload, optional
-        What is done; a cold enumeration from the root without it.
+        The keywords from ``order`` to ``passes`` together, for those who keep them in a dictionary.
     **options
-        See :class:`~layoutscope.options.ReadOptions`.
+        What is done and how the image is read: see :class:`~layoutscope.options.Workload` and
+        :class:`~layoutscope.options.ReadOptions`. A cold enumeration from the root without them.
 
     Raises
     ------
+    TypeError
+        If there is no such keyword.
     UsageError
         If the workload is not possible, or several volumes could be walked.
     LayoutscopeError
         If the image cannot be read.
     """
-    work = checked(workload or {})
-    with opened(path, request_of(options)) as image:
+    asked, reading = parted(options, workload)
+    work = checked(asked)
+    with opened(path, request_of(reading)) as image:
         return walk(only_volume(image.layouts), work).reads
 
 
@@ -136,20 +146,21 @@ def _joined(lines: Iterable[str]) -> Iterable[str]:
     yield "".join(held)
 
 
-class Replay(ReadOptions, total=False):
-    """Options of :func:`replay`: how the trace is served, and how the image is read.
+class Replay(TypedDict, total=False):
+    """Options of :func:`replay` besides those of the workload and of reading: how the trace is served.
 
     Attributes
     ----------
-    form : str
+    form : str, default ''
         Format of the trace, where its content does not tell.
-    start_offset_bytes : int
+    start_offset_bytes : int, bytes, default 0
         Where the traced disk lies on the drive.
-    cache : str
-        ``own``, ``off``, ``join`` or ``no-join``, see :meth:`layoutscope.drive.DriveProfile.with_cache`.
-    think_us : float
+    cache : str, default 'own'
+        What the drive's buffer does: ``own``, ``off``, ``join`` or ``no-join``, see
+        :meth:`layoutscope.drive.DriveProfile.with_cache`.
+    think_us : float, microseconds, optional
         Host time between reads, in place of what the trace tells.
-    queue_depth : int
+    queue_depth : int, count, default 1
         Reads that are outstanding.
     """
 
@@ -160,41 +171,51 @@ class Replay(ReadOptions, total=False):
     queue_depth: int
 
 
+class ReplayOptions(ReadOptions, Workload, Replay, total=False):
+    """All keywords of :func:`replay` that it hands on."""
+
+
+@takes(Replay, Workload, ReadOptions)
 def replay(
-    trace: Path,
+    trace: str | os.PathLike[str],
     *,
-    drives: Sequence[str] | None = None,
+    drives: Drives | None = None,
     against: str | os.PathLike[str] | None = None,
     workload: Workload | None = None,
-    **options: Unpack[Replay],
+    **options: Unpack[ReplayOptions],
 ) -> ReplayResult:
     """Compute the service time of a trace, and hold a prediction against it.
 
     Parameters
     ----------
-    trace : Path
+    trace : path
         CSV, an iolog of fio, blkparse or ``fs_usage`` text, or pairs of 64-bit numbers; compressed too.
-    drives : sequence of str, optional
-        Profiles or TOML files; of the usual ones those that are too small are left out.
+    drives : str or sequence of str, optional
+        Profiles or TOML files, one or several; of the usual ones those that are too small are left out.
     against : path, optional
         The image that was read; its prediction is scored.
     workload : Workload, optional
-        What was done on it.
+        The keywords from ``order`` to ``passes`` together, for those who keep them in a dictionary.
     **options
-        See :class:`Replay`; those of reading are for the image.
+        How the trace is served, what was done on the image, and how that is read: see :class:`Replay`,
+        :class:`~layoutscope.options.Workload` and :class:`~layoutscope.options.ReadOptions`.
 
     Raises
     ------
+    TypeError
+        If there is no such keyword.
     UsageError
         If the trace cannot be read, or something is unknown.
     LayoutscopeError
         If the image cannot be read.
     """
-    work = checked(workload or {})
     think_us, start = options.pop("think_us", None), options.pop("start_offset_bytes", 0)
     cache, depth = options.pop("cache", "own"), options.pop("queue_depth", 1)
-    real = read_trace(trace, form=options.pop("form", ""), think_us=think_us)
-    profiles = [load_profile(name) for name in (DEFAULT_DRIVES if drives is None else drives)]
+    form = options.pop("form", "")
+    asked, reading = parted(options, workload)
+    work = checked(asked)
+    real = read_trace(Path(trace), form=form, think_us=think_us)
+    profiles = profiles_of(drives, DEFAULT_DRIVES)
     if drives is None:
         profiles = [profile for profile in profiles if fits(profile, real, start)]
 
@@ -208,7 +229,7 @@ def replay(
     times = serve(real)
     if against is None:
         return ReplayResult(str(trace), len(real), int(real.length_bytes.sum()), times)
-    with opened(against, request_of(options)) as image:
+    with opened(against, request_of(reading)) as image:
         layout = only_volume(image.layouts)
     predicted = walk(layout, work).reads
     expected = serve(_paced_alike(predicted, real, think_us))

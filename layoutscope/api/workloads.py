@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
 
 import numpy as np
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from layoutscope.access.host import HostProfile
     from layoutscope.access.model import Model
     from layoutscope.access.trace import AccessTrace
+    from layoutscope.options import ReadOptions
     from layoutscope.tables import VolumeLayout
 
 
@@ -48,19 +49,21 @@ def checked(workload: Mapping[str, Any], kind: type[WorkRequest] = WorkRequest) 
 
     Raises
     ------
+    TypeError
+        If a keyword is unknown.
     UsageError
-        If a keyword, the order, the host or a property is unknown, or the order misses its paths or its file, or cannot
-        be repeated.
+        If the order, the host or a property is unknown, or the order misses its paths or its file, or cannot be
+        repeated.
     """
     known = [each.name for each in fields(kind)]
-    unknown = [name for name in workload if name not in known]
-    if unknown:
-        raise UsageError(f"a workload has no {unknown[0]!r}; there are {', '.join(known)}")
+    for name in workload:
+        if name not in known:
+            raise TypeError(f"a workload has no {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
     work = kind(**workload)
     if work.order not in ORDERS:
         raise UsageError(f"no order {work.order!r}{did_you_mean(work.order, ORDERS)}; there are {', '.join(ORDERS)}")
     if work.host not in HOSTS:
-        raise UsageError(f"no host {work.host!r}; there are {', '.join(HOSTS)}")
+        raise UsageError(f"no host {work.host!r}{did_you_mean(work.host, HOSTS)}; there are {', '.join(HOSTS)}")
     refused = why_not(work)
     if refused:
         raise UsageError(refused)
@@ -77,6 +80,34 @@ def why_not(work: WorkRequest) -> str:
         missing = OPTIONS.get(chosen.needs) if chosen.needs not in given else None
         return f"{error} ({missing})" if missing else str(error)
     return ""
+
+
+def parted(
+    options: Mapping[str, Any], workload: Mapping[str, Any] | None, kind: type[WorkRequest] = WorkRequest
+) -> tuple[dict[str, Any], ReadOptions]:
+    """Part a verb's keywords into what is done on a volume and how its image is read.
+
+    Parameters
+    ----------
+    options : mapping of str to value
+        Keywords of both, as they were given.
+    workload : mapping of str to value, optional
+        Keywords of the first, given together.
+    kind : type
+        What request is to be made (:func:`checked`).
+
+    Raises
+    ------
+    TypeError
+        If a keyword is given in both ways.
+    """
+    names = {each.name for each in fields(kind)}
+    plain = {name: value for name, value in options.items() if name in names}
+    for name in plain:
+        if name in (workload or {}):
+            raise TypeError(f"{name!r} is given twice: by itself and in the workload")
+    reading = {name: value for name, value in options.items() if name not in names}
+    return {**(workload or {}), **plain}, cast("ReadOptions", reading)
 
 
 def host_of(work: WorkRequest) -> HostProfile:

@@ -4,7 +4,6 @@ import pytest
 
 from layoutscope.api.predict import PredictRequest
 from layoutscope.api.workloads import checked
-from layoutscope.errors import UsageError
 from layoutscope.options import Workload, WorkRequest
 
 
@@ -13,10 +12,12 @@ def test_a_request_has_the_members_of_its_keywords():
     assert set(Workload.__annotations__) == set(WorkRequest.__dataclass_fields__)
 
 
-@pytest.mark.parametrize("keyword", ["oder", "top", "start_offset_bytes"])
-def test_unknown_keywords_of_a_workload_are_refused(keyword):
+@pytest.mark.parametrize(
+    ("keyword", "meant"), [("oder", r" \(did you mean 'order'\?\)"), ("top", ""), ("what_ifs", "")]
+)
+def test_unknown_keywords_of_a_workload_are_refused(keyword, meant):
     """A slip of the pen is told, and what only a prediction knows is no part of a trace's workload."""
-    with pytest.raises(UsageError, match=f"a workload has no '{keyword}'; there are order, host"):
+    with pytest.raises(TypeError, match=f"a workload has no '{keyword}'{meant}; there are order, host"):
         checked({keyword: 1})
 
 

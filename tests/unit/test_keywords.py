@@ -1,0 +1,146 @@
+"""What the library makes of keywords: those that are misspelt, those of workloads, one drive as a text."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pytest
+
+import layoutscope
+from layoutscope.api.keywords import Keyword, documented, keywords_of
+from layoutscope.options import EnumerationOptions, ReadOptions, ReadRequest, Workload, WorkRequest
+
+IMAGE = str(Path(__file__).resolve().parents[2] / "fixtures" / "images" / "hfsplus-scattered.img.zst")
+
+MISSPELT = {
+    "check": lambda: layoutscope.check(IMAGE, partitoin=1),
+    "checkpoints": lambda: layoutscope.checkpoints(IMAGE, partitoin=1),
+    "compare": lambda: layoutscope.compare(IMAGE, IMAGE, drive="generic-7200"),
+    "export": lambda: layoutscope.export(IMAGE, "nodes", "nowhere", fileformat="csv"),
+    "extract": lambda: layoutscope.extract(IMAGE, "nowhere", forse=True),
+    "fit": lambda: layoutscope.fit("mine", randomms=3.0),
+    "inspect": lambda: layoutscope.inspect(IMAGE, filepath="/"),
+    "map": lambda: layoutscope.map([IMAGE], "nowhere", drive="generic-7200"),
+    "predict": lambda: layoutscope.predict(IMAGE, ordr="names"),
+    "read_layouts": lambda: layoutscope.read_layouts(IMAGE, volum="Data"),
+    "replay": lambda: layoutscope.replay("nowhere", qeue_depth=2),
+    "scan": lambda: layoutscope.scan(IMAGE, snapshto="x"),
+    "series": lambda: layoutscope.series([IMAGE], bye="time"),
+    "trace": lambda: layoutscope.trace(IMAGE, oder="names"),
+    "verify": lambda: layoutscope.verify(IMAGE, partitoin=1),
+}
+MEANT = {"compare": "drives", "export": "file_format", "extract": "force", "fit": "random_ms", "inspect": "file_path"}
+MEANT |= {"map": "drives", "predict": "order", "read_layouts": "volume", "replay": "queue_depth", "scan": "snapshot"}
+MEANT |= {"series": "by", "trace": "order"}
+
+
+@pytest.mark.parametrize("verb", MISSPELT)
+def test_misspelt_keywords_are_refused_with_what_was_meant(verb):
+    """No verb answers another question than was asked: a keyword that it lacks is an error that names its likeness."""
+    meant = MEANT.get(verb, "partition")
+    with pytest.raises(TypeError, match=rf"^{verb}\(\) has no keyword '\w+' \(did you mean '{meant}'\?\)"):
+        MISSPELT[verb]()
+
+
+def test_every_verb_that_takes_options_is_held_to_them():
+    """None of the verbs with keywords of reading is left out above."""
+    verbs = {name: getattr(layoutscope, name) for name in layoutscope.__all__ if name != "__version__"}
+    takes = {name for name, verb in verbs.items() if hasattr(verb, "__wrapped__")}
+    loose = {
+        name
+        for name, verb in verbs.items()
+        if any(item.kind is item.VAR_KEYWORD for item in inspect.signature(verb).parameters.values())
+    }
+    assert takes - {"open"} == set(MISSPELT)
+    assert loose == set()
+
+
+def test_keywords_in_a_workload_are_held_to_as_well():
+    """A slip within the workload is one, too, and so is saying the same in both ways."""
+    with pytest.raises(TypeError, match=r"a workload has no 'ordr' \(did you mean 'order'"):
+        layoutscope.predict(IMAGE, workload={"ordr": "names"})
+    with pytest.raises(TypeError, match="'order' is given twice"):
+        layoutscope.trace(IMAGE, order="names", workload={"order": "fts"})
+
+
+@pytest.mark.parametrize(("keyword", "value", "meant"), [("order", "nams", "names"), ("host", "macOS", "macos")])
+def test_misspelt_values_are_answered_with_what_was_meant(keyword, value, meant):
+    """An order or host that does not exist is no default, and its likeness is named."""
+    with pytest.raises(layoutscope.errors.UsageError, match=f"did you mean '{meant}'"):
+        layoutscope.predict(IMAGE, **{keyword: value})
+
+
+def test_a_workload_is_said_plainly_or_together():
+    """``predict(image, order="names")`` predicts the listing by names, as the workload says it."""
+    plain = layoutscope.predict(IMAGE, order="names", top=3, drives="generic-7200")
+    together = layoutscope.predict(IMAGE, workload={"order": "names", "top": 3}, drives=["generic-7200"])
+    walked = layoutscope.predict(IMAGE, drives="generic-7200")
+    assert plain.volumes[0].walk.order == together.volumes[0].walk.order == "names"
+    assert plain.volumes[0].drives[0].prediction.seconds == together.volumes[0].drives[0].prediction.seconds
+    assert plain.volumes[0].drives[0].prediction.seconds < walked.volumes[0].drives[0].prediction.seconds
+    assert len(plain.volumes[0].drives[0].directories) == 3
+    assert len(layoutscope.trace(IMAGE, order="names")) == plain.volumes[0].walk.reads
+
+
+def test_one_drive_is_a_text():
+    """A name alone is one drive, for every verb that takes drives."""
+    assert [item.drive for item in layoutscope.scan(IMAGE, drives="generic-7200").volumes[0].predictions] == [
+        "generic-7200"
+    ]
+    assert [facts.profile.name for facts in layoutscope.drives("generic-7200")] == ["generic-7200"]
+    assert [row.drive for row in layoutscope.compare(IMAGE, IMAGE, drives="sata-ssd").times] == ["sata-ssd"]
+    assert [row.drive for row in layoutscope.series(IMAGE, drives="sata-ssd").found.times] == ["sata-ssd"]
+
+
+def test_two_images_are_compared_one_by_one_or_as_a_list():
+    """``compare(a, b)`` is ``compare([a, b])``, and one image alone cannot be compared."""
+    assert layoutscope.compare(IMAGE, IMAGE, drives=()) == layoutscope.compare([IMAGE, IMAGE], drives=())
+    with pytest.raises(layoutscope.errors.UsageError, match="at least two"):
+        layoutscope.compare(IMAGE)
+
+
+def test_keywords_stand_in_signature_and_help():
+    """What a scan can be told is visible to Tab and ``help``, with unit, default and meaning."""
+    shown = inspect.signature(layoutscope.scan).parameters
+    assert set(ReadOptions.__annotations__) | {"drives", "host", "strict"} <= set(shown)
+    assert (shown["host"].default, shown["sweep"].default, shown["volume"].default) == ("linux", False, None)
+    text = layoutscope.scan.__doc__
+    assert "\nvolume_at : int, bytes, optional\n    Only what starts at this byte" in text
+    assert "**options" not in text
+    assert "\nReturns\n" in text
+    assert "\norder : str, default 'fts'\n" in layoutscope.predict.__doc__
+
+
+@pytest.mark.parametrize(("kind", "request_kind"), [(ReadOptions, ReadRequest), (Workload, WorkRequest)])
+def test_defaults_that_are_documented_hold(kind, request_kind):
+    """What a keyword's text says of its default is what a request without it has, for all that requests name."""
+    told = {name: item.default for name, item in keywords_of([kind]).items()}
+    assert list(told) == list(kind.__annotations__)
+    made = request_kind()
+    named = [name for name in told if hasattr(made, name)]
+    assert {name: told[name] for name in named} == {name: getattr(made, name) for name in named}
+
+
+def test_each_part_of_a_keyword_is_read():
+    """Type, unit and default are told apart, choices with commas included; what is not said is missing."""
+    (choice, size) = documented(
+        "Attributes\n----------\na : {'x', 'y'}, default 'x'\n    One.\nb : int, bytes\n    Two\n    lines.",
+        "Attributes",
+    )
+    assert choice == Keyword("a", "{'x', 'y'}", "", "x", "One.")
+    assert size == Keyword("b", "int", "bytes", inspect.Parameter.empty, "Two lines.")
+    assert keywords_of([EnumerationOptions])["drives"].default is None
+
+
+def test_tab_shows_the_verbs():
+    """``dir`` names every verb, none of the package's own imports, and makes nothing load."""
+    assert set(layoutscope.__all__) <= set(dir(layoutscope))
+    assert {"import_module", "TYPE_CHECKING", "annotations"} & set(dir(layoutscope)) == set()
+
+
+def test_a_misspelt_verb_is_answered_with_what_was_meant():
+    """The message names the package as callers know it."""
+    with pytest.raises(AttributeError, match=r"module 'layoutscope' has no attribute 'scna' \(did you mean 'scan'\?\)"):
+        layoutscope.scna  # noqa: B018
+    assert not hasattr(layoutscope, "_ipython_display_")

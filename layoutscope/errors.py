@@ -106,8 +106,8 @@ class FormatError(LayoutscopeError):
         What is wrong.
     structure : str
         The structure in the field's words, such as ``volume header``.
-    image_offset : int
-        Where it lies, in bytes from the start of the image.
+    image_offset : int or None
+        Where it lies, in bytes from the start of the image; None where what is lost has no place that is known.
     expected, found : str, optional
         What the format asks for, and what is there.
 
@@ -119,9 +119,12 @@ class FormatError(LayoutscopeError):
 
     device: int = 0
 
-    def __init__(self, message: str, *, structure: str, image_offset: int, expected: str = "", found: str = "") -> None:
+    def __init__(
+        self, message: str, *, structure: str, image_offset: int | None, expected: str = "", found: str = ""
+    ) -> None:
         detail = f" (expected {expected}, found {found})" if expected else ""
-        super().__init__(f"{structure} at byte {image_offset:,}: {message}{detail}")
+        where = "" if image_offset is None else f" at byte {image_offset:,}"
+        super().__init__(f"{structure}{where}: {message}{detail}")
         self.reason = message
         self.structure = structure
         self.image_offset = image_offset

@@ -211,15 +211,15 @@ class FindingLog:
         start, device = self.locate(address) if self.locate else (self.base + address, self.device)
         return replace(self, structure=structure, image_offset=start + plus, device=device)
 
-    def at_byte(self, structure: str, image_offset: int, device: int = 0) -> FindingLog:
+    def at_byte(self, structure: str, image_offset: int | None, device: int = 0) -> FindingLog:
         """Bind the log to a structure whose place on the image is known.
 
         Parameters
         ----------
         structure : str
             In the field's words.
-        image_offset : int
-            Bytes from the start of its image.
+        image_offset : int or None
+            Bytes from the start of its image; None where there is no single place.
         device : int
             Which image of a set.
         """
@@ -227,7 +227,8 @@ class FindingLog:
 
     def at_error(self, error: FormatError) -> FindingLog:
         """Bind the log to the structure and place that an error is about."""
-        return self.at_byte(error.structure, self.base + error.image_offset, error.device or self.device)
+        where = None if error.image_offset is None else self.base + error.image_offset
+        return self.at_byte(error.structure, where, error.device or self.device)
 
     def add(self, code: str, level: Level, message: str, *, expected: object = "", found: object = "") -> None:
         """Write down a finding about the structure that the log is bound to.

@@ -367,7 +367,7 @@ def check_strict(findings: tuple[Finding, ...]) -> None:
             raise FormatError(
                 finding.message,
                 structure=f"{finding.code}: {finding.structure}",
-                image_offset=finding.image_offset or 0,
+                image_offset=finding.image_offset,
                 expected=finding.expected,
                 found=finding.found,
             )

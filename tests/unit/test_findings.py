@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from layoutscope.errors import FormatError
-from layoutscope.findings import Contradiction, Finding, FindingLog
+from layoutscope.findings import Contradiction, Finding, FindingLog, from_error
 
 
 def test_address_counts_from_the_base():
@@ -91,3 +91,16 @@ def test_errors_are_told_from_warnings():
     assert not log.has_errors
     log.at("tree").add("truncated", "error", "ends early")
     assert log.has_errors
+
+
+def test_a_loss_without_a_place_has_no_address():
+    """Neither the error nor the finding that is made of it says where; those with a place count from the log's base."""
+    nowhere = FormatError("no copy of it is left", structure="volume superblock 7", image_offset=None)
+    somewhere = FormatError("checksum differs", structure="volume superblock 7", image_offset=40)
+    assert str(nowhere) == "volume superblock 7: no copy of it is left"
+    assert str(somewhere) == "volume superblock 7 at byte 40: checksum differs"
+    log = FindingLog(base=1000)
+    log.survive(nowhere)
+    log.survive(somewhere)
+    assert [item.image_offset for item in log.findings] == [None, 1040]
+    assert from_error(nowhere).image_offset is None

@@ -42,7 +42,7 @@ from layoutscope.ondisk.decoder import decoder_named
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from layoutscope.filesystems.apfs.container.container import Container, Half
+    from layoutscope.filesystems.apfs.container.container import Container, Half, Halves
     from layoutscope.filesystems.apfs.container.parts import ContainerParts
     from layoutscope.filesystems.apfs.store.crypto import Cipher
     from layoutscope.filesystems.apfs.store.source import Store
@@ -265,25 +265,27 @@ def _open_or_salvage(half: Half, options: Options) -> tuple[Container, Swept | N
     the last one are still there, as a rule.
     """
     log, decoder = FindingLog(), decoder_named(options.decoder)
-    if options.second is not None or options.xid is not None:
-        container = open_with(half, options, log)
-        return container, sweep(container.blocks, container.decoder) if options.sweep else None
+    halves = main_first(half, options.second, log)
     opened: Container | None = None
     try:
-        opened = open_with(half, options, log)
-        if opened.younger is None:
+        opened = _opened(halves, options, log)
+        if opened.younger is None or options.xid is not None:
             return opened, sweep(opened.blocks, opened.decoder) if options.sweep else None
         lost, where = opened.younger, opened.blocks.at(opened.younger.paddr)
         why = FormatError(f"that of transaction {lost.xid}: {lost.why}", structure="checkpoint", image_offset=where)
     except FormatError as error:
         why = error
-    if options.sweep:
+    if options.sweep and options.xid is None:
         with suppress(FormatError):
-            return salvage_container(half, decoder, log, why)
+            salvaged, swept = salvage_container(halves, decoder, log, why)
+            report_missing(salvaged)
+            return salvaged, swept
     else:
-        reopened = reopen_container(half, decoder, log, 0 if opened is None else opened.xid)
+        after = 0 if opened is None else opened.xid
+        reopened = reopen_container(halves, decoder, log, after_xid=after, xid=options.xid)
         if reopened is not None:
-            return reopened, None
+            report_missing(reopened)
+            opened = reopened
     if opened is None:
         raise why
     return opened, sweep(opened.blocks, opened.decoder) if options.sweep else None
@@ -306,7 +308,11 @@ def open_with(half: Half, options: Options, log: FindingLog) -> Container:
     FormatError
         If there is no usable superblock or checkpoint.
     """
-    main, second = main_first(half, options.second, log)
+    return _opened(main_first(half, options.second, log), options, log)
+
+
+def _opened(halves: Halves, options: Options, log: FindingLog) -> Container:
+    main, second = halves
     container = open_container(main, decoder_named(options.decoder), log, second=second, xid=options.xid)
     report_missing(container)
     return container
@@ -334,7 +340,7 @@ def _read_volumes(
     for number, oid, store, why in broken:
         store.log.survive(why, code="volume-unreadable")
         try:
-            volume = reopen_volume(container, store, oid, number, evidence.copies())
+            volume = reopen_volume(container, store, oid, number, evidence)
             found[number] = _read_state(container, volume, options)
         except FormatError as error:
             container.log.extend(store.log.findings)

@@ -46,6 +46,9 @@ SEARCHED_BLOCKS: Final = 512
 Half = tuple["Source", int]
 """An image, and where the container or its half of a Fusion set starts there, in bytes."""
 
+Halves = tuple[Half, Half | None]
+"""The main device's image, and that of the second device of a Fusion set, if it was given."""
+
 
 @dataclass(frozen=True, slots=True)
 class NoMap:
@@ -188,12 +191,8 @@ def _open_state(
     omap = read_omap(apart, "container-omap", header.tree_oid, checkpoint.xid)
     if not len(omap.nodes) or (not len(omap) and any(superblock.fs_oid)):
         found = apart.log.findings
-        where = found[0].image_offset if found else None
-        raise FormatError(
-            "its tree cannot be read",
-            structure="container object map",
-            image_offset=store.blocks.at(0) if where is None else where,
-        )
+        where = found[0].image_offset if found else store.blocks.at(superblock.omap_oid)
+        raise FormatError("its tree cannot be read", structure="container object map", image_offset=where)
     _compare_copies(store.log, first, superblock)
     data, data_trees = ring_paddrs(
         store, superblock.xp_data_base, superblock.num_data_blocks, is_tree=bool(superblock.data_is_tree)

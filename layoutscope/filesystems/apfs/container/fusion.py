@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.apfs.container.container import Container, Half, find_superblock
+from layoutscope.filesystems.apfs.container.container import Container, Half, Halves, find_superblock
 from layoutscope.filesystems.apfs.container.objects import ObjectKind, objects_of
 from layoutscope.filesystems.apfs.container.regions import Details, Region
 from layoutscope.filesystems.apfs.store.source import TreeSource
 from layoutscope.filesystems.apfs.store.walk import read_nodes
+from layoutscope.findings import FindingLog
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import FUSION_MT_KEY, FUSION_MT_VAL, FUSION_WBC_LIST_ENTRY, FUSION_WBC_LIST_HEAD
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.objects import Place
     from layoutscope.filesystems.apfs.store.btree import ReadNodes
     from layoutscope.filesystems.apfs.store.nodes import NodeRows
-    from layoutscope.findings import FindingLog
+    from layoutscope.image.source import Source
     from layoutscope.ondisk.grammar import ApfsContainer
 
 
@@ -36,7 +37,7 @@ LIST: Final = FUSION_WBC_LIST_HEAD
 ENTRY: Final = FUSION_WBC_LIST_ENTRY
 
 
-def main_first(first: Half, second: Half | None, log: FindingLog) -> tuple[Half, Half | None]:
+def main_first(first: Half, second: Half | None, log: FindingLog) -> Halves:
     """Put the main device of a set first, whichever image was named first.
 
     Parameters
@@ -44,7 +45,7 @@ def main_first(first: Half, second: Half | None, log: FindingLog) -> tuple[Half,
     first, second : (Source, int)
         The images and where the container starts in them; the second may be missing.
     log : FindingLog
-        Is told what is wrong with the superblocks.
+        Is told where the superblock of one of them is lost, so that the other one alone tells which is which.
 
     Raises
     ------
@@ -53,14 +54,39 @@ def main_first(first: Half, second: Half | None, log: FindingLog) -> tuple[Half,
     """
     if second is None:
         return first, None
-    one, two = (find_superblock(*place, log) for place in (first, second))
+    halves = first, second
+    found = [_superblock_of(*half) for half in halves]
+    known = [item for item in found if not isinstance(item, FormatError)]
+    for number, lost in enumerate(found):
+        if isinstance(lost, FormatError):
+            if not known or not known[0].is_fusion:
+                raise lost
+            is_main = not known[0].is_fusion_main
+            message = f"this half's own superblock cannot be used, so that nothing proves its set: {lost.reason}"
+            log.at_byte(lost.structure, lost.image_offset, int(not is_main)).add(
+                "checkpoint-invalid", "warning", message
+            )
+            return _ordered(halves, first_is_main=is_main == (number == 0))
+    one, two = known
     if not one.is_fusion or _set_of(one) != _set_of(two) or one.is_fusion_main == two.is_fusion_main:
         raise FormatError(
             "the two images are not the halves of one Fusion set",
             structure="container superblock",
             image_offset=first[1],
         )
-    return (first, second) if one.is_fusion_main else (second, first)
+    return _ordered(halves, first_is_main=bool(one.is_fusion_main))
+
+
+def _superblock_of(source: Source, image_offset: int) -> ApfsContainer.NxSuperblock | FormatError:
+    """Parse the superblock of one half, or say what is wrong with it; opening the main device tells the rest."""
+    try:
+        return find_superblock(source, image_offset, FindingLog())
+    except FormatError as error:
+        return error
+
+
+def _ordered(halves: tuple[Half, Half], *, first_is_main: bool) -> Halves:
+    return halves if first_is_main else (halves[1], halves[0])
 
 
 def _set_of(superblock: ApfsContainer.NxSuperblock) -> bytes:

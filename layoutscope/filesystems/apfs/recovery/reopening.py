@@ -25,12 +25,13 @@ from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container
+    from layoutscope.filesystems.apfs.recovery.search import Evidence
     from layoutscope.filesystems.apfs.store.source import Store
     from layoutscope.filesystems.apfs.store.sweep import Swept
     from layoutscope.ondisk.grammar import ApfsContainer, ApfsVolume
 
 
-def reopen_volume(container: Container, store: Store, oid: int, number: int, swept: Swept) -> Volume:
+def reopen_volume(container: Container, store: Store, oid: int, number: int, evidence: Evidence) -> Volume:
     """Open a volume whose superblock or object map is lost, from the youngest copies of its objects.
 
     Parameters
@@ -43,8 +44,8 @@ def reopen_volume(container: Container, store: Store, oid: int, number: int, swe
         Virtual object of the volume's superblock.
     number : int
         The volume's number on the image.
-    swept : Swept
-        All that a sweep of the container found.
+    evidence : Evidence
+        What is found of lost objects.
 
     Returns
     -------
@@ -56,11 +57,12 @@ def reopen_volume(container: Container, store: Store, oid: int, number: int, swe
     FormatError
         If no copy of its superblock is left, or the youngest cannot be used.
     """
-    blocks = container.blocks
+    blocks, swept = container.blocks, evidence.copies()
     # What a transaction wrote that was never committed is younger than the checkpoint, and no part of any state.
     copies = swept.take((swept.kind == int(KINDS.fs)) & (swept.oid == np.uint64(oid))).newest(container.xid)
     if not len(copies):
-        raise FormatError("no copy of it is left", structure=f"volume superblock {oid}", image_offset=blocks.at(0))
+        # Its place was told already, if anything names one; what is left nowhere has none.
+        raise FormatError(_none_left(evidence), structure=f"volume superblock {oid}", image_offset=None)
     paddr = int(copies.paddr[0])
     superblock = read_object(blocks, grammar.ApfsVolume.ApfsSuperblock, paddr, "volume superblock", oid=oid)
     message = f"this copy, of transaction {superblock.hdr.xid}, is the youngest that a sweep found; it is inferred"
@@ -72,6 +74,14 @@ def reopen_volume(container: Container, store: Store, oid: int, number: int, swe
     volume = Volume(store, number, superblock, paddr, container.xid, header, known, view, nothing, seal)
     # A map that was found by its root is the youngest one, unless there is none.
     return volume if len(known) and isinstance(header, NoMap) else mended(volume, swept)
+
+
+def _none_left(evidence: Evidence) -> str:
+    """Say what the loss of a volume's superblock means, and where a copy of it was looked for."""
+    lost = "the volume's files and directories are missing from the tables"
+    if evidence.is_complete:
+        return f"no copy of it is left anywhere in the container: {lost}"
+    return f"no copy of it was found where it was looked for: {lost}; --sweep looks at every block"
 
 
 def _map_left(

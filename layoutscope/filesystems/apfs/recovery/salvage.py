@@ -35,22 +35,21 @@ from layoutscope.ondisk.records import NX_SUPERBLOCK
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.checkpoint import Checkpoint
-    from layoutscope.filesystems.apfs.container.container import Half
+    from layoutscope.filesystems.apfs.container.container import Halves
     from layoutscope.filesystems.apfs.store.nodes import NodeRows
-    from layoutscope.image.source import Source
     from layoutscope.ondisk.decoder import Decoder
     from layoutscope.ondisk.grammar import ApfsContainer
 
 SUPERBLOCK: Final = NX_SUPERBLOCK
 
 
-def salvage_container(half: Half, decoder: Decoder, log: FindingLog, error: FormatError) -> tuple[Container, Swept]:
+def salvage_container(halves: Halves, decoder: Decoder, log: FindingLog, error: FormatError) -> tuple[Container, Swept]:
     """Sweep a container and open what is left of it.
 
     Parameters
     ----------
-    half : (Source, int)
-        The image, and where the container starts there, in bytes.
+    halves : (Half, Half or None)
+        The image, and the second device's of a Fusion set, each with where the container starts there.
     decoder : Decoder
         Bulk or grammar.
     log : FindingLog
@@ -63,7 +62,7 @@ def salvage_container(half: Half, decoder: Decoder, log: FindingLog, error: Form
     FormatError
         The same error, if no superblock of a volume is left.
     """
-    store = Store.over(_blocks(*half), decoder, log)
+    store = Store.over(_blocks(halves), decoder, log)
     swept = sweep(store.blocks, decoder)
     volumes = _volumes_in(swept)
     if not len(volumes):
@@ -82,37 +81,42 @@ def salvage_container(half: Half, decoder: Decoder, log: FindingLog, error: Form
     return _container(store, state, omaps.view_at(map_of(volumes.newest(xid)), xid), NoMap()), swept
 
 
-def reopen_container(half: Half, decoder: Decoder, log: FindingLog, after_xid: int) -> Container | None:
-    """Open the newest state of a container of which nothing but the object map is lost, without being asked to search.
+def reopen_container(
+    halves: Halves, decoder: Decoder, log: FindingLog, *, after_xid: int = 0, xid: int | None = None
+) -> Container | None:
+    """Open a state of a container of which nothing but the object map is lost, without being asked to search.
 
     The youngest copies of volume superblocks in use take the map's place.
 
     Parameters
     ----------
-    half : (Source, int)
-        The image, and where the container starts there, in bytes.
+    halves : (Half, Half or None)
+        The image, and the second device's of a Fusion set, each with where the container starts there.
     decoder : Decoder
         Bulk or grammar.
     log : FindingLog
-        Is told what is inferred, if anything is.
+        What was found in vain so far; the container's own log goes on with the errors among it.
     after_xid : int
         Transaction of the state that can be opened otherwise; 0 if there is none.
+    xid : int, optional
+        Open the state of this transaction instead of the newest.
 
     Returns
     -------
     Container or None
-        None if no later superblock is left, if the checkpoint does not tell which blocks are in use, if these are more
-        than are searched unasked, or if a volume is not found.
+        None if no later superblock is left, or not the one that was asked for, if the checkpoint does not tell which
+        blocks are in use, if these are more than are searched unasked, or if a volume is not found.
     """
     apart = log.branch()
-    store = Store.over(_blocks(*half), decoder, apart)
+    store = Store.over(_blocks(halves), decoder, apart)
     with suppress(FormatError):
-        first = find_superblock(*half, FindingLog())
+        first = find_superblock(*halves[0], FindingLog())
         paddrs, _ = ring_paddrs(
             store.apart(), first.xp_desc_base, first.num_desc_blocks, is_tree=bool(first.desc_is_tree)
         )
         area = checkpoints.read_descriptor_area(store.blocks, decoder, paddrs)
-        for paddr, superblock in checkpoints.superblocks(store.apart(), area)[:1]:
+        left = checkpoints.superblocks(store.apart(), area)
+        for paddr, superblock in [item for item in left if xid in (None, item[1].hdr.xid)][:1]:
             if superblock.hdr.xid <= after_xid:
                 return None
             state, _ = checkpoints.open_checkpoint(store, area, paddr, superblock)
@@ -125,9 +129,12 @@ def reopen_container(half: Half, decoder: Decoder, log: FindingLog, after_xid: i
             if not len(volumes) or len(volumes) < len(oids):
                 return None
             told = tell_search(used, store.blocks.block_size)
+            # What ended the usual way of opening stays damage.
+            apart.findings[:0] = [item for item in log.findings if item.level == "error"]
             _report(store.log, paddr, f"{told}; volumes are read from the youngest copies of their superblocks")
-            log.extend(apart.findings)
             opened = _container(store, state, omaps.view_at(map_of(volumes), state.xid), NoMap())
+            if xid is not None:
+                return opened
             return replace(opened, younger=find_younger(area, state.xid, int(first.hdr.xid)))
     return None
 
@@ -144,19 +151,23 @@ def _state_of(store: Store, paddr: int, superblock: ApfsContainer.NxSuperblock) 
     return checkpoints.open_checkpoint(store, area, paddr, superblock)[0]
 
 
-def _blocks(source: Source, image_offset: int) -> Blocks:
-    """Address blocks of the size that a superblock gives, or of the usual one, up to the end of the image."""
+def _blocks(halves: Halves) -> Blocks:
+    """Address blocks of the size that a superblock gives, or of the usual one, up to the end of each image."""
     size = MIN_BLOCK_BYTES
     with suppress(FormatError):
-        size = int(find_superblock(source, image_offset, FindingLog()).len_block)
-    return Blocks((Window(source, image_offset, source.size_bytes - image_offset),), (image_offset,), size)
+        size = int(find_superblock(*halves[0], FindingLog()).len_block)
+    given = [half for half in halves if half is not None]
+    windows = tuple(Window(source, start, source.size_bytes - start) for source, start in given)
+    return Blocks(windows, tuple(start for _, start in given), size)
 
 
 def _superblocks(blocks: Blocks, swept: Swept) -> list[tuple[int, ApfsContainer.NxSuperblock]]:
-    """Parse the container superblocks that are left, newest first; the copy in block 0 comes after the others."""
+    """Parse the container superblocks that are left, newest first; copies in a block 0 come after the others."""
     found = swept.take(swept.kind == int(KINDS.nx_superblock))
+    # The second device of a Fusion set has a copy in its own block 0, in which the mark of that device is set.
+    number = found.paddr % np.uint64(blocks.tier2_mark)
     parsed = []
-    for row in np.lexsort((found.paddr, found.xid))[::-1].tolist():
+    for row in np.lexsort((number, found.xid))[::-1].tolist():
         paddr = int(found.paddr[row])
         try:
             superblock = read_object(

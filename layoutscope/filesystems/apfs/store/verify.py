@@ -298,7 +298,7 @@ def read_virtual(blocks: Blocks, cls: type[T], view: OmapView, oid: int, structu
     found = view.find(np.array([oid], np.uint64))
     if found.is_missing[0]:
         message = "the object map does not know it"
-        raise FormatError(message, structure=f"{structure} {oid}", image_offset=blocks.at(0))
+        raise FormatError(message, structure=f"{structure} {oid}", image_offset=None)
     paddr, xid = int(found.paddr[0]), int(found.xid[0])
     parsed: Any = read_object(blocks, cls, paddr, structure, oid=oid)
     if parsed.hdr.xid != xid:

@@ -267,7 +267,7 @@ def shifted(error: FormatError, distance_bytes: int, structure: str = "") -> For
     return type(error)(
         error.reason,
         structure=structure or error.structure,
-        image_offset=error.image_offset + distance_bytes,
+        image_offset=None if error.image_offset is None else error.image_offset + distance_bytes,
         expected=error.expected,
         found=error.found,
     )

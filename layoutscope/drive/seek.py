@@ -110,13 +110,3 @@ def three_point_curve(
         return np.asarray(shortest_ms + rise * share**power)
     root = (mean - MEAN_LINE) / (MEAN_ROOT - MEAN_LINE)
     return np.asarray(shortest_ms + rise * (root * np.sqrt(share) + (1 - root) * share))
-
-
-def pair_weights(cylinders: int) -> NDArray[np.float64]:
-    """Return the share of each distance among all ordered pairs of different cylinders.
-
-    The definition of the average seek in the makers' manuals.
-    """
-    weights = np.arange(cylinders, 0, -1, dtype=np.float64)
-    weights[0] = 0
-    return np.asarray(weights / max(weights.sum(), 1.0))

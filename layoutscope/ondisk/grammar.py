@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from layoutscope._generated import *  # noqa: F403
-    from layoutscope._generated.base import Struct
+    from layoutscope._generated.base import Struct as Struct  # noqa: PLC0414  (others name it from here)
     from layoutscope.recordtypes import RecordType
 
     T = TypeVar("T", bound=Struct)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from layoutscope.drive.fit import from_datasheet
 from layoutscope.drive.geometry import listed_zones, turn_ms
-from layoutscope.drive.seek import pair_weights, seek_curve
+from layoutscope.drive.seek import seek_curve
 
 if TYPE_CHECKING:
     from layoutscope.drive.geometry import Zones
@@ -53,6 +55,16 @@ def edge_rates(zones: Zones, turn: float) -> tuple[float, float]:
     turns = 1 + usual + (other - usual) / switches
     rates = zones.sectors * 512 / (turns * turn * 1000)
     return float(rates[0]), float(rates[-1])
+
+
+def pair_weights(cylinders: int):
+    """Return the share of each distance among all ordered pairs of different cylinders.
+
+    The definition of the average seek in the makers' manuals.
+    """
+    weights = np.arange(cylinders, 0, -1, dtype=np.float64)
+    weights[0] = 0
+    return weights / max(weights.sum(), 1.0)
 
 
 def mean_seek_ms(curve) -> float:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.apfs.check.subject import Subject
     from layoutscope.findings import FindingLog
+    from layoutscope.ondisk import grammar
 
 INVALID: Final = "spaceman-invalid"
 SPACEMAN: Final = SPACEMAN_PHYS
@@ -84,7 +85,9 @@ def check_sizes(subject: Subject) -> None:
                 differs(at, f"{path} of the {QUEUE_NAMES[number + 1]}", wanted, getattr(device, path))
 
 
-def _device_sizes(header: Any, device: Any) -> Iterator[tuple[str, int]]:
+def _device_sizes(
+    header: grammar.ApfsSpaceman.SpacemanPhys, device: grammar.ApfsSpaceman.SpacemanDevice
+) -> Iterator[tuple[str, int]]:
     chunks = -(-int(device.num_blocks) // max(int(header.num_blocks_per_chunk), 1))
     cibs = -(-chunks // max(int(header.chunks_per_cib), 1))
     yield "num_chunks", chunks

@@ -187,7 +187,7 @@ def _read_list(container: Container, oid: int) -> tuple[list[Region], int]:
     return _region("fusion-wbc-list", place), int(entries["num_blocks"][~wrong].sum())
 
 
-def _outside(cache: Any, mark: int, entries: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
+def _outside(cache: grammar.ApfsObject.Prange, mark: int, entries: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
     """Tell which entries lie outside of the cache, or are for no block of the second device."""
     base, room = cache.start_paddr, cache.num_blocks
     length = np.minimum(entries["num_blocks"], np.uint64(room + 1)).astype(np.int64)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -154,9 +154,9 @@ def fields(data: bytes) -> list[tuple[int, bytes, bytes]]:
     FormatError
         If a value ends past its buffer.
     """
-    found, position = [], 0
+    found, position = list[tuple[int, bytes, bytes]](), 0
     while position < len(data):
-        value: Any = grammar.parse(
+        value = grammar.parse(
             grammar.ApfsKeybag.DerValue, data[position:], structure="key record", image_offset=position
         )
         body = bytes(value.body)

@@ -7,7 +7,7 @@ ephemeral in the checkpoint, virtual through an object map, physical at the addr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container
     from layoutscope.filesystems.apfs.store.omap import OmapView
     from layoutscope.findings import FindingLog
+    from layoutscope.ondisk.grammar import Struct
+
+T = TypeVar("T", bound="Struct")
 
 
 class Place(NamedTuple):
@@ -30,10 +33,10 @@ class Place(NamedTuple):
     xid: int | None = None
 
 
-class ObjectKind(NamedTuple):
+class ObjectKind(NamedTuple, Generic[T]):
     """An object's generated class, the type that its header must say, and its name."""
 
-    cls: Any
+    cls: type[T]
     type: int
     structure: str
 
@@ -68,7 +71,7 @@ class Objects:
         # No map knows it: a physical object has its address for a number.
         return Place(oid, self.container.blocks.block_size, is_ephemeral=False)
 
-    def read(self, kind: ObjectKind, oid: int) -> tuple[Any, Place]:
+    def read(self, kind: ObjectKind[T], oid: int) -> tuple[T, Place]:
         """Locate, verify and parse an object.
 
         Raises
@@ -80,7 +83,7 @@ class Objects:
         with self.container.blocks.concerning(place.paddr):
             return _parse(self.container, kind, oid, place), place
 
-    def try_read(self, kind: ObjectKind, oid: int) -> tuple[Any, Place] | None:
+    def try_read(self, kind: ObjectKind[T], oid: int) -> tuple[T, Place] | None:
         """Read an object; None and a finding if it cannot be used."""
         try:
             return self.read(kind, oid)
@@ -94,7 +97,7 @@ def objects_of(container: Container) -> Objects:
     return Objects(container, container.view, container.log)
 
 
-def _parse(container: Container, kind: ObjectKind, oid: int, place: Place) -> Any:
+def _parse(container: Container, kind: ObjectKind[T], oid: int, place: Place) -> T:
     """Verify and parse an object."""
     where, structure = container.blocks.at(place.paddr), kind.structure
     if place.size_bytes <= 0 or place.size_bytes % container.blocks.block_size:

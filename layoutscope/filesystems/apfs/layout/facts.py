@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from layoutscope.filesystems.apfs.container.container import uuid_text
 from layoutscope.filesystems.apfs.volume.volume import program, stored_name
@@ -60,7 +60,7 @@ def role_name(role: int) -> str:
         return f"{role:#x}"
 
 
-def encryption_name(container: Container, superblock: Any) -> str:
+def encryption_name(container: Container, superblock: grammar.ApfsVolume.ApfsSuperblock) -> str:
     """Tell how a volume is encrypted, as far as superblocks say."""
     if superblock.is_unencrypted:
         return "none"
@@ -79,7 +79,7 @@ def volume_groups(volumes: Sequence[Volume]) -> Details:
     return {f"volume group {uuid_text(group)}": " + ".join(members) for group, members in groups.items()}
 
 
-def volume_features(superblock: Any) -> tuple[str, ...]:
+def volume_features(superblock: grammar.ApfsVolume.ApfsSuperblock) -> tuple[str, ...]:
     """Name every feature and flag of a volume."""
     kinds = grammar.ApfsVolume
     names = flag_names(superblock.incompatible_features, kinds.VolumeIncompatibleFeature)
@@ -87,7 +87,7 @@ def volume_features(superblock: Any) -> tuple[str, ...]:
     return (*names, *flag_names(superblock.fs_flags, kinds.VolumeFlag))
 
 
-def container_features(superblock: Any) -> tuple[str, ...]:
+def container_features(superblock: grammar.ApfsContainer.NxSuperblock) -> tuple[str, ...]:
     """Name every feature and flag of a container."""
     kinds = grammar.ApfsContainer
     names = flag_names(superblock.incompatible_features, kinds.ContainerIncompatibleFeature)
@@ -95,7 +95,7 @@ def container_features(superblock: Any) -> tuple[str, ...]:
     return (*names, *flag_names(superblock.flags, kinds.ContainerFlag))
 
 
-def history_facts(superblock: Any) -> Details:
+def history_facts(superblock: grammar.ApfsVolume.ApfsSuperblock) -> Details:
     """Who formatted and changed the volume, and when."""
     details: Details = {
         "formatted by": program(superblock.formatted_by),

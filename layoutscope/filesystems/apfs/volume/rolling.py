@@ -8,7 +8,7 @@ are taken for addresses of bitmap blocks where such blocks lie there, and are fi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.store.btree import ReadNodes
     from layoutscope.filesystems.apfs.store.nodes import NodeRows
     from layoutscope.filesystems.apfs.volume.volume import Volume
+
+    State = grammar.ApfsEncryption.ErStateV1 | grammar.ApfsEncryption.ErState
 
 KINDS: Final = grammar.ApfsObject.ObjectType
 OWNER: Final = "encryption rolling"
@@ -65,12 +67,13 @@ def read_rolling(container: Container, volume: Volume) -> Rolling:
     rolling.details["encryption progress"] = f"{state.progress:,} of {state.num_blocks_to_encrypt:,} blocks"
     if state.blockmap_oid:
         _read_bitmap(objects, volume, state.blockmap_oid, rolling)
-    if getattr(state, "recovery_list_oid", 0):
+    # The list came with the second version of the state.
+    if isinstance(state, grammar.ApfsEncryption.ErState) and state.recovery_list_oid:
         rolling.regions.extend(_recovery_list(objects, state.recovery_list_oid))
     return rolling
 
 
-def _read_state(objects: Objects, oid: int) -> tuple[Any, Place]:
+def _read_state(objects: Objects, oid: int) -> tuple[State, Place]:
     """Parse the state by its version.
 
     Raises
@@ -83,12 +86,12 @@ def _read_state(objects: Objects, oid: int) -> tuple[Any, Place]:
     head, place = objects.read(kind, oid)
     # The reference numbers one version (ER_VERSION, p. 171) and has two structures, of which one is called the first.
     version = types.ErVersion
-    by_version: dict[int, Any] = {int(version.first): types.ErStateV1, int(version.second): types.ErState}
-    cls = by_version.get(head.version)
+    by_version: dict[int, type[State]] = {int(version.first): types.ErStateV1, int(version.second): types.ErState}
+    cls = by_version.get(int(head.version))
     if cls is None:
         where = objects.container.blocks.at(place.paddr) + ER_STATE_HEAD.version.offset
         raise FormatError("of an unknown version", structure=name, image_offset=where, found=str(head.version))
-    return objects.read(kind._replace(cls=cls), oid)
+    return objects.read(ObjectKind(cls, kind.type, name), oid)
 
 
 def _flags(value: int) -> list[str]:

@@ -7,7 +7,7 @@ each index entry holds the hash of its child, the integrity metadata that of the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -130,7 +130,7 @@ def open_volume(container: Container, store: Store, oid: int, number: int) -> Vo
     return Volume(store, number, superblock, paddr, xid, header, omap, view, listed, seal)
 
 
-def program(entry: Any) -> str:
+def program(entry: grammar.ApfsVolume.ModifiedBy) -> str:
     """Return a program's name from the history of a volume."""
     return bytes(entry.id).split(b"\0", 1)[0].decode(errors="replace")
 

@@ -32,8 +32,12 @@ def browser():
 class Visit:
     """An open page, with what it asked of the network and what it complained about."""
 
-    def __init__(self, browser, path, *, dark: bool = False) -> None:
-        context = browser.new_context(viewport={"width": 1400, "height": 900}, color_scheme="dark" if dark else "light")
+    def __init__(self, browser, path, *, dark: bool = False, is_still: bool = True) -> None:
+        context = browser.new_context(
+            viewport={"width": 1400, "height": 900},
+            color_scheme="dark" if dark else "light",
+            reduced_motion="reduce" if is_still else "no-preference",
+        )
         self.page = context.new_page()
         self.requests: list[str] = []
         self.complaints: list[str] = []

@@ -16,6 +16,10 @@ from layoutscope.report.map.scans import disks
 from layoutscope.report.map.segments import from_layouts
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "images"
+PAINTED = """() => [...document.querySelectorAll('.band canvas')].map((c) => {
+  const { width, height } = c;
+  return c.getContext('2d').getImageData(0, 0, width, height).data.some((byte) => byte > 0);
+})"""
 HOSTILE = "</script><img src=x onerror=alert(1)><b>bold</b>"
 
 
@@ -219,14 +223,54 @@ def test_hidden_nodes_are_neither_free_nor_unknown(visit, pages):
 def test_walks_are_played_in_the_same_time(visit, pages):
     """Half way through the slower walk, the quicker one is done, and its clock says so."""
     seen = visit(pages / "both.html")
-    clock = seen.run("() => { const r = layoutscope.race; r.show(r.longest() / 2); return r.clock.textContent; }")
+    seen.run("() => layoutscope.race.show(layoutscope.race.longest() / 2)")
+    clocks = seen.page.locator("#what .clock").all_inner_texts()[:2]
     totals = seen.run("() => layoutscope.race.players.map((p) => p.total())")
     half = max(totals) / 2
-    assert [", done" in part for part in clock.split("·")[0].split("|")] == [total <= half for total in totals]
+    assert [", done" in clock for clock in clocks] == [total <= half for total in totals]
+    assert seen.run(PAINTED) == [True, True]
     heads = seen.run("() => layoutscope.maps.map((m) => m.head)")
     assert None not in heads
     seen.page.get_by_text("■ stop").click()
     assert seen.run("() => layoutscope.maps.map((m) => m.head)") == [None, None]
+    assert seen.run(PAINTED) == [False, False]
+
+
+def test_the_race_starts_by_itself_where_motion_is_welcome(visit, pages):
+    """It plays once when the page is opened, at the speed that was chosen; who wants less motion starts it himself."""
+    seen = visit(pages / "both.html", is_still=False)
+    seen.page.wait_for_function("() => layoutscope.race.now > 0")
+    seen.page.get_by_text("❚❚ pause").click()
+    stopped = seen.run("() => layoutscope.race.now")
+    seen.page.locator("#race select").select_option("4")
+    assert seen.run("() => layoutscope.race.now") == stopped
+    still = visit(pages / "both.html")
+    still.page.wait_for_timeout(300)
+    assert still.run("() => layoutscope.race.now") == 0
+    assert still.page.get_by_text("▶ play").count() == 1
+
+
+@pytest.mark.parametrize("size", [(1280, 720), (1920, 1080), (390, 844)])
+def test_the_first_screen_has_the_sentence_and_both_bands(visit, pages, size):
+    """Nothing must be scrolled for it, and nothing reaches over the window's edge."""
+    seen = visit(pages / "both.html")
+    seen.page.set_viewport_size({"width": size[0], "height": size[1]})
+    ends = seen.run("() => [...document.querySelectorAll('.band')].map((b) => b.getBoundingClientRect().bottom)")
+    assert max(ends) <= size[1]
+    # The charts follow a window that changes its size a moment later.
+    seen.page.wait_for_function(f"() => document.documentElement.scrollWidth <= {size[0]}")
+
+
+def test_the_bands_are_there_without_scripts(browser, pages):
+    """Sentence, bands, times and what they hold are in the page itself."""
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto((pages / "both.html").as_uri())
+    assert page.locator(".band svg path").count() > 4
+    assert page.locator(".band svg").first.bounding_box()["width"] > 1000
+    assert "times as long as" in page.locator(".headline").inner_text()
+    assert page.locator(".stack i").count() > 4
+    context.close()
 
 
 def test_no_button_leaves_the_page(visit, pages):

@@ -81,8 +81,12 @@ class MapDisk:
         Tables of the text report.
     story : tuple of str
         Sentences that say what the disk shows, the most important first.
+    kind : str
+        Variant of its file system, as sentences name it.
     coverage : float or None
         Share of the known metadata that was read; None where that is unknown.
+    warnings : tuple of str
+        Sentences that must be read before any number: what is locked, damaged, missing.
     states : list of (str, int)
         Checkpoints and snapshots with their transactions, where the file system has them.
     """
@@ -96,5 +100,7 @@ class MapDisk:
     walks: list[MapWalk] = field(default_factory=list)
     facts: list[MapFact] = field(default_factory=list)
     story: tuple[str, ...] = ()
+    kind: str = ""
     coverage: float | None = 1.0
+    warnings: tuple[str, ...] = ()
     states: list[tuple[str, int]] = field(default_factory=list)

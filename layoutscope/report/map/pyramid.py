@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.arrays.intervals import intersect, runs_of, subtract, total, union
-from layoutscope.report.map.segments import DAMAGED, FREE, METADATA, REGION, UNCLAIMED
+from layoutscope.report.map.segments import DAMAGED, FREE, LOCKED, METADATA, REGION, UNCLAIMED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +29,8 @@ RUN_BUDGET: Final = 600_000
 
 USED_SHARE: Final = 0.998
 """Share of the used bytes that the first view shows; copies of headers at the far end of a disk are left out."""
+
+_BAD: Final = frozenset({DAMAGED.key, LOCKED.key})
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +86,8 @@ class Pyramid:
 def partition(segments: Segments, image_offset: int, size_bytes: int, block_bytes: int) -> tuple[Share, ...]:
     """Give each byte of a range to one class.
 
-    What is told of twice belongs to the first that claims it: damaged nodes, then the classes in the order of the
-    legend, so that a node counts as its tree's and not as data of the file that holds the tree.
+    What is told of twice belongs to the first that claims it: damaged and locked nodes, then the classes in the order
+    of the legend, so that a node counts as its tree's and not as data of the file that holds the tree.
 
     Parameters
     ----------
@@ -104,7 +106,7 @@ def partition(segments: Segments, image_offset: int, size_bytes: int, block_byte
     """
     left = np.array([[0, size_bytes]], np.int64)
     runs: dict[str, Runs] = {}
-    for code in sorted(range(len(segments.classes)), key=lambda code: segments.classes[code].key != DAMAGED.key):
+    for code in sorted(range(len(segments.classes)), key=lambda code: segments.classes[code].key not in _BAD):
         own = segments.class_id == code
         claimed = runs_of(segments.start[own] - image_offset, segments.length[own])
         runs[segments.classes[code].key] = intersect(claimed, left)

@@ -68,7 +68,7 @@ def _disk(result: ScanResult, volumes: list[VolumeScan], *, names: bool) -> MapD
     facts = named[0].layout.facts
     return MapDisk(
         title=_title(result, named) if names else "volume",
-        subtitle=f"{' > '.join((*facts.stack, facts.variant))}, {format_bytes(facts.size_bytes)}",
+        subtitle=f"{' > '.join(dict.fromkeys((*facts.stack, facts.variant)))}, {format_bytes(facts.size_bytes)}",
         layouts=[volume.layout for volume in volumes],
         image_offset=facts.image_offset,
         size_bytes=facts.size_bytes,
@@ -76,9 +76,26 @@ def _disk(result: ScanResult, volumes: list[VolumeScan], *, names: bool) -> MapD
         walks=[walk for volume in named for walk in _walks(volume)],
         facts=[fact for volume in volumes for fact in _facts(volume, names=names)],
         story=tuple(sentence for volume in named for sentence in story(volume)),
+        kind=facts.variant,
         coverage=coverage_of([volume.layout for volume in volumes]),
+        warnings=tuple(warning for volume in volumes for warning in _warnings(volume, names=names)),
         states=[state for volume in named for state in _states(volume, names=names)],
     )
+
+
+def _warnings(volume: VolumeScan, *, names: bool) -> Iterator[str]:
+    """Say what a reader must know before any number."""
+    facts = volume.layout.facts
+    who = f"“{escape_text(facts.name)}”" if names and facts.name else facts.variant
+    if facts.details.get("locked"):
+        reason = next((f": {item.message}" for item in volume.findings if item.code.endswith("locked")), "")
+        yield f"{who} is locked{escape_text(reason)}. Names, sizes and times of files were not read."
+    errors = [item for item in volume.findings if item.level == "error"]
+    if errors:
+        count = "one error" if len(errors) == 1 else f"{len(errors):,} errors"
+        yield f"{who} is damaged: {count}, first of all: {escape_text(errors[0].message)}."
+    if facts.num_missing_entries:
+        yield f"At least {facts.num_missing_entries:,} entries of {who} are missing here."
 
 
 def _states(volume: VolumeScan, *, names: bool) -> Iterator[tuple[str, int]]:

@@ -33,28 +33,30 @@ UNKNOWN: Final = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class MapClass:
-    """One class: its key in the tables, what people call it, its group, and its colours on light and dark."""
+    """One class: its key in the tables, its name, its group, its colours on light and dark, its tree's role."""
 
     key: str
     label: str
     group: str
     light: str
     dark: str
+    role: str = ""
 
 
-REGION: Final = MapClass("region", "other metadata", METADATA, "#C9A100", "#F0E442")
+REGION: Final = MapClass("region", "other metadata", METADATA, "#FFA400", "#F0E442")
 FILE_DATA: Final = MapClass("data", "file data", DATA, "#B9BDC4", "#555B66")
-PENDING: Final = MapClass("pending-free", "freed, not yet reusable", DATA, "#DDD3BE", "#443F33")
+PENDING: Final = MapClass("pending-free", "freed, not yet reusable", DATA, "#D8C7A0", "#503F27")
 UNCLAIMED: Final = MapClass("unclaimed", "used, owner unknown", UNKNOWN, "#7A5C3E", "#A98462")
 FREE_SPACE: Final = MapClass("free", "free space", FREE, "#F4F4F2", "#1E2126")
 UNREAD: Final = MapClass("unread", "not read", UNKNOWN, "#3B3B3B", "#8E8E8E")
-DAMAGED: Final = MapClass("damaged", "damaged metadata", METADATA, "#E4002B", "#FF4D6A")
+DAMAGED: Final = MapClass("damaged", "damaged metadata", METADATA, "#A00012", "#D74820")
+LOCKED: Final = MapClass("locked", "locked metadata", METADATA, "#541176", "#7D51CA")
 NOT_METADATA_REGIONS: Final = frozenset({"free", "pending-free", "unclaimed", "unread"})
 
 
 def tree_class(traits: TreeTraits) -> MapClass:
     """Return the class of a B-tree, in the words and colours of its file system."""
-    return MapClass(traits.name, traits.label, METADATA, traits.light, traits.dark)
+    return MapClass(traits.name, traits.label, METADATA, traits.light, traits.dark, traits.role)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,17 +142,22 @@ def _known_classes(layouts: list[VolumeLayout]) -> tuple[MapClass, ...]:
         for tree in layout.nodes["tree"].unique().cast(pl.String)
     }
     kinds = {kind for layout in layouts for kind in layout.regions["type"].unique().cast(pl.String).to_list()}
-    damaged = any((layout.nodes["valid"].cast(pl.String) == "no").any() for layout in layouts)
+    bad = {_bad_class(layout) for layout in layouts if (layout.nodes["valid"].cast(pl.String) == "no").any()}
     optional = [item for item in (PENDING, UNREAD) if item.key in kinds]
     return (
         *(tree_class(trees[tree]) for tree in sorted(trees)),
         REGION,
-        *([DAMAGED] if damaged else []),
+        *(item for item in (DAMAGED, LOCKED) if item in bad),
         FILE_DATA,
         *optional,
         UNCLAIMED,
         FREE_SPACE,
     )
+
+
+def _bad_class(layout: VolumeLayout) -> MapClass:
+    """Return the class of nodes that nothing verified: of a locked volume they are enciphered, headers and all."""
+    return LOCKED if layout.facts.details.get("locked") else DAMAGED
 
 
 def _collect_regions(layout: VolumeLayout, device: int, collector: _Collector) -> None:
@@ -174,18 +181,11 @@ def _collect_nodes(layout: VolumeLayout, device: int, base: int, collector: _Col
     pieces = layout.node_fragments.filter(pl.col("device") == device)
     whole = own.join(pieces.select(row="node_row").unique(), on="row", how="anti")
     parts = pieces.join(nodes.select("tree", "valid", "place", node_row="row"), on="node_row")
-    collector.add(whole["image_offset"], whole["size_bytes"], _node_codes(whole, collector), whole["place"].to_numpy())
-    collector.add(
-        parts["image_offset"], parts["length_bytes"], _node_codes(parts, collector), parts["place"].to_numpy()
-    )
-
-
-def _node_codes(nodes: pl.DataFrame, collector: _Collector) -> NDArray[np.uint8]:
-    codes = _codes(nodes["tree"], collector.codes, 0)
-    if DAMAGED.key in collector.codes:
-        bad = _codes(nodes["valid"], {"no": 1}, 0).astype(bool)
-        codes = np.where(bad, collector.codes[DAMAGED.key], codes)
-    return codes
+    bad = collector.codes.get(_bad_class(layout).key, 0)
+    for table, length in ((whole, "size_bytes"), (parts, "length_bytes")):
+        trees = _codes(table["tree"], collector.codes, 0)
+        codes = np.where(_codes(table["valid"], {"no": 1}, 0).astype(bool), bad, trees)
+        collector.add(table["image_offset"], table[length], codes, table["place"].to_numpy())
 
 
 def _region_codes(regions: pl.DataFrame, collector: _Collector) -> NDArray[np.uint8]:

@@ -6,21 +6,14 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.analysis.story import drive_words
-from layoutscope.units import format_bytes, format_seconds, format_share
+from layoutscope.report.map.first import first_screen
+from layoutscope.units import format_bytes, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from layoutscope.report.map.model import MapDisk, MapFact
     from layoutscope.report.map.pyramid import Share
-
-
-WORTH_TELLING: Final = 1.1
-"""Disks whose times differ by less are not compared in words."""
-
-SAME: Final = 0.01
-"""Numbers of entries that differ by no larger share count as the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +60,13 @@ def sections(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str
     """
     panels = [panel for panel in PANELS if _has(panel, disks)]
     anchors = "".join(f'<a href="#{panel.anchor}">{panel.title}</a>' for panel in panels)
-    first = f'{_comparison(disks)}<div class="disks">{"".join(map(_summary, disks))}</div>'
     holdings = "".join(_card(_holdings(disk, held)) for disk, held in zip(disks, shares, strict=True))
     facts = "".join(_card("".join(map(_fact, disk.facts))) for disk in disks)
     anchors += '<a href="#holdings">In numbers</a><a href="#facts">Facts</a>'
     return "\n".join(
         [
+            first_screen(disks, shares),
             f'<nav aria-label="parts of this page">{anchors}</nav>',
-            f'<section id="what"><h2>What this shows</h2>{first}</section>',
             *(_panel(panel, len(disks)) for panel in panels),
             _folded("holdings", "In numbers", "What the disk holds, as the map shows it.", holdings),
             _folded("facts", "Facts", "The report's tables.", facts),
@@ -108,48 +100,6 @@ def _folded(anchor: str, title: str, text: str, cards: str) -> str:
 
 def _card(content: str) -> str:
     return f'<div class="card">{content}</div>'
-
-
-def _comparison(disks: Sequence[MapDisk]) -> str:
-    """Say how much longer the slowest of several disks takes than the quickest, on one drive and in one order."""
-    walks = [(disk.title, disk.walks[0]) for disk in disks if disk.walks and disk.walks[0].entries]
-    if len(walks) < 2 or len({(walk.order, walk.drive) for _, walk in walks}) > 1:
-        return ""
-    ranked = sorted(walks, key=lambda item: item[1].seconds / item[1].entries)
-    (quick, least), (slow, most) = ranked[0], ranked[-1]
-    ratio = most.seconds / most.entries / (least.seconds / least.entries) if least.seconds else 0.0
-    if ratio < WORTH_TELLING:
-        return ""
-    per = "" if abs(most.entries - least.entries) <= SAME * most.entries else " per 1,000 entries"
-    times = [format_seconds(1000 * walk.seconds / walk.entries if per else walk.seconds) for walk in (most, least)]
-    return (
-        f'<p class="headline">On a {drive_words(most.drive)}, listing every file of {escape(slow)} takes {ratio:.3g} '
-        f"times as long{per} as of {escape(quick)}: {times[0]} against {times[1]}.</p>"
-    )
-
-
-def _summary(disk: MapDisk) -> str:
-    tiles = [(format_seconds(walk.seconds), f"{drive_words(walk.drive)}, {walk.order}") for walk in disk.walks]
-    share = "an unknown share" if disk.coverage is None else format_share(disk.coverage)
-    boxes = "".join(
-        f'<div class="tile"><b>{escape(value)}</b>{escape(of)}</div>'
-        for value, of in [*tiles, (share, "of the metadata was read")]
-    )
-    first, *others = disk.story or ("",)
-    told = f'<p class="headline">{escape(first)}</p>'
-    if others:
-        reasons = "".join(f"<p>{escape(sentence)}</p>" for sentence in others)
-        told += f'<details class="story"><summary>Why, and what would help</summary>{reasons}</details>'
-    warning = (
-        ""
-        if disk.coverage == 1
-        else '<p class="warn">Part of the metadata could not be read; the map shows those places as not read or owner '
-        "unknown, never as empty.</p>"
-    )
-    return _card(
-        f'<h2>{escape(disk.title)}</h2><p class="muted">{escape(disk.subtitle)}</p>'
-        f'{warning}<div class="tiles">{boxes}</div>{told}'
-    )
 
 
 def _holdings(disk: MapDisk, shares: Sequence[Share]) -> str:

@@ -1005,12 +1005,61 @@
     }
   };
 
+  // src/band.ts
+  var TRAIL = 30;
+  var HEAD = { light: "#b3001e", dark: "#ff5c74" };
+  var Band = class {
+    constructor(disk, holder) {
+      this.disk = disk;
+      this.canvas = holder.querySelector("canvas");
+      this.clock = holder.parentElement.querySelector(".clock");
+      this.span = +holder.dataset.span;
+    }
+    disk;
+    canvas;
+    clock;
+    span;
+    /** Take the head away; the clock shows the whole walk again. */
+    rest(total) {
+      this.pen();
+      if (this.clock) this.clock.textContent = secondsText(total);
+    }
+    /** Show the head at the last of some places, and behind it how it came there, as arcs. */
+    show(places, now, total) {
+      const { pen, width, height } = this.pen();
+      const x = places.map((place) => (place - this.disk.start) / this.span * width);
+      const hue = isDark() ? HEAD.dark : HEAD.light;
+      pen.strokeStyle = hue;
+      for (let i = 1; i < x.length; i++) {
+        pen.globalAlpha = i / x.length;
+        pen.beginPath();
+        pen.moveTo(x[i - 1], height);
+        pen.quadraticCurveTo((x[i - 1] + x[i]) / 2, -height / 2, x[i], height);
+        pen.stroke();
+      }
+      pen.globalAlpha = 1;
+      pen.fillStyle = hue;
+      pen.fillRect(x[x.length - 1] - 1.5, 0, 3, height);
+      const done = now >= total ? ", done" : "";
+      if (this.clock) this.clock.textContent = `${secondsText(Math.min(now, total))} of ${secondsText(total)}${done}`;
+    }
+    /** An empty canvas as fine as the screen, with a pen in CSS pixels. */
+    pen() {
+      const { clientWidth: width, clientHeight: height } = this.canvas;
+      this.canvas.width = width * devicePixelRatio;
+      this.canvas.height = height * devicePixelRatio;
+      const pen = this.canvas.getContext("2d");
+      pen.scale(devicePixelRatio, devicePixelRatio);
+      return { pen, width, height };
+    }
+  };
+
   // src/costs.ts
   var CAUSES = {
-    seek: "#0072B2",
-    rotation: "#D55E00",
-    transfer: "#009E73",
-    overhead: "#E69F00",
+    seek: "#5B3A8E",
+    rotation: "#B0699F",
+    transfer: "#2A8C82",
+    overhead: "#C7B27B",
     host: "#8C8C8C"
   };
   function costPanel(disks, holder) {
@@ -1152,6 +1201,7 @@
 
   // src/race.ts
   var PLAY_SECONDS = 20;
+  var SPEEDS = [0.25, 0.5, 1, 2, 4];
   var STEPS = 1e3;
   var Race = class {
     constructor(players, holder) {
@@ -1165,29 +1215,60 @@
         this.show(+this.bar.value / STEPS * this.longest());
       });
       if (!players.length) return;
+      const speeds = element(
+        "select",
+        { title: "how fast" },
+        ...SPEEDS.map((speed) => element("option", { value: speed }, this.words(speed)))
+      );
+      speeds.value = "1";
+      speeds.addEventListener("change", () => this.hurry(+speeds.value));
       const end = { type: "button", title: "back to the start, without heads", onclick: () => this.stop() };
       holder.append(
-        element("div", { class: "bar race" }, this.button, element("button", end, "■ stop"), this.bar, this.clock)
+        element(
+          "div",
+          { class: "bar race" },
+          this.button,
+          element("button", end, "■ stop"),
+          speeds,
+          this.bar,
+          this.clock
+        )
       );
       this.tell();
     }
     players;
     now = 0;
     frame = null;
-    clock = element("span", { class: "muted clock", role: "status" });
+    chosen = 1;
+    began = 0;
+    clock = element("span", { class: "muted clock" });
     button;
     bar;
     longest() {
       return Math.max(...this.players.map((player) => player.total()));
     }
     speed() {
-      return this.longest() / PLAY_SECONDS;
+      return this.chosen * this.longest() / PLAY_SECONDS;
+    }
+    words(speed) {
+      const times = speed * this.longest() / PLAY_SECONDS;
+      return times >= 1 ? `${times.toPrecision(2)} × as fast as the drive` : `${(1 / times).toPrecision(2)} × as slow as the drive`;
+    }
+    hurry(speed) {
+      this.chosen = speed;
+      this.since();
+      this.tell();
+    }
+    /** Count the page's time from where the walks are. */
+    since() {
+      this.began = performance.now() - 1e3 * this.now / this.speed();
     }
     play() {
+      if (!this.players.length || this.frame !== null) return;
       if (this.now >= this.longest()) this.now = 0;
-      const began = performance.now() - 1e3 * this.now / this.speed();
+      this.since();
       const step = () => {
-        this.show(Math.min(this.longest(), (performance.now() - began) / 1e3 * this.speed()));
+        this.show(Math.min(this.longest(), (performance.now() - this.began) / 1e3 * this.speed()));
         if (this.now < this.longest()) this.frame = requestAnimationFrame(step);
         else this.pause();
       };
@@ -1212,23 +1293,15 @@
       for (const player of this.players) player.at(Math.min(now, player.total()));
       this.tell();
     }
-    /** The clocks, one a walk, and how the page's time goes against the drives'. */
+    /** Tell the time; each walk's own clock stands at its band. */
     tell() {
-      const speed = this.speed();
-      const times = speed >= 1 ? `${speed.toPrecision(2)} times as fast` : `${(1 / speed).toPrecision(2)} times as slow`;
-      const clocks = this.players.map((player) => {
-        const total = player.total();
-        const done = this.now > 0 && this.now >= total ? ", done" : "";
-        return `${secondsText(Math.min(this.now, total))} of ${secondsText(total)}${done}`;
-      });
-      this.clock.textContent = `${clocks.join(" | ")} · ${times} as the drive`;
+      this.clock.textContent = `${secondsText(this.now)} since the start`;
     }
   };
 
   // src/walk.ts
-  var TRAIL = 30;
   var MOST_PLACES = 3e3;
-  async function walkPanel(disk, holder, map, scale) {
+  async function walkPanel(disk, holder, map, band, scale) {
     if (!disk.walks.length) {
       holder.append(element("p", { class: "muted" }, "No walk was predicted."));
       return null;
@@ -1257,10 +1330,15 @@
     });
     return {
       total: () => walk.total_s,
-      rest: () => map.mark([], null),
+      rest: () => {
+        band.rest(walk.total_s);
+        return map.mark([], null);
+      },
       at: (now) => {
         const last = lastBefore(reads.time, now);
-        return map.mark(Array.from(reads.offset.slice(Math.max(0, last - TRAIL), last)), reads.offset[last] ?? null);
+        const trail = Array.from(reads.offset.slice(Math.max(0, last - TRAIL), last + 1));
+        band.show(trail, now, walk.total_s);
+        return map.mark(trail.slice(0, -1), trail[trail.length - 1] ?? null);
       }
     };
   }
@@ -1360,17 +1438,19 @@
     for (const map of maps) await map.build();
     costPanel(disks, cardsOf("costs")[0]);
     const players = [];
+    const bands = disks.map((disk, i) => new Band(disk, document.querySelector(`.band[data-disk="${i}"]`)));
     for (const [i, disk] of disks.entries()) {
       await orderPanel(disk, orders[i], scale);
-      const player = await walkPanel(disk, walks[i], maps[i], scale);
+      const player = await walkPanel(disk, walks[i], maps[i], bands[i], scale);
       if (player) players.push(player);
     }
-    const race = new Race(players, document.querySelector("#map .above"));
+    const race = new Race(players, document.getElementById("race"));
     whenOpened("directories", (cards) => disks.map((disk, i) => directoryPanel(disk, cards[i])));
     whenOpened("history", (cards) => disks.map((disk, i) => historyPanel(disk, cards[i])));
     whenOpened("distances", (cards) => disks.map((disk, i) => distancePanel(disk, cards[i])));
     window.layoutscope = { page, maps, race };
     document.documentElement.dataset.ready = "yes";
+    if (!kept.length && !matchMedia("(prefers-reduced-motion: reduce)").matches) race.play();
   }
   var drawing;
   async function redraw() {
@@ -1381,7 +1461,7 @@
     await new Promise(requestAnimationFrame);
     const kept = maps.map(({ view, earlier, hidden, order, maxXid }) => ({ view, earlier, hidden, order, maxXid }));
     for (const plot of document.querySelectorAll(".js-plotly-plot")) plotly().purge(plot);
-    for (const holder of [...PANELS.flatMap(cardsOf), document.querySelector("#map .above")]) holder.replaceChildren();
+    for (const holder of [...PANELS.flatMap(cardsOf), document.getElementById("race")]) holder.replaceChildren();
     drawing = draw(page, kept);
     return drawing;
   }

@@ -12,8 +12,8 @@ import pytest
 from layoutscope.api.map import map_page
 from layoutscope.api.scan import scan
 from layoutscope.report.map import MapDisk, MapWalk, encode
+from layoutscope.report.map.first import comparison
 from layoutscope.report.map.scans import disks
-from layoutscope.report.map.text import _comparison
 
 IMAGE = Path(__file__).resolve().parents[4] / "fixtures" / "images" / "hfsplus-scattered.img.zst"
 
@@ -82,8 +82,16 @@ def _disk(entries: int, seconds: float, drive: str = "generic-7200") -> MapDisk:
 @pytest.mark.parametrize(
     ("one", "other", "told"),
     [
-        ((1000, 480.0), (1000, 40.0), "takes 12 times as long as of 1000 &lt;entries&gt;: 8 min 00 s against 40.0 s."),
-        ((1000, 480.0), (2000, 40.0), "takes 24 times as long per 1,000 entries as of 2000"),
+        (
+            (1000, 480.0),
+            (1000, 40.0),
+            "takes 12 times as long as 1000 <entries> to list as many files: 8 min 00 s against 40.0 s.",
+        ),
+        (
+            (1000, 480.0),
+            (2000, 40.0),
+            "takes 24 times as long as 2000 <entries> to list 1,000 files and folders:",
+        ),
         ((1000, 40.0), (1000, 41.0), None),
         ((1000, 480.0), (0, 40.0), None),
         ((1000, 480.0), (1000, 40.0, "sata-ssd"), None),
@@ -91,5 +99,5 @@ def _disk(entries: int, seconds: float, drive: str = "generic-7200") -> MapDisk:
 )
 def test_two_disks_are_compared_only_where_they_can_be(one, other, told):
     """The same walk on the same drive, per 1,000 entries where their numbers differ; near ones are not told apart."""
-    sentence = _comparison([_disk(*other), _disk(*one)])
+    sentence = comparison([_disk(*other), _disk(*one)])
     assert told in sentence if told else sentence == ""

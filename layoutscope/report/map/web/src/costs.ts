@@ -5,11 +5,12 @@ import type { Directories, Disk, Unit } from "./payload";
 import { CONFIG, type Fields, HUES, plain, plotIn, plotLayout, plotly } from "./plots";
 import { bytesText, counted, secondsText } from "./words";
 
+/** None of the colours of the map's classes; those of the first screen stand in the page's style. */
 const CAUSES: Record<string, string> = {
-  seek: "#0072B2",
-  rotation: "#D55E00",
-  transfer: "#009E73",
-  overhead: "#E69F00",
+  seek: "#5B3A8E",
+  rotation: "#B0699F",
+  transfer: "#2A8C82",
+  overhead: "#C7B27B",
   host: "#8C8C8C",
 };
 

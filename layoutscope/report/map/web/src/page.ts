@@ -1,6 +1,7 @@
 // Fills the cards of the page's panels; those that are folded when they are opened first.
 
 import { AddressMap, type Choices } from "./address";
+import { Band } from "./band";
 import { costPanel, directoryPanel } from "./costs";
 import { distancePanel, orderPanel } from "./distances";
 import { isDark } from "./dom";
@@ -56,17 +57,19 @@ async function draw(page: { disks: Disk[] }, kept: Choices[]): Promise<void> {
   for (const map of maps) await map.build();
   costPanel(disks, cardsOf("costs")[0]!);
   const players: Player[] = [];
+  const bands = disks.map((disk, i) => new Band(disk, document.querySelector(`.band[data-disk="${i}"]`)!));
   for (const [i, disk] of disks.entries()) {
     await orderPanel(disk, orders![i]!, scale);
-    const player = await walkPanel(disk, walks![i]!, maps[i]!, scale);
+    const player = await walkPanel(disk, walks![i]!, maps[i]!, bands[i]!, scale);
     if (player) players.push(player);
   }
-  const race = new Race(players, document.querySelector<HTMLElement>("#map .above")!);
+  const race = new Race(players, document.getElementById("race")!);
   whenOpened("directories", (cards) => disks.map((disk, i) => directoryPanel(disk, cards[i]!)));
   whenOpened("history", (cards) => disks.map((disk, i) => historyPanel(disk, cards[i]!)));
   whenOpened("distances", (cards) => disks.map((disk, i) => distancePanel(disk, cards[i]!)));
   window.layoutscope = { page, maps, race };
   document.documentElement.dataset.ready = "yes";
+  if (!kept.length && !matchMedia("(prefers-reduced-motion: reduce)").matches) race.play();
 }
 
 let drawing: Promise<void>;
@@ -80,7 +83,7 @@ async function redraw(): Promise<void> {
   await new Promise(requestAnimationFrame); // Plotly draws once more after a change
   const kept = maps.map(({ view, earlier, hidden, order, maxXid }) => ({ view, earlier, hidden, order, maxXid }));
   for (const plot of document.querySelectorAll<HTMLElement>(".js-plotly-plot")) plotly().purge(plot);
-  for (const holder of [...PANELS.flatMap(cardsOf), document.querySelector("#map .above")!]) holder.replaceChildren();
+  for (const holder of [...PANELS.flatMap(cardsOf), document.getElementById("race")!]) holder.replaceChildren();
   drawing = draw(page, kept);
   return drawing;
 }

@@ -1,10 +1,12 @@
-// All walks played in the same time: the heads move over the maps as they would on the drives, so many times as fast.
+// All walks played in the same time: the heads move over the disks as they would on the drives, so many times as fast.
 
 import { element } from "./dom";
 import { secondsText } from "./words";
 
-/** The slowest walk takes so long on the page. */
+/** The slowest walk takes so long on the page, at the speed that is chosen first. */
 const PLAY_SECONDS = 20;
+/** Speeds against that one. */
+const SPEEDS = [0.25, 0.5, 1, 2, 4];
 const STEPS = 1000;
 
 /** One walk: how long it takes, and what shows its head at a time, or no head. */
@@ -17,7 +19,9 @@ export interface Player {
 export class Race {
   now = 0;
   private frame: number | null = null;
-  private readonly clock = element("span", { class: "muted clock", role: "status" });
+  private chosen = 1;
+  private began = 0;
+  private readonly clock = element("span", { class: "muted clock" });
   private readonly button: HTMLButtonElement;
   private readonly bar: HTMLInputElement;
 
@@ -34,9 +38,24 @@ export class Race {
       this.show((+this.bar.value / STEPS) * this.longest());
     });
     if (!players.length) return;
+    const speeds = element(
+      "select",
+      { title: "how fast" },
+      ...SPEEDS.map((speed) => element("option", { value: speed }, this.words(speed))),
+    );
+    speeds.value = "1";
+    speeds.addEventListener("change", () => this.hurry(+speeds.value));
     const end = { type: "button", title: "back to the start, without heads", onclick: () => this.stop() };
     holder.append(
-      element("div", { class: "bar race" }, this.button, element("button", end, "■ stop"), this.bar, this.clock),
+      element(
+        "div",
+        { class: "bar race" },
+        this.button,
+        element("button", end, "■ stop"),
+        speeds,
+        this.bar,
+        this.clock,
+      ),
     );
     this.tell();
   }
@@ -46,14 +65,33 @@ export class Race {
   }
 
   private speed(): number {
-    return this.longest() / PLAY_SECONDS;
+    return (this.chosen * this.longest()) / PLAY_SECONDS;
+  }
+
+  private words(speed: number): string {
+    const times = (speed * this.longest()) / PLAY_SECONDS;
+    return times >= 1
+      ? `${times.toPrecision(2)} × as fast as the drive`
+      : `${(1 / times).toPrecision(2)} × as slow as the drive`;
+  }
+
+  private hurry(speed: number): void {
+    this.chosen = speed;
+    this.since();
+    this.tell();
+  }
+
+  /** Count the page's time from where the walks are. */
+  private since(): void {
+    this.began = performance.now() - (1000 * this.now) / this.speed();
   }
 
   play(): void {
+    if (!this.players.length || this.frame !== null) return;
     if (this.now >= this.longest()) this.now = 0;
-    const began = performance.now() - (1000 * this.now) / this.speed();
+    this.since();
     const step = () => {
-      this.show(Math.min(this.longest(), ((performance.now() - began) / 1000) * this.speed()));
+      this.show(Math.min(this.longest(), ((performance.now() - this.began) / 1000) * this.speed()));
       if (this.now < this.longest()) this.frame = requestAnimationFrame(step);
       else this.pause();
     };
@@ -82,15 +120,8 @@ export class Race {
     this.tell();
   }
 
-  /** The clocks, one a walk, and how the page's time goes against the drives'. */
+  /** Tell the time; each walk's own clock stands at its band. */
   tell(): void {
-    const speed = this.speed();
-    const times = speed >= 1 ? `${speed.toPrecision(2)} times as fast` : `${(1 / speed).toPrecision(2)} times as slow`;
-    const clocks = this.players.map((player) => {
-      const total = player.total();
-      const done = this.now > 0 && this.now >= total ? ", done" : "";
-      return `${secondsText(Math.min(this.now, total))} of ${secondsText(total)}${done}`;
-    });
-    this.clock.textContent = `${clocks.join(" | ")} · ${times} as the drive`;
+    this.clock.textContent = `${secondsText(this.now)} since the start`;
   }
 }

@@ -1,5 +1,6 @@
 // Where the head is while the files are enumerated.
 
+import { type Band, TRAIL } from "./band";
 import { element, hueOf } from "./dom";
 import type { Disk, Scale, Walk } from "./payload";
 import { CONFIG, type Fields, HUES, plain, plotIn, plotLayout, plotly } from "./plots";
@@ -7,8 +8,6 @@ import type { Player } from "./race";
 import { type Numbers, unpackAll } from "./unpack";
 import { counted, secondsText } from "./words";
 
-/** Reads that are shown behind the head. */
-const TRAIL = 30;
 const MOST_PLACES = 3000;
 
 interface Marked {
@@ -25,7 +24,13 @@ interface Relayout {
 }
 
 /** Draw a walk; returns what plays it, or null where there is none. */
-export async function walkPanel(disk: Disk, holder: HTMLElement, map: Marked, scale: Scale): Promise<Player | null> {
+export async function walkPanel(
+  disk: Disk,
+  holder: HTMLElement,
+  map: Marked,
+  band: Band,
+  scale: Scale,
+): Promise<Player | null> {
   if (!disk.walks.length) {
     holder.append(element("p", { class: "muted" }, "No walk was predicted."));
     return null;
@@ -54,10 +59,15 @@ export async function walkPanel(disk: Disk, holder: HTMLElement, map: Marked, sc
   });
   return {
     total: () => walk.total_s,
-    rest: () => map.mark([], null),
+    rest: () => {
+      band.rest(walk.total_s);
+      return map.mark([], null);
+    },
     at: (now) => {
       const last = lastBefore(reads.time, now);
-      return map.mark(Array.from(reads.offset.slice(Math.max(0, last - TRAIL), last)), reads.offset[last] ?? null);
+      const trail = Array.from(reads.offset.slice(Math.max(0, last - TRAIL), last + 1));
+      band.show(trail, now, walk.total_s);
+      return map.mark(trail.slice(0, -1), trail[trail.length - 1] ?? null);
     },
   };
 }

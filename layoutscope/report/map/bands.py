@@ -1,0 +1,182 @@
+"""The first picture of the page: each disk as a band, drawn as plain SVG that needs no script.
+
+All bands have one scale. The upper part shows metadata, the lower what else fills the disk; the stronger a colour, the
+larger the share of it in its column, in the same steps as the cells of the map.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from layoutscope.arrays.intervals import total, union
+from layoutscope.report.map.pyramid import held_by, used_span
+from layoutscope.report.map.segments import DAMAGED, DATA, FREE, LOCKED, METADATA, PENDING
+from layoutscope.units import format_bytes, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from layoutscope.report.map.model import MapDisk
+    from layoutscope.report.map.pyramid import Share
+    from layoutscope.report.map.segments import MapClass
+
+COLUMNS: Final = 1200
+UPPER, LOWER = 38, 14
+"""Heights of the two parts of a band."""
+
+HATCH: Final = (
+    '<defs><pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse">'
+    '<path class="hatch" d="M-1 1L1 -1M0 5L5 0M4 6L6 4"/></pattern></defs>'
+)
+HATCHED_SWATCH: Final = '<rect width="12" height="12" fill="url(#hatch)"/>'
+HATCHED: Final = frozenset({"damaged", "unknown"})
+"""What must be told from all else without its colour."""
+
+SHADES: Final = ((0.5, 1.0), (0.2, 0.85), (0.05, 0.68), (0.02, 0.52), (0.005, 0.38), (0.0, 0.25))
+"""Least share of each shade, strongest first, and its opacity; those of the map's cells (``web/src/cells.ts``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a layman tells apart: its key in the page's style, its name, and which classes of the map it takes."""
+
+    key: str
+    label: str
+    holds: Callable[[MapClass], bool]
+    is_metadata: bool = False
+
+
+PARTS: Final = (
+    Part("damaged", "damaged metadata", lambda item: item.key == DAMAGED.key, is_metadata=True),
+    Part("locked", "locked metadata", lambda item: item.key == LOCKED.key, is_metadata=True),
+    Part("main", "file list", lambda item: item.role == "main", is_metadata=True),
+    Part("places", "its address book", lambda item: item.role == "map", is_metadata=True),
+    Part("other", "other metadata", lambda item: item.group == METADATA, is_metadata=True),
+    Part("freed", "freed, not yet reusable", lambda item: item.key == PENDING.key),
+    Part("data", "file data", lambda item: item.group == DATA),
+    Part("free", "free space", lambda item: item.group == FREE),
+    Part("unknown", "unknown", lambda _: True),
+)
+"""Each class belongs to the first that takes it."""
+
+
+def scale_of(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> int:
+    """Return how many bytes every band spans: what is in use, or all where more than half of it is."""
+    used = max((used_span(held) or disk.size_bytes for disk, held in zip(disks, shares, strict=True)), default=0)
+    span = max((disk.size_bytes for disk in disks), default=0)
+    return span if used > span / 2 else used
+
+
+def parts_of(shares: Sequence[Share]) -> dict[str, list[int]]:
+    """Sort the classes of a disk into parts: places in `shares`, by the parts' keys."""
+    parts: dict[str, list[int]] = {part.key: [] for part in PARTS}
+    for place, share in enumerate(shares):
+        parts[next(part.key for part in PARTS if part.holds(share.item))].append(place)
+    return parts
+
+
+def picture(disk: MapDisk, shares: Sequence[Share], span: int) -> str:
+    """Draw one band.
+
+    Parameters
+    ----------
+    disk : MapDisk
+        What is drawn.
+    shares : sequence of Share
+        What it holds, by class.
+    span : int
+        Bytes from its start that the band is wide.
+
+    Returns
+    -------
+    str
+        SVG as wide as its place; a disk that ends before the span leaves the rest empty.
+    """
+    edges = np.minimum(np.arange(COLUMNS + 1) * span // COLUMNS, disk.size_bytes).astype(np.int64)
+    widths = np.maximum(np.diff(np.arange(COLUMNS + 1) * span // COLUMNS), 1)
+    held = held_by(shares, edges)
+    own = {key: held[places].sum(axis=0) / widths for key, places in parts_of(shares).items()}
+    paths = "".join((*_metadata(own), *_others(own)))
+    end = -(-COLUMNS * min(disk.size_bytes, span) // max(span, 1))
+    words = escape(f"{disk.title}: {', '.join(f'{name} {told}' for name, told in _amounts(shares, disk.size_bytes))}")
+    return (
+        f'<svg viewBox="0 0 {COLUMNS} {UPPER + LOWER}" preserveAspectRatio="none" role="img" aria-label="{words}">'
+        f'{HATCH}<rect class="part-free" width="{end}" height="{UPPER + LOWER}"/>{paths}</svg>'
+    )
+
+
+def _metadata(own: dict[str, NDArray[np.float64]]) -> Iterator[str]:
+    """Paint each column that holds any metadata as what holds most of it, damage before all, by the share of all."""
+    keys = [part.key for part in PARTS if part.is_metadata]
+    shares = np.stack([own[key] for key in keys])
+    most = shares.argmax(axis=0)
+    most[shares[0] > 0] = 0
+    whole = shares.sum(axis=0)
+    for place, key in enumerate(keys):
+        yield from _shaded(key, np.where((most == place) & (whole > 0), whole, 0), 0, UPPER)
+
+
+def _others(own: dict[str, NDArray[np.float64]]) -> Iterator[str]:
+    """Paint the lower part: what nobody knows wherever there is any, else what is more, file data or freed blocks."""
+    data, freed, unknown = own["data"], own["freed"], own["unknown"]
+    known = unknown == 0
+    yield from _shaded("data", np.where(known & (data >= freed), data, 0), UPPER, LOWER)
+    yield from _shaded("freed", np.where(known & (data < freed), freed, 0), UPPER, LOWER)
+    yield from _shaded("unknown", unknown, UPPER, LOWER)
+
+
+def _shaded(key: str, shares: NDArray[np.float64], top: int, height: int) -> Iterator[str]:
+    """Paint columns in steps, each step as one path over runs of neighbours."""
+    least = np.array([low for low, _ in SHADES])
+    step = np.where(shares > 0, (shares[:, None] < least).sum(axis=1), -1)
+    for number, (_, opacity) in enumerate(SHADES):
+        inside = np.flatnonzero(np.diff(np.concatenate([[0], step == number, [0]]).astype(np.int8)))
+        runs = inside.reshape(-1, 2)
+        if len(runs):
+            path = "".join(f"M{low} {top}h{high - low}v{height}h{low - high}z" for low, high in runs.tolist())
+            yield f'<path class="part-{key}" fill-opacity="{opacity}" d="{path}"/>'
+            if key in HATCHED:
+                yield f'<path fill="url(#hatch)" d="{path}"/>'
+
+
+def placement(shares: Sequence[Share]) -> str:
+    """Say in how many pieces the file list lies and how far they reach; nothing where there is none."""
+    runs = union([shares[place].runs for place in parts_of(shares)["main"]]) if shares else np.empty((0, 2), np.int64)
+    if not len(runs):
+        return ""
+    reach = "" if len(runs) == 1 else f", over {format_bytes(int(runs[-1].sum() - runs[0, 0]))}"
+    return f"file list: {format_bytes(total(runs))} in {_pieces(len(runs))}{reach}"
+
+
+def _pieces(count: int) -> str:
+    return f"{count:,} piece{'s' * (count != 1)}"
+
+
+def _amounts(shares: Sequence[Share], size_bytes: int) -> Iterator[tuple[str, str]]:
+    """Tell what each part holds: bytes, share of the disk, pieces; parts that hold nothing are left out."""
+    parts = parts_of(shares)
+    for part in PARTS:
+        runs = [shares[place].runs for place in parts[part.key] if len(shares[place].runs)]
+        if runs:
+            held = union(runs)
+            amount = total(held)
+            yield part.label, (f"{format_bytes(amount)} ({format_share(amount / size_bytes)}) in {_pieces(len(held))}")
+
+
+def legend(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str:
+    """Return the colours of the bands with what each disk holds of them, disks apart by a bar."""
+    told = [dict(_amounts(held, disk.size_bytes)) for disk, held in zip(disks, shares, strict=True)]
+    entries = (
+        f'<span><svg class="swatch" viewBox="0 0 12 12"><rect class="part-{part.key}" width="12" height="12"/>'
+        f"{HATCHED_SWATCH if part.key in HATCHED else ''}</svg> "
+        f'{part.label} <span class="muted">{" | ".join(own.get(part.label, "none") for own in told)}</span></span>'
+        for part in PARTS
+        if any(part.label in own for own in told)
+    )
+    return f'<div class="bar parts">{"".join(entries)}</div>'

@@ -1,0 +1,146 @@
+"""The page's first screen: one sentence, the disks as bands on one scale, the race over them, where the time goes."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+from layoutscope.analysis.story import drive_words
+from layoutscope.report.map.bands import legend, picture, placement, scale_of
+from layoutscope.units import format_bytes, format_seconds, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from layoutscope.report.map.model import MapDisk, MapWalk
+    from layoutscope.report.map.pyramid import Share
+
+WORTH_TELLING: Final = 1.1
+"""Disks whose times differ by less are not compared in words."""
+
+NO_TIME: Final = "Nothing can be listed here, so there is no time to predict."
+
+SAME: Final = 0.01
+"""Numbers of entries that differ by no larger share count as the same."""
+
+
+def first_screen(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str:
+    """Return the first section; a script only adds heads that move and clocks that run.
+
+    Parameters
+    ----------
+    disks : sequence of MapDisk
+        One above the other.
+    shares : sequence of sequences of Share
+        What each disk holds, by class.
+
+    Returns
+    -------
+    str
+        HTML; every text from an image is escaped.
+    """
+    span = scale_of(disks, shares)
+    headline = comparison(disks)
+    # A disk alone says first what is in the way of its numbers, else the time; all else is read under its band.
+    first = (*disks[0].warnings, *disks[0].story, NO_TIME)[0] if len(disks) == 1 else ""
+    bands = "".join(
+        _band(place, disk, held, span, first) for place, (disk, held) in enumerate(zip(disks, shares, strict=True))
+    )
+    headline = f'<p class="headline">{escape(first or headline)}</p>' if first or headline else ""
+    return (
+        f'<section id="what">{headline}{bands}{_scale(span)}'
+        f'<div id="race"></div>{_times(disks)}{legend(disks, shares)}</section>'
+    )
+
+
+def comparison(disks: Sequence[MapDisk]) -> str:
+    """Say how much longer the slowest of several disks takes than the quickest, on one drive and in one order."""
+    walks = [(disk, disk.walks[0]) for disk in disks if disk.walks and disk.walks[0].entries]
+    if len(walks) < 2 or len({(walk.order, walk.drive) for _, walk in walks}) > 1:
+        return ""
+    ranked = sorted(walks, key=lambda item: item[1].seconds / item[1].entries)
+    (quick, least), (slow, most) = ranked[0], ranked[-1]
+    ratio = most.seconds / most.entries / (least.seconds / least.entries) if least.seconds else 0.0
+    if ratio < WORTH_TELLING:
+        return ""
+    per = abs(most.entries - least.entries) > SAME * most.entries
+    times = [format_seconds(1000 * walk.seconds / walk.entries if per else walk.seconds) for walk in (most, least)]
+    names = (slow.kind, quick.kind) if slow.kind != quick.kind else (slow.title, quick.title)
+    what = "1,000 files and folders" if per else "as many files"
+    return (
+        f"On a {drive_words(most.drive)}, {names[0]} takes {ratio:.2g} times as long as {names[1]} "
+        f"to list {what}: {times[0]} against {times[1]}."
+    )
+
+
+def _band(place: int, disk: MapDisk, shares: Sequence[Share], span: int, first: str) -> str:
+    times = "".join(
+        f"<span><b>{format_seconds(walk.seconds)}</b> {escape(drive_words(walk.drive))}</span>" for walk in disk.walks
+    )
+    clock = f'<span class="clock">{format_seconds(disk.walks[0].seconds)}</span>' if disk.walks else ""
+    sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in disk.story if sentence != first)
+    why = (
+        f'<details class="story"><summary>Why, and what would help</summary>{sentences}</details>' if sentences else ""
+    )
+    return (
+        f'<div class="disk"><div class="bar"><h2>{escape(disk.title)}</h2>'
+        f'<span class="muted">{escape(disk.subtitle)}</span>{times}</div>{_unread(disk, first)}'
+        f'<div class="band" data-disk="{place}" data-span="{span}">{picture(disk, shares, span)}'
+        f'<canvas aria-hidden="true"></canvas></div>'
+        f'<div class="bar under"><span>{placement(shares)}</span>{clock}</div>{why}</div>'
+    )
+
+
+def _unread(disk: MapDisk, first: str) -> str:
+    sentences = [warning for warning in disk.warnings if warning != first]
+    if disk.coverage != 1:
+        share = "An unknown share" if disk.coverage is None else format_share(disk.coverage)
+        sentences.append(f"{share} of the metadata was read; places of what was not are never drawn as empty.")
+    return f'<p class="warn">{escape(" ".join(sentences))}</p>' if sentences else ""
+
+
+def _scale(span: int) -> str:
+    return f'<div class="bar under muted"><span>0</span><span>{format_bytes(span)}</span></div>'
+
+
+def _times(disks: Sequence[MapDisk]) -> str:
+    """Show where the time of each disk's first walk goes, on one scale, with what it is packed in key order."""
+    walks = [(disk, disk.walks[0]) for disk in disks if disk.walks]
+    most = max((walk.seconds for _, walk in walks), default=0.0)
+    if not most:
+        return ""
+    rows = "".join(_time(disk.kind or disk.title, walk, most) for disk, walk in walks)
+    order, drive = walks[0][1].order, drive_words(walks[0][1].drive)
+    return f'<h3>Where the time goes ({escape(order)}, {escape(drive)})</h3><table class="times">{rows}</table>'
+
+
+def _time(name: str, walk: MapWalk, most: float) -> str:
+    causes = sorted(walk.causes_s.items(), key=lambda item: -item[1])
+    bars = "".join(_cause(cause, seconds, most) for cause, seconds in causes if seconds > 0)
+    packed = ""
+    if walk.bound_s is not None:
+        words = f"packed in key order {format_seconds(walk.bound_s)}"
+        packed = f'<i class="packed" style="left:{_percent(min(walk.bound_s, most), most)}" title="{words}"></i>'
+    told = ", ".join(_largest(walk))
+    return f'<tr><th scope="row">{escape(name)}</th><td><div class="stack">{bars}{packed}</div>{told}</td></tr>'
+
+
+def _cause(cause: str, seconds: float, most: float) -> str:
+    words = f"{cause} {format_seconds(seconds)}"
+    return f'<i class="cause-{cause}" style="width:{_percent(seconds, most)}" title="{escape(words)}"></i>'
+
+
+def _largest(walk: MapWalk) -> Iterator[str]:
+    """Name the causes that are worth a tenth of the time, the largest first."""
+    for cause, seconds in sorted(walk.causes_s.items(), key=lambda item: -item[1]):
+        if seconds >= walk.seconds / 10:
+            yield (
+                f'<span class="swatch cause-{escape(cause)}"></span> {escape(cause)} {format_seconds(seconds)} '
+                f"({format_share(seconds / walk.seconds)})"
+            )
+    if walk.bound_s is not None:
+        yield f'<span class="swatch packed"></span> packed in key order {format_seconds(walk.bound_s)}'
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.2f}%"

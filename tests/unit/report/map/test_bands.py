@@ -1,0 +1,127 @@
+"""The bands of the first screen: each column is of what the tables say, and nothing is called what it is not."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from layoutscope.api.scan import scan
+from layoutscope.report.map.bands import COLUMNS, PARTS, UPPER, legend, parts_of, picture, placement, scale_of
+from layoutscope.report.map.first import first_screen
+from layoutscope.report.map.page import disk_shares
+from layoutscope.report.map.scans import disks
+from layoutscope.report.map.segments import from_layouts
+
+FIXTURES = Path(__file__).resolve().parents[4] / "fixtures" / "images"
+PATH = re.compile(r'<path class="part-(\w+)" fill-opacity="([\d.]+)" d="([^"]*)"/>')
+STEP = re.compile(r"M(\d+) (\d+)h(\d+)v")
+
+
+def _held(result):
+    (disk,) = disks([result])
+    return disk, disk_shares(disk, from_layouts(disk.layouts))
+
+
+@pytest.fixture(scope="module", params=["hfsplus", "apfs"])
+def result(request):
+    return scan(FIXTURES / f"{request.param}-scattered.img.zst")
+
+
+def _painted(svg: str, top: int) -> list[str]:
+    """The part that each column of a half is painted in; empty where there is none."""
+    columns = [""] * COLUMNS
+    for key, _, path in PATH.findall(svg):
+        for first, y, count in STEP.findall(path):
+            if int(y) == top:
+                for column in range(int(first), int(first) + int(count)):
+                    assert columns[column] == "", "a column is painted twice"
+                    columns[column] = key
+    return columns
+
+
+def test_columns_with_metadata_are_those_of_the_tables(result):
+    """A column of the upper half is painted exactly where a node or other metadata lies."""
+    disk, shares = _held(result)
+    metadata = [share.runs for share in shares if share.item.group == "metadata"]
+    span = scale_of([disk], [shares])
+    expected = np.zeros(COLUMNS, bool)
+    edges = np.arange(COLUMNS + 1) * span // COLUMNS
+    for first, length in np.concatenate(metadata).tolist():
+        low, high = np.searchsorted(edges, [first, first + length - 1], side="right") - 1
+        expected[low : min(high, COLUMNS - 1) + 1] = True
+    painted = _painted(picture(disk, shares, span), 0)
+    assert [key != "" for key in painted] == expected[:COLUMNS].tolist()
+
+
+def test_nothing_is_unknown_or_damaged_on_a_sound_disk(result):
+    """Both fixtures were read whole: neither word nor colour says otherwise."""
+    disk, shares = _held(result)
+    page = first_screen([disk], [shares])
+    assert not {"unknown", "damaged", "locked"} & {*_painted(page, 0), *_painted(page, UPPER)}
+    assert all(word not in page for word in ("unknown", "damaged", "locked", 'class="warn"'))
+
+
+def test_parts_share_out_the_disk(result):
+    """Every class is of one part, and the legend's bytes are those of the tables."""
+    disk, shares = _held(result)
+    parts = parts_of(shares)
+    assert sorted(place for places in parts.values() for place in places) == list(range(len(shares)))
+    assert {part.key for part in PARTS} == set(parts)
+    main = sum(shares[place].size_bytes for place in parts["main"])
+    (layout,) = [layout for layout in disk.layouts if layout.entries.height]
+    tree = {"HFS+": "catalog", "APFS": "fs"}[layout.facts.variant]
+    nodes = layout.nodes.filter(pl.col("tree").cast(pl.String) == tree).unique("image_offset")
+    assert main == nodes["size_bytes"].sum()
+    assert f"in {len(shares[parts['main'][0]].runs):,} pieces" in placement(shares)
+
+
+def test_a_locked_volume_is_locked_and_not_damaged(reference_image):
+    """What nobody can decipher is neither verified nor broken; the page says first that it is locked."""
+    result = scan(reference_image("apple/dissect_encrypted.raw"))
+    disk, shares = _held(result)
+    page = first_screen([disk], [shares])
+    assert "damaged" not in page
+    assert "locked metadata" in legend([disk], [shares])
+    assert "locked" in _painted(page, 0)
+    headline = re.search(r'<p class="headline">(.*?)</p>', page)
+    assert headline is not None
+    assert "is locked" in headline[1]
+
+
+def test_a_damaged_volume_says_so_before_its_time(result):
+    """The first sentence is of the damage, not of the time that the rest takes."""
+    volume = next(volume for volume in result.volumes if volume.layout.entries.height)
+    first = volume.layout.nodes.height - 1
+    valid = pl.when(pl.col("row") == first).then(pl.lit("no")).otherwise(pl.col("valid").cast(pl.String))
+    layout = replace(volume.layout, nodes=volume.layout.nodes.with_columns(valid=valid.cast(pl.Categorical)))
+    facts = replace(layout.facts, num_missing_entries=31)
+    changed = replace(volume, layout=replace(layout, facts=facts))
+    others = [changed if item is volume else item for item in result.volumes]
+    disk, shares = _held(replace(result, volumes=tuple(others)))
+    page = first_screen([disk], [shares])
+    assert re.search(r'<p class="headline">At least 31 entries of [^<]* are missing', page)
+    assert "damaged metadata" in page
+
+
+def test_a_disk_that_ends_early_leaves_the_rest_of_its_band_empty(result):
+    """On the scale of a larger one, nothing is painted behind a disk's end."""
+    disk, shares = _held(result)
+    svg = picture(disk, shares, 4 * disk.size_bytes)
+    painted = _painted(svg, 0)
+    assert any(painted[: COLUMNS // 4 + 1])
+    assert not any(painted[COLUMNS // 4 + 1 :])
+    assert f'<rect class="part-free" width="{COLUMNS // 4}"' in svg
+
+
+def test_names_are_escaped(result):
+    """A name is text in the sentence, in the title and in the picture's label."""
+    disk, shares = _held(result)
+    bad = "<b>&\"'"
+    page = first_screen([replace(disk, title=bad, kind=bad, warnings=(bad,), story=(bad,))] * 2, [shares] * 2)
+    assert "<b>&" not in page
+    assert "&lt;b&gt;&amp;" in page

@@ -21,13 +21,16 @@ __all__ = [
     "fit",
     "inspect",
     "layout_map",
+    "load_profile",
     "map",
+    "open",
     "predict",
     "read_layouts",
     "replay",
     "save",
     "scan",
     "series",
+    "service",
     "trace",
     "verify",
     "write_map",
@@ -46,12 +49,17 @@ if TYPE_CHECKING:
     from layoutscope.api.reading import read_layouts
     from layoutscope.api.save import save
     from layoutscope.api.scan import scan
+    from layoutscope.api.session import open_session as open  # noqa: A004  (as `gzip.open` and others are called)
     from layoutscope.api.trace import replay, trace, write_trace
+    from layoutscope.drive import load_profile, service
 else:
     # A verb stands in the module of its family, which has the name of its first; its companions stand beside it.
     _HOMES = {"fit": "drives", "layout_map": "map", "write_map": "map", "write_trace": "trace", "replay": "trace"}
     _HOMES |= {"read_layouts": "reading", "checkpoints": "inspect", "extract": "export"}
-    _HOMES |= {"series": "compare", "verify": "check"}
+    _HOMES |= {"series": "compare", "verify": "check", "open": "session"}
+    _HOMES = {name: f"api.{module}" for name, module in _HOMES.items()} | {"load_profile": "drive", "service": "drive"}
+    # In its own module such a name would hide the built-in function.
+    _OWN_NAMES = {"map": "map_images", "open": "open_session"}
 
     def __dir__() -> list[str]:
         """Name the verbs, loaded or not, so that Tab shows them."""
@@ -67,7 +75,6 @@ else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
         from importlib import import_module
 
-        module = import_module(f"layoutscope.api.{_HOMES.get(name, name)}")
-        # In its own module the name would hide the built-in function.
-        globals()[name] = getattr(module, "map_images" if name == "map" else name)
+        module = import_module(f"layoutscope.{_HOMES.get(name, f'api.{name}')}")
+        globals()[name] = getattr(module, _OWN_NAMES.get(name, name))
         return globals()[name]

@@ -154,7 +154,7 @@ def _followed(earlier: pl.DataFrame, later: pl.DataFrame) -> pl.DataFrame:
 
 def compare_scans(results: Sequence[ScanResult]) -> Comparison:
     """Compare scans that are already there."""
-    volumes = [walked_volume(result) for result in results]
+    volumes = [result.volume for result in results]
     names = tuple(_name(result, item) for result, item in zip(results, volumes, strict=True))
     times = tuple(_times(volumes))
     changes = tuple(layout_changes(one.layout, other.layout) for one, other in pairwise(volumes))
@@ -171,20 +171,6 @@ def _name(result: ScanResult, volume: VolumeScan) -> str:
 def _verdict(times: Sequence[TimeRow], sides: int) -> str:
     row, letters = explained_row(times), side_letters(sides)
     return "" if row is None else explain(row.drive, ends(row), (letters[0], letters[-1]))
-
-
-def walked_volume(result: ScanResult) -> VolumeScan:
-    """Return the one volume of a scan that can be walked.
-
-    Raises
-    ------
-    UsageError
-        If there is none, or more than one.
-    """
-    found = [volume for volume in result.volumes if volume.walk is not None]
-    if len(found) != 1:
-        raise UsageError(f"{result.image.name}: {len(found)} volumes can be walked; choose one with --volume")
-    return found[0]
 
 
 def _metrics(results: Sequence[ScanResult], volumes: Sequence[VolumeScan]) -> Iterator[MetricRow]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Unpack
 
-    from layoutscope.api.reading import Opened
+    from layoutscope.api.images import Opened
     from layoutscope.findings import Finding
     from layoutscope.options import ReadRequest
     from layoutscope.tables import VolumeLayout
@@ -52,7 +52,7 @@ def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Check
         If the image cannot be opened, or nothing on it can be read.
     """
     # Findings quote names, so that these are needed even where they are left out.
-    asked = request_of(options)
+    asked = request_of(options, path)
     hidden, request = not asked.names, replace(asked, names=True)
     with opened(path, request) as image:
         found = _findings(image, request)
@@ -107,7 +107,7 @@ def verify(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Veri
     LayoutscopeError
         If the image cannot be read.
     """
-    request = request_of(options)
+    request = request_of(options, path)
     with opened(path, replace(request, decoder="bulk")) as image:
         image.bytes()
         bulk = image

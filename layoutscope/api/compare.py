@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.analysis.comparison import changed_nodes, compare_scans, walked_volume
+from layoutscope.analysis.comparison import changed_nodes, compare_scans
 from layoutscope.api.keywords import several, takes
 from layoutscope.api.outputs import output
 from layoutscope.api.scan import scan
@@ -124,12 +124,12 @@ def series(
 
 def _volume_key(result: ScanResult) -> tuple[str, str]:
     """Tell volumes apart: by identifier, by file system where there is none."""
-    facts = walked_volume(result).layout.facts
+    facts = result.volume.layout.facts
     return facts.filesystem, facts.uuid
 
 
 def _place(result: ScanResult, by: str, number: int) -> int | str:
-    layout = walked_volume(result).layout
+    layout = result.volume.layout
     if by == "xid":
         return layout.facts.stamp
     if by == "time":
@@ -140,7 +140,7 @@ def _place(result: ScanResult, by: str, number: int) -> int | str:
 
 def _volume_names(results: Sequence[ScanResult]) -> tuple[str, ...]:
     """Name the volume of each layout: by its variant, with its name or identifier where that would not do."""
-    facts = [walked_volume(result).layout.facts for result in results]
+    facts = [result.volume.layout.facts for result in results]
     keys = [_volume_key(result) for result in results]
     for names in (
         [item.variant for item in facts],

@@ -72,7 +72,7 @@ def export(
         raise UsageError(f"no table {table!r}{did_you_mean(table, TABLES)}; there are {', '.join(TABLES)}")
     if file_format not in FORMATS:
         raise UsageError(f"no format {file_format!r}; there are {', '.join(FORMATS)}")
-    with opened(path, request_of(options)) as image:
+    with opened(path, request_of(options, path)) as image:
         frame = joined_table(image.layouts, table)
     with reporting(options.get("progress")), phase(f"writing the table {table}"):
         if isinstance(target, str | os.PathLike):
@@ -119,7 +119,7 @@ def extract(
         If the image cannot be read.
     """
     goal = Path(target)
-    request = request_of(options)
+    request = request_of(options, path)
     _check_request(Path(path), goal, request, force=force)
     with open_images(path, request) as images:
         source = images.main

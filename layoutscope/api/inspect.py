@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from layoutscope.analysis.owners import file_owner, needed_id, owners_at, row_owner
 from layoutscope.api.keywords import takes
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Unpack
 
-    from layoutscope.api.reading import Opened
+    from layoutscope.api.images import Opened
     from layoutscope.filesystems.contract import Piece, Row, View
     from layoutscope.ondisk.grammar import Described
     from layoutscope.options import ReadRequest
@@ -43,8 +43,8 @@ LONGEST_VALUE: Final = 64
 """Bytes of a value that are shown."""
 
 
-class InspectOptions(ReadOptions, total=False):
-    """What :func:`inspect` looks at, one of these, and how the image is read.
+class Place(TypedDict, total=False):
+    """What :func:`inspect` looks at, one of these.
 
     Attributes
     ----------
@@ -67,7 +67,11 @@ class InspectOptions(ReadOptions, total=False):
     file_path: str | None
 
 
-@takes(InspectOptions, ReadOptions)
+class InspectOptions(ReadOptions, Place, total=False):
+    """All keywords of :func:`inspect`."""
+
+
+@takes(Place, ReadOptions)
 def inspect(path: str | os.PathLike[str], **options: Unpack[InspectOptions]) -> Inspection:
     """Show the structure at a place, and who owns that place.
 
@@ -76,7 +80,8 @@ def inspect(path: str | os.PathLike[str], **options: Unpack[InspectOptions]) -> 
     path : path
         The image.
     **options
-        One place, and how the image is read; see :class:`InspectOptions`.
+        One place, and how the image is read; see :class:`Place` and
+        :class:`~layoutscope.options.ReadOptions`.
 
     Raises
     ------
@@ -91,7 +96,7 @@ def inspect(path: str | os.PathLike[str], **options: Unpack[InspectOptions]) -> 
     given = [f"{name} {value}" for name, value in chosen.items() if value is not None]
     if len(given) != 1:
         raise UsageError("say one place: --node TREE:NUMBER, --at BYTES, --lba N, --cnid N or --path P")
-    request = request_of(options)
+    request = request_of(options, path)
     with opened(path, request) as image:
         view = _views(image, request)
         if lba is not None:
@@ -286,7 +291,7 @@ def checkpoints(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) ->
     LayoutscopeError
         If the image cannot be read.
     """
-    request = request_of(options)
+    request = request_of(options, path)
     with open_images(path, request) as images:
         source = images.main
         decoder = decoder_named(request.decoder)

@@ -105,27 +105,27 @@ def keywords_of(kinds: Iterable[type]) -> dict[str, Keyword]:
     return {item.name: item for kind in kinds for item in documented(kind.__doc__ or "", "Attributes")}
 
 
-def takes(*kinds: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def takes(*kinds: type, called: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Hold a verb to its keywords, and show them where people look.
 
     Parameters
     ----------
     *kinds : TypedDict classes
         What its ``**options`` may hold. Options that file systems of other packages declare pass, too.
+    called : str
+        Name of the verb, where its function must have another one: ``map`` would hide the built-in function.
     """
     known = keywords_of(kinds)
 
     def of(verb: Callable[P, R]) -> Callable[P, R]:
         own = [item for item in inspect.signature(verb).parameters.values() if item.kind is not item.VAR_KEYWORD]
         names = [item.name for item in own if item.kind is not item.VAR_POSITIONAL]
-        # In its own module the name `map` would hide the built-in function.
-        called = verb.__name__.removesuffix("_images")
 
         @wraps(verb)
         def held(*args: P.args, **given: P.kwargs) -> R:
             unknown = [name for name in given if name not in known and name not in names]
             if unknown:
-                refuse_unknown(called, unknown, (*names, *known))
+                refuse_unknown(called or verb.__name__, unknown, (*names, *known))
             return verb(*args, **given)
 
         spread = [

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from layoutscope.api.images import OpenImage
 from layoutscope.api.keywords import several, takes
 from layoutscope.api.outputs import check_output, output
 from layoutscope.api.scan import scan
@@ -152,7 +153,7 @@ def write_map(
         file.write(page.encode("utf-8", "replace"))
 
 
-@takes(EnumerationOptions, ReadOptions)
+@takes(EnumerationOptions, ReadOptions, called="map")
 def map_images(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     target: str | os.PathLike[str],
@@ -185,7 +186,7 @@ def map_images(
     """
     images = several(paths)
     check_output(Path(target), force=force, reads=images)
-    names = options.get("names", True)
+    names = options.get("names", True) and all(image.request.names for image in images if isinstance(image, OpenImage))
     with reporting(options.get("progress")):
         results = tuple(scan(path, **options) for path in images)
         write_map(results, target, names=names, force=force)

@@ -129,7 +129,7 @@ def predict(
             f"no what-if {unknown[0]!r}{did_you_mean(unknown[0], WHAT_IF_NAMES)}; there are {', '.join(WHAT_IF_NAMES)}"
         )
     profiles = profiles_of(drives, DEFAULT_DRIVES)
-    with opened(path, request_of(reading)) as image:
+    with opened(path, request_of(reading, path)) as image:
         walked = [layout for layout in image.layouts if len(layout.columns("entries"))]
         if not walked:
             raise UsageError(f"{image.about.name}: no volume that can be walked")

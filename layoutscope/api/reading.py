@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from layoutscope.api.images import Opened, OpenImage
 from layoutscope.api.keywords import takes
 from layoutscope.api.naming import without_names
 from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UsageError
@@ -17,14 +18,14 @@ from layoutscope.image.opening import open_images
 from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.options import ReadOptions, ReadRequest
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
-from layoutscope.progress import phase
+from layoutscope.progress import phase, reporting
 from layoutscope.results.scan import CUT_OFF, ImageFacts
 from layoutscope.tables import coverage_of
 from layoutscope.tables.capture import check_values, is_capture, read_capture
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from typing import Unpack
 
     from layoutscope.filesystems.contract import FileSystem
@@ -37,46 +38,6 @@ if TYPE_CHECKING:
 
 IMAGE_ONLY: Final = ("partition", "volume_at", "map_file")
 """Options that choose among what only an image holds, besides those that single file systems have."""
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """An open image or capture and what was read of it.
-
-    Attributes
-    ----------
-    about : ImageFacts
-        The image and what reading it took.
-    layouts : tuple of VolumeLayout
-        The volumes that were asked for.
-    findings : tuple of Finding
-        What is wrong outside of them, candidates that could not be read among it.
-    images : ImageSet or None
-        The image, or both of a set, open as long as the context; None of a capture.
-    spaces : mapping of int to int
-        Bytes that each volume or container has at most, by where it starts in the image.
-    search : VolumeSearch or None
-        What lies where on the image, whether it was asked for or not; None of a capture.
-    """
-
-    about: ImageFacts
-    layouts: tuple[VolumeLayout, ...]
-    findings: tuple[Finding, ...]
-    images: ImageSet | None = None
-    spaces: Mapping[int, int] = field(default_factory=dict)
-    search: VolumeSearch | None = None
-
-    def bytes(self) -> ImageSet:
-        """Return what holds the bytes.
-
-        Raises
-        ------
-        UsageError
-            If this is a capture, which holds tables and no bytes.
-        """
-        if self.images is None:
-            raise UsageError(f"{self.about.name}: is a capture; this needs the image itself")
-        return self.images
 
 
 @takes(ReadOptions)
@@ -95,18 +56,29 @@ def read_layouts(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -
     LayoutscopeError
         If the image cannot be opened, or nothing on it can be read.
     """
-    with opened(path, request_of(options)) as image:
+    with opened(path, request_of(options, path)) as image:
         return image.layouts
 
 
-def request_of(options: ReadOptions) -> ReadRequest:
+def request_of(options: ReadOptions, path: str | os.PathLike[str] | None = None) -> ReadRequest:
     """Sort options into those of every file system and those of single ones.
+
+    Parameters
+    ----------
+    options : ReadOptions
+        As the caller gave them.
+    path : path, optional
+        The image. How one that is open is read was said when it was opened.
 
     Raises
     ------
     TypeError
-        If no file system has such an option.
+        If no file system has such an option, or the image is open already.
     """
+    if isinstance(path, OpenImage):
+        for name in options:
+            raise TypeError(f"{path}: is open already; {name!r} is said when an image is opened")
+        return path.request
     given, known = dict[str, Any](options), read_options()
     own = {name: given.pop(name) for name in known if name in given}
     second = next((value for name, value in own.items() if known[name][0].kind == "image"), None)
@@ -121,7 +93,11 @@ def _own_options(request: ReadRequest) -> list[str]:
 
 @contextmanager
 def opened(path: str | os.PathLike[str], request: ReadRequest) -> Iterator[Opened]:
-    """Open an image or a capture, read its volumes, and keep it open for further reads."""
+    """Open an image or a capture, read its volumes, and keep it open for further reads; an open one stays as it is."""
+    if isinstance(path, OpenImage) and path.request == request:
+        with reporting(request.progress):
+            yield path.opened
+        return
     if is_capture(Path(path)):
         yield told(_chosen(load_capture(Path(path), request), request), request)
         return

@@ -62,7 +62,7 @@ def scan(
     """
     drives, host = options.pop("drives", None), options.pop("host", "linux")
     profiles = profiles_of(drives, DEFAULT_DRIVES)
-    with opened(path, request_of(options)) as image:
+    with opened(path, request_of(options, path)) as image:
         findings = [finding for layout in image.layouts for finding in layout_findings(layout)]
         if strict:
             check_strict((*image.findings, *findings))

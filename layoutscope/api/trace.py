@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Final, TypedDict
 
 import numpy as np
 
+from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.outputs import output
 from layoutscope.api.predict import DEFAULT_DRIVES, fits
@@ -24,12 +25,11 @@ from layoutscope.results.scan import Prediction
 from layoutscope.walk.score import score
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from typing import Unpack
 
     from layoutscope.access.trace import AccessTrace
     from layoutscope.options import Drives
-    from layoutscope.tables import VolumeLayout
 
 FORMATS: Final = ("csv", "fio", "blkparse")
 """Forms in which traces are written."""
@@ -68,25 +68,8 @@ def trace(
     """
     asked, reading = parted(options, workload)
     work = checked(asked)
-    with opened(path, request_of(reading)) as image:
+    with opened(path, request_of(reading, path)) as image:
         return walk(only_volume(image.layouts), work).reads
-
-
-def only_volume(layouts: Sequence[VolumeLayout]) -> VolumeLayout:
-    """Return the one volume that can be walked.
-
-    Raises
-    ------
-    UsageError
-        If there is none, or more than one.
-    """
-    walked = [layout for layout in layouts if len(layout.columns("entries"))]
-    if not walked:
-        raise UsageError("no volume that can be walked")
-    if len(walked) > 1:
-        names = ", ".join(repr(layout.facts.name) for layout in walked)
-        raise UsageError(f"there are {len(walked)} volumes ({names}); choose with --partition or --volume")
-    return walked[0]
 
 
 def write_trace(
@@ -229,7 +212,7 @@ def replay(
     times = serve(real)
     if against is None:
         return ReplayResult(str(trace), len(real), int(real.length_bytes.sum()), times)
-    with opened(against, request_of(reading)) as image:
+    with opened(against, request_of(reading, against)) as image:
         layout = only_volume(image.layouts)
     predicted = walk(layout, work).reads
     expected = serve(_paced_alike(predicted, real, think_us))

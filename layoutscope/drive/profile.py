@@ -198,10 +198,20 @@ def list_profiles() -> list[str]:
 def load_profile(name: str | Path) -> DriveProfile:
     """Load a profile by name, or from a TOML file.
 
+    Parameters
+    ----------
+    name : str or path
+        One of :func:`list_profiles`, or a file that ends in ``.toml``.
+
     Raises
     ------
     UsageError
         If there is no such profile, or it is malformed; the message names the figure.
+
+    Examples
+    --------
+    >>> load_profile("generic-7200").number("rpm")
+    7200.0
     """
     path = Path(name)
     if path.suffix == ".toml":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED
+from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED, UsageError
 from layoutscope.results import Shown
 
 if TYPE_CHECKING:
@@ -184,7 +184,8 @@ class ScanResult(Shown):
     image : ImageFacts
         The image.
     volumes : tuple of VolumeScan
-        Its volumes.
+        Everything that was read of it, by place: its volumes, and before those of a container the container itself,
+        which has no entries and cannot be walked.
     findings : tuple of Finding
         What is wrong outside of the volumes.
     """
@@ -192,6 +193,20 @@ class ScanResult(Shown):
     image: ImageFacts
     volumes: tuple[VolumeScan, ...]
     findings: tuple[Finding, ...]
+
+    @property
+    def volume(self) -> VolumeScan:
+        """The one volume that can be walked, whatever stands beside it.
+
+        Raises
+        ------
+        UsageError
+            If there is none, or more than one.
+        """
+        found = [volume for volume in self.volumes if volume.walk is not None]
+        if len(found) != 1:
+            raise UsageError(f"{self.image.name}: {len(found)} volumes can be walked; choose one with --volume")
+        return found[0]
 
     @property
     def coverage(self) -> float | None:

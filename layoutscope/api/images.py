@@ -1,0 +1,176 @@
+"""Images that are open: what was read of one, and one that stays open, which verbs take in place of its path."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from layoutscope.errors import UsageError
+from layoutscope.partition import select_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from layoutscope.findings import Finding
+    from layoutscope.image.opening import ImageSet
+    from layoutscope.options import ReadRequest
+    from layoutscope.partition import VolumeSearch
+    from layoutscope.results.scan import ImageFacts
+    from layoutscope.tables.layout import VolumeLayout
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An open image or capture and what was read of it.
+
+    Attributes
+    ----------
+    about : ImageFacts
+        The image and what reading it took.
+    layouts : tuple of VolumeLayout
+        The volumes that were asked for.
+    findings : tuple of Finding
+        What is wrong outside of them, candidates that could not be read among it.
+    images : ImageSet or None
+        The image, or both of a set, open as long as the context; None of a capture.
+    spaces : mapping of int to int
+        Bytes that each volume or container has at most, by where it starts in the image.
+    search : VolumeSearch or None
+        What lies where on the image, whether it was asked for or not; None of a capture.
+    """
+
+    about: ImageFacts
+    layouts: tuple[VolumeLayout, ...]
+    findings: tuple[Finding, ...]
+    images: ImageSet | None = None
+    spaces: Mapping[int, int] = field(default_factory=dict)
+    search: VolumeSearch | None = None
+
+    def bytes(self) -> ImageSet:
+        """Return what holds the bytes.
+
+        Raises
+        ------
+        UsageError
+            If this is a capture, which holds tables and no bytes.
+        """
+        if self.images is None:
+            raise UsageError(f"{self.about.name}: is a capture; this needs the image itself")
+        return self.images
+
+
+def only_volume(layouts: Sequence[VolumeLayout]) -> VolumeLayout:
+    """Return the one volume that can be walked.
+
+    Raises
+    ------
+    UsageError
+        If there is none, or more than one.
+    """
+    walked = [layout for layout in layouts if len(layout.columns("entries"))]
+    if not walked:
+        raise UsageError("no volume that can be walked")
+    if len(walked) > 1:
+        names = ", ".join(repr(layout.facts.name) for layout in walked)
+        raise UsageError(f"there are {len(walked)} volumes ({names}); choose with --partition or --volume")
+    return walked[0]
+
+
+class Volumes:
+    """The volumes of an image, in order; one of them by its name, or by its number from 1, as ``volume=`` takes them.
+
+    What is read of a container itself is no volume and not among them.
+
+    Parameters
+    ----------
+    layouts : sequence of VolumeLayout
+        What was read.
+    """
+
+    def __init__(self, layouts: Sequence[VolumeLayout]) -> None:
+        self._layouts = [layout for layout in layouts if layout.facts.volume is not None]
+
+    def __len__(self) -> int:
+        return len(self._layouts)
+
+    def __iter__(self) -> Iterator[VolumeLayout]:
+        return iter(self._layouts)
+
+    def __getitem__(self, wanted: str | int) -> VolumeLayout:
+        """Return a volume.
+
+        Raises
+        ------
+        UsageError
+            If none is called so, or several are.
+        """
+        return self._layouts[select_name(self.names, str(wanted))]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the volumes, in order; two may have the same."""
+        return [layout.facts.name for layout in self._layouts]
+
+    def __repr__(self) -> str:
+        listed = ", ".join(f"{number}: {name!r:.40}" for number, name in enumerate(self.names[:5], 1))
+        return f"Volumes({listed}{', …' if len(self) > 5 else ''})"
+
+
+class OpenImage:
+    """An image that was read once and is open: every verb takes it in place of a path.
+
+    Parameters
+    ----------
+    path : path
+        The image.
+    request : ReadRequest
+        How it was read.
+    opened : Opened
+        What was read.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], request: ReadRequest, opened: Opened) -> None:
+        self.path = os.fspath(path)
+        self.request = request
+        self._opened: Opened | None = opened
+
+    def __fspath__(self) -> str:
+        return self.path
+
+    def __str__(self) -> str:
+        return self.path
+
+    @property
+    def opened(self) -> Opened:
+        """What was read.
+
+        Raises
+        ------
+        UsageError
+            If it was closed.
+        """
+        if self._opened is None:
+            raise UsageError(f"{self.path}: was closed")
+        return self._opened
+
+    @property
+    def layouts(self) -> tuple[VolumeLayout, ...]:
+        """The tables of all that was read: volumes, and containers before their volumes."""
+        return self.opened.layouts
+
+    @property
+    def volumes(self) -> Volumes:
+        """The volumes, by name or by number from 1."""
+        return Volumes(self.layouts)
+
+    @property
+    def volume(self) -> VolumeLayout:
+        """The one volume that can be walked.
+
+        Raises
+        ------
+        UsageError
+            If there is none, or more than one.
+        """
+        return only_volume(self.layouts)

@@ -1,0 +1,216 @@
+"""``open``: an image that is read once and asked many things."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import IO, TYPE_CHECKING
+
+from layoutscope.api.images import OpenImage
+from layoutscope.api.keywords import takes
+from layoutscope.api.reading import opened, request_of
+from layoutscope.options import ReadOptions
+from layoutscope.progress import reporting
+
+if TYPE_CHECKING:
+    import os
+    from types import TracebackType
+    from typing import Self, Unpack
+
+    from layoutscope.access.trace import AccessTrace
+    from layoutscope.api.inspect import Place
+    from layoutscope.api.predict import Predict
+    from layoutscope.options import Drives, ReadRequest, Workload
+    from layoutscope.results.check import CheckResult
+    from layoutscope.results.inspect import Inspection
+    from layoutscope.results.predict import PredictResult
+    from layoutscope.results.scan import ScanResult
+
+
+@takes(ReadOptions, called="open")
+def open_session(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Session:
+    """Open an image and read it once, for many questions.
+
+    Parameters
+    ----------
+    path : path
+        The image, or a capture.
+    **options
+        See :class:`~layoutscope.options.ReadOptions`.
+
+    Returns
+    -------
+    Session
+        Its verbs are those of the library; what they need of the image is there. Closed by ``close`` or by the end of a
+        ``with``.
+
+    Raises
+    ------
+    TypeError
+        If there is no such keyword.
+    LayoutscopeError
+        If the image cannot be opened, or nothing on it can be read.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> with layoutscope.open("fixtures/images/hfsplus-scattered.img.zst") as session:
+    ...     scanned = session.scan(drives="generic-7200")
+    ...     listed = session.predict(order="names", drives="generic-7200")
+    ...     session.volume.facts.variant
+    'HFS+'
+    >>> listed.volumes[0].drives[0].prediction.seconds < scanned.volume.predictions[0].seconds
+    True
+    """
+    return Session(path, request_of(options, path))
+
+
+class Session(OpenImage):
+    """An open image; every verb of the library takes it in place of a path, and the usual ones are methods of it.
+
+    Parameters
+    ----------
+    path : path
+        The image.
+    request : ReadRequest
+        How it is read.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], request: ReadRequest) -> None:
+        self._open = ExitStack()
+        # Whoever listens to progress is told while a verb works, and not from here until the session is closed.
+        with reporting(request.progress):
+            image = self._open.enter_context(opened(path, replace(request, progress=None)))
+        super().__init__(path, request, image)
+
+    def close(self) -> None:
+        """Let go of the image; tables and results that were taken from it stay."""
+        self._opened = None
+        self._open.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self._opened is None:
+            return f"Session({self.path!r:.120}, closed)"
+        return f"Session({self.path!r:.120}, {self.volumes!r:.150})"
+
+    def scan(
+        self, *, strict: bool = False, identify: bool = False, drives: Drives | None = None, host: str = "linux"
+    ) -> ScanResult:
+        """Scan the image, see :func:`layoutscope.scan`.
+
+        Parameters
+        ----------
+        strict, identify : bool
+            Whether damage is an error, and whether the metadata are hashed.
+        drives : str or sequence of str, optional
+            On which drives an enumeration is predicted.
+        host : {'linux', 'macos'}
+            Whose driver walks.
+        """
+        from layoutscope.api.scan import scan
+
+        return scan(self, strict=strict, identify=identify, drives=drives, host=host)
+
+    def predict(
+        self,
+        *,
+        drives: Drives | None = None,
+        ncdu: str | os.PathLike[str] | None = None,
+        force: bool = False,
+        **asked: Unpack[Predict],
+    ) -> PredictResult:
+        """Predict what a workload costs, see :func:`layoutscope.predict`.
+
+        Parameters
+        ----------
+        drives : str or sequence of str, optional
+            On which drives.
+        ncdu : path, optional
+            Where the costs of directories are written.
+        force : bool
+            Whether an existing file is overwritten.
+        **asked
+            What is done, and what is asked about it.
+        """
+        from layoutscope.api.predict import predict
+
+        return predict(self, drives=drives, ncdu=ncdu, force=force, **asked)
+
+    def trace(self, **work: Unpack[Workload]) -> AccessTrace:
+        """Work out the reads of a workload, see :func:`layoutscope.trace`."""
+        from layoutscope.api.trace import trace
+
+        return trace(self, **work)
+
+    def map(
+        self,
+        target: str | os.PathLike[str],
+        *,
+        picture: str | os.PathLike[str] | None = None,
+        force: bool = False,
+        drives: Drives | None = None,
+        host: str = "linux",
+    ) -> ScanResult:
+        """Write the map of the image, see :func:`layoutscope.map`.
+
+        Parameters
+        ----------
+        target : path
+            Where to.
+        picture : path, optional
+            Where an overview goes as PNG or SVG.
+        force : bool
+            Whether existing files are overwritten.
+        drives : str or sequence of str, optional
+            On which drives an enumeration is predicted.
+        host : {'linux', 'macos'}
+            Whose driver walks.
+        """
+        from layoutscope.api.map import map_images
+
+        return map_images(self, target, picture=picture, force=force, drives=drives, host=host)[0]
+
+    def inspect(self, **place: Unpack[Place]) -> Inspection:
+        """Show the structure at a place, and who owns it, see :func:`layoutscope.inspect`."""
+        from layoutscope.api.inspect import inspect
+
+        return inspect(self, **place)
+
+    def check(self) -> CheckResult:
+        """Check the structures of the image, see :func:`layoutscope.check`."""
+        from layoutscope.api.check import check
+
+        return check(self)
+
+    def export(
+        self,
+        table: str,
+        target: str | os.PathLike[str] | IO[bytes],
+        *,
+        file_format: str = "csv",
+        force: bool = False,
+    ) -> None:
+        """Write one table of all volumes, see :func:`layoutscope.export`.
+
+        Parameters
+        ----------
+        table : str
+            Which.
+        target : path or binary file
+            Where to.
+        file_format : {'csv', 'parquet', 'jsonl'}
+            How.
+        force : bool
+            Whether an existing file is overwritten.
+        """
+        from layoutscope.api.export import export
+
+        export(self, table, target, file_format=file_format, force=force)

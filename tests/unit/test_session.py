@@ -1,0 +1,162 @@
+"""An image that is read once: what it answers, what it reads for that, and when it is closed."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from pathlib import Path
+
+import pytest
+import zstandard
+
+import layoutscope
+from layoutscope.api.images import Volumes
+from layoutscope.errors import UsageError
+from tests.layouts import layout
+
+FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "images"
+NAMES = {"hfsplus": "hfsplus-scattered.img.zst", "apfs": "apfs-scattered.img.zst"}
+
+
+@pytest.fixture(params=NAMES)
+def image(request, tmp_path):
+    """Write the raw image of each kind."""
+    path = tmp_path / f"{request.param}.img"
+    with (FOLDER / NAMES[request.param]).open("rb") as packed, path.open("wb") as raw:
+        zstandard.ZstdDecompressor().copy_stream(packed, raw)
+    return path
+
+
+def reads(session) -> tuple[int, int]:
+    """What reached the file."""
+    counter = session.opened.images.main.counter
+    return counter.reads, counter.bytes
+
+
+def test_a_second_verb_reads_nothing_more(image, tmp_path):
+    """Scan, prediction, trace, map and export are worked out from what was read when the image was opened."""
+    with layoutscope.open(image) as session:
+        before = reads(session)
+        assert before[0] > 0
+        session.scan(drives="generic-7200")
+        session.predict(order="names", drives="generic-7200")
+        session.trace(order="catalog")
+        session.map(tmp_path / "map.html", drives=())
+        session.export("nodes", io.BytesIO())
+        assert reads(session) == before
+
+
+def test_what_shows_bytes_reads_these_alone(image):
+    """To inspect a file reads the leaves with its records, and the image's head that tells where they are."""
+    with layoutscope.open(image) as session:
+        before = reads(session)[1]
+        found = session.inspect(cnid=2)
+        assert found.structures
+        assert 0 < reads(session)[1] - before <= before / 2
+
+
+def test_the_path_is_not_opened_again(image, tmp_path):
+    """With the image's name gone every verb of a session answers as before."""
+    with layoutscope.open(image) as session:
+        image.rename(tmp_path / "elsewhere")
+        assert session.scan(drives=()).volume.walk is not None
+        assert session.predict(drives="sata-ssd").volumes
+        assert len(session.trace()) > 0
+        assert session.inspect(cnid=2).owners
+        assert session.check().is_clean
+        session.map(tmp_path / "map.html", drives=())
+
+
+def test_a_session_says_what_the_verbs_say(image):
+    """Each answer is the one that the verb gives to the path."""
+    with layoutscope.open(image) as session:
+        plain = layoutscope.scan(image, drives="generic-7200")
+        asked = session.scan(drives="generic-7200")
+        assert asked.image == plain.image
+        assert [volume.metrics for volume in asked.volumes] == [volume.metrics for volume in plain.volumes]
+        assert asked.volume.predictions[0].seconds == plain.volume.predictions[0].seconds
+        assert session.check() == layoutscope.check(image)
+        assert session.inspect(cnid=2) == layoutscope.inspect(image, cnid=2)
+
+
+def test_every_verb_takes_a_session_in_place_of_a_path(image, tmp_path):
+    """Verbs that are no methods of it take one, too, those that read the bytes anew among them."""
+    with layoutscope.open(image) as session:
+        assert layoutscope.read_layouts(session) is session.layouts
+        assert len(layoutscope.compare(session, session, drives=()).names) == 2
+        assert layoutscope.series([session], drives=()).volumes
+        assert all(not table.differences for table in layoutscope.verify(session).tables)
+        assert layoutscope.extract(session, tmp_path / "metadata.img").metadata_bytes > 0
+
+
+def test_how_an_image_is_read_is_said_when_it_is_opened(image):
+    """A session that was opened one way does not answer as if it had been opened another."""
+    with layoutscope.open(image, names=False) as session:
+        assert session.volume.entries["name"].null_count() == session.volume.entries.height
+        with pytest.raises(TypeError, match="is open already; 'names' is said when an image is opened"):
+            layoutscope.scan(session, names=True)
+        with pytest.raises(TypeError, match="open"):
+            layoutscope.open(session, names=True)
+
+
+def test_the_volume_is_the_one_that_can_be_walked(image):
+    """On APFS the container stands before its volume; ``volume`` is the volume on either file system."""
+    with layoutscope.open(image) as session:
+        result = session.scan(drives=())
+        assert session.volume is result.volume.layout
+        assert session.volume.entries.height > 0
+        is_container = [part.layout.facts.volume is None for part in result.volumes]
+        assert is_container == ([True, False] if "apfs" in image.name else [False])
+        assert session.volumes[1] is session.volumes[session.volume.facts.name] is session.volume
+        assert len(session.volumes) == 1
+
+
+def test_volumes_are_found_by_name_and_by_number_from_one():
+    """Numbers count from 1 and leave containers out; what is not there is told with what there is."""
+    data, system = layout(name="Data", volume=0), layout(name="System", volume=1)
+    volumes = Volumes([layout(name="", volume=None), data, system])
+    assert list(volumes) == [data, system]
+    assert volumes["Data"] is volumes[1] is data
+    assert volumes["system"] is volumes[2] is system
+    for wanted in ("Dta", 0, 3):
+        with pytest.raises(UsageError, match=f"no volume '{wanted}'.*; there are 1 'Data', 2 'System'"):
+            volumes[wanted]
+    assert repr(volumes) == "Volumes(1: 'Data', 2: 'System')"
+
+
+def test_several_volumes_must_be_chosen_from():
+    """Where two can be walked, or none, there is no ``volume``."""
+    with pytest.raises(UsageError, match="no volume that can be walked"):
+        layoutscope.api.images.only_volume([])
+
+
+def test_a_closed_session_says_so(image):
+    """After the end of a ``with`` nothing is answered; tables that were taken stay."""
+    with layoutscope.open(image) as session:
+        kept = session.volume
+    assert kept.nodes.height > 0
+    with pytest.raises(UsageError, match="was closed"):
+        session.scan()
+    assert "closed" in repr(session)
+
+
+def test_progress_is_told_while_a_verb_works(image):
+    """The listener hears of reading as the image is opened, of walking when it is asked for, of nothing between."""
+    heard: list[str] = []
+    with layoutscope.open(image, progress=lambda step: heard.append(step.phase)) as session:
+        assert any("reading" in phase for phase in heard)
+        heard.clear()
+        layoutscope.drives("sata-ssd")
+        assert heard == []
+        session.trace()
+        assert any("working out the reads" in phase for phase in heard)
+
+
+def test_a_capture_is_opened_like_an_image(image, tmp_path):
+    """What is saved answers what needs tables alone."""
+    layoutscope.save(layoutscope.scan(image, drives=()), tmp_path / "kept.lscope")
+    with layoutscope.open(tmp_path / "kept.lscope") as session:
+        assert session.predict(drives="sata-ssd").volumes
+        with pytest.raises(UsageError, match="is a capture"):
+            session.inspect(at=0)
+    shutil.rmtree(tmp_path / "kept.lscope")

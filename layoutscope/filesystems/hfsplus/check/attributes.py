@@ -43,6 +43,7 @@ RECORD_TYPES: Final[dict[int, RecordType]] = {
 FIRST_LINK: Final = "com.apple.system.hfs.firstlink"
 """The attribute of a folder with hard links that names the first of them, as digits and a zero byte."""
 
+# CNIDs have 32 bits, so that 4294967295 is the largest.
 MOST_DIGITS: Final = 10
 
 
@@ -145,6 +146,7 @@ class _Collector:
         chosen = kind == TYPES.fork_data
         fields = (FORK.the_fork.len_logical, FORK.the_fork.num_blocks)
         found = decoder.columns(FORK, batch.buffer, data[chosen], fields)
+        # Sizes are unsigned on the disk: damage makes ones that no signed number holds.
         size[chosen] = np.minimum(found["the_fork.len_logical"], np.uint64(np.iinfo(np.int64).max)).astype(np.int64)
         blocks[chosen] = found["the_fork.num_blocks"]
         return {"size": size, "blocks": blocks, "starts": starts, "counts": counts}

@@ -31,10 +31,13 @@ TYPES = grammar.HfsplusCatalog.RecordType
 FILE_FIELDS: Final[tuple[Column, ...]] = (
     FILE.file_id,
     FILE.flags,
+    # Of an inode with links this is the CNID of the first of them (`hl_firstLinkID` in hfs_format.h), else it is zero.
     FILE.reserved1,
     FILE.create_date,
+    # Of a link in a chain these are the CNIDs of its neighbours: owner and group of the file are those of the inode.
     FILE.permissions.owner_id,
     FILE.permissions.group_id,
+    # A union: a link's number of its inode, an inode's count of its links, a device's number (TN1150, HFSPlusBSDInfo).
     FILE.permissions.special,
     FILE.user_info.file_type,
     FILE.user_info.file_creator,
@@ -173,6 +176,7 @@ class _Collector:
         for number, size in RECORD_SIZES.items():
             fits = (found == number) & (data + size <= stop) & (place == data)
             kind[fits] = number
+            # Threads end with a name of any length, and so have nothing that could be in excess.
             if number in (TYPES.folder, TYPES.file):
                 excess |= fits & (data + size < stop)
         return kind, excess

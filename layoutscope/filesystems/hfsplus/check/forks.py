@@ -55,6 +55,7 @@ def check_fork_sizes(subject: Subject) -> None:
                 expected=int(counted[place]),
                 found=int(total[place]),
             )
+        # Blocks beyond the size are no contradiction: files are extended by clumps, of which the last may be empty yet.
         size = catalog.files[f"{name}.len_logical"]
         longer = np.flatnonzero(size > total.astype(np.uint64) * block)
         for place in subject.cases("fork-size-differs", longer, "catalog files"):
@@ -83,6 +84,7 @@ def check_extents(subject: Subject) -> None:
     catalog, overflow, attributes = subject.catalog, subject.overflow, subject.attributes
     for cnid, field in SPECIAL_FILES.items():
         fork = subject.contents.special[cnid]
+        # Extents with a record node come from the overflow tree, where they are checked below.
         wrong = np.flatnonzero(are_outside(fork.start_blocks, fork.block_counts, total) & (fork.record_nodes < 0))
         for slot in wrong.tolist():
             subject.volume.header_field(f"{field}.extents").add(
@@ -143,6 +145,7 @@ def check_overflow_records(subject: Subject) -> None:
             expected=" or ".join(map(str, FORKS)),
             found=int(records.fork_type[row]),
         )
+    # Unused descriptors are zeros and stand behind all others (TN1150, "Fork Data Structure").
     used = records.counts > 0
     gap = ~used[:, :-1] & np.maximum.accumulate(used[:, ::-1], axis=1)[:, ::-1][:, 1:]
     rows, slots = np.nonzero(gap)
@@ -152,6 +155,8 @@ def check_overflow_records(subject: Subject) -> None:
         )
     if subject.catalog is None:
         return
+    # Bad blocks have a CNID and overflow extents, but neither a catalog record nor a fork in the volume header (TN1150,
+    # "Bad Block File").
     owners = np.concatenate(
         [subject.catalog.files["file_id"].astype(np.int64), [*SPECIAL_FILES, int(CNID.bad_block_file)]]
     )
@@ -165,6 +170,8 @@ def check_overflow_starts(subject: Subject) -> None:
     records, catalog = subject.overflow, subject.catalog
     if records is None or catalog is None or not len(records.at):
         return
+    # The block in a key counts from the start of the fork: it is the sum of the extents before, not a place on the
+    # volume.
     order = np.lexsort((records.start_block, records.fork_type, records.file_id))
     file_id, fork_type = records.file_id[order], records.fork_type[order]
     blocks = records.counts[order].sum(axis=1)
@@ -192,6 +199,7 @@ def _inline_blocks(subject: Subject, catalog: CatalogRecords, file_id: I64, fork
     for cnid in SPECIAL_FILES:
         fork = subject.contents.special[cnid]
         found[(file_id == cnid) & (fork_type == DATA_FORK)] = int(fork.block_counts[fork.record_nodes < 0].sum())
+    # All its extents stand in the overflow tree, from the first on.
     found[file_id == CNID.bad_block_file] = 0
     return found
 
@@ -219,6 +227,8 @@ def _check_attribute_groups(subject: Subject) -> None:
     records = subject.attributes
     if records is None or not len(records.kind):
         return
+    # The tail of a key is the block that its extents go on with; of a value or a fork it is 0, which sorts a head
+    # before its groups.
     keys = records.located.keys
     is_fork, is_extents = records.kind == TYPES.fork_data, records.kind == TYPES.extents
     head = np.maximum.accumulate(np.where(is_extents, -1, np.arange(len(is_fork))))

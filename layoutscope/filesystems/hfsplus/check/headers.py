@@ -32,6 +32,7 @@ SPECIAL_FILES: Final = {
 def check_unmounted(subject: Subject) -> None:
     """Say whether the volume was left without being unmounted; no damage, if its journal was replayed."""
     header = subject.volume.header
+    # Two bits of opposite senses: a clean unmount sets the one and clears the other (TN1150, "Volume Attributes").
     if not header.is_unmounted or header.is_boot_inconsistent:
         subject.volume.header_field("attributes").add(
             "not-unmounted", "info", "the volume was not cleanly unmounted, or is mounted now"
@@ -71,6 +72,7 @@ def check_allocation_size(subject: Subject) -> None:
     """The allocation file has a bit for every block."""
     header = subject.volume.header
     needed, found = -(-int(header.num_blocks) // 8), int(header.allocation_file.len_logical)
+    # It may have more: bits behind the last block are unused (TN1150, "Allocation File").
     if found < needed:
         subject.volume.header_field("allocation_file.len_logical").add(
             "allocation-file-short",
@@ -106,6 +108,8 @@ def check_key_compare(subject: Subject) -> None:
 def check_key_lengths(subject: Subject) -> None:
     """The longest key that a tree's header allows is that of the format."""
     for name, located in subject.trees.items():
+        # Index nodes whose keys are not of variable length give each of them the room of the longest one, so that a
+        # wrong length here moves every pointer.
         expected, found = FORMS[name].max_length, int(located.tree.file.header.len_key_max)
         if expected is not None and found != expected:
             message = "the header allows other keys than the format"

@@ -92,6 +92,7 @@ def _family(catalog: CatalogRecords, noun: str, directory: str, prefix: str) -> 
     is_link = links_by_kind(catalog)[not is_of_files]
     holders = catalog.files if is_of_files else catalog.folders
     home = _home(catalog, directory)
+    # The number of an inode stands in its name. It need not be its CNID (TN1150, "Hard Links").
     inside = np.flatnonzero(catalog.parent_id[holders["row"]] == home)
     numbers = np.array([_number(catalog.name(int(row)), prefix) for row in holders["row"][inside]], np.int64)
     inside, numbers = inside[numbers >= 0], numbers[numbers >= 0]
@@ -176,6 +177,7 @@ class _Chains:
 
 def _chains(catalog: CatalogRecords, family: Family) -> _Chains:
     files = catalog.files
+    # Without the flag, which came with 10.5, owner and group are what they are in any file.
     chosen = (family.target >= 0) & files["has_link_chain"][family.links]
     links, target = family.links[chosen], family.target[chosen]
     ids = files["file_id"][links].astype(np.int64)
@@ -250,6 +252,7 @@ def check_first_links(subject: Subject) -> None:
 def _first_of_files(catalog: CatalogRecords, family: Family) -> I64:
     """First link that each inode names; -1 where it names none, as before 10.5."""
     files, place = catalog.files, find(catalog.files["row"], family.inode_rows)
+    # The field means this only where the flag is set (hfs_format.h).
     first = files["reserved1"][place].astype(np.int64)
     return np.where(files["has_link_chain"][place] & (first != 0), first, -1)
 

@@ -130,6 +130,7 @@ def read_records(volume: Volume, tree: Tree, leaves: Callable[[Batch], None] | N
                 leaves(batch)
     none = np.empty(0, np.int64)
     found = joined_keys(keys)
+    # Names of attributes compare unit by unit on every volume (hfs_xattr.c, `hfs_attrkeycompare`): only catalogs fold.
     if form.has_name and not form.tail and not is_case_sensitive(volume, tree):
         found = without_case(found)
     return TreeRecords(
@@ -171,6 +172,8 @@ def _sound_records(volume: Volume, tree: Tree, nodes: ReadNodes, level: int, fla
     stop = nodes.start[node] + bounds.stop[sound]
     length = volume.decoder.column(KEY_HEADER, nodes.buffer, key, KEY_HEADER.len_key)
     key_length = length.astype(np.int64)
+    # The length in a key is what is used of it. In index nodes a key may have the room of the longest all the same, as
+    # the attributes in the tree's header say; and data start at even offsets (TN1150, "Keyed Records").
     stored = key_length
     if level and not tree.file.header.has_variable_index_keys:
         stored = np.full(len(key), int(tree.file.header.len_key_max))
@@ -206,6 +209,7 @@ def _offset_flaws(nodes: ReadNodes, bounds: Bounds, shift: I64) -> Columns:
     The first record follows the descriptor, the others follow one another, and the free space follows the last one.
     """
     node, slot = bounds.node, bounds.slot
+    # The offset table grows from the end of the node, and has one entry more than there are records: the free space's.
     bad_start = (slot == 0) & (bounds.first != DESCRIPTOR_BYTES)
     bad_stop = (bounds.stop < bounds.first + LENGTH_BYTES) | (bounds.stop > bounds.limit[node]) | (bounds.stop % 2 != 0)
     entry = np.where(bad_start, 0, slot + 1)

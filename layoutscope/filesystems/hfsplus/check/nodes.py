@@ -39,6 +39,7 @@ def check_descriptors(subject: Subject) -> None:
 def _check_descriptors(subject: Subject, located: TreeRecords) -> None:
     table, file = located.tree.nodes, located.tree.file
     wanted = _wanted_heights(located)
+    # On the disk leaves have the height 1, index nodes one more than their children, header and map nodes 0.
     lowest = np.select([table.kind == LEAF, table.kind == INDEX], [1, 2], 0)
     highest = np.select([table.kind == LEAF, table.kind == INDEX], [1, np.iinfo(np.uint8).max], 0)
     is_known = np.isin(table.kind, (LEAF, INDEX, HEADER, MAP))
@@ -160,6 +161,8 @@ def check_index_keys(subject: Subject) -> None:
         above = index[~located.keys.not_after(first, index)]
         below = index[~located.keys.not_after(index, first)]
         sides: tuple[tuple[I64, Level, str], ...] = (above, "error", "above"), (below, "warning", "below")
+        # A search follows the last pointer whose key is not behind what it looks for. One above its node's first key
+        # hides what lies between; one below it leads there all the same.
         for rows, level, side in sides:
             for row in subject.cases("index-key-differs", rows, f"{located.name} nodes"):
                 form = FORMS[located.name]

@@ -58,6 +58,7 @@ def check_ids(subject: Subject) -> None:
         return
     rows, ids, is_folder = catalog.entries()
     is_root = is_folder & (ids == CNID.root_folder)
+    # Below 16 there are only the root folder and special files, which stand in no catalog.
     reserved = np.flatnonzero((ids < CNID.first_user) & ~is_root)
     for place in subject.cases("cnid-reserved", reserved, "catalog records"):
         catalog.field(int(rows[place]), _id_field(bool(is_folder[place]))).add(
@@ -133,6 +134,8 @@ def _matching_entry(catalog: CatalogRecords, owner: I64) -> I64:
 
 def _check_missing_threads(subject: Subject, catalog: CatalogRecords, owner: I64) -> None:
     rows, ids, is_folder = catalog.entries()
+    # HFS kept threads of files only where somebody had asked for one. HFS+ demands one of each file, and the flag that
+    # says so (TN1150, "Catalog File"); what is missing here is one that the flag promises.
     claims = is_folder.copy()
     claims[~is_folder] = catalog.files["has_thread"]
     for lost in subject.cases("thread-differs", np.flatnonzero(without_thread(ids, claims, owner)), "catalog records"):
@@ -178,6 +181,7 @@ def _compare_threads(subject: Subject, catalog: CatalogRecords, known: I64, entr
 def _other_names(catalog: CatalogRecords, known: I64, entry: I64) -> I64:
     """Places of threads whose name is not that of the entry."""
     lengths, wanted = catalog.threads["num_name_units"][known], catalog.count[entry]
+    # Letter by letter, though keys compare without case: whoever comes by CNID gets the name of the thread.
     same = np.flatnonzero(lengths == wanted)
     own = catalog.thread_units[ranges(catalog.thread_start[known[same]], lengths[same])]
     real = catalog.units[ranges(catalog.start[entry[same]], wanted[same])]
@@ -192,6 +196,7 @@ def check_valence(subject: Subject) -> None:
     if catalog is None:
         return
     rows, _, _ = catalog.entries()
+    # Hidden ones count like all others: the journal's files and the private directories in the root folder.
     counted = counted_entries(catalog.parent_id[rows], catalog.folders["folder_id"].astype(np.int64))
     declared = catalog.folders["valence"].astype(np.int64)
     for place in subject.cases("valence-differs", np.flatnonzero(counted != declared), "catalog folders"):

@@ -83,6 +83,8 @@ def gather_claims(subject: Subject) -> Claims:
 def _without_files_of_journal(columns: list[I64], num_fixed: int) -> list[I64]:
     """Leave out claims of the journal that hidden files of the root folder make too."""
     start, stop, part = columns[:3]
+    # The journal and its info block belong to the files .journal and .journal_info_block of the root folder (TN1150,
+    # "Journal"), so that what drivers know by address has an owner in the catalog as well.
     kept = np.ones(len(start), np.bool_)
     for claim in np.flatnonzero((part >= 2) & (part < num_fixed)).tolist():
         kept[claim] = not ((part >= num_fixed) & (start == start[claim]) & (stop == stop[claim])).any()
@@ -204,6 +206,7 @@ def check_allocation(subject: Subject) -> None:
         return
     claims = gather_claims(subject)
     total = int(subject.volume.header.num_blocks)
+    # The next write goes to blocks that are called free, whoever has them; blocks in use that nobody has are only lost.
     claimed = intervals.runs_of(claims.start, claims.stop - claims.start)
     free = intervals.runs_of(subject.contents.free_starts, subject.contents.free_counts)
     used = intervals.subtract(_first_blocks(min(total, _known_blocks(subject))), free)

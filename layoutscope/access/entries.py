@@ -138,6 +138,8 @@ def _hidden(layout: VolumeLayout, names: tuple[str, ...]) -> NDArray[np.bool_]:
     table = layout.columns("entries")
     if not names:
         return np.zeros(len(table), bool)
+    # Linux's driver leaves the private directory of hard links out of the root's listing (dir.c, `hfsplus_readdir`),
+    # and nowhere else is one of that name.
     hidden: NDArray[np.bool_] = (table["parent_id"].data == ROOT_ID) & table["kind"].equals("directory")
     places = np.flatnonzero(hidden)
     hidden[places] = [name in names for name in table.texts("name").take(places).to_list()]
@@ -178,6 +180,8 @@ def listed_bytes(table: EntryTable, entries: slice, fixed_bytes: int) -> NDArray
     names = table.names(entries)
     if names.is_ascii():
         return padded(_lengths(names), fixed_bytes)
+    # The disk has é as two characters, of three bytes in UTF-8; the driver joins them before it hands them out
+    # (unicode.c, `hfsplus_uni2asc`), so that more names fit into a buffer than their stored lengths say.
     composed = names.series("name", pl.String()).str.normalize("NFC")
     return padded(composed.str.len_bytes().fill_null(UNKNOWN_BYTES).to_numpy().astype(np.int64), fixed_bytes)
 
@@ -189,6 +193,7 @@ def stored_bytes(table: EntryTable, fixed_bytes: int) -> NDArray[np.int64]:
 
 def padded(name_bytes: NDArray[np.int64], fixed_bytes: int) -> NDArray[np.int64]:
     """Fixed part, name and one byte for its end, rounded up to 8."""
+    # getdents64 ends a name with a zero byte, and begins the next record at a multiple of eight.
     return (fixed_bytes + name_bytes + 1 + 7) // 8 * 8
 
 

@@ -104,6 +104,7 @@ def node_table(layout: VolumeLayout) -> NodeTable:
 
 def _with_relations(table: NodeTable, layout: VolumeLayout) -> NodeTable:
     """Add what each node hangs on; relations that no sound tree has are left out."""
+    # Damage may make a child of its own parent, or a map locate itself: walks follow both without end.
     parent = table.nodes_of(layout.columns("nodes")["parent_row"])
     parent[(parent >= 0) & (table.level[parent] <= table.level)] = NO_NODE
     mapper = table.nodes_of(layout.columns("nodes")["locator_row"])

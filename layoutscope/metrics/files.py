@@ -63,6 +63,7 @@ FIRST_USER_ID: Final = 16
 def file_metrics(layout: VolumeLayout) -> Iterator[Metric]:
     """Measure the static layout score and the fragments of all forks."""
     forks = fork_fragments(user_extents(layout), layout.facts.block_size_bytes)
+    # A fork of one block has no block behind another, and no part in the score (Smith & Seltzer).
     pairs = int((forks.blocks - 1).sum())
     breaks = int((forks.fragments - 1).sum())
     yield Metric(LAYOUT_SCORE, 1 - breaks / pairs if pairs else None, "files")
@@ -158,6 +159,7 @@ def power_of_two_histogram(
     tuple of (str, float)
         Lower bound of the bin and its sum; empty bins are left out.
     """
+    # Doubles hold sizes up to 8 PiB exactly; only beyond could one be rounded up to the next power.
     exponent = np.full(len(sizes), -1, np.int64)
     positive = sizes > 0
     exponent[positive] = np.frexp(sizes[positive].astype(np.float64))[1] - 1

@@ -91,6 +91,7 @@ def _of(table: Table) -> Pieces:
 SMALLEST_VOLUME_BYTES: Final = 10 * GIB
 HOT_FILES_BYTES: Final = (10 * MIB, 512 * MIB)
 CLUMPS_RESERVED: Final = 11
+# Boot blocks and volume header: 1,024 and 512 bytes.
 HEADER_BYTES: Final = 1536
 
 ZONE_SHARE = Definition(
@@ -138,6 +139,7 @@ def zone_bytes(layout: VolumeLayout) -> tuple[int | None, str]:
         return None, "the catalog's clump size is unknown"
     block = facts.block_size_bytes
     reserved = CLUMPS_RESERVED * sum(int(clump or 0) for clump in clumps)
+    # 5 MiB a GiB of the volume, within bounds.
     hot = min(max(facts.size_bytes // 1024 * 5, HOT_FILES_BYTES[0]), HOT_FILES_BYTES[1])
     parts = (
         _up(HEADER_BYTES, block),

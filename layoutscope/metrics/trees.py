@@ -140,5 +140,6 @@ def _fill(nodes: Table, tree: str) -> Metric:
 
 
 def _age(nodes: Table, tree: str, stamp: int) -> Metric:
+    # Transactions are the container's: what other volumes write ages the nodes of this one, too.
     age = np.maximum(stamp - nodes["xid"].present().astype(np.int64), 0)
     return Metric(AGE, float(np.median(age)), tree, percentiles(age))

@@ -89,6 +89,7 @@ def check_file_claims(subject: Subject) -> None:
         if not len(extents["obj_id"]) or parts.is_locked:
             continue
         report = subject.records(parts)
+        # Block 0 is the superblock's and no file's: as an address it stands for a hole.
         real = extents["paddr"] != 0
         start = np.minimum(extents["paddr"], np.uint64(2**62)).astype(np.int64)
         length = -(-extents["len_extent"].astype(np.int64) // block_size)

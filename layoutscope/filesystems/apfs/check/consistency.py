@@ -67,6 +67,7 @@ def check_counts(parts: VolumeParts) -> None:
     for what, found in inodes_by_kind(inodes).items():
         _compare(parts, f"counts other {what} than the volume holds", found, DECLARED[what], tells_losses=True)
     if parts.view == "live":
+        # Only the live superblock counts what is there now: the copy that a snapshot keeps is of the snapshot's time.
         snapshots = len(parts.snapshots)
         _compare(parts, "counts other snapshots than the volume holds", snapshots, "num_snapshots", tells_losses=True)
     if parts.view == "live":
@@ -106,6 +107,8 @@ def check_links(parts: VolumeParts, report: Report) -> None:
     _check_link_counts(report, inodes, np.bincount(named, minlength=len(inodes["obj_id"])))
     parents = drecs["obj_id"] if named is spot else drecs["obj_id"][found]
     wrong = ~_is_listed(named, parents, inodes["parent_id"]) & ~is_deleted(inodes)
+    # The root and the private directory lie in directory 1, which has entries but no inode (reference,
+    # ROOT_DIR_PARENT).
     wrong &= inodes["parent_id"] != int(grammar.ApfsInode.InodeNumber.root_dir_parent)
     message, field = "the directory that it names does not list it", "val.inode_val_fixed.parent_id"
     report.cases(wrong, inodes, "inode", Contradiction("record-differs", message, found=inodes["parent_id"]), field)
@@ -284,6 +287,7 @@ def check_numbers(container: Container) -> None:
         log, expected = container.at_superblock("next_xid"), f"more than {container.xid}"
         message = "the next transaction is not younger than this one"
         log.add(code, "warning", message, expected=expected, found=superblock.next_xid)
+    # Ephemeral and virtual objects are numbered in one sequence; physical ones have their addresses for numbers.
     highest = max([*container.checkpoint.ephemerals, int(container.omap.oid.max(initial=0))])
     if superblock.next_oid <= highest:
         log, expected = container.at_superblock("next_oid"), f"more than {highest}"

@@ -65,6 +65,7 @@ def check_shape(blocks: Blocks, extents: Columns, report: Report) -> None:
     report.cases(length == 0, extents, what, Contradiction(code, "it is empty"), LENGTH)
     odd = _is_odd(length, blocks.block_size) | _is_odd(logical, blocks.block_size)
     report.cases(odd, extents, what, Contradiction(code, "it is no whole number of blocks", found=length), LENGTH)
+    # Holes have records of their own, so that nothing is left out between two extents of a stream.
     same = np.zeros(len(length), bool)
     same[1:] = extents["obj_id"][1:] == extents["obj_id"][:-1]
     expected = np.zeros(len(length), np.int64)

@@ -118,6 +118,8 @@ def check_tree(subject: Subject, source: TreeSource, *, hashed_names: bool) -> N
 def whole_keys(batch: ReadNodes, *, hashed_names: bool) -> WholeKeys:
     """Decode the keys of a batch of nodes."""
     source, slots = batch.tree.source, batch.slots
+    # Whole keys do not sort by their bytes: numbers are little-endian, and the type of a record stands above its
+    # object's number in one field, but counts after it (reference, j_key_t).
     lead = low_keys(source, batch.buffer, slots.key_start)
     second, name = np.zeros(len(slots), np.uint64), slots.key_start + slots.key_len
     if source.kind.key_type is records.J_KEY:

@@ -68,6 +68,8 @@ def crc32c_of_characters(characters: NDArray[np.uint32]) -> NDArray[np.uint32]:
     register = np.full(len(characters), START, np.uint32)
     low, high = _tables()
     for column in characters.T:
+        # Apple hashes 32-bit characters, whatever bytes of UTF-8 stand in the record; the register begins with ones and
+        # is not inverted at the end, as other uses of CRC-32C have it.
         register ^= column
         register = low[register & np.uint32(0xFFFF)] ^ high[register >> np.uint32(16)]
     return register

@@ -107,6 +107,7 @@ def _check_maps(subject: Subject, superblock: ApfsContainer.NxSuperblock) -> Non
     blocks, area, ring = container.blocks, container.area, len(container.area.paddr)
     kind = int(grammar.ApfsObject.ObjectType.checkpoint_map)
     head, size = CHECKPOINT_MAP_HEAD.width, MAPPING.width
+    # The descriptor area is a ring: what begins near its end goes on at its start.
     for row in ((superblock.xp_desc_index + np.arange(min(superblock.num_desc_used, ring))) % max(ring, 1)).tolist():
         if area.kind[row] != kind:
             continue
@@ -187,12 +188,15 @@ def _check_entries(subject: Subject, batch: ReadNodes, *, may_encrypt: bool) -> 
     report.cases(outside, "val.paddr", "it leads out of the image", found=entry["paddr"])
     report.cases(alone, "val.flags", "it says deleted, but no older entry is there to delete")
     report.cases(strange, "val.flags", "it says encrypted on a volume that is not")
+    # Encrypted nodes are so from their first byte on, header included; those of sealed volumes have no header at all,
+    # and number and transaction of them stand in the map alone.
     plain = ~(deleted | outside | future | odd | entry["is_encrypted"] | entry["is_noheader"])
     plain &= blocks.readable(entry["paddr"], blocks.block_size)
     _check_objects(report, np.flatnonzero(plain))
 
 
 def _has_older(oid: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    # Keys are object and transaction: versions of one object stand side by side, the oldest first.
     result = np.ones(len(oid), bool)
     result[1:] = oid[1:] == oid[:-1]
     return result

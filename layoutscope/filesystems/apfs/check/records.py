@@ -67,6 +67,8 @@ def check_stream_sizes(subject: Subject) -> None:
         inodes, extents = parts.fs.records.get("inode"), parts.file_extents()
         if "has_dstream" not in inodes or parts.state.superblock.is_sealed:
             continue
+        # Extents are filed under the number of their stream, which need not be that of the inode (reference,
+        # private_id).
         numbers, ends = _ends(extents)
         spot, found = match(numbers, inodes["private_id"])
         allocated = np.where(found, ends[spot], 0) if len(ends) else np.zeros(len(found), np.uint64)
@@ -128,6 +130,7 @@ def check_lost_inodes(subject: Subject) -> None:
         inodes = records.get("inode")["obj_id"]
         for kind, key in (("xattr", "xattr_key"), ("dir_rec", "drec_key"), ("sibling_link", "sibling_key")):
             table = records.get(kind)
+            # Directory 1 has the entries of the root and of the private directory, but no inode of its own.
             wrong = ~match(inodes, table["obj_id"])[1] & (
                 table["obj_id"] != int(grammar.ApfsInode.InodeNumber.root_dir_parent)
             )

@@ -77,6 +77,7 @@ def check_seals(subject: Subject) -> None:
         seal, nodes = parts.state.seal, parts.fs.nodes
         if seal is None or not seal.hash_type or not len(nodes):
             continue
+        # Each hash of a child stands in its parent; the root has none, and so its hash stands apart from the tree.
         data = blocks.read(nodes.paddr[:1], int(nodes.size_bytes[0]))
         found = hash_objects(seal.hash_type, data).tobytes()
         if found != seal.root_hash:

@@ -74,6 +74,7 @@ def check_sizes(subject: Subject) -> None:
     if found != expected:
         log, message = subject.reporting.at_superblock("num_blocks"), "counts other blocks than the space manager"
         log.add("superblock-differs", "warning", message, expected=expected, found=found)
+    # A chunk is what one block of bitmap can tell of, so that its size follows from the block's.
     bits = container.blocks.block_size * 8
     for path, wanted in (("len_block", container.blocks.block_size), ("num_blocks_per_chunk", bits)):
         if getattr(header, path) != wanted:
@@ -92,6 +93,8 @@ def _device_sizes(
     cibs = -(-chunks // max(int(header.chunks_per_cib), 1))
     yield "num_chunks", chunks
     yield "num_cibs", cibs
+    # Only where the addresses of all chunk-info blocks do not fit into the space manager do blocks of addresses hold
+    # them (reference, sm_cab_count).
     if device.num_cabs:
         yield "num_cabs", -(-cibs // max(int(header.cibs_per_cab), 1))
 
@@ -116,6 +119,8 @@ def check_pool(subject: Subject) -> None:
     space = subject.parts.space
     if space is None:
         return
+    # Bitmaps are written to new places like everything else, and could not say of themselves where: their pool lies
+    # apart from what they speak of, and has a bitmap of its own.
     header = space.header
     parts = sum(int(item.num_chunks) + int(item.num_cibs) + int(item.num_cabs) for item in header.devices)
     if header.num_ip_blocks != POOL_FACTOR * parts:
@@ -173,6 +178,7 @@ def _check_free_counts(subject: Subject, table: ChunkTable, number: int) -> None
     """Count the free blocks of every bitmap, and sum up what the chunks count."""
     blocks, columns = subject.container.blocks, table.columns
     length, bitmap = columns["num_blocks"].astype(np.int64), columns["bitmap_paddr"]
+    # A chunk of which nothing is used needs no bitmap: its address is 0.
     counted = length.copy()
     rows = np.flatnonzero((bitmap != 0) & blocks.readable(bitmap, blocks.block_size))
     for start in range(0, len(rows), BATCH_BITMAPS):

@@ -61,6 +61,7 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
     is_directory = kind == KINDS.index("directory")
     # One field of an inode (nchildren or nlink): entries of a directory, links of anything else.
     children = inode["num_children_or_links"]
+    # Directories have no hard links in APFS.
     links = np.maximum(np.where(is_directory, 1, children), 0)
     sizes = _sizes(inode, kind, records.get("xattr"), drecs["file_id"])
     columns = {
@@ -125,6 +126,8 @@ def _rows(position: NDArray[np.int32], first_row: int) -> NDArray[np.uint32]:
 
 
 def _times(nanoseconds: NDArray[np.int64]) -> NDArray[np.int64]:
+    # Nanoseconds since 1970 (reference, j_inode_val_t), taken as signed: times before lie below zero, where dividing
+    # must round down, too.
     np.floor_divide(nanoseconds, 1000, out=nanoseconds)
     return nanoseconds
 
@@ -181,6 +184,7 @@ class _Attributes(NamedTuple):
 
 
 def _flags(drecs: Columns, inode: _Matched, links: NDArray[np.int32]) -> NDArray[np.uint32]:
+    # What was deleted while somebody had it open waits there until it is closed.
     private = np.uint64(grammar.ApfsInode.InodeNumber.private_dir)
     flags = (links > 1).astype(np.uint32) * np.uint32(FLAG_HARD_LINK)
     flags[inode["is_compressed"]] |= FLAG_COMPRESSED

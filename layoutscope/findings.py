@@ -5,8 +5,10 @@ Readers write findings into a :class:`FindingLog` and go on with what remains; `
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -65,7 +67,7 @@ def declare(codes: Mapping[str, str]) -> Mapping[str, str]:
     return codes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """One observation about the image.
 
@@ -145,7 +147,7 @@ def refined(coarse: Iterable[Finding], fine: Sequence[Finding], is_refined: Call
     return [*(item for item in coarse if not is_refined(item)), *fine]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Contradiction:
     """What is wrong with rows of a table.
 
@@ -164,7 +166,7 @@ class Contradiction:
     found: NDArray[Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FindingLog:
     """Where the readers of one part of an image write what they find.
 

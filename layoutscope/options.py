@@ -6,8 +6,10 @@ Callers say so in keywords (:class:`ReadOptions`, :class:`Workload`). A verb mak
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import TYPE_CHECKING, Final, Literal, TypedDict
+
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     import os
@@ -80,7 +82,7 @@ class ReadOptions(TypedDict, total=False):
     no_journal: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadRequest:
     """How an image is read: options of every file system, as given or as they are without, and those of single ones.
 
@@ -181,7 +183,7 @@ class Workload(TypedDict, total=False):
     passes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkRequest:
     """What is done on a volume: the members of :class:`Workload`, as given or as they are without."""
 

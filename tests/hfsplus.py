@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from layoutscope.filesystems.contract import VolumeRequest
-from layoutscope.filesystems.hfsplus import check, layout
+from layoutscope.filesystems.hfsplus import layout
+from layoutscope.filesystems.hfsplus.check import rules
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -22,4 +23,4 @@ def read_layout(source: Source, **asked: Any) -> VolumeLayout:
 
 def check_volume(source: Source, *, without: Container[str] = (), **asked: Any) -> list[Finding]:
     """Check a volume; what is asked for are fields of a request."""
-    return check.check_volume(VolumeRequest(source, **asked), without)
+    return rules.check_volume(VolumeRequest(source, **asked), without)

@@ -6,12 +6,12 @@ rsync, git). Worked out level by level, not directory by directory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from layoutscope.arrays.ragged import ranges, starts_of
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from layoutscope.access.entries import EntryTable
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Descent:
     """Directories in the order of the walk; arrays of shape (n_directories,).
 
@@ -85,7 +85,7 @@ def entry_of(entries: EntryTable, file_id: int) -> int:
     return int(found[0]) if len(found) else -1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Level:
     """Directories at one depth; ``parent`` is their place in the level above."""
 
@@ -115,7 +115,7 @@ def _levels(entries: EntryTable, start_id: int) -> list[_Level]:
     return levels
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Spans:
     """Entries of each directory that has some, by ascending id."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from layoutscope.frames import pl
+from layoutscope.frozen import frozen
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_HARD_LINK
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ ROOT_ID: Final = 2
 """Root directory of both file systems (TN1150, reserved CNIDs; Apple File System Reference, inode numbers)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EntryTable:
     """Entries in listing order, directory by directory; arrays of shape (n_entries,).
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Costs:
     """Host time of one file system, in microseconds of one processor.
 
@@ -55,7 +57,7 @@ class DriverProperties(Protocol):
 P = TypeVar("P", bound=DriverProperties)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlainProperties:
     """Properties of a driver of which nothing is known but its costs.
 
@@ -68,7 +70,7 @@ class PlainProperties:
     costs: Costs
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostProfile:
     """How one host enumerates and reads; what only one file system's driver does, the file system says.
 

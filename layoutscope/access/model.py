@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from layoutscope.access.driver import Driver
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Model:
     """One layout as one host sees it.
 

@@ -6,10 +6,12 @@ row of the table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 NO_NODE = np.int32(-1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeTable:
     """Nodes of one layout; arrays of shape (n_nodes,) unless they say otherwise.
 

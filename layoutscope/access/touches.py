@@ -6,10 +6,11 @@ A touch is a node that a search ends in. What must be read on the way to it (ind
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +39,7 @@ where another lies (object map, overflow tree); file data; a scan of all nodes."
 CODE: Final = {name: np.uint8(code) for code, name in enumerate(CAUSES)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Touches:
     """Leaves in the order in which they are needed; arrays of shape (n_touches,).
 

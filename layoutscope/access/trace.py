@@ -5,16 +5,17 @@ An order (:mod:`layoutscope.walk`) makes them from tables, :mod:`layoutscope.dri
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AccessTrace:
     """Reads in the order in which they reach the drive; all arrays have shape (n_reads,).
 

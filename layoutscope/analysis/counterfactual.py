@@ -7,7 +7,7 @@ of the walk as it is. Service times of long walks are those of stretches spread 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -17,6 +17,7 @@ from layoutscope.arrays.lookup import first_places
 from layoutscope.arrays.ragged import starts_of
 from layoutscope.drive import service
 from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +47,7 @@ NEEDED_FOR_NAMES: Final = ("entry_node_row", "listing_node_row", "listing_end_no
 """Columns of entries with the leaves that listing their names needs."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Walked:
     """The reads of a walk, and the node that each of them reads.
 

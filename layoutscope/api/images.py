@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from layoutscope.errors import UsageError
+from layoutscope.frozen import frozen
 from layoutscope.partition import select_name
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from layoutscope.tables.layout import VolumeLayout
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Opened:
     """An open image or capture and what was read of it.
 

@@ -12,12 +12,12 @@ import inspect
 import os
 import re
 from ast import literal_eval
-from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 from layoutscope.drive import load_profile
 from layoutscope.errors import did_you_mean
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -37,7 +37,7 @@ _DEFAULT: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Keyword:
     """One keyword.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -15,6 +14,7 @@ from layoutscope.api.reading import opened, request_of
 from layoutscope.api.workloads import checked, host_of, parted, walk
 from layoutscope.drive import load_profile, service
 from layoutscope.errors import UsageError, did_you_mean
+from layoutscope.frozen import frozen
 from layoutscope.metrics import measure_trace
 from layoutscope.options import ReadOptions, Workload, WorkRequest
 from layoutscope.report.ncdu import ncdu_text
@@ -71,7 +71,7 @@ class PredictOptions(ReadOptions, Predict, total=False):
     """All keywords of :func:`predict` that it hands on."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PredictRequest(WorkRequest):
     """What is done and asked: the members of :class:`Predict`, as given or as they are without."""
 
@@ -162,7 +162,7 @@ def _drive(
     return DriveCase(Prediction.of(result, profile), packed, tuple(rest), costs)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Changed:
     """The reads of a workload with one thing changed; `drive` takes the place of the one that is asked about."""
 

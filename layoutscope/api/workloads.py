@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
 
 import numpy as np
@@ -11,6 +11,7 @@ from layoutscope.access.entries import ROOT_ID
 from layoutscope.analysis.owners import resolve
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.frames import pl
+from layoutscope.frozen import frozen
 from layoutscope.options import WorkRequest
 from layoutscope.progress import phase
 from layoutscope.walk.data import random_records
@@ -125,7 +126,7 @@ def host_of(work: WorkRequest) -> HostProfile:
         raise UsageError(str(error)) from error
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Walk:
     """What a workload does.
 

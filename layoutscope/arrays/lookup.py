@@ -5,12 +5,12 @@ Numbers of inodes, files and streams hardly have gaps, so that a table of all nu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from layoutscope.arrays.ragged import heads
+from layoutscope.frozen import frozen
 from layoutscope.native import Kernel
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ FEW_CODES: Final = 1024
 """A table of so many places costs nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Index:
     """Keys that can be looked up.
 

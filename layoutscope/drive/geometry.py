@@ -5,7 +5,6 @@ Output: the `runs` of a `surface.Surface`, for the part of the disk that a trace
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,8 +12,9 @@ import numpy as np
 from layoutscope.drive import surface
 from layoutscope.drive.limits import check_cylinders
 from layoutscope.drive.sectormap import mapped_runs
-from layoutscope.drive.seek import seek_curve
+from layoutscope.drive.seek import seek_ticks
 from layoutscope.drive.surface import SECTOR_BYTES
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,7 +32,7 @@ BACK_SHARE: Final = 2
 """A look-ahead that fills its segment keeps half of it behind the last read (assumed)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Zones:
     """Tracks of equal size in zones, from the outer edge.
 
@@ -87,7 +87,7 @@ def build_surface(profile: DriveProfile, first_lbn: int, last_lbn: int) -> surfa
         runs=runs,
         guess=guess,
         guess_shift=shift,
-        seek=np.rint(seek_curve(profile, cylinders) * ticks_per_ms).astype(np.int64),
+        seek=seek_ticks(profile, cylinders, ticks_per_ms),
         bus_sector=round(bus_ms(profile) * ticks_per_ms),
         start_anywhere=int(profile.number("start_anywhere", 0)),
         segment_sectors=segment_sectors(profile),

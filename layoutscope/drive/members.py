@@ -5,13 +5,13 @@ Input: reads in bytes from the start of the set. Output: pieces, each on one dri
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from layoutscope.arrays.ragged import ordinals, owners
 from layoutscope.errors import UsageError
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from layoutscope.drive.profile import DriveProfile
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parts:
     """Pieces of reads; all arrays have shape (n_parts,) and follow the order of the reads.
 

@@ -9,18 +9,17 @@ drive for a simulator are taken as they are: a TOML table with ``arm``, ``comman
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, field, replace
-from importlib import resources
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope import inputs
 from layoutscope.drive.limits import check_figures
 from layoutscope.errors import UsageError, did_you_mean
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from importlib.resources.abc import Traversable
 
 _EXTRACTED: Final = ("arm", "command", "buffer", "layout")
 """Tables of a drive as parameter extraction describes it: the figures that go with results of the DiskSim simulator."""
@@ -67,7 +66,7 @@ MOST_SETS: Final = 8
 """How deep sets may stand in sets."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Figure:
     """One number of a profile.
 
@@ -86,7 +85,7 @@ class Figure:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DriveProfile:
     """What is known of a drive.
 
@@ -104,7 +103,7 @@ class DriveProfile:
         Drives of a set, in order.
     note : str
         What a user must know before trusting it.
-    folder : Traversable
+    folder : Path
         Where the files that it names lie.
     """
 
@@ -112,7 +111,7 @@ class DriveProfile:
     title: str
     kind: str
     figures: Mapping[str, Figure]
-    folder: Traversable
+    folder: Path
     members: tuple[DriveProfile, ...] = field(default=())
     note: str = ""
 
@@ -183,9 +182,9 @@ class DriveProfile:
         return replace(changed, members=members)
 
 
-def profile_folder() -> Traversable:
+def profile_folder() -> Path:
     """Return the folder of the profiles that come with the package."""
-    return resources.files("layoutscope.drive") / "profiles"
+    return Path(__file__).with_name("profiles")
 
 
 def list_profiles() -> list[str]:
@@ -226,7 +225,7 @@ def load_profile(name: str | Path) -> DriveProfile:
     return parse_profile(entry.read_text("utf-8"), name=str(name), folder=profile_folder())
 
 
-def read_profile(path: Traversable) -> str:
+def read_profile(path: Path) -> str:
     """Read a profile's text.
 
     Raises
@@ -241,7 +240,7 @@ def read_profile(path: Traversable) -> str:
         raise UsageError(f"{path}: cannot be read as a drive profile") from error
 
 
-def parse_profile(text: str, *, name: str, folder: Traversable, sets: tuple[str, ...] = ()) -> DriveProfile:
+def parse_profile(text: str, *, name: str, folder: Path, sets: tuple[str, ...] = ()) -> DriveProfile:
     """Read a profile from its TOML text.
 
     Parameters
@@ -250,7 +249,7 @@ def parse_profile(text: str, *, name: str, folder: Traversable, sets: tuple[str,
         The TOML.
     name : str
         By which it is loaded.
-    folder : Traversable
+    folder : Path
         Where the files that it names lie.
     sets : tuple of str
         The sets that it is a member of, outermost first.
@@ -294,7 +293,7 @@ def check_tables(name: str, table: Mapping[str, Any]) -> None:
         raise UsageError(f"drive profile {name}: members are named by text")
 
 
-def _extracted_profile(table: Mapping[str, Any], name: str, folder: Traversable) -> DriveProfile:
+def _extracted_profile(table: Mapping[str, Any], name: str, folder: Path) -> DriveProfile:
     """Make a profile of the figures that go with a simulator's results."""
     try:
         values = _extracted_values(table)
@@ -307,7 +306,7 @@ def _extracted_profile(table: Mapping[str, Any], name: str, folder: Traversable)
     return DriveProfile(name, table.get("name", name), "hdd", figures, folder)
 
 
-def _member(name: str, folder: Traversable, sets: tuple[str, ...]) -> DriveProfile:
+def _member(name: str, folder: Path, sets: tuple[str, ...]) -> DriveProfile:
     beside = folder / name
     if name.endswith(".toml") and beside.is_file():
         return parse_profile(read_profile(beside), name=name.removesuffix(".toml"), folder=folder, sets=sets)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from layoutscope.drive import hdd
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ against the published simulator DiskSim 4.0 (tests/validation/test_disksim.py).
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadTimes:
     """Times of each read; all arrays have shape (n_reads,).
 
@@ -48,7 +48,7 @@ class ReadTimes:
     outcome: NDArray[np.uint8]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServiceResult:
     """Time of a trace on a drive.
 

@@ -45,12 +45,42 @@ def seek_curve(profile: DriveProfile, cylinders: int) -> NDArray[np.float64]:
     return curve
 
 
+def seek_ticks(profile: DriveProfile, cylinders: int, ticks_per_ms: float) -> NDArray[np.int64]:
+    """Return the time of a seek by distance, in ticks.
+
+    Parameters
+    ----------
+    profile : DriveProfile
+        As for :func:`seek_curve`.
+    cylinders : int
+        Number of cylinders.
+    ticks_per_ms : float
+        How many ticks a millisecond has.
+
+    Returns
+    -------
+    (cylinders,) int64 array
+    """
+    if "seek_ms" not in profile:
+        return _fitted_ticks(cylinders, three_points(profile), ticks_per_ms)
+    return _rounded(seek_curve(profile, cylinders), ticks_per_ms)
+
+
 @lru_cache(maxsize=8)
-def _fitted(cylinders: int, points: tuple[float, float, float]) -> NDArray[np.float64]:
+def _fitted_ticks(cylinders: int, points: tuple[float, float, float], ticks_per_ms: float) -> NDArray[np.int64]:
     """Fit the curve of a drive once: it takes as long as serving tens of thousands of reads."""
+    ticks = _rounded(_fitted(cylinders, points), ticks_per_ms)
+    ticks.setflags(write=False)
+    return ticks
+
+
+def _rounded(times_ms: NDArray[np.float64], ticks_per_ms: float) -> NDArray[np.int64]:
+    return np.rint(times_ms * ticks_per_ms).astype(np.int64)
+
+
+def _fitted(cylinders: int, points: tuple[float, float, float]) -> NDArray[np.float64]:
     curve = three_point_curve(np.arange(cylinders, dtype=np.float64), *points)
     curve[0] = 0
-    curve.setflags(write=False)
     return curve
 
 

@@ -7,8 +7,10 @@ make: what reads a volume is imported when one is read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +31,7 @@ Piece = tuple[int, int]
 """Address on the image and length, in bytes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VolumeRequest:
     """What is to be read, and how.
 
@@ -67,7 +69,7 @@ class VolumeRequest:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadableState:
     """A state of a container or volume.
 
@@ -115,7 +117,7 @@ class View(Protocol):
         """Whether a described record belongs to a file."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlainView:
     """A view of the bytes as they lie, of which no structure is shown.
 

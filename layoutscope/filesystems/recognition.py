@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutscope.errors import FormatError
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from layoutscope.recordtypes import RecordType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MapRegion:
     """A structure around volumes, of a partition map or a wrapper, so that pictures can show it.
 

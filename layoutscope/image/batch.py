@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
 from layoutscope.errors import TruncatedError
+from layoutscope.frozen import frozen
 from layoutscope.progress import tick
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Workspace:
         return self._scratch[:length_bytes]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Extents:
     """Extents in address order, with their places in the result."""
 

@@ -10,10 +10,10 @@ import gzip
 import io
 import lzma
 import zlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
 from layoutscope.errors import ImageError
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ _END_MARK: Final = b"layoutscope: end of the image; " * 8
 """Repeated, so that its compressed form does not contain it: a broken frame may swallow that form as plain bytes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compression:
     """A way of compressing files: its name, the bytes that tell it, and how it is undone in chunks."""
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import stat
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import ImageError, LayoutscopeError, UnsupportedError
+from layoutscope.frozen import frozen
 from layoutscope.image import compressed
 from layoutscope.image.containers import asif, bundle, foreign, udif
 from layoutscope.image.raw import RawFile
@@ -175,7 +175,7 @@ def _decompressed(source: Source, cache_dir: Path | None) -> Source:
     return image
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImageSet:
     """Open images: the one that was named, and the other one of a set."""
 

@@ -6,8 +6,9 @@ them, and the README's table is made from it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from layoutscope.frozen import frozen
 
 Needs = Literal["tables", "trace"]
 
@@ -15,7 +16,7 @@ DEFINITIONS: Final[dict[str, Definition]] = {}
 """Every metric by its name."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Definition:
     """How a metric is defined; once made, it is known by its name.
 
@@ -51,7 +52,7 @@ class Definition:
         DEFINITIONS[self.name] = self
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Metric:
     """One measured number.
 

@@ -11,11 +11,11 @@ up to what one block of the bitmap describes. Other files go behind it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.frozen import frozen
 from layoutscope.metrics.definition import Definition, Metric
 from layoutscope.metrics.pieces import Pieces, in_order, merged_pieces, metadata_pieces
 from layoutscope.tables.schema import DATA_REGIONS
@@ -30,7 +30,7 @@ USES: Final = ("metadata", "data", "free", "pending-free", "unclaimed")
 """In the order in which a byte that is claimed twice is counted."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SpaceUse:
     """Bytes by use.
 

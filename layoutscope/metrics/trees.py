@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.frozen import frozen
 from layoutscope.metrics.definition import Definition, Metric
 from layoutscope.metrics.distance import percentiles
 from layoutscope.metrics.pieces import clump_bytes, live_nodes, main_tree, merged_pieces, node_pieces
@@ -21,7 +21,7 @@ CLUMP_GAP_BYTES: Final = MIB
 """Gap inside the clumps of a tree's summary."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TreeSummary:
     """One tree of a volume.
 

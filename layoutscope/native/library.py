@@ -11,12 +11,13 @@ import ctypes
 import os
 import sys
 import zlib
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 SOURCES: Final = Path(__file__).resolve().parent / "source"
@@ -83,11 +84,11 @@ KINDS: Final = {"l": "int64", "i": "int32", "b": "uint8"}
 _TYPES: Final = {"n": ctypes.c_int64, "C": Columns}
 
 
-def _argument(code: str, value: NDArray[Any] | Sequence[NDArray[Any]] | int) -> Buffer | Columns | int:
+def _argument(code: str, value: Any) -> Buffer | Columns | int:
     """Hand over a number, or buffers of which the kernel can rely on what they are."""
     if isinstance(value, int):
         return value
-    if isinstance(value, Sequence):
+    if code == "C":
         return Columns((Buffer * len(value))(*(_buffer(code, each) for each in value)), len(value))
     if value.dtype != KINDS[code.lower()]:
         raise TypeError(f"a kernel takes contiguous {KINDS[code.lower()]}, not {value.dtype}")
@@ -99,7 +100,7 @@ def _buffer(code: str, value: NDArray[Any]) -> Buffer:
         raise TypeError(f"a kernel takes contiguous {value.dtype}")
     if code.isupper() and not value.flags.writeable:
         raise TypeError("a kernel writes into this buffer")
-    return Buffer(value.ctypes.data, value.nbytes if code == "C" else value.size)
+    return Buffer(value.__array_interface__["data"][0], value.nbytes if code == "C" else value.size)
 
 
 @cache

@@ -7,12 +7,12 @@ the time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from layoutscope.errors import FormatError
+from layoutscope.frozen import frozen
 from layoutscope.recordtypes import Field
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class _Fields:
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Records(_Fields):
     """Records of one type at many places of one buffer.
 
@@ -92,7 +92,7 @@ class Records(_Fields):
         return view[self.positions].astype(field.native, copy=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rows(_Fields):
     """Records of one type that lie one after the other.
 

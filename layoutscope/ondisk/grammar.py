@@ -8,13 +8,14 @@ relative to the buffer.
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from kaitaistruct import EndOfStreamError, KaitaiStream, KaitaiStructError, ValidationFailedError
 
 from layoutscope import _generated
 from layoutscope.errors import FormatError, TruncatedError
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -32,7 +33,7 @@ else:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FieldValue:
     """One parsed field, for people.
 
@@ -213,7 +214,7 @@ def _instances(parsed: Any, prefix: str) -> Iterator[FieldValue]:
 # For people who look at one place of a disk
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Described:
     """One structure, field by field.
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 import uuid
-from dataclasses import dataclass
-from html import unescape
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from layoutscope.errors import FormatError
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import DISK_LABEL, METADATA_BLOCK_HEAD, VOLUME_GROUPS_DESCRIPTOR
 from layoutscope.units import format_bytes
@@ -40,7 +39,7 @@ NO_LIBRARY: Final = "name and size of its logical volume need the package crypto
 UNREADABLE: Final = "its metadata cannot be read, so that name and size of its logical volume are unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PhysicalVolume:
     """What a physical volume tells without a password.
 
@@ -213,6 +212,8 @@ def _is_encrypted(texts: Iterator[bytes]) -> bool | None:
 
 def _value(text: bytes, name: str, kind: str) -> str:
     """Return what follows a key in XML; empty where it is not there."""
+    from html import unescape
+
     wanted = rb"<key>" + re.escape(name.encode()) + rb"</key>\s*<" + kind.encode() + rb"[^>]*>([^<]*)<"
     found = re.search(wanted, text)
     return unescape(found[1].decode(errors="replace")) if found else ""

@@ -7,7 +7,6 @@ backup serves where the primary is damaged. Nothing names the sector size: the h
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from layoutscope.errors import ChecksumError, FormatError, UnreadError
 from layoutscope.filesystems.recognition import MapRegion
 from layoutscope.filesystems.registry import promised_by
 from layoutscope.findings import FindingLog
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import crc32
 from layoutscope.ondisk.records import GPT_HEADER
@@ -38,7 +38,7 @@ MAX_ADDRESS: Final = 2**63 - 1
 """Sectors have 64-bit numbers, so that their byte addresses may need more; tables hold 63 bits."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Copy:
     """One copy of the table: header and entries as they stand, and what is wrong with them."""
 

@@ -6,11 +6,11 @@ GPT, APM and MBR that names it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from layoutscope.filesystems.registry import filesystem, filesystem_names
 from layoutscope.findings import Finding
+from layoutscope.frozen import frozen
 from layoutscope.ondisk.decoder import BULK
 from layoutscope.partition import apm, gpt, mbr
 from layoutscope.partition.probe import recognise
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _MBR_SECTOR_SIZES: Final = (512, 4096)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Probed:
     """A map, with the content of each of its partitions."""
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layoutscope.filesystems.registry import filesystem_names
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from layoutscope.filesystems.recognition import MapRegion
     from layoutscope.findings import Finding
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Partition:
     """One entry of a partition map.
 
@@ -41,7 +41,7 @@ class Partition:
     declared: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PartitionTable:
     """A partition map: its partitions, where it stands itself, and what is odd about it."""
 
@@ -51,7 +51,7 @@ class PartitionTable:
     findings: tuple[Finding, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VolumeCandidate:
     """A place where a volume or a container of volumes starts, or something that is not read.
 
@@ -91,7 +91,7 @@ class VolumeCandidate:
         return self.kind in filesystem_names()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VolumeSearch:
     """Everything that was found on an image.
 

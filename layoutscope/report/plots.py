@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.drive.seek import seek_curve
+from layoutscope.frozen import frozen
 from layoutscope.report import escape_text
 from layoutscope.units import GIB, KIB, MIB, TIB
 
@@ -117,7 +117,7 @@ def _scale(unit: str, values: Sequence[float | None]) -> tuple[float, str]:
     return (0.01, "%") if unit == "share" else (1, unit)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Axes:
     """Where a panel stands in the figure, and by what its values are divided."""
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED
+from layoutscope.frozen import frozen
 from layoutscope.results import Shown
 
 if TYPE_CHECKING:
     from layoutscope.findings import Finding
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckedVolume:
     """One volume: what is wrong with it, and how much of its metadata was looked at."""
 
@@ -21,7 +21,7 @@ class CheckedVolume:
     coverage: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckResult(Shown):
     """What a check found.
 
@@ -51,7 +51,7 @@ class CheckResult(Shown):
         return EXIT_COMPLETE if self.is_clean else EXIT_DAMAGED
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableVerdict:
     """One table, read with both decoders.
 
@@ -71,7 +71,7 @@ class TableVerdict:
     differences: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verification(Shown):
     """All tables of an image, read with both decoders."""
 

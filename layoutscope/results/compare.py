@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from layoutscope.frozen import frozen
 from layoutscope.results import Shown
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from layoutscope.frames import pl
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MetricRow:
     """One metric of all sides; `values` has None where a side lacks it."""
 
@@ -24,7 +25,7 @@ class MetricRow:
     values: tuple[float | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reads:
     """Reads of one kind in a walk.
 
@@ -43,7 +44,7 @@ class Reads:
     distance_bytes: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cost:
     """What the enumeration of one side costs on one drive.
 
@@ -77,7 +78,7 @@ class Cost:
     elsewhere: Reads
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TimeRow:
     """One drive: what the enumeration of each side costs; None where it could not be predicted."""
 
@@ -90,7 +91,7 @@ class TimeRow:
         return tuple(None if cost is None else cost.seconds for cost in self.costs)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangeRow:
     """Things of one kind between two states.
 
@@ -112,7 +113,7 @@ class ChangeRow:
     moved_by_bytes: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Changes:
     """What changed between two states of one volume, told by node number, oid, CNID or inode number.
 
@@ -129,7 +130,7 @@ class Changes:
     nodes: pl.DataFrame = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison(Shown):
     """Volumes side by side.
 
@@ -180,7 +181,7 @@ def ratios(values: Sequence[float | None]) -> list[float | None]:
     return [ratio((values[0], value)) for value in values[1:]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Series(Shown):
     """Layouts in order, volume by volume.
 

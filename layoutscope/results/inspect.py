@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from layoutscope.frozen import frozen
 from layoutscope.results import Shown
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FieldLine:
     """One field.
 
@@ -29,7 +28,7 @@ class FieldLine:
     value: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StructureLines:
     """One structure with its fields; `error` says why some are missing."""
 
@@ -39,7 +38,7 @@ class StructureLines:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Owner:
     """Who owns a range of bytes.
 
@@ -62,7 +61,7 @@ class Owner:
     facts: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Inspection(Shown):
     """Everything about one place, node or file."""
 
@@ -72,7 +71,7 @@ class Inspection(Shown):
     structures: tuple[StructureLines, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StateLine:
     """One state of a container that can be read; fields as in the reader's list of states."""
 
@@ -87,7 +86,7 @@ class StateLine:
     num_sound_nodes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Extract:
     """What was written.
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from layoutscope.frozen import frozen
 from layoutscope.results import Shown
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from layoutscope.walk.score import Score
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Alternative:
     """The same workload with one thing changed.
 
@@ -40,7 +40,7 @@ class Alternative:
     is_applicable: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DirectoryCost:
     """What the enumeration of one directory costs.
 
@@ -62,7 +62,7 @@ class DirectoryCost:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DriveCase:
     """A workload on one drive.
 
@@ -91,7 +91,7 @@ class DriveCase:
         return 1 - self.packed.seconds / self.prediction.seconds
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VolumeCase:
     """A workload on one volume, on all drives.
 
@@ -107,7 +107,7 @@ class VolumeCase:
     num_errors: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OrderCase:
     """One order on one volume.
 
@@ -137,7 +137,7 @@ class OrderCase:
         return 1000 * time.seconds / self.entries if self.entries else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OrdersCase:
     """All orders on one volume.
 
@@ -160,7 +160,7 @@ class OrdersCase:
     num_errors: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PredictResult(Shown):
     """A workload on all volumes that were chosen, or all orders on them (``order="all"``): then `orders` alone."""
 
@@ -169,7 +169,7 @@ class PredictResult(Shown):
     orders: tuple[OrdersCase, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReplayResult(Shown):
     """A real trace on drives, beside the prediction for the image it was taken from.
 
@@ -195,7 +195,7 @@ class ReplayResult(Shown):
     agreement: Score | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DriveFacts:
     """A profile and what its simulation makes of simple reads.
 

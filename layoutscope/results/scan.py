@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED, UsageError
+from layoutscope.frozen import frozen
 from layoutscope.results import Shown
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ CUT_OFF = "truncated"
 """Code of the finding that an image or a structure ends early."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImageFacts:
     """The image and what reading it took.
 
@@ -55,7 +55,7 @@ class ImageFacts:
     metadata_sha256: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WalkFacts:
     """One enumeration: what it reads, whatever the drive.
 
@@ -79,7 +79,7 @@ class WalkFacts:
     trace: AccessTrace
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prediction:
     """How long an enumeration takes on a drive, and why.
 
@@ -141,7 +141,7 @@ class Prediction:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VolumeScan:
     """One volume.
 
@@ -175,7 +175,7 @@ class VolumeScan:
     verdict: Verdict | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScanResult(Shown):
     """What a scan found.
 

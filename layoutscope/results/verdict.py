@@ -6,8 +6,9 @@ else (docs/verdict.md); reports, documents and maps say the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from layoutscope.frozen import frozen
 
 NAMED_FROM: Final = 0.1
 """A cause or a remedy that saves a smaller share of the time is not named as one."""
@@ -21,7 +22,7 @@ ALL_OVER: Final = 0.5
 """Nodes whose span is a smaller share of the volume are not spread over it, however far apart they are."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cause:
     """What part of the time is there for one reason.
 
@@ -41,7 +42,7 @@ class Cause:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Remedy:
     """What somebody could do.
 
@@ -65,7 +66,7 @@ class Remedy:
         return self.share >= NAMED_FROM
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placement:
     """How far apart the nodes lie that a walk reads.
 
@@ -97,7 +98,7 @@ class Placement:
         return not self.is_close and self.volume_share >= ALL_OVER
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdict:
     """What a scan concludes of one volume, on one drive.
 

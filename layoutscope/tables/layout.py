@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.findings import Finding
+from layoutscope.frozen import frozen
 from layoutscope.tables.schema import TABLES
 from layoutscope.tables.table import Table, build_table
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from layoutscope.frames import pl
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TreeFacts:
     """One B-tree as its header declares it.
 
@@ -45,7 +46,7 @@ class TreeFacts:
     root_node_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VolumeFacts:
     """What a volume says of itself.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from layoutscope.access.touches import CAUSES, concatenated
 from layoutscope.access.trace import AccessTrace
 from layoutscope.arrays.ragged import ranges, starts_of
+from layoutscope.frozen import frozen
 from layoutscope.walk.cache import cached_by_mount, read_limited, read_once
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def requested(
     return result, source
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Requests:
     """The requests that bring each cache unit in.
 

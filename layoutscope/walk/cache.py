@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.access.touches import CODE, Touches, touches
-from layoutscope.arrays.lookup import first_places
+from layoutscope.arrays.lookup import distinct, first_places
 from layoutscope.native import Kernel
 
 if TYPE_CHECKING:
@@ -178,4 +178,4 @@ def cached_by_mount(model: Model) -> NDArray[np.int32]:
     searched = found.searched[found.searched >= 0]
     ids = np.zeros(len(searched), np.uint64)
     ways, _ = with_ways(touches(searched, "inode", ids), model, len(model.nodes))
-    return np.union1d(ways.node, found.read).astype(np.int32)
+    return distinct(np.concatenate([ways.node, found.read])).astype(np.int32)

@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from layoutscope.arrays.ragged import starts_of
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sent:
     """Requests as they are sent; arrays of shape (n_sent,).
 

@@ -5,13 +5,13 @@ The files are laid end to end in the order in which they are read; a *position* 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from layoutscope.arrays.ragged import ranges, starts_of
 from layoutscope.frames import pl
+from layoutscope.frozen import frozen
 from layoutscope.tables import Values
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PAGE_BYTES = 4096
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileMap:
     """Extents of files; arrays of shape (n_extents,) in ascending position.
 
@@ -54,7 +54,7 @@ class FileMap:
     node: NDArray[np.int32]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FilePieces:
     """Parts of windows that lie in one extent; arrays of shape (n_pieces,).
 

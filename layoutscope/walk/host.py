@@ -8,11 +8,12 @@ host's time is most of the time of a workload, so a report must be able to say i
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.access.host import Costs, HostProfile
 from layoutscope.filesystems.registry import filesystems
+from layoutscope.frozen import frozen
 from layoutscope.units import KIB, MIB, parse_size
 
 if TYPE_CHECKING:
@@ -296,7 +297,7 @@ def _kind(usual: object) -> str:
     return "number" if isinstance(usual, float) else "number or size"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostTime:
     """Processor time of a workload, in seconds.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from layoutscope.access.entries import listed_bytes, padded, stored_bytes
 from layoutscope.access.touches import CODE, Touches, touches
 from layoutscope.arrays.ragged import ranges, starts_of
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from layoutscope.access.model import Model
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Buffers:
     """Fills of the listing's buffer, in the order of the walk; arrays of shape (n_buffers,).
 

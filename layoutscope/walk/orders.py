@@ -8,7 +8,7 @@ An :class:`Order` says what it needs and how it makes the reads that reach the d
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
@@ -20,6 +20,7 @@ from layoutscope.access.nodes import node_table
 from layoutscope.access.touches import CAUSES, CODE, concatenated, touches
 from layoutscope.access.trace import AccessTrace
 from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.frozen import frozen
 from layoutscope.walk import data, directories
 from layoutscope.walk.assemble import metadata_reads, requests
 from layoutscope.walk.host import host_profile
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Work:
     """What an order is done on, and how often.
 
@@ -76,7 +77,7 @@ class Work:
         return self.warm or self.passes > 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Order:
     """A way in which a program goes through a volume.
 

@@ -8,13 +8,14 @@ blocks; only the pairs tell it from a real prediction.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from layoutscope.arrays.ragged import ranges
 from layoutscope.frames import pl
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Score:
     """Agreement of a prediction with a real trace.
 

@@ -5,7 +5,7 @@ Each changes one thing. Addresses change, contents do not: nobody reads a change
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.frames import pl
+from layoutscope.frozen import frozen
 from layoutscope.tables import LIVE_STATES
 from layoutscope.walk.host import host_profile
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WhatIf:
     """A changed case.
 

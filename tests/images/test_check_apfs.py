@@ -16,8 +16,8 @@ from fixtures.apfs.victims import VICTIMS
 from fixtures.apfs.writer import write
 from fixtures.fault import Fault, planted
 from fixtures.faults_apfs import FAULTS
-from layoutscope.filesystems.apfs.check import CONTAINER_CHECKS, VOLUME_CHECKS
 from layoutscope.filesystems.apfs.check.names import crc32c_of_characters
+from layoutscope.filesystems.apfs.check.rules import CONTAINER_CHECKS, VOLUME_CHECKS
 from layoutscope.filesystems.apfs.container.container import open_container, report_changes
 from layoutscope.filesystems.apfs.reader import Options, check_container
 from layoutscope.findings import FindingLog

@@ -10,7 +10,7 @@ from fixtures.faults_hfsplus import FAULTS
 from fixtures.hfsplus.scenarios import SCENARIOS
 from fixtures.hfsplus.writer import render
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.hfsplus.check import CHECKS
+from layoutscope.filesystems.hfsplus.check.rules import CHECKS
 from layoutscope.filesystems.hfsplus.tree import btree, shape, tree
 from layoutscope.filesystems.hfsplus.volume import fork, journal, volume
 from layoutscope.image import MemorySource, open_image

@@ -5,7 +5,6 @@ linux-apfs-rw 0.3.20: ``dir.c``, ``btree.c``, ``inode.c``, ``super.c``. macOS is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from layoutscope.access.driver import INODE, NAME, Driver, Mounted, Search, roots
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.access.host import Costs
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,7 @@ PRIVATE_ID: Final = 3
 """Private directory (Apple File System Reference, inode numbers)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ApfsProperties:
     """What the APFS driver of one host does; see :data:`HOST_SOURCES` for where each value comes from.
 

@@ -6,7 +6,7 @@ its plain bytes: where the stored bytes have the right one, they are not encrypt
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
@@ -17,6 +17,7 @@ from layoutscope.filesystems.apfs.container.container import open_container
 from layoutscope.filesystems.apfs.container.keybag import unlock
 from layoutscope.filesystems.apfs.store.shapes import HASHED_DREC, SHAPES
 from layoutscope.findings import FindingLog
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar, records
 from layoutscope.ondisk.checksum import fletcher64
 from layoutscope.ondisk.decoder import decoder_named
@@ -199,7 +200,7 @@ def is_about(record: Described, file_id: int) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plaintext:
     """Decrypts nodes of one volume."""
 
@@ -271,7 +272,7 @@ def plaintext_of(
     return Plaintext(container.blocks, cipher) if cipher is not None else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ContainerView:
     """The bytes of a container as they lie; nodes of an unlocked volume are decrypted.
 

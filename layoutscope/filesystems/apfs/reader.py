@@ -10,11 +10,10 @@ first layout, whose ``facts.volume`` is None; free space is shared by all volume
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import FormatError, UsageError
-from layoutscope.filesystems.apfs.check import Checked, run_checks
 from layoutscope.filesystems.apfs.check.consistency import compare_container, compare_volume
 from layoutscope.filesystems.apfs.check.extents import compare_extents
 from layoutscope.filesystems.apfs.container.container import open_container, report_changes, search_superblock
@@ -37,11 +36,13 @@ from layoutscope.filesystems.apfs.volume.states import LIVE, given_up, read_snap
 from layoutscope.filesystems.apfs.volume.trees import fs_source, is_encrypted
 from layoutscope.filesystems.apfs.volume.volume import list_volumes, open_volume
 from layoutscope.findings import FindingLog
+from layoutscope.frozen import frozen
 from layoutscope.ondisk.decoder import decoder_named
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from layoutscope.filesystems.apfs.check.rules import Checked
     from layoutscope.filesystems.apfs.container.container import Container, Half, Halves
     from layoutscope.filesystems.apfs.container.parts import ContainerParts
     from layoutscope.filesystems.apfs.store.crypto import Cipher
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 PROBED_BLOCKS: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Options:
     """How a container is read.
 
@@ -186,6 +187,8 @@ def check_container(
     FormatError
         If there is no usable superblock or checkpoint.
     """
+    from layoutscope.filesystems.apfs.check.rules import Checked, run_checks
+
     options = options or Options()
     if options.second is None:
         alone = FindingLog()

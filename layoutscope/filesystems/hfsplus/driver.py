@@ -5,7 +5,6 @@ Linux 6.1 ``fs/hfsplus``: ``dir.c``, ``inode.c``, ``super.c``, ``bnode.c``. macO
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +13,7 @@ import numpy as np
 from layoutscope.access.driver import INODE, NAME, Driver, Mounted, Search
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.access.host import Costs
+from layoutscope.frozen import frozen
 from layoutscope.units import KIB
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ HFS_DIRECTORY_LINKS: Final = ".HFS+ Private Directory Data\r"
 """Where HFS+ keeps the files and directories behind hard links (TN1150, Hard Links)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HfsplusProperties:
     """What the HFS+ driver of one host does; see :data:`HOST_SOURCES` for where each value comes from.
 

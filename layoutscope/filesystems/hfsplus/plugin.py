@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import FormatError, declare_refusals
 from layoutscope.filesystems.hfsplus import CODES
 from layoutscope.filesystems.traits import PartitionTypes, ReadOption, Traits, TreeTraits
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ TRAITS: Final = Traits(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MountedView:
     """The bytes of a volume as they are after the journal's replay.
 
@@ -122,7 +122,7 @@ class Hfsplus:
 
     def check(self, request: VolumeRequest, layouts: Sequence[VolumeLayout]) -> list[tuple[Finding, ...]]:
         """Check a volume, once for each of its layouts."""
-        from layoutscope.filesystems.hfsplus.check import check_volume
+        from layoutscope.filesystems.hfsplus.check.rules import check_volume
 
         found = check_volume(request)
         return [tuple(found) for _ in layouts]

@@ -6,13 +6,13 @@ opened, so that references that contradict each other are known: what they cover
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from layoutscope.arrays.intervals import runs_of, subtract
 from layoutscope.errors import FormatError, UnsupportedError
+from layoutscope.frozen import frozen
 from layoutscope.image.ddrescue import RescuedSource
 from layoutscope.image.source import Source
 from layoutscope.ondisk import grammar
@@ -69,7 +69,7 @@ class Geometry(NamedTuple):
         return self.groups * (self.references + 1) * REFERENCE.width
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredChunks:
     """Chunks of the disk that are stored, in their order; all arrays have shape (n,).
 
@@ -176,7 +176,7 @@ def _stored_chunks(source: Source, tables: I64, geometry: Geometry, decoder: Dec
     is_sound &= tables[used] <= (source.size_bytes - geometry.len_table) // geometry.len_chunk
     places = [(int(table), int(tables[table])) for table in used[is_sound]]
     parts = [_read_table(source, table, chunk, geometry, decoder) for table, chunk in places]
-    found = StoredChunks(*(_joined([getattr(part[0], name) for part in parts]) for name in StoredChunks.__slots__))
+    found = StoredChunks(*(_joined([getattr(part[0], name) for part in parts]) for name in StoredChunks.__match_args__))
     is_lost = _is_lost(found, tables[used], geometry, source.size_bytes)
     lost = used[~is_sound] * geometry.chunks_per_table
     doubtful = _joined([*(part[1] for part in parts), found.number[is_lost]])

@@ -6,10 +6,8 @@ absent, or the part of one that is not there, reads as zeros.
 
 from __future__ import annotations
 
-import plistlib
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
-from xml.parsers.expat import ExpatError
 
 import numpy as np
 
@@ -127,6 +125,9 @@ def _is_band(name: str) -> bool:
 
 def _sizes(path: Path) -> tuple[int, int]:
     """Size of the disk and of its bands, in bytes."""
+    import plistlib
+    from xml.parsers.expat import ExpatError
+
     try:
         with (path / "Info.plist").open("rb") as file:
             facts: Any = plistlib.loads(file.read(MAX_PLIST_BYTES))

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import bz2
 import lzma
-import plistlib
 import zlib
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
-from xml.parsers.expat import ExpatError
 
 import numpy as np
 
 from layoutscope.errors import FormatError, ImageError, UnsupportedError
+from layoutscope.frozen import frozen
 from layoutscope.image.source import Source
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import BULK
@@ -39,7 +37,7 @@ MAX_PIECE_BYTES: Final = 64 * 1024**2
 KEPT_PIECES: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredPieces:
     """Runs of sectors in address order; all arrays have shape (n,).
 
@@ -102,6 +100,9 @@ def _pieces(source: Source, trailer: Udif.Trailer, trailer_offset: int, decoder:
 
 def _block_maps(source: Source, trailer: Udif.Trailer, trailer_offset: int) -> list[bytes]:
     """Read the property list's block maps."""
+    import plistlib
+    from xml.parsers.expat import ExpatError
+
     if not trailer.len_plist:
         raise UnsupportedError(f"{source.name}: its block maps lie in a resource fork", code="dmg-resource-fork")
     if trailer.len_plist > min(MAX_PLIST_BYTES, source.size_bytes):

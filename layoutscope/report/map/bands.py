@@ -6,13 +6,13 @@ larger the share of it in its column, in the same steps as the cells of the map.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from layoutscope.arrays.intervals import total, union
+from layoutscope.frozen import frozen
 from layoutscope.report.map.pyramid import held_by, used_span
 from layoutscope.report.map.segments import DAMAGED, DATA, FREE, LOCKED, METADATA, PENDING
 from layoutscope.units import format_bytes, format_share
@@ -42,7 +42,7 @@ SHADES: Final = ((0.5, 1.0), (0.2, 0.85), (0.05, 0.68), (0.02, 0.52), (0.005, 0.
 """Least share of each shade, strongest first, and its opacity; those of the map's cells (``web/src/cells.ts``)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """What a layman tells apart: its key in the page's style, its name, and which classes of the map it takes."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
+
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MapWalk:
     """One predicted walk on one drive.
 
@@ -52,7 +54,7 @@ class MapWalk:
         return sum(self.causes_s.values())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MapFact:
     """One table of facts: a title, column heads, and rows of text."""
 
@@ -61,7 +63,7 @@ class MapFact:
     rows: tuple[tuple[str, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MapDisk:
     """One image on the page.
 

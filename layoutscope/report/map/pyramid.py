@@ -7,12 +7,12 @@ at any zoom. The page adds the wider levels itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from layoutscope.arrays.intervals import intersect, runs_of, subtract, total, union
+from layoutscope.frozen import frozen
 from layoutscope.report.map.segments import DAMAGED, FREE, LOCKED, METADATA, REGION, UNCLAIMED
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ USED_SHARE: Final = 0.998
 _BAD: Final = frozenset({DAMAGED.key, LOCKED.key})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Share:
     """One class on a disk: (n, 2) first bytes, from the start of the range, and lengths; disjoint and ascending."""
 
@@ -46,7 +46,7 @@ class Share:
         return total(self.runs)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cells:
     """Cells that hold any of one class, as runs of equal ones in ascending order; all arrays have shape (n,).
 
@@ -66,7 +66,7 @@ class Cells:
         return len(self.first)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pyramid:
     """The finest level.
 

@@ -9,13 +9,14 @@ space are greys, so that the metadata stands out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.frames import pl
+from layoutscope.frozen import frozen
 from layoutscope.tables.columns import numbered
 from layoutscope.tables.schema import DATA_REGIONS
 
@@ -31,7 +32,7 @@ FREE: Final = "free"
 UNKNOWN: Final = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MapClass:
     """One class: its key in the tables, its name, its group, its colours on light and dark, its tree's role."""
 
@@ -59,7 +60,7 @@ def tree_class(traits: TreeTraits) -> MapClass:
     return MapClass(traits.name, traits.label, METADATA, traits.light, traits.dark, traits.role)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Segments:
     """Stretches of disk in address order; all arrays have shape (n,).
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+from layoutscope.frozen import frozen
 from layoutscope.report.map.first import first_screen
 from layoutscope.units import format_bytes, format_share
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from layoutscope.report.map.pyramid import Share
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Panel:
     """A part of the page that is drawn: its anchor, title and explanation; one card a disk, or one for all."""
 

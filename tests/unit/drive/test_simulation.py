@@ -8,6 +8,7 @@ import pytest
 from layoutscope.access.trace import AccessTrace
 from layoutscope.drive import load_profile, service
 from layoutscope.drive.result import GEOMETRY_ERROR, service_percentiles
+from layoutscope.drive.simulation import start_angles
 from layoutscope.errors import UsageError
 from tests.unit.drive.toys import disk, drive_set, flash, trace
 
@@ -29,6 +30,13 @@ def test_head_travel():
     assert result.head_travel_bytes == (992 + 508) * 512
     assert result.head_travel_strokes * 1000 == pytest.approx(15, rel=0.01)
     assert result.seeks == 2
+
+
+@pytest.mark.parametrize("phases", range(7))
+def test_angles_are_those_of_one_generator(phases):
+    """The angles that are written down are the first ones that numpy's generator draws, however many are wanted."""
+    drawn = np.random.default_rng(0).integers(0, 1 << 32, 10).tolist()
+    assert start_angles(phases) == [0, *drawn[: max(phases - 1, 0)]]
 
 
 def test_start_phases_give_an_interval():

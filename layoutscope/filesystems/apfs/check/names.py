@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.arrays.lookup import distinct
 from layoutscope.findings import Contradiction
 from layoutscope.ondisk.records import APFS_SUPERBLOCK
 
@@ -117,7 +118,7 @@ def _by_length(names: Names, *, folded: bool) -> Iterator[tuple[NDArray[np.int64
     lower = np.arange(128, dtype=np.uint32)
     if folded:
         lower[ord("A") : ord("Z") + 1] += 32
-    for size in np.unique(length[is_plain]).tolist():
+    for size in distinct(length[is_plain]).tolist():
         rows = np.flatnonzero(is_plain & (length == size))
         yield rows, lower[names.data[start[rows][:, None] + np.arange(size)]]
     others = np.flatnonzero(~is_plain & (length > 0))

@@ -7,7 +7,6 @@ flags; the object's own header repeats number and transaction, unless it has non
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -21,6 +20,7 @@ from layoutscope.filesystems.apfs.store.source import TreeSource
 from layoutscope.filesystems.apfs.store.verify import object_header, read_object, read_virtual
 from layoutscope.filesystems.apfs.store.walk import read_levels
 from layoutscope.filesystems.apfs.volume.volume import list_volumes
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
 from layoutscope.ondisk.records import (
@@ -220,7 +220,7 @@ def _check_objects(report: _Entries, rows: NDArray[np.int64]) -> None:
     report.cases(later, "key.xid", "the object there is of another transaction", entry["xid"], found["xid"])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Entries:
     """Reports entries of a batch of leaves."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.filesystems.apfs.container.spaceman import queue_source
 from layoutscope.filesystems.apfs.store.source import TreeSource
 from layoutscope.filesystems.apfs.volume.trees import fs_source
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar, records
 from layoutscope.ondisk.records import APFS_SUPERBLOCK, OMAP_PHYS
 
@@ -31,7 +32,7 @@ MOST_CASES: Final = 100
 """So many cases of one kind are listed, each with its address; the others are counted."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Subject:
     """A container under check.
 
@@ -177,7 +178,7 @@ def queue_sources(subject: Subject) -> Iterator[tuple[int, TreeSource]]:
             yield number, source
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Report:
     """Writes down what is wrong with the records of one tree.
 

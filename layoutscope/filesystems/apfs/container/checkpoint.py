@@ -7,7 +7,6 @@ parts are all sound is the one that a mount takes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -17,6 +16,7 @@ from layoutscope.filesystems.apfs.store.blocks import Blocks
 from layoutscope.filesystems.apfs.store.source import Store, TreeSource
 from layoutscope.filesystems.apfs.store.verify import object_header
 from layoutscope.filesystems.apfs.store.walk import read_nodes
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
 from layoutscope.ondisk.records import CHECKPOINT_MAP_HEAD, CHECKPOINT_MAPPING, OBJ_PHYS, PRANGE
@@ -48,7 +48,7 @@ _MAPPING_FIELDS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ephemeral:
     """One ephemeral object of a checkpoint: type, where it lies and how large it is."""
 
@@ -60,7 +60,7 @@ class Ephemeral:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DescriptorArea:
     """The descriptor ring, block by block; arrays of one length.
 
@@ -88,7 +88,7 @@ class DescriptorArea:
     blocks: dict[int, NDArray[np.uint8]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Checkpoint:
     """One checkpoint that can be mounted.
 

@@ -7,7 +7,7 @@ of the checkpoint descriptor area, where the newest superblock is.
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -22,6 +22,7 @@ from layoutscope.filesystems.apfs.store.blocks import Blocks
 from layoutscope.filesystems.apfs.store.source import Store
 from layoutscope.filesystems.apfs.store.verify import read_object
 from layoutscope.filesystems.apfs.store.walk import read_omap
+from layoutscope.frozen import frozen
 from layoutscope.image.source import Window
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
@@ -50,7 +51,7 @@ Halves = tuple[Half, Half | None]
 """The main device's image, and that of the second device of a Fusion set, if it was given."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NoMap:
     """Stands in for the head of an object map that cannot be used."""
 
@@ -60,7 +61,7 @@ class NoMap:
     most_recent_snap: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Container:
     """An opened container.
 

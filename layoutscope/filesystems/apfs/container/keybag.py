@@ -8,13 +8,13 @@ volume's UUID and holds one wrapped key for each user and each recovery key.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.store.crypto import Cipher, decrypt_blocks, is_authentic, password_key, unwrap_key
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
 from layoutscope.ondisk.records import ENTRY_HEAD, KEYBAG, PRANGE
@@ -32,7 +32,7 @@ WRAPPING_BYTES: Final = 8
 """What RFC 3394 adds to a key."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """One entry of a key bag: whose it is, what it is, and its data."""
 
@@ -41,7 +41,7 @@ class Entry:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WrappedKey:
     """A wrapped key from its record.
 

@@ -6,12 +6,12 @@ ephemeral in the checkpoint, virtual through an object map, physical at the addr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from layoutscope.errors import FormatError
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
 
@@ -41,7 +41,7 @@ class ObjectKind(NamedTuple, Generic[T]):
     structure: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Objects:
     """Objects of a container, or of a volume.
 

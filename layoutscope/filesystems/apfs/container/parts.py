@@ -6,7 +6,7 @@ container that is being made smaller.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +20,7 @@ from layoutscope.filesystems.apfs.container.spaceman import Space, read_space
 from layoutscope.filesystems.apfs.store.source import TreeSource
 from layoutscope.filesystems.apfs.store.verify import read_object
 from layoutscope.filesystems.apfs.store.walk import read_nodes
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import EFI_JUMPSTART, EVICT_MAPPING_KEY, EVICT_MAPPING_VAL
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.store.nodes import NodeRows
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ContainerParts:
     """All that was read of a container beside its volumes."""
 

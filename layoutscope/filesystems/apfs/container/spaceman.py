@@ -6,7 +6,6 @@ chunk-info blocks (or of blocks with such addresses), whose entries name one bit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -18,6 +17,7 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.regions import MAX_BLOCKS, Region, from_runs, inside
 from layoutscope.filesystems.apfs.store.source import TreeSource
 from layoutscope.filesystems.apfs.store.walk import read_nodes
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import BLOCK_ADDRESS, CAB_HEAD, CHUNK_INFO, CIB_HEAD, FREE_QUEUE_KEY, FREE_QUEUE_VAL
 
@@ -36,7 +36,7 @@ BATCH_BITMAPS: Final = 2048
 QUEUE_NAMES: Final = ("internal pool", "main device", "second device")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Space:
     """What the space manager says.
 
@@ -67,7 +67,7 @@ class Space:
     is_free_known: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chunks:
     """Chunks of one device; one row a chunk."""
 

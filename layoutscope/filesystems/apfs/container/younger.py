@@ -5,11 +5,11 @@ Apple File System Reference, Container (Mounting). A checkpoint is committed by 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.checkpoint import DescriptorArea
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Younger:
     """A transaction that was committed after the one that is read: its number, where that is seen, and how."""
 

@@ -6,7 +6,6 @@ hash of their names; each inode lies elsewhere, in the order of inode numbers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ from layoutscope.arrays.lookup import last_at_most, match
 from layoutscope.arrays.ragged import heads
 from layoutscope.filesystems.apfs.store.fsrecords import no_records
 from layoutscope.filesystems.apfs.store.source import order_key
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.tables import NULL_ROW, Table, Values, build_table
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_DATALESS, FLAG_HARD_LINK, FLAG_PRIVATE
@@ -89,7 +89,7 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
     return build_table("entries", columns)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Matched:
     """The inode of each entry: its row, and whether there is one."""
 

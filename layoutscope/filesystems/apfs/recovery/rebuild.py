@@ -6,7 +6,7 @@ that is inferred: a younger copy may be lost, and an old leaf may hold records t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from layoutscope.filesystems.apfs.store.nodes import join
 from layoutscope.filesystems.apfs.store.source import Places, joined_places
 from layoutscope.filesystems.apfs.store.walk import read_levels
 from layoutscope.filesystems.apfs.volume.trees import fs_source
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -274,7 +275,7 @@ def _fitting(leaves: Leaves, gaps: list[tuple[int, int]], own: Leaves) -> Leaves
     return Leaves(leaves.places.take(rows), leaves.first[rows], leaves.last[rows])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Ranges:
     """Ranges of keys in order that do not cross; they may touch, as one object's records go on in the next leaf."""
 

@@ -139,7 +139,7 @@ def mended(volume: Volume, swept: Swept) -> Volume:
     kept = row[sound | known.is_encrypted[row] | known.is_noheader[row]]
     copies = copies.take(~np.isin(copies.oid, known.oid[kept]))
     parts = (known, kept), (map_of(copies), np.arange(len(copies)))
-    columns = [name for name in ObjectMap.__slots__ if name != "nodes"]
+    columns = [name for name in ObjectMap.__match_args__ if name != "nodes"]
     joint = {name: np.concatenate([getattr(omap, name)[rows] for omap, rows in parts]) for name in columns}
     order = np.lexsort((joint["xid"], joint["oid"]))
     omap = ObjectMap(known.nodes, **{name: values[order] for name, values in joint.items()})

@@ -6,12 +6,12 @@ Apple File System Reference, Fusion: addresses of the second device carry a mark
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from layoutscope.errors import FormatError
+from layoutscope.frozen import frozen
 from layoutscope.image.source import overlaps
 from layoutscope.ondisk import grammar
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from layoutscope.image.source import Source
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Blocks:
     """Where the blocks of a container are read from.
 

@@ -6,7 +6,7 @@ nodes of each level in key order, and where their records are. A level's blocks 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -16,6 +16,7 @@ from layoutscope.filesystems.apfs.store import toc
 from layoutscope.filesystems.apfs.store.nodes import NodeRows, rows_of
 from layoutscope.filesystems.apfs.store.source import Places, locate_nodes, low_keys, object_of
 from layoutscope.filesystems.apfs.store.verify import Expected, NodeCheck, check_nodes, hash_size
+from layoutscope.frozen import frozen
 from layoutscope.ondisk.records import BTREE_INFO, CHILD_VAL, J_KEY
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ INFO_FIELDS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadNodes:
     """Nodes that were read together, with their contents.
 
@@ -149,7 +150,7 @@ class ReadNodes:
         return (log or source.store.log).at(structure, int(self.places.paddr[node]), plus=plus)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TreeShape:
     """What a root says of its tree: sizes in bytes, level, whether its children are hashed, and how (0: unknown)."""
 
@@ -164,7 +165,7 @@ class TreeShape:
     paddr: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpenTree:
     """A tree whose root was read: how to read it, and what the root says of it."""
 

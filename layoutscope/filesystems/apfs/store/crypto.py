@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from layoutscope.errors import UnsupportedError
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,7 +25,7 @@ _WORD: Final = np.dtype(np.uint64).newbyteorder("<")
 _FEEDBACK: Final = np.uint64(0x87)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cipher:
     """Decrypts objects with a volume's key.
 

@@ -21,6 +21,7 @@ from layoutscope.filesystems.apfs.store.shapes import HASHED_DREC, SHAPES, Recor
 from layoutscope.filesystems.apfs.store.source import object_of, type_of
 from layoutscope.filesystems.apfs.store.walk import index_records, read_levels
 from layoutscope.filesystems.apfs.store.xfields import ITEMS
+from layoutscope.frozen import frozen
 from layoutscope.image import Workspace
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import BULK
@@ -306,7 +307,7 @@ def _numbers() -> dict[int, str]:
     return {int(grammar.ApfsRecord.RecordType[name]): name for name in SHAPES}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordTree:
     """Nodes and decoded records."""
 

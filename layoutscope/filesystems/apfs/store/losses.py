@@ -6,12 +6,12 @@ next record's. So the objects are known whose records may be missing, even thoug
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from layoutscope.filesystems.apfs.store.walk import read_levels
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import CHILD_VAL, J_KEY
 
@@ -37,7 +37,7 @@ class Entries(NamedTuple):
     device: NDArray[np.uint8]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loss:
     """A subtree that cannot be read.
 

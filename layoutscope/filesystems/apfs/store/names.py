@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.frozen import frozen
 from layoutscope.tables import TextColumn
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ _ASCII_LAST: Final = 0x7F
 _CONTINUES, _CONTINUES_MASK = 0x80, 0xC0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Names:
     """Many names, one after the other.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from layoutscope.arrays.ragged import heads, lengths_of, ordinals
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeRows:
     """Nodes of one tree, root first, then level by level in key order; one row a node.
 
@@ -75,7 +76,7 @@ class NodeRows:
         return np.flatnonzero(self.level == 0)
 
 
-_COLUMNS = NodeRows.__slots__[1:]
+_COLUMNS = NodeRows.__match_args__[1:]
 _DTYPES = {
     "size_bytes": np.int64,
     "level": np.uint8,

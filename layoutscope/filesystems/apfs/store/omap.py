@@ -6,10 +6,11 @@ object, the youngest version that is not younger than a transaction.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.store.nodes import NodeRows
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ObjectMap:
     """All mappings of one object map, in key order (oid, then xid); one row a mapping.
 
@@ -49,7 +50,7 @@ class ObjectMap:
         return len(self.oid)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """Answers to a look-up, one row an object asked for."""
 
@@ -61,7 +62,7 @@ class Found:
     omap_leaf: NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OmapView:
     """An object map as of one transaction.
 

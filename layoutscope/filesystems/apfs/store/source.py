@@ -5,11 +5,12 @@ Apple File System Reference, B-Trees and Object Maps. What cannot be located is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import (
     EVICT_MAPPING_KEY,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from layoutscope.recordtypes import Column, RecordType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Store:
     """Where structures are read, how they are decoded, and where findings about them go.
 
@@ -104,7 +105,7 @@ KINDS: Final = {
 """Trees of containers and volumes by their names in the tables."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TreeSource:
     """What is needed to read one tree.
 
@@ -176,7 +177,7 @@ class TreeSource:
 NO_ROW: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Places:
     """Nodes of one level before they are read; arrays of one length, in key order."""
 
@@ -195,7 +196,7 @@ class Places:
 
     def take(self, chosen: Any) -> Places:
         """Return some of the nodes."""
-        return Places(*(getattr(self, name)[chosen] for name in self.__slots__))
+        return Places(*(getattr(self, name)[chosen] for name in self.__match_args__))
 
 
 def low_keys(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[np.int64]) -> NDArray[np.uint64]:
@@ -309,7 +310,7 @@ def _report_unlocated(
 
 def joined_places(parts: list[Places]) -> Places:
     """Put places of several batches together."""
-    return Places(*(np.concatenate([getattr(part, name) for part in parts]) for name in Places.__slots__))
+    return Places(*(np.concatenate([getattr(part, name) for part in parts]) for name in Places.__match_args__))
 
 
 def named_once(source: TreeSource, places: Places) -> Places:

@@ -7,12 +7,12 @@ cannot be found this way. Old copies lie around until their blocks are used agai
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from layoutscope.arrays import intervals
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
 from layoutscope.ondisk.records import BTREE_NODE
@@ -61,7 +61,7 @@ FIELDS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Swept:
     """Objects that were found, in address order; arrays of one length.
 
@@ -91,7 +91,7 @@ class Swept:
 
     def take(self, chosen: NDArray[Any]) -> Swept:
         """Return some of the objects."""
-        return Swept(*(getattr(self, name)[chosen] for name in self.__slots__))
+        return Swept(*(getattr(self, name)[chosen] for name in self.__match_args__))
 
     @property
     def is_node(self) -> NDArray[np.bool_]:
@@ -132,7 +132,7 @@ def sweep(blocks: Blocks, decoder: Decoder, within: NDArray[np.int64] | None = N
         if source is not None
         for first, data in _chunks(source, blocks.block_size, _on_device(within, blocks.tier2_mark, number))
     ]
-    columns = {name: [getattr(part, name) for part in parts] for name in Swept.__slots__}
+    columns = {name: [getattr(part, name) for part in parts] for name in Swept.__match_args__}
     empty = {name: np.empty(0, np.uint64 if name in {"paddr", "oid", "xid"} else np.int64) for name in columns}
     return Swept(*(np.concatenate([empty[name], *column]) for name, column in columns.items()))
 

@@ -6,11 +6,11 @@ upwards, values from the end of the node downwards (in a root, from the tree inf
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import BTREE_INFO, BTREE_NODE, KVLOC, KVOFF
 
@@ -44,7 +44,7 @@ MAX_LENGTH: Final = 2**30
 """Larger sizes count as this one, which no node holds, so that sums of two fit 32 bits."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Slots:
     """Records of many nodes, in key order; one row a record.
 
@@ -96,7 +96,7 @@ class Strays(NamedTuple):
     entry_start: NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Located:
     """What the tables of contents of many nodes lead to.
 
@@ -115,7 +115,7 @@ class Located:
     strays: Strays
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sizes:
     """Sizes of a tree's nodes, and of keys and values where its nodes do not say, in bytes."""
 

@@ -7,13 +7,13 @@ the hash of each child and the integrity metadata that of the root; it is over t
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from layoutscope.errors import ChecksumError, FormatError
 from layoutscope.filesystems.apfs.store.source import Store
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
 from layoutscope.ondisk.records import BTREE_NODE, OBJ_PHYS
@@ -30,7 +30,7 @@ VALID_NAMES: Final = ("no", "structure", "checksum", "child-hash")
 """Categories of ``nodes.valid``; arrays hold positions in this tuple."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Expected:
     """What the nodes of one level must be."""
 
@@ -39,7 +39,7 @@ class Expected:
     is_noheader: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeCheck:
     """Outcome, one row a node: position in :data:`VALID_NAMES`, and whether the records can be used."""
 
@@ -150,7 +150,7 @@ def _hash_differs(hash_type: int, places: Places, objects: NDArray[np.uint8]) ->
     return result
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Problems:
     """Reports nodes of a batch that fail."""
 

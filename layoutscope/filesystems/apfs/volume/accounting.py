@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from layoutscope.arrays import intervals
 from layoutscope.filesystems.apfs.container.regions import MAX_BLOCKS, Details, as_runs, node_runs
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MAX_LISTED: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Account:
     """Blocks of a container, as sets of runs.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from layoutscope.filesystems.apfs.volume.trees import (
     read_physical_tree,
 )
 from layoutscope.findings import FindingLog
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from layoutscope.findings import FindingLog
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VolumeParts:
     """All that was read of a volume.
 
@@ -257,7 +258,7 @@ DATA, ORPHAN = 0, 1
 """Places in the list of forks."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Streams:
     """Owners of data streams, in ascending order of the stream's identifier, by which the index finds them."""
 
@@ -308,7 +309,7 @@ def _attribute_streams(xattrs: Columns, forks: list[str]) -> tuple[Any, ...]:
     return xattrs["stream_id"][rows], xattrs["obj_id"][rows], xattrs["stream_size"][rows].astype(np.int64), codes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ContainerContents:
     """A container as it was read, before its parts are compared.
 

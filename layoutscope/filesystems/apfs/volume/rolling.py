@@ -7,7 +7,7 @@ are taken for addresses of bitmap blocks where such blocks lie there, and are fi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -17,6 +17,7 @@ from layoutscope.filesystems.apfs.container.objects import ObjectKind, Objects, 
 from layoutscope.filesystems.apfs.container.regions import Details, Region
 from layoutscope.filesystems.apfs.store.source import TreeSource
 from layoutscope.filesystems.apfs.store.walk import read_nodes
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import ER_STATE_HEAD, GBITMAP_VAL
 
@@ -34,7 +35,7 @@ OWNER: Final = "encryption rolling"
 VALUE: Final = GBITMAP_VAL
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rolling:
     """What an encryption under way holds: regions, trees, and facts for a report."""
 

@@ -7,7 +7,7 @@ as of the snapshot's transaction; data that left the live volume stand in an ext
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,6 +20,7 @@ from layoutscope.filesystems.apfs.store.walk import read_omap
 from layoutscope.filesystems.apfs.volume.trees import read_physical_tree
 from layoutscope.filesystems.apfs.volume.volume import list_volumes, open_volume, read_seal, stored_name
 from layoutscope.filesystems.contract import ReadableState
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import fletcher64
 from layoutscope.ondisk.records import OBJ_PHYS
@@ -180,7 +181,7 @@ def _mapped_nodes(container: Container, omap: omaps.ObjectMap, xid: int) -> tupl
     return len(row), int(sound.sum()) + len(row) - len(plain)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Snapshot:
     """One snapshot as the metadata tree describes it.
 

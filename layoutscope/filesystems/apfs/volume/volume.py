@@ -6,7 +6,6 @@ each index entry holds the hash of its child, the integrity metadata that of the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +16,7 @@ from layoutscope.filesystems.apfs.store.nodes import NodeRows, join
 from layoutscope.filesystems.apfs.store.source import Store, TreeSource
 from layoutscope.filesystems.apfs.store.verify import hash_size, read_object, read_virtual
 from layoutscope.filesystems.apfs.store.walk import read_nodes, read_omap
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import APFS_SUPERBLOCK
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from layoutscope.ondisk.grammar import ApfsContainer, ApfsVolume
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Volume:
     """An opened volume, before its file-system tree is read.
 
@@ -135,7 +135,7 @@ def program(entry: grammar.ApfsVolume.ModifiedBy) -> str:
     return bytes(entry.id).split(b"\0", 1)[0].decode(errors="replace")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Seal:
     """Integrity metadata of a sealed volume: type of hash and what the root's should be."""
 

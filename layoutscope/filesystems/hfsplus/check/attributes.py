@@ -23,6 +23,7 @@ from layoutscope.filesystems.hfsplus.records.attributes import (
     TYPE,
 )
 from layoutscope.filesystems.hfsplus.tree import names
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import HFSPLUS_VOLUME_EXTENT_DESCRIPTOR
 
@@ -47,7 +48,7 @@ FIRST_LINK: Final = "com.apple.system.hfs.firstlink"
 MOST_DIGITS: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AttributeRecords:
     """Attribute records in key order.
 

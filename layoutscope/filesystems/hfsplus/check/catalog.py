@@ -15,6 +15,7 @@ from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.hfsplus.check.located import Batch, TreeRecords, read_records
 from layoutscope.filesystems.hfsplus.records.catalog import FILE, FOLDER, KEY, RECORD_SIZES, THREAD
 from layoutscope.filesystems.hfsplus.tree import names
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import CATALOG_RECORD_TYPE, HFSPLUS_VOLUME_EXTENT_DESCRIPTOR
 
@@ -68,7 +69,7 @@ FOLDER_FIELDS: Final[tuple[Column, ...]] = (
 THREAD_FIELDS: Final[tuple[Column, ...]] = (THREAD.parent_id, THREAD.num_name_units)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CatalogRecords:
     """Catalog records in key order.
 

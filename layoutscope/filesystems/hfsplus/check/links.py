@@ -7,7 +7,6 @@ a field, that of a folder in an attribute, as digits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -21,6 +20,7 @@ from layoutscope.filesystems.hfsplus.records.links import (
     ROOT_FOLDER,
     bear_a_links_type,
 )
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64, Mask
@@ -53,7 +53,7 @@ def _is_dated(catalog: CatalogRecords) -> Mask:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Family:
     """Links of one kind and the inodes that they lead to.
 
@@ -149,7 +149,7 @@ def check_link_counts(subject: Subject) -> None:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Chains:
     """Links that are members of a chain; arrays of one length.
 

@@ -6,7 +6,6 @@ are bytes from the start of the tree's file until they are reported.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -31,6 +30,7 @@ from layoutscope.filesystems.hfsplus.tree.nodes import (
 )
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, is_case_sensitive
 from layoutscope.filesystems.hfsplus.volume.fork import locate, read_parts
+from layoutscope.frozen import frozen
 from layoutscope.ondisk.records import KEY_HEADER, POINTER_RECORD
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ FLAW_COLUMNS: Final = ("at", "node", "kind")
 OFFSET_FLAW, COUNT_FLAW, KEY_FLAW, NAME_FLAW = range(4)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Batch:
     """Sound records of some nodes, with the bytes they lie in.
 
@@ -68,7 +68,7 @@ class Batch:
         return self.rows[name][chosen] - self.shift[chosen]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TreeRecords:
     """All sound records of a tree, leaves first, each level in the order of its nodes.
 

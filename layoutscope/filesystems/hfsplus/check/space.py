@@ -5,7 +5,6 @@ TN1150, "Allocation File".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +15,7 @@ from layoutscope.filesystems.hfsplus.check.headers import SPECIAL_FILES
 from layoutscope.filesystems.hfsplus.records.attributes import EXTENT_FIELDS
 from layoutscope.filesystems.hfsplus.volume.fork import locate
 from layoutscope.filesystems.hfsplus.volume.volume import END_BYTES, HEADER_BYTES, HEADER_OFFSET
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 CNID = grammar.HfsplusVolume.Cnid
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Claims:
     """Runs of blocks that somebody says are his.
 

@@ -15,6 +15,7 @@ from layoutscope.filesystems.hfsplus.check.attributes import AttributeRecords, r
 from layoutscope.filesystems.hfsplus.check.catalog import CatalogRecords, read_catalog
 from layoutscope.filesystems.hfsplus.check.located import Batch, TreeRecords, read_records
 from layoutscope.filesystems.hfsplus.records import hotfiles, overflow
+from layoutscope.frozen import frozen
 from layoutscope.ondisk.records import HFSPLUS_VOLUME_EXTENT_DESCRIPTOR
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ HOT_FILE_RECORD: Final = hotfiles.LEAF_RECORD
 EXTENT_FIELDS: Final = overflow.OVERFLOW_FIELDS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OverflowRecords:
     """Extents-overflow records in key order.
 
@@ -110,7 +111,7 @@ _HOT_FILE_COLUMNS: Final = (*HOT_FILE_FIELDS, "at")
 _FORK_BITS: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HotFileRecords:
     """Leaf records of the hot-file B-tree.
 
@@ -150,7 +151,7 @@ MOST_CASES: Final = 100
 """So many cases of one kind are listed, each with its address; the others are counted."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Subject:
     """A volume under check.
 

@@ -26,6 +26,7 @@ from layoutscope.filesystems.hfsplus.volume.volume import (
     report_change,
     reread,
 )
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import decoder_named
 
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 CNID = grammar.HfsplusVolume.Cnid
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Contents:
     """All that was read of a volume.
 

@@ -9,7 +9,7 @@ reaches come first, then those that their neighbours link to.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
@@ -36,6 +36,7 @@ from layoutscope.filesystems.hfsplus.tree.nodes import (
 from layoutscope.filesystems.hfsplus.tree.shape import Reach, find_reach
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, in_key_order
 from layoutscope.filesystems.hfsplus.volume.fork import Fork, ForkPieces, locate, read_parts
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ MOST_ROOTS: Final = 16
 """So many nodes are tried as a root whose number is lost; there are more where links are damaged by the dozen."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InferredHeader:
     """What a header record would say, as far as it is needed; nothing of it stood on the volume."""
 

@@ -7,7 +7,6 @@ nodes of volumes that lie in files are found like all others.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -30,6 +29,7 @@ from layoutscope.filesystems.hfsplus.tree.nodes import (
     locate_records,
 )
 from layoutscope.filesystems.hfsplus.volume.volume import shifted
+from layoutscope.frozen import frozen
 from layoutscope.image.source import overlaps
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import (
@@ -63,7 +63,7 @@ NODE_SIZES: Final = tuple(
 _COLUMNS: Final = ("volume_offset", "node_size", "tree", "height", "num_records", "f_link", "b_link")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Swept:
     """Nodes that were found, in address order.
 

@@ -14,6 +14,7 @@ from layoutscope.arrays.columns import I64, U8, Columns, Mask, concatenate, sign
 from layoutscope.arrays.lookup import find
 from layoutscope.filesystems.hfsplus.records.overflow import flatten
 from layoutscope.filesystems.hfsplus.tree import names
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import (
     ATTRIBUTE_EXTENTS,
@@ -154,7 +155,7 @@ def _types(decoder: Decoder, buffer: U8, data: I64, stop: I64) -> tuple[I64, Mas
     return wide, is_sound
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attributes:
     """What the attributes file holds.
 

@@ -16,6 +16,7 @@ from layoutscope.arrays.lookup import find, is_ascending
 from layoutscope.arrays.ragged import ranges, starts_of
 from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.filesystems.hfsplus.tree.keys import misplaced
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.leafplan import NO_LEAF, Kind, Leaf, Plan, Repeated, Text
 from layoutscope.ondisk.leaves import LeafTables
@@ -225,7 +226,7 @@ class CatalogLeaves:
         return columns
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Catalog:
     """What the catalog holds, in key order.
 

@@ -10,7 +10,6 @@ any other date it is a plain file that somebody gave that type.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -19,6 +18,7 @@ from layoutscope.arrays.lookup import find
 from layoutscope.filesystems.hfsplus.records.catalog import unix_seconds
 from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.filesystems.hfsplus.tree.shape import node_log
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _TYPE = grammar.HfsplusCatalog.FinderType
 _CREATOR = grammar.HfsplusCatalog.FinderCreator
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Links:
     """Which entries are links, and what they stand for.
 

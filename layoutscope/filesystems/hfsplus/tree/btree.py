@@ -28,6 +28,7 @@ from layoutscope.filesystems.hfsplus.tree.nodes import (
     locate_records,
 )
 from layoutscope.filesystems.hfsplus.volume.fork import Fork, ForkPieces, locate, read_parts
+from layoutscope.frozen import frozen
 from layoutscope.image import Workspace
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import HEADER_NODE, HEADER_RECORD, POINTER_RECORD, RECORD_OFFSET
@@ -90,7 +91,7 @@ class LeafDecoder(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TreeFile:
     """A B-tree's file and header.
 

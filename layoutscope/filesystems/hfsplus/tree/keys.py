@@ -8,7 +8,6 @@ leaving out ignorable characters.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -17,6 +16,7 @@ from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.filesystems.hfsplus.tree.folding import case_table, folded
 from layoutscope.filesystems.hfsplus.tree.nodes import LENGTH_BYTES
+from layoutscope.frozen import frozen
 from layoutscope.native import Kernel
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import (
@@ -49,7 +49,7 @@ _MASKS: Final = np.array([0, *(~0 << shift & (1 << 64) - 1 for shift in (48, 32,
 MISPLACED_NAMES: Final = Kernel("misplaced_names", "lblliB")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeyForm:
     """What a tree's keys are made of.
 
@@ -113,7 +113,7 @@ FORMS: Final = {
 """Keys by tree."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Keys:
     """Keys of records.
 

@@ -6,12 +6,13 @@ and data lie. What contradicts the format is left out and named.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from layoutscope.arrays.ragged import heads, lengths_of, ordinals, owners
+from layoutscope.frozen import frozen
 from layoutscope.native import Kernel
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import Bulk
@@ -36,7 +37,7 @@ HEADER: Final = int(grammar.HfsplusBtree.NodeKind.header)
 MAP: Final = int(grammar.HfsplusBtree.NodeKind.map)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadNodes:
     """Some nodes of one tree as they were read: their bytes, and their descriptors.
 
@@ -74,7 +75,7 @@ UNKNOWN_KIND: Final = 99
 """Kind of a node that was not decoded."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeRows:
     """All nodes of a tree as rows, by node number; -1 (kind: ``UNKNOWN_KIND``) where a node was not decoded.
 
@@ -126,7 +127,7 @@ class NodeRows:
         self.first_key_id[keyed], self.last_key_id[keyed] = id_of(records.key[first]), id_of(records.key[last])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordBatch:
     """Records of leaf or index nodes, in node order.
 
@@ -167,7 +168,7 @@ class RecordBatch:
         return LeafBatch(nodes.buffer, nodes.node_size_bytes, nodes.number, node, key, data - key, data, stop - data)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bounds:
     """Offset tables of some nodes.
 

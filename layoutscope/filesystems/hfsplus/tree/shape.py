@@ -7,7 +7,7 @@ node is damaged.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +17,7 @@ from layoutscope.arrays.lookup import distinct
 from layoutscope.arrays.ragged import heads, ranges, starts_of
 from layoutscope.filesystems.hfsplus.tree.btree import TreeFile, locate_nodes
 from layoutscope.filesystems.hfsplus.tree.nodes import DESCRIPTOR, INDEX, LEAF, UNKNOWN_KIND, NodeRows
+from layoutscope.frozen import frozen
 from layoutscope.ondisk.records import HEADER_NODE
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from layoutscope.findings import FindingLog
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reach:
     """How far the pointers of a tree lead.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +18,7 @@ from layoutscope.filesystems.hfsplus.tree.shape import (
     node_offset,
 )
 from layoutscope.filesystems.hfsplus.volume.fork import locate
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _COMPARE = grammar.HfsplusBtree.KeyCompareType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tree:
     """A B-tree that was read.
 

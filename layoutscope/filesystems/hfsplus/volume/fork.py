@@ -6,7 +6,6 @@ eight stand in the volume header or the catalog record, the others in the extent
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +15,7 @@ from layoutscope.arrays.intervals import clear_runs
 from layoutscope.arrays.ragged import owners, ranges
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.volume.volume import shifted
+from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from layoutscope.ondisk.grammar import HfsplusVolume
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fork:
     """The extents of one fork, in the order of the fork.
 
@@ -57,7 +57,7 @@ class Fork:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForkPieces:
     """Contiguous pieces of parts of a fork, in the order of the parts.
 

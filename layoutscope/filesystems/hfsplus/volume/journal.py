@@ -6,7 +6,6 @@ of its writer. Its buffer is circular: it starts behind the journal header and g
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -15,6 +14,7 @@ from layoutscope.arrays.ragged import starts_of
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.volume.overlay import Overlay
 from layoutscope.filesystems.hfsplus.volume.volume import read_at
+from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import (
     BLOCK_INFO_BE,
@@ -45,7 +45,7 @@ LIST_BYTES: Final = LIST.width
 BLOCK_INFO_BYTES: Final = BLOCK_INFO_BE.width
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Journal:
     """A journal on this volume.
 
@@ -76,7 +76,7 @@ class Journal:
         return length if length > 0 else length + int(self.header.len_journal) - int(self.header.len_header)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlockList:
     """One block list.
 
@@ -97,7 +97,7 @@ class BlockList:
     sequence: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Writes:
     """What a journal writes, in its order.
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.errors import FormatError, LayoutscopeError
 from layoutscope.findings import FindingLog
+from layoutscope.frozen import frozen
 from layoutscope.image import Source, Window
 from layoutscope.image.source import overlaps
 from layoutscope.ondisk import grammar
@@ -46,7 +46,7 @@ ATTRIBUTE_NAMES: Final = {
 """Instances of the volume header and the names under which reports show them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Volume:
     """One volume: its bytes and its geometry.
 

@@ -1,0 +1,202 @@
+"""Read-only structure check of APFS containers.
+
+Apple File System Reference. A check reads everything that a scan reads and compares all that a scan compares; then it
+reads every tree once more with whole keys, and counts every block. Each finding carries the address of the field that
+contradicts the others; where two places disagree and neither can be told to be the wrong one, it is at one of them, as
+the message says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from layoutscope.filesystems.apfs.check import (
+    claims,
+    consistency,
+    extents,
+    keys,
+    names,
+    pointers,
+    records,
+    snapshots,
+    space,
+)
+from layoutscope.filesystems.apfs.check.subject import MOST_CASES, of_volume, open_subject
+from layoutscope.filesystems.apfs.container.container import report_changes, uuid_text
+from layoutscope.findings import Finding, FindingLog, refined
+from layoutscope.frozen import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from layoutscope.filesystems.apfs.check.subject import Subject
+    from layoutscope.filesystems.apfs.store.fsrecords import Columns
+    from layoutscope.filesystems.apfs.volume.parts import ContainerContents, VolumeParts
+
+
+def _identity(subject: Subject) -> None:
+    for parts in subject.volumes:
+        consistency.check_identity(parts, subject.slots[parts.state.number])
+
+
+def _counts(subject: Subject) -> None:
+    for parts in subject.whole:
+        consistency.check_counts(parts)
+
+
+def _links(subject: Subject) -> None:
+    for parts in subject.whole:
+        consistency.check_links(parts, subject.records(parts))
+
+
+def _streams(subject: Subject) -> None:
+    for parts in subject.whole:
+        consistency.check_streams(parts, subject.records(parts))
+
+
+def _attributes(subject: Subject) -> None:
+    for parts in subject.whole:
+        consistency.check_attributes(parts, subject.records(parts))
+
+
+def _extents(subject: Subject) -> None:
+    for parts in subject.whole:
+        if len(parts.file_extents()["obj_id"]):
+            extents.check_shape(subject.container.blocks, parts.file_extents(), subject.extents(parts))
+
+
+def _references(subject: Subject) -> None:
+    for parts, physical in _with_references(subject):
+        if not parts.snapshots:
+            extents.check_extent_references(parts, physical, subject.references(parts))
+        elif len(parts.snapshots) == len(parts.snapshot_extents):
+            extents.check_shared_references(parts, subject.log, MOST_CASES)
+
+
+def _owners(subject: Subject) -> None:
+    for parts, physical in _with_references(subject):
+        extents.check_owners(parts, physical, subject.references(parts))
+
+
+def _with_references(subject: Subject) -> list[tuple[VolumeParts, Columns]]:
+    """Volumes in their live state, with their extent references."""
+    found = [(parts, parts.extentref.records.get("extent")) for parts in subject.whole if parts.view == "live"]
+    return [(parts, physical) for parts, physical in found if "refcnt" in physical]
+
+
+def _snapshots(subject: Subject) -> None:
+    for parts in subject.whole:
+        snapshots.check_snapshots(parts)
+
+
+def _container_trees(subject: Subject) -> None:
+    pointers.check_container_trees(subject)
+    pointers.check_container_map(subject)
+    keys.check_container_keys(subject)
+
+
+CONTAINER_CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
+    "numbers": lambda subject: consistency.check_numbers(subject.reporting),
+    "checkpoint-maps": lambda subject: consistency.check_maps(subject.reporting),
+    "newer-superblocks": lambda subject: consistency.check_newer(subject.reporting),
+    "chunk-checksums": lambda subject: consistency.check_space_blocks(subject.container, subject.parts),
+    "checkpoints": pointers.check_checkpoints,
+    "volumes": pointers.check_lost_volumes,
+    "sizes": space.check_sizes,
+    "internal-pool": space.check_pool,
+    "chunks": space.check_chunks,
+    "free-queues": claims.check_queues,
+    "double-claims": claims.check_double_claims,
+    "file-claims": claims.check_file_claims,
+    "bitmaps": claims.check_bitmaps,
+    "container-trees": _container_trees,
+}
+"""Every check of a container as a whole, in the order in which they run."""
+
+VOLUME_CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
+    "roots": pointers.check_roots,
+    "object-maps": pointers.check_object_maps,
+    "keys": keys.check_keys,
+    "volume-identity": _identity,
+    "volume-counts": _counts,
+    "entries": records.check_entries,
+    "links": _links,
+    "sibling-links": records.check_sibling_links,
+    "directories": records.check_directories,
+    "name-hashes": names.check_name_hashes,
+    "streams": _streams,
+    "stream-sizes": records.check_stream_sizes,
+    "attributes": _attributes,
+    "lost-records": records.check_lost_inodes,
+    "extents": _extents,
+    "references": _references,
+    "reference-owners": _owners,
+    "snapshots": _snapshots,
+    "snapshot-records": snapshots.check_snapshot_records,
+    "seals": snapshots.check_seals,
+}
+"""Every check of one volume; what is found while reading comes before all of them."""
+
+
+@frozen
+class Checked:
+    """What was found.
+
+    Attributes
+    ----------
+    outside : list of Finding
+        Outside of volumes.
+    volumes : dict
+        Of each volume, by its UUID as people write it.
+    """
+
+    outside: list[Finding]
+    volumes: dict[str, list[Finding]]
+
+    def findings(self) -> list[Finding]:
+        """Everything that was found."""
+        return [*self.outside, *(item for found in self.volumes.values() for item in found)]
+
+
+def run_checks(contents: ContainerContents, without: Collection[str] = ()) -> Checked:
+    """Check the structure of a container that was read.
+
+    Parameters
+    ----------
+    contents : ContainerContents
+        All that was read.
+    without : collection of str
+        Names of checks that are left out.
+
+    Returns
+    -------
+    Checked
+        Of each part what is found while reading first, then in the order of the checks.
+    """
+    subject = open_subject(contents)
+    outside = _run(subject, contents.container.log, CONTAINER_CHECKS, without)
+    volumes, seen = dict[str, list[Finding]](), len(subject.log.findings)
+    for parts in contents.volumes:
+        found = _run(of_volume(subject, parts), parts.log, VOLUME_CHECKS, without)
+        volumes.setdefault(uuid_text(bytes(parts.state.superblock.vol_uuid)), []).extend(found)
+    report_changes(subject.reporting)
+    return Checked([*outside, *subject.log.findings[seen:]], volumes)
+
+
+def _run(
+    subject: Subject, read: FindingLog, checks: dict[str, Callable[[Subject], None]], without: Collection[str]
+) -> list[Finding]:
+    """Run checks; `read` is what reading found, and some checks add to it."""
+    coarse = list(read.findings)
+    for name, check in checks.items():
+        if name not in without:
+            check(subject)
+    fine = [*read.findings[len(coarse) :], *subject.log.findings]
+    # Reading finds what is wrong with a structure, a check the byte of it; what has no place is what others sum up.
+    exact = {(item.code, item.structure) for item in fine if item.image_offset is not None}
+    codes = {code for code, _ in exact}
+
+    def is_refined(item: Finding) -> bool:
+        return (item.code, item.structure) in exact or (item.image_offset is None and item.code in codes)
+
+    return list(dict.fromkeys(refined(coarse, fine, is_refined)))

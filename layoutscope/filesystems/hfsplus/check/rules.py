@@ -1,0 +1,99 @@
+"""Read-only structure check of HFS+ and HFSX volumes.
+
+TN1150. A check reads everything that a scan reads, and then every record again with all its fields: so each finding
+carries the address of the field that contradicts the others. What cannot be told apart, such as which of two numbers is
+the wrong one, is reported at one of them, as the message says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from layoutscope.filesystems.hfsplus.check import forks, headers, links, nodes, records, space
+from layoutscope.filesystems.hfsplus.check.subject import Subject, read_subject
+from layoutscope.filesystems.hfsplus.contents import open_contents
+from layoutscope.findings import refined
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container
+
+    from layoutscope.filesystems.contract import VolumeRequest
+    from layoutscope.findings import Finding
+
+CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
+    "unmounted": headers.check_unmounted,
+    "volume-counts": headers.check_volume_counts,
+    "special-sizes": headers.check_special_sizes,
+    "allocation-size": headers.check_allocation_size,
+    "tree-headers": headers.check_tree_headers,
+    "key-compare": headers.check_key_compare,
+    "key-lengths": headers.check_key_lengths,
+    "descriptors": nodes.check_descriptors,
+    "record-offsets": nodes.check_record_offsets,
+    "keys": nodes.check_keys,
+    "index-links": nodes.check_index_links,
+    "pointers": nodes.check_pointers,
+    "index-keys": nodes.check_index_keys,
+    "key-order": nodes.check_key_order,
+    "record-types": records.check_record_types,
+    "ids": records.check_ids,
+    "parents": records.check_parents,
+    "threads": records.check_threads,
+    "valence": records.check_valence,
+    "subfolders": records.check_subfolders,
+    "link-targets": links.check_link_targets,
+    "link-counts": links.check_link_counts,
+    "link-chains": links.check_link_chains,
+    "first-links": links.check_first_links,
+    "fork-sizes": forks.check_fork_sizes,
+    "extents": forks.check_extents,
+    "overflow-records": forks.check_overflow_records,
+    "overflow-starts": forks.check_overflow_starts,
+    "attribute-values": forks.check_attribute_values,
+    "attribute-owners": forks.check_attribute_owners,
+    "attribute-flags": forks.check_attribute_flags,
+    "hot-files": records.check_hot_files,
+    "double-claims": space.check_double_claims,
+    "allocation": space.check_allocation,
+}
+"""Every check by its name, in the order in which they run; what is found while reading comes before all of them."""
+
+
+OF_HEADER: Final = frozenset(
+    {
+        *("unmounted", "volume-counts", "special-sizes", "allocation-size", "overflow-starts", "double-claims"),
+        "allocation",
+    }
+)
+"""Checks of what the volume header says, which contradict nothing where it was made up, or is an old copy."""
+
+BY_NODE: Final = ("records-invalid", "pointer-invalid")
+"""What reading reports of a whole node, and a check of the byte in it."""
+
+
+def check_volume(request: VolumeRequest, without: Container[str] = ()) -> list[Finding]:
+    """Check the structure of an HFS+ or HFSX volume; names of checks that are left out may be given.
+
+    Returns
+    -------
+    list of Finding
+        In no order.
+
+    Raises
+    ------
+    FormatError
+        If neither the volume header nor its copy can be read.
+    """
+    volume, contents = open_contents(request)
+    seen = len(volume.log.findings)
+    subject = read_subject(volume, contents)
+    for name, check in CHECKS.items():
+        if name not in without and not (volume.is_inferred and name in OF_HEADER):
+            check(subject)
+    read, fine = volume.log.findings[:seen], volume.log.findings[seen:]
+    # Reading tells of a whole node what a check tells of the byte in it.
+    exact = {(item.code, item.structure) for item in fine if item.code in BY_NODE}
+    places = {(item.code, item.image_offset) for item in fine}
+    return refined(
+        read, fine, lambda item: (item.code, item.structure) in exact or (item.code, item.image_offset) in places
+    )

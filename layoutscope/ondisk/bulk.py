@@ -79,6 +79,8 @@ class Records(_Fields):
         """Copy the fixed prefix of every record, one after the other: it pays where several fields are wanted."""
         width = self.record_type.width
         spots = max(0, len(self.buffer) - width + 1)
+        # Structures on disks are packed, and begin at any byte: numpy's views may, as they say of themselves that they
+        # are not aligned.
         view: NDArray[Any] = np.ndarray((spots,), f"V{width}", self.buffer, strides=(1,))
         return Rows(self.record_type, view[self.positions])
 

@@ -131,6 +131,7 @@ class Grammar(Decoder):
         bulk.records(record_type, buffer, starts)
         data, first = np.ascontiguousarray(buffer).reshape(-1).data, [int(start) for start in starts]
         if lengths_bytes is None:
+            # An instance may be made of any field, so that all must be there.
             needed = {field.split(".")[0] if isinstance(field, Field) else record_type.last_placed for field in fields}
             parsed = [
                 grammar.parse_prefix(record_type, data[start:][: record_type.width], start, needed) for start in first

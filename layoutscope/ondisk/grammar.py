@@ -80,6 +80,8 @@ def parse(
     FormatError
         If a value contradicts the grammar. Carries the address of the offending field.
     """
+    # Compiled for debugging, classes note where each field lies, which findings need, and read only when they are told
+    # to.
     parsed = cls(*params, KaitaiStream(io.BytesIO(data)))
     try:
         parsed._read()

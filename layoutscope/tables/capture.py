@@ -22,7 +22,7 @@ from layoutscope import inputs
 from layoutscope.errors import ImageError
 from layoutscope.frames import pl
 from layoutscope.tables.layout import TreeFacts, VolumeFacts, VolumeLayout
-from layoutscope.tables.schema import OPTIONAL, TABLES
+from layoutscope.tables.schema import OPTIONAL, REFERENCE, TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -112,6 +112,7 @@ def write_capture(folder: Path, layouts: Sequence[VolumeLayout], about: Mapping[
             layout.table(table).write_parquet(folder / str(number) / f"{table}.parquet", compression="zstd")
         volumes.append({"facts": asdict(layout.facts), "sha256": digests(folder / str(number))})
     manifest = {"format": FORMAT, **about, "volumes": volumes}
+    # Last of all: without a manifest a folder is no capture, and so is what an interrupted save leaves behind.
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), "utf-8")
 
 
@@ -151,6 +152,7 @@ def read_capture(folder: Path) -> tuple[tuple[VolumeLayout, ...], dict[str, Any]
 def _damage() -> tuple[type[BaseException], ...]:
     """List what reading files that are no captures can raise."""
     plain = (OSError, ValueError, KeyError, TypeError, RecursionError)
+    # A panic of polars' core in Rust derives from BaseException: nothing but its own name catches it.
     return (*plain, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
@@ -176,6 +178,7 @@ def _without_panics() -> Iterator[None]:
 def _manifest(folder: Path) -> dict[str, Any]:
     if (folder / MANIFEST).stat().st_size > MAX_MANIFEST_BYTES:
         raise ValueError("the manifest is too long")
+    # Python's reader takes NaN and Infinity, which JSON does not have.
     manifest = json.loads((folder / MANIFEST).read_text("utf-8"), parse_constant=_refuse)
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ImageError(f"{folder}: is no capture of the version {FORMAT}")
@@ -217,7 +220,6 @@ MAX_ROWS_A_BYTE: Final = 64
 """No table of a real volume packs more rows into a byte of its file; one that does is made to fill the memory."""
 
 MAX_ADDRESS: Final = 2**62
-REFERENCE: Final = "row of nodes"
 
 NULLABLE: Final = OPTIONAL | {
     "volume", "level", "num_records", "used_bytes", "free_bytes", "key_rank", "first_key_id", "last_key_id",
@@ -243,6 +245,8 @@ def read_table(path: Path, name: str) -> pl.DataFrame:
     ValueError
         If it contradicts the schema.
     """
+    # The footer has their number, and is read before anything is unpacked: Parquet keeps a value that is repeated once,
+    # so that a few bytes can become any number of rows.
     rows = int(pl.scan_parquet(path).select(pl.len()).collect().item())
     if rows > path.stat().st_size * MAX_ROWS_A_BYTE:
         raise ValueError(f"{name} claims {rows:,} rows in {path.stat().st_size:,} bytes")
@@ -277,6 +281,7 @@ def _check_ranges(name: str, frame: pl.DataFrame) -> None:
     if "image_offset" in frame.columns and length in frame.columns:
         if frame[length].null_count() or not frame[length].is_between(0, MAX_ADDRESS).all():
             raise ValueError(f"{name}.{length} is negative or beyond every disk")
+        # Two numbers of up to 2**62 have a sum that 64 bits with a sign hold.
         if not (frame["image_offset"] + frame[length]).drop_nulls().is_between(0, MAX_ADDRESS).all():
             raise ValueError(f"{name} has pieces that end beyond every disk")
 
@@ -328,6 +333,7 @@ def check_values(what: str, values: Mapping[str, Any], types: Mapping[str, type 
         raise ValueError(f"{what} has not the members of this version")
     for name, kind in types.items():
         kinds = kind if isinstance(kind, tuple) else (kind,)
+        # In Python True is an int, too.
         if not isinstance(values[name], kinds) or (isinstance(values[name], bool) and bool not in kinds):
             raise ValueError(f"{what}.{name} is of the wrong type")
         if isinstance(values[name], int) and not 0 <= values[name] < 2**64:

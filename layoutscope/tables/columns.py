@@ -97,13 +97,8 @@ class Values:
         """
         words = (*self.words, "")
         codes = self.data if self.known is None else np.where(self.known, self.data, len(self.words))
-        first = np.full(len(words), -1)
-        first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-        present = np.flatnonzero(first >= 0)
-        order = present[np.argsort(first[present])]
-        number = np.zeros(len(words), np.uint32)
-        number[order] = np.arange(len(order))
-        return number[codes], tuple(words[code] for code in order.tolist())
+        numbers, first = _numbered(codes, len(words))
+        return numbers, tuple(words[code] for code in codes[first].tolist())
 
     def series(self, name: str, dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
         """Make a column of a frame."""
@@ -244,6 +239,7 @@ def cut(
 
     ends = np.zeros(len(lengths_bytes) + 1, np.int64)
     np.cumsum(lengths_bytes, out=ends[1:])
+    # Large ones have offsets of 64 bits: the names of a volume may be more than 2 GiB.
     schema = nanoarrow.large_string() if kind == "text" else nanoarrow.large_binary()
     parts: list[Any] = [None, ends, np.ascontiguousarray(data)]
     return pl.Series(nanoarrow.c_array_from_buffers(schema, len(lengths_bytes), parts)).alias(name)
@@ -269,10 +265,17 @@ def numbered(column: pl.Series) -> tuple[NDArray[np.uint32], tuple[str, ...]]:
     ([0, 1, 2, 0], ('b', 'a', ''))
     """
     found = column.to_physical().cast(pl.Int64).fill_null(-1).to_numpy() + 1
-    first = np.full(int(found.max(initial=0)) + 1, -1)
-    first[found[::-1]] = np.arange(len(found) - 1, -1, -1)
+    numbers, first = _numbered(found, int(found.max(initial=0)) + 1)
+    return numbers, tuple(column[row] or "" for row in first.tolist())
+
+
+def _numbered(codes: NDArray[Any], num_codes: int) -> tuple[NDArray[np.uint32], I64]:
+    """Number codes in the order of their first rows; return each row's number, and the first row of each number."""
+    first = np.full(num_codes, -1)
+    # Of several values for one place the last one stays: backwards, that is the first.
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
     present = np.flatnonzero(first >= 0)
     order = present[np.argsort(first[present])]
-    number = np.zeros(len(first), np.uint32)
+    number = np.zeros(num_codes, np.uint32)
     number[order] = np.arange(len(order))
-    return number[found], tuple(column[row] or "" for row in first[order].tolist())
+    return number[codes], first[order]

@@ -58,6 +58,7 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
         Column("node_id", "UInt64", "", "node number (HFS+) or oid (APFS)"),
         _OFFSET,
         Column("size_bytes", "Int64", "bytes", "size of the node"),
+        # HFS+ has heights on the disk, from 1 at the leaf, APFS levels from 0; readers of HFS+ convert.
         Column("level", "UInt8", "", "depth from the leaves: 0 at the leaf; null in header, map and free nodes"),
         Column("kind", "Categorical", "", "leaf, index, header, map or free"),
         Column("num_records", "UInt32", "", "records in the node"),
@@ -119,6 +120,8 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
         Column("parent_id", "UInt64", "", "directory that lists the entry"),
         Column("file_id", "UInt64", "", "CNID or inode number, as stat shows it"),
         Column("name", "String", "", "name as shown; a '/' on an HFS+ disk is shown as ':'"),
+        # Names of HFS+ may hold any 16-bit units, halves of surrogate pairs among them: `name` cannot bring them all
+        # back.
         Column("name_raw", "Binary", "", "name as stored"),
         Column("kind", "Categorical", "", "file, directory, symlink, fifo, socket, char-device, block-device"),
         Column("size_bytes", "Int64", "bytes", "logical size"),
@@ -132,6 +135,7 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
             "1 hard link, 2 compressed, 4 private metadata directory or in it, 8 directory link, "
             "16 contents with a file provider (APFS)",
         ),
+        # By name in HFS+, by the hash of the name on most volumes of APFS.
         Column("entry_rank", "UInt32", "", "place in the order in which the file system lists the directory"),
         _ref("entry_node_row", "leaf with the directory entry"),
         _ref("inode_node_row", "leaf with the true inode"),

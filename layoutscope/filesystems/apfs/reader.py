@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from layoutscope.ondisk.decoder import DecoderName
     from layoutscope.tables import VolumeLayout
 
-
 PROBED_BLOCKS: Final = 64
 
 
@@ -374,16 +373,14 @@ def _unlock(container: Container, volume: Volume, options: Options) -> Cipher | 
     """Find the key of an encrypted volume; without one it stays locked, and a finding says why."""
     if not is_encrypted(volume):
         return None
-    code = "volume-locked"
-    uuid = bytes(volume.superblock.vol_uuid)
+    code, uuid = "volume-locked", bytes(volume.superblock.vol_uuid)
     if options.password is not None and container.superblock.is_crypto_sw:
         try:
             cipher = unlock(container, uuid, options.password)
+            if cipher is not None:
+                return cipher
         except FormatError as error:
             volume.log.survive(error)
-            cipher = None
-        if cipher is not None:
-            return cipher
         message = "the password opens none of the volume's keys"
     elif container.superblock.is_crypto_sw:
         message = "the volume is encrypted; a password or recovery key unlocks it"

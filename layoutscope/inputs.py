@@ -20,11 +20,26 @@ def note(file: object) -> None:
     Parameters
     ----------
     file : path or int
-        What is read; a resource that is no file, as in a package that was not unpacked, is passed over.
+        What is read, of ``IMAGE:VOLUME`` the image; a resource that is no file, as in a package that was not unpacked,
+        is passed over.
     """
+    if isinstance(file, str | os.PathLike):
+        file = split_volume(file)[0]
     identity = _identity(file) if isinstance(file, str | int | os.PathLike) else None
     if identity is not None:
         _READ.add(identity)
+
+
+def split_volume(path: str | os.PathLike[str]) -> tuple[str, str | None]:
+    """Split ``IMAGE:VOLUME`` into the path of the image and the name or number of a volume, None without one.
+
+    What lies at the path as it is written is meant first, so that files with a colon in their names are opened.
+    """
+    whole = os.fspath(path)
+    image, colon, volume = whole.rpartition(":")
+    if not (colon and image and volume) or Path(whole).exists() or not Path(image).exists():
+        return whole, None
+    return image, volume
 
 
 def is_input(path: str | os.PathLike[str]) -> bool:

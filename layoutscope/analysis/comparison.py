@@ -155,11 +155,20 @@ def _followed(earlier: pl.DataFrame, later: pl.DataFrame) -> pl.DataFrame:
 def compare_scans(results: Sequence[ScanResult]) -> Comparison:
     """Compare scans that are already there."""
     volumes = [result.volume for result in results]
-    names = tuple(_name(result, item) for result, item in zip(results, volumes, strict=True))
+    names = _names(results, volumes)
     times = tuple(_times(volumes))
     changes = tuple(layout_changes(one.layout, other.layout) for one, other in pairwise(volumes))
     metrics, coverages = tuple(_metrics(results, volumes)), tuple(result.coverage for result in results)
     return Comparison(names, metrics, times, changes, _verdict(times, len(names)), coverages)
+
+
+def _names(results: Sequence[ScanResult], volumes: Sequence[VolumeScan]) -> tuple[str, ...]:
+    """Name the sides, those of one image with the names of their volumes."""
+    names = [_name(result, item) for result, item in zip(results, volumes, strict=True)]
+    own = [item.layout.facts.name for item in volumes]
+    if len(set(names)) == len(set(zip(names, own, strict=True))):
+        return tuple(names)
+    return tuple(f"{name}, {volume!r}" for name, volume in zip(names, own, strict=True))
 
 
 def _name(result: ScanResult, volume: VolumeScan) -> str:

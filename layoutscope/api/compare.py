@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from layoutscope.analysis.comparison import changed_nodes, compare_scans
 from layoutscope.api.keywords import several, takes
-from layoutscope.api.outputs import output
+from layoutscope.api.outputs import file_form, output
 from layoutscope.api.scan import scan
 from layoutscope.errors import UsageError
 from layoutscope.options import EnumerationOptions, ReadOptions
@@ -73,7 +73,7 @@ def write_changed_nodes(found: Comparison, path: str | os.PathLike[str], *, forc
     if ending not in FORMATS:
         raise UsageError(f"{path}: ends in none of {', '.join('.' + name for name in FORMATS)}")
     table = changed_nodes(found)
-    with output(path, force=force) as file:
+    with output(path, force=force, holds=f"{table.height:,} rows") as file:
         write_table(table, file, ending)
 
 
@@ -169,5 +169,6 @@ def write_series_plot(found: Series, path: str | os.PathLike[str], *, force: boo
     UsageError
         If the file exists and `force` is not given.
     """
+    file_form(path, "html", ("html",), "html")
     with output(path, force=force) as file:
         file.write(series_page(found).encode())

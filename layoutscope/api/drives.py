@@ -11,7 +11,7 @@ import numpy as np
 from layoutscope import inputs
 from layoutscope.access.trace import AccessTrace
 from layoutscope.api.keywords import profiles_of, takes
-from layoutscope.api.outputs import output
+from layoutscope.api.outputs import file_form, output
 from layoutscope.drive import DriveProfile, list_profiles, load_profile, service
 from layoutscope.drive.fit import fit_latency, fit_rate, from_datasheet, from_fio, profile_text
 from layoutscope.errors import UsageError
@@ -171,6 +171,7 @@ def write_drive_plot(drives: Sequence[DriveFacts], path: Path, *, force: bool = 
     UsageError
         If the file exists and `force` is not given.
     """
+    file_form(path, "html", ("html",), "html")
     with output(path, force=force) as file:
         from layoutscope.report.plots import drive_page
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from layoutscope.api.identity import metadata_ranges
 from layoutscope.api.keywords import takes
-from layoutscope.api.outputs import check_output, output
+from layoutscope.api.outputs import check_output, file_form, output
 from layoutscope.api.reading import opened, read_images, request_of, told
 from layoutscope.arrays.intervals import runs_of
 from layoutscope.errors import UnreadError, UsageError, did_you_mean
@@ -23,6 +23,7 @@ from layoutscope.report.tables import FORMATS, joined_table, write_table
 from layoutscope.results.inspect import Extract
 from layoutscope.tables import TABLES
 from layoutscope.tables.capture import is_capture
+from layoutscope.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +41,7 @@ def export(
     table: str,
     target: str | os.PathLike[str] | IO[bytes],
     *,
-    file_format: str = "csv",
+    file_format: str | None = None,
     force: bool = False,
     **options: Unpack[ReadOptions],
 ) -> None:
@@ -54,8 +55,8 @@ def export(
         One of the names in :data:`layoutscope.tables.TABLES`.
     target : path or binary file
         Where to.
-    file_format : {'csv', 'parquet', 'jsonl'}
-        How.
+    file_format : {'csv', 'parquet', 'jsonl'}, optional
+        How; as the target ends without it, and CSV where that tells nothing.
     force : bool
         Whether an existing file is overwritten.
     **options
@@ -64,22 +65,21 @@ def export(
     Raises
     ------
     UsageError
-        If there is no such table or format, or the target exists.
+        If there is no such table or format, the target ends as another format does, or it exists.
     LayoutscopeError
         If the image cannot be read.
     """
     if table not in TABLES:
         raise UsageError(f"no table {table!r}{did_you_mean(table, TABLES)}; there are {', '.join(TABLES)}")
-    if file_format not in FORMATS:
-        raise UsageError(f"no format {file_format!r}; there are {', '.join(FORMATS)}")
+    form = file_form(target, file_format, FORMATS, "csv")
     with opened(path, request_of(options, path)) as image:
         frame = joined_table(image.layouts, table)
     with reporting(options.get("progress")), phase(f"writing the table {table}"):
         if isinstance(target, str | os.PathLike):
-            with output(target, force=force) as file:
-                write_table(frame, file, file_format)
+            with output(target, force=force, holds=f"{frame.height:,} rows") as file:
+                write_table(frame, file, form)
         else:
-            write_table(frame, target, file_format)
+            write_table(frame, target, form)
 
 
 CHUNK_BYTES: Final = 4 * 1024**2
@@ -125,7 +125,7 @@ def extract(
         source = images.main
         ranges = wanted_ranges(source, request)
         kept = int((ranges[:, 1] - ranges[:, 0]).sum())
-        with output(goal, force=force) as file:
+        with output(goal, force=force, holds=_held(kept, source.size_bytes)) as file:
             write: _Writer = _Compressed(file) if goal.suffix == ".zst" else _Sparse(file)
             with phase(f"writing {goal.name}", kept) as copied:
                 for start, stop in ranges.tolist():
@@ -136,6 +136,10 @@ def extract(
         written = goal.stat()
         stored = min(written.st_size, getattr(written, "st_blocks", written.st_size) * 512)
         return Extract(source.size_bytes, kept, stored)
+
+
+def _held(kept: int, size_bytes: int) -> str:
+    return f"{format_bytes(kept)} of metadata of {format_bytes(size_bytes)}"
 
 
 def _check_request(path: Path, target: Path, request: ReadRequest, *, force: bool) -> None:

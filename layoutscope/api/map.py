@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from layoutscope.api.images import OpenImage
 from layoutscope.api.keywords import several, takes
-from layoutscope.api.outputs import check_output, output
+from layoutscope.api.outputs import check_output, file_form, output
 from layoutscope.api.scan import scan
 from layoutscope.errors import UnsupportedError, UsageError
 from layoutscope.options import EnumerationOptions, ReadOptions
@@ -147,6 +147,7 @@ def write_map(
     OutputError
         If it cannot be written.
     """
+    file_form(path, "html", ("html",), "html")
     with phase("drawing the map"):
         page = map_page(_several(result), names=names)
     with output(path, force=force) as file:
@@ -185,6 +186,7 @@ def map_images(
         If an image cannot be read.
     """
     images = several(paths)
+    file_form(target, "html", ("html",), "html")
     check_output(Path(target), force=force, reads=images)
     names = options.get("names", True) and all(image.request.names for image in images if isinstance(image, OpenImage))
     with reporting(options.get("progress")):

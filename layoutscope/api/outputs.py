@@ -1,22 +1,97 @@
-"""Writing results: into a temporary file beside the target, moved when complete; nothing is overwritten unasked."""
+"""Writing results: into a temporary file beside the target, moved when complete; nothing is overwritten unasked.
+
+Whoever wants to know what was written, listens (:func:`written_told_to`).
+"""
 
 from __future__ import annotations
 
 import os
 import tempfile
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Final
 
 from layoutscope import inputs
-from layoutscope.errors import LayoutscopeError, UsageError
+from layoutscope.errors import LayoutscopeError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
+
+    Listener = Callable[[Path, int, str], None]
+
+ENDINGS: Final = {
+    **{name: name for name in ("csv", "parquet", "jsonl", "json", "html", "png", "svg", "toml", "fio", "blkparse")},
+    "htm": "html",
+    "iolog": "fio",
+    "ndjson": "jsonl",
+    "pq": "parquet",
+}
+"""Which form a file is in, by how its name ends; others say nothing."""
+
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 class OutputError(LayoutscopeError):
     """A result cannot be written where it was wanted."""
+
+
+@contextmanager
+def written_told_to(listener: Listener) -> Iterator[None]:
+    """Tell of everything that is written meanwhile: where, how many bytes, and what they hold, such as its rows."""
+    before = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(before)
+
+
+def tell_written(path: str | os.PathLike[str], size_bytes: int, holds: str = "") -> None:
+    """Say that something was written.
+
+    Parameters
+    ----------
+    path : path
+        Where.
+    size_bytes : int
+        How much.
+    holds : str
+        What it holds, such as ``12 rows``.
+    """
+    listener = _listener.get()
+    if listener is not None:
+        listener(Path(path), size_bytes, holds)
+
+
+def file_form(target: object, asked: str | None, forms: Collection[str], usual: str) -> str:
+    """Tell the form in which a result is written: the one that was asked for, else what the file's name ends in.
+
+    Parameters
+    ----------
+    target : path or binary file
+        Where to.
+    asked : str or None
+        The form that was asked for.
+    forms : collection of str
+        Those that there are.
+    usual : str
+        The form where nothing tells it.
+
+    Raises
+    ------
+    UsageError
+        If there is no such form, or the name ends in that of another one.
+    """
+    if asked is not None and asked not in forms:
+        raise UsageError(f"no format {asked!r}{did_you_mean(asked, forms)}; there are {', '.join(forms)}")
+    ending = Path(target).suffix.lower().removeprefix(".") if isinstance(target, str | os.PathLike) else ""
+    form = ENDINGS.get(ending)
+    if form in (None, asked):
+        return asked or usual
+    if asked is None and form in forms:
+        return str(form)
+    wanted = f"{asked} was asked for" if asked else f"it can be {' or '.join(forms)}"
+    raise UsageError(f"{target}: ends in .{ending}, but {wanted}; name it .{asked or usual}")
 
 
 def check_output(path: Path, *, force: bool, reads: Iterable[str | os.PathLike[str]] = ()) -> None:
@@ -63,8 +138,17 @@ def refuse_input(path: Path, reads: Iterable[str | os.PathLike[str]] = ()) -> No
 
 
 @contextmanager
-def output(path: str | os.PathLike[str], *, force: bool = False) -> Iterator[IO[bytes]]:
+def output(path: str | os.PathLike[str], *, force: bool = False, holds: str = "") -> Iterator[IO[bytes]]:
     """Open a file for writing that appears only when it is complete.
+
+    Parameters
+    ----------
+    path : path
+        Where it appears.
+    force : bool
+        Whether an existing file is overwritten.
+    holds : str
+        What will be in it, for those who want to know, such as ``12 rows``.
 
     Raises
     ------
@@ -86,6 +170,7 @@ def output(path: str | os.PathLike[str], *, force: bool = False) -> Iterator[IO[
             yield file
         Path(part).chmod(0o666 & ~umask())
         Path(part).replace(target)
+        tell_written(target, target.stat().st_size, holds)
     except OSError as error:
         raise OutputError(f"{target}: {(error.strerror or str(error)).lower()}") from error
     finally:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from layoutscope import inputs
 from layoutscope.api.images import Opened, OpenImage
 from layoutscope.api.keywords import takes
 from layoutscope.api.naming import without_names
@@ -24,7 +26,6 @@ from layoutscope.tables import coverage_of
 from layoutscope.tables.capture import check_values, is_capture, read_capture
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator
     from typing import Unpack
 
@@ -93,16 +94,36 @@ def _own_options(request: ReadRequest) -> list[str]:
 
 @contextmanager
 def opened(path: str | os.PathLike[str], request: ReadRequest) -> Iterator[Opened]:
-    """Open an image or a capture, read its volumes, and keep it open for further reads; an open one stays as it is."""
+    """Open an image or a capture, read its volumes, and keep it open for further reads; an open one stays as it is.
+
+    ``IMAGE:VOLUME`` is read as an image of which that volume alone was asked for.
+    """
     if isinstance(path, OpenImage) and path.request == request:
         with reporting(request.progress):
             yield path.opened
         return
+    path, request = one_volume(path, request)
     if is_capture(Path(path)):
         yield told(_chosen(load_capture(Path(path), request), request), request)
         return
     with open_images(path, request) as images:
         yield told(_chosen(read_images(images, request), request), request)
+
+
+def one_volume(path: str | os.PathLike[str], request: ReadRequest) -> tuple[str, ReadRequest]:
+    """Take the volume that an image's name ends in behind a colon for the one that is asked for.
+
+    Raises
+    ------
+    UsageError
+        If another one is asked for besides.
+    """
+    image, volume = inputs.split_volume(path)
+    if volume is None:
+        return image, request
+    if request.volume not in (None, volume):
+        raise UsageError(f"{os.fspath(path)}: names the volume {volume!r}, and {request.volume!r} is asked for besides")
+    return image, replace(request, volume=volume)
 
 
 def told(image: Opened, request: ReadRequest) -> Opened:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutscope.api.naming import with_hashed_names
-from layoutscope.api.outputs import OutputError, refuse_input, umask
+from layoutscope.api.outputs import OutputError, refuse_input, tell_written, umask
 from layoutscope.errors import UsageError
 from layoutscope.progress import phase
 from layoutscope.tables.capture import is_capture, own_files, write_capture
@@ -92,6 +92,8 @@ def save(result: ScanResult, path: str | os.PathLike[str], *, hash_names: bool =
     try:
         with phase("saving the capture"):
             _write(Path(path), layouts, about)
+        stored = sum(file.stat().st_size for file in own_files(Path(path))[0])
+        tell_written(path, stored, f"{sum(layout.entries.height for layout in layouts):,} entries")
     except OSError as error:
         raise OutputError(f"{path}: {(error.strerror or str(error)).lower()}") from error
 

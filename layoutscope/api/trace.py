@@ -11,14 +11,13 @@ import numpy as np
 
 from layoutscope.api.images import only_volume
 from layoutscope.api.keywords import profiles_of, takes
-from layoutscope.api.outputs import output
+from layoutscope.api.outputs import file_form, output
 from layoutscope.api.predict import DEFAULT_DRIVES, fits
 from layoutscope.api.reading import opened, request_of
 from layoutscope.api.workloads import checked, parted, walk
 from layoutscope.drive import service
 from layoutscope.drive.export import blkparse_lines, csv_text, fio_lines
 from layoutscope.drive.replay import read_trace
-from layoutscope.errors import UsageError
 from layoutscope.options import ReadOptions, Workload
 from layoutscope.results.predict import ReplayResult
 from layoutscope.results.scan import Prediction
@@ -72,11 +71,22 @@ def trace(
         return walk(only_volume(image.layouts), work).reads
 
 
+def trace_form(target: object, asked: str | None) -> str:
+    """Tell the form in which a trace is written; see :func:`layoutscope.api.outputs.file_form`.
+
+    Raises
+    ------
+    UsageError
+        If there is no such form, or the target ends in that of another one.
+    """
+    return file_form(target, asked, FORMATS, "csv")
+
+
 def write_trace(
     reads: AccessTrace,
     target: str | os.PathLike[str] | IO[bytes],
     *,
-    file_format: str = "csv",
+    file_format: str | None = None,
     disk: str = "/dev/sdX",
     force: bool = False,
 ) -> None:
@@ -88,8 +98,9 @@ def write_trace(
         From :func:`trace`.
     target : path or binary file
         Where to.
-    file_format : {'csv', 'fio', 'blkparse'}
-        A table; an iolog of fio, version 3; the text of blkparse.
+    file_format : {'csv', 'fio', 'blkparse'}, optional
+        A table; an iolog of fio, version 3; the text of blkparse. As the target ends without it, and a table where that
+        tells nothing.
     disk : str
         Of an iolog: the disk that it is replayed on.
     force : bool
@@ -98,15 +109,14 @@ def write_trace(
     Raises
     ------
     UsageError
-        If the format is unknown or the file exists.
+        If the format is unknown or another than the target ends in, or the file exists.
     """
-    if file_format not in FORMATS:
-        raise UsageError(f"no format {file_format!r}; there are {', '.join(FORMATS)}")
+    form = trace_form(target, file_format)
     if isinstance(target, str | os.PathLike):
-        with output(target, force=force) as file:
-            _write(reads, file, file_format, disk)
+        with output(target, force=force, holds=f"{len(reads):,} reads") as file:
+            _write(reads, file, form, disk)
     else:
-        _write(reads, target, file_format, disk)
+        _write(reads, target, form, disk)
 
 
 def _write(reads: AccessTrace, file: IO[bytes], file_format: str, disk: str) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout
 
 
-OPTIONS: Final = {"paths": "--list", "file": "--file"}
+OPTIONS: Final = {"paths": "--paths", "file": "--file"}
 """What an order may need, and the option of the command line that gives it."""
 
 

@@ -7,35 +7,47 @@ file systems that are installed or have joined add options of their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from layoutscope.cli import inspect, predict, scan
+from layoutscope.cli.examples import EXAMPLES, OVERVIEW
+from layoutscope.cli.help import Verb
 from layoutscope.cli.running import Command
 from layoutscope.version import __version__
 
 if TYPE_CHECKING:
     from typer.models import OptionInfo
 
-COMMANDS: Final[dict[str, Callable[..., int | None]]] = {
-    "scan": scan.scan,
-    "map": scan.map_images,
-    "predict": predict.predict,
-    "trace": predict.trace,
-    "replay": predict.replay,
-    "compare": scan.compare,
-    "series": scan.series,
-    "drives": predict.drives,
-    "inspect": inspect.inspect,
-    "export": inspect.export,
-    "extract": inspect.extract,
-    "check": inspect.check,
-    "checkpoints": inspect.checkpoints,
-    "verify": inspect.verify,
+GROUPS: Final[dict[str, dict[str, Callable[..., int | None]]]] = {
+    "Look": {
+        "scan": scan.scan,
+        "map": scan.map_images,
+        "inspect": inspect.inspect,
+        "check": inspect.check,
+    },
+    "Time": {
+        "predict": predict.predict,
+        "compare": scan.compare,
+        "series": scan.series,
+        "trace": predict.trace,
+        "replay": predict.replay,
+        "drives": predict.drives,
+    },
+    "Data": {
+        "export": inspect.export,
+        "extract": inspect.extract,
+        "checkpoints": inspect.checkpoints,
+        "verify": inspect.verify,
+    },
 }
-"""Every command, in the order of the overview."""
+"""Every verb of the library, under the question that it answers, in the order of the overview."""
+
+COMMANDS: Final = {name: command for group in GROUPS.values() for name, command in group.items()}
+"""Every command."""
 
 
 class OnDemand(Mapping[str, Any]):
@@ -43,7 +55,8 @@ class OnDemand(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-        alone.command(name)(Command(COMMANDS[name]))
+        examples = "\n".join(line for example in EXAMPLES[name] for line in example)
+        alone.command(name, cls=Verb, epilog=examples)(Command(COMMANDS[name]))
         return typer.main.get_command(alone)
 
     def __iter__(self) -> Iterator[str]:
@@ -60,24 +73,54 @@ class Overview(TyperGroup):
         super().__init__(**settings)
         self.commands = OnDemand()  # type: ignore[assignment]  # commands are looked up and listed, never added
 
-    def format_help_text(self, context: Any, formatter: Any) -> None:
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002  (click calls it so)
+        """Say what may follow: a verb, or an image alone."""
+        return ["VERB IMAGE [OPTIONS]"]
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """Say what it is for, with the file systems that it knows."""
         from layoutscope.filesystems.registry import labels
 
         known = " and ".join(labels())
         self.help = f"Inspect the on-disk layout of {known}, and predict what an enumeration costs in seeks."
-        super().format_help_text(context, formatter)
+        super().format_help_text(ctx, formatter)
 
-    def format_commands(self, context: Any, formatter: Any) -> None:
-        """List the commands with their first sentences, without their options."""
-        named = [TyperCommand(name, help=command.__doc__) for name, command in COMMANDS.items()]
-        TyperGroup(commands=named).format_commands(context, formatter)
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  (click calls it so)
+        """List the commands by groups, with what each does, without their options."""
+        widest = max(map(len, COMMANDS))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                said = {name: " ".join((command.__doc__ or "").split()) for name, command in commands.items()}
+                formatter.write_dl([(name.ljust(widest), text) for name, text in said.items()])
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  (click calls it so)
+        """Say where more is told."""
+        with formatter.section("Examples"):
+            for words, purpose in OVERVIEW:
+                formatter.write(f"  {words}\n      {purpose}\n")
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Take an image without a verb for one that is to be scanned."""
+        if args[0] not in COMMANDS and is_image(args[0]):
+            return super().resolve_command(ctx, ["scan", *args])
+        try:
+            return super().resolve_command(ctx, args)
+        except Exception as error:
+            if Path(args[0]).suffix or "/" in args[0]:
+                error.message = f"{args[0]}: no such file, and no verb; write: layoutscope scan IMAGE"  # type: ignore[attr-defined]
+            raise
+
+
+def is_image(word: str) -> bool:
+    """Whether a word that is no verb names something that can be opened, such as an image, or a volume of one."""
+    from layoutscope.inputs import split_volume
+
+    return Path(split_volume(word)[0]).exists()
 
 
 app = typer.Typer(
     name="layoutscope",
     cls=Overview,
-    add_completion=False,
     rich_markup_mode=None,
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -8,27 +8,50 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.cli.options import AsJson, Force, Image, Reading, byte_count
-from layoutscope.cli.running import Group, show
+from layoutscope.cli.choices import Table, TableFormat
+from layoutscope.cli.options import (
+    OUTPUT,
+    AsJson,
+    Force,
+    Image,
+    Reading,
+    ReadingContainer,
+    ReadingWhole,
+    byte_count,
+)
+from layoutscope.cli.running import Group, show, warn
+from layoutscope.errors import UsageError
 
 
 class PlaceOptions(Group):
     """What is looked at: one of these."""
 
-    node: Annotated[str | None, typer.Option(metavar="TREE:NUMBER", help="A node, such as catalog:3 or fs:1028.")] = (
+    panel = "Place"
+
+    node: Annotated[
+        str | None,
+        typer.Option(metavar="TREE:NUMBER", show_default="none", help="A node, such as catalog:3 or fs:1028."),
+    ] = None
+    at: Annotated[
+        str | None, typer.Option(metavar="BYTES", show_default="none", help="Whatever lies at this byte of the image.")
+    ] = None
+    lba: Annotated[int | None, typer.Option(metavar="N", show_default="none", help="Whatever lies in this sector.")] = (
         None
     )
-    at: Annotated[str | None, typer.Option(metavar="BYTES", help="Whatever lies at this byte of the image.")] = None
-    lba: Annotated[int | None, typer.Option(metavar="N", help="Whatever lies in this sector.")] = None
-    cnid: Annotated[int | None, typer.Option(metavar="N", help="The file of this CNID or inode number.")] = None
-    path: Annotated[str | None, typer.Option(metavar="P", help="The file at this path.")] = None
+    cnid: Annotated[
+        int | None, typer.Option(metavar="N", show_default="none", help="The file of this CNID or inode number.")
+    ] = None
+    path: Annotated[str | None, typer.Option(metavar="PATH", show_default="none", help="The file at this path.")] = None
 
 
 class Target(Group):
     """Where a table or a trace goes."""
 
+    panel = OUTPUT
+
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to; standard output by default.")
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", show_default="standard output", help="Where it is written to."),
     ] = None
     force: Force = False
 
@@ -49,7 +72,7 @@ def inspect(image: Image, *, place: PlaceOptions, reading: Reading, as_json: AsJ
     show(found, as_json=as_json)
 
 
-def checkpoints(image: Image, *, reading: Reading, as_json: AsJson = False) -> None:
+def checkpoints(image: Image, *, reading: ReadingContainer, as_json: AsJson = False) -> None:
     """List the older states that can be read, checkpoints and snapshots, and how much of them still exists."""
     from layoutscope.api.inspect import checkpoints as run
     from layoutscope.report.json.inspect import states_json
@@ -67,17 +90,22 @@ def export(
     image: Image,
     *,
     table: Annotated[
-        str, typer.Option(metavar="NAME", help="Such as nodes, regions, extents, entries, free or findings.")
+        Table, typer.Option(rich_help_panel=OUTPUT, help="Which table; 'layoutscope explain TABLE' lists its columns.")
     ],
     file_format: Annotated[
-        str, typer.Option("--format", metavar="csv|parquet|jsonl", help="How it is written.")
-    ] = "csv",
+        TableFormat | None,
+        typer.Option(
+            "--format", rich_help_panel=OUTPUT, show_default="as the file ends, else csv", help="How it is written."
+        ),
+    ] = None,
     target: Target,
     reading: Reading,
 ) -> None:
     """Export a table of the layout as CSV, Parquet or JSON lines."""
     from layoutscope.api.export import export as run
 
+    if target.output is None and file_format == "parquet" and sys.stdout.isatty():
+        raise UsageError("Parquet is binary, and this is a terminal; write it to a file: -o FILE.parquet")
     output = target.output if target.output is not None else sys.stdout.buffer
     run(image, table, output, file_format=file_format, force=target.force, **reading.asked())
 
@@ -85,24 +113,24 @@ def export(
 def extract(
     image: Image,
     *,
-    reading: Reading,
+    reading: ReadingWhole,
     output: Annotated[
         Path,
-        typer.Option("-o", "--output", metavar="FILE", help="Where to; compressed if it ends in .zst, else sparse."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+            help="Where it is written to; compressed if it ends in .zst, else sparse.",
+        ),
     ],
     force: Force = False,
 ) -> None:
     """Write a raw image with the metadata alone, which scans the same; names of files are metadata and are in it."""
     from layoutscope.api.export import extract as run
-    from layoutscope.report import escape_text
-    from layoutscope.units import format_bytes
 
-    found = run(image, output, force=force, **reading.asked())
-    held = f"{format_bytes(found.metadata_bytes)} of {format_bytes(found.size_bytes)}"
-    sys.stdout.write(f"{escape_text(str(output))}: {held} as {format_bytes(found.written_bytes)}\n")
-    sys.stdout.write(
-        "It holds the names of files and volumes; a capture can leave them out (scan --save --no-names).\n"
-    )
+    run(image, output, force=force, **reading.asked())
+    warn("it holds the names of files and volumes; a capture can leave them out (scan --save --no-names)")
 
 
 def check(image: Image, *, reading: Reading, as_json: AsJson = False) -> int:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, cast
 
 import typer
 
 from layoutscope import inputs
+from layoutscope.cli.choices import Host, Order, OrderOrAll
 from layoutscope.cli.running import Group, option
 from layoutscope.errors import ImageError, UsageError
 from layoutscope.options import Workload
@@ -20,43 +21,110 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.traits import ReadOption
     from layoutscope.options import EnumerationOptions, ReadOptions
 
-Image = Annotated[Path, typer.Argument(metavar="IMAGE", help="Raw image (split or compressed too), device or capture.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite existing outputs.")]
-Drives = Annotated[
-    list[str] | None, typer.Option("--drive", metavar="NAME", help="Drive profile or FILE.toml; repeatable.")
-]
-Host = Annotated[str, typer.Option(metavar="linux|macos", help="Whose drivers and libraries enumerate.")]
-StartsAt = Annotated[str, typer.Option(metavar="BYTES", help="Where the image lies on the drive.")]
+WORKLOAD: Final = "Workload"
+OUTPUT: Final = "Output"
+CHOOSING: Final = "Choosing the volume"
+ENCRYPTED: Final = "Encrypted"
+DAMAGED: Final = "Damaged images"
+COMPRESSED: Final = "Compressed images"
 
-KINDS: Final[dict[str, tuple[object, str | None]]] = {
-    "number": (int | None, "N"),
-    "text": (str | None, "NAME"),
-    "secret": (str | None, "TEXT"),
-    "image": (Path | None, "IMAGE"),
-    "switch": (bool, None),
+Image = Annotated[
+    Path,
+    typer.Argument(
+        metavar="IMAGE", help="Raw image (split or compressed too), disk image, device or capture; or IMAGE:VOLUME."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", rich_help_panel=OUTPUT, help="Print JSON.")]
+Force = Annotated[bool, typer.Option("--force", rich_help_panel=OUTPUT, help="Overwrite existing outputs.")]
+Drives = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--drive",
+        metavar="NAME",
+        rich_help_panel=WORKLOAD,
+        show_default="generic-5400-2.5, generic-7200, sata-ssd",
+        help="Drive by profile, model number or FILE.toml; 'layoutscope drives' says which to take.",
+    ),
+]
+HostOption = Annotated[
+    Host,
+    typer.Option("--host", rich_help_panel=WORKLOAD, help="Operating system whose drivers and libraries do it."),
+]
+StartOffset = Annotated[
+    str,
+    typer.Option(
+        metavar="BYTES", rich_help_panel=WORKLOAD, help="Where the image, or the traced disk, lies on the drive."
+    ),
+]
+
+KINDS: Final[dict[str, tuple[object, str | None, str, str]]] = {
+    "number": (int | None, "N", CHOOSING, "the newest"),
+    "text": (str | None, "NAME", CHOOSING, "none"),
+    "secret": (str | None, "TEXT", ENCRYPTED, "stays locked"),
+    "image": (Path | None, "IMAGE", CHOOSING, "there is one device"),
+    "switch": (bool, None, DAMAGED, ""),
 }
-"""What typer takes for a file system's own option, and what stands for its value, by the option's kind."""
+"""What typer takes for a file system's own option, what stands for its value, its panel, and what holds without it."""
 
 
 class Reading(Group):
-    """How images are read: the options of every file system, and behind them those of single ones."""
+    """How images are read: the options of every file system, and behind them those of single ones.
 
-    partition: Annotated[int | None, typer.Option(metavar="N", help="Only the volumes of this partition.")] = None
+    A verb at which some of them would change nothing takes a subclass that names these in `without`; those of single
+    file systems go by their kind.
+    """
+
+    without: ClassVar[frozenset[str]] = frozenset()
+
+    partition: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", rich_help_panel=CHOOSING, show_default="all", help="Only the volumes of this partition."
+        ),
+    ] = None
     volume: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only the volume of this name or number (from 1).")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            rich_help_panel=CHOOSING,
+            show_default="all",
+            help="Only the volume of this name or number (from 1).",
+        ),
     ] = None
     volume_at: Annotated[
-        str | None, typer.Option(metavar="BYTES", help="Only what starts at this byte of the image.")
+        str | None,
+        typer.Option(
+            metavar="BYTES",
+            rich_help_panel=CHOOSING,
+            show_default="anywhere",
+            help="Only what starts at this byte of the image.",
+        ),
     ] = None
     sweep: Annotated[
-        bool, typer.Option("--sweep", help="Find nodes by scanning the whole volume, rebuild broken trees.")
+        bool,
+        typer.Option(
+            "--sweep", rich_help_panel=DAMAGED, help="Find nodes by scanning the whole volume, rebuild broken trees."
+        ),
     ] = False
-    no_names: Annotated[bool, typer.Option("--no-names", help="Leave names out.")] = False
-    map_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="ddrescue's map: bad areas are unread, not zero.")
+    no_names: Annotated[bool, typer.Option("--no-names", rich_help_panel=OUTPUT, help="Leave names out.")] = False
+    ddrescue_map: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=DAMAGED,
+            show_default="all of it was read",
+            help="ddrescue's map of the image: bad areas are unread, not zero.",
+        ),
     ] = None
-    cache_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep decompressed images here.")] = None
+    cache_dir: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            rich_help_panel=COMPRESSED,
+            show_default="temporary files",
+            help="Keep decompressed images here.",
+        ),
+    ] = None
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress on the terminal.")] = False
 
     def __init__(self, **given: Any) -> None:
@@ -68,19 +136,41 @@ class Reading(Group):
         """List the options, those of each file system under its label."""
         from layoutscope.filesystems.registry import read_options
 
-        own = [made for each, labels in read_options().values() for made in _declared(each, " or ".join(labels))]
-        return [*super().options(), *own]
+        asked = [(each, labels) for each, labels in read_options().values() if each.kind not in cls.without]
+        own = [made for each, labels in asked for made in _declared(each, " or ".join(labels))]
+        return [item for item in (*super().options(), *own) if item.name not in cls.without]
 
     def asked(self) -> ReadOptions:
         """Return what was asked for, in the library's words."""
         from layoutscope.filesystems.registry import read_options
 
-        given = {**vars(self), **self.heard_by, "volume_at": byte_count(self.volume_at), "names": not self.no_names}
-        del given["no_names"], given["heard_by"], given["quiet"]
+        unasked = {name: getattr(self, name) for name in self.without if hasattr(self, name)}
+        given = {**unasked, **vars(self), **self.heard_by, "volume_at": byte_count(self.volume_at)}
+        given["names"], given["map_file"] = not self.no_names, self.ddrescue_map
+        for name in ("no_names", "heard_by", "quiet", "ddrescue_map"):
+            del given[name]
         for secret in [name for name, (each, _) in read_options().items() if each.kind == "secret"]:
             file = given.pop(f"{secret}_file")
             given[secret] = given[secret] if file is None else read_secret(file)
         return cast("ReadOptions", given)
+
+
+class ReadingSeveral(Reading):
+    """How images are read that stand beside one another: what is a matter of one image alone is not asked."""
+
+    without = frozenset({"ddrescue_map", "image"})
+
+
+class ReadingContainer(Reading):
+    """How images are read of which no state is chosen, and no tree is rebuilt."""
+
+    without = frozenset({"sweep", "number", "text", "switch"})
+
+
+class ReadingWhole(Reading):
+    """How images are read of which names cannot be left out."""
+
+    without = frozenset({"no_names"})
 
 
 def _declared(own: ReadOption, label: str) -> Iterator[inspect.Parameter]:
@@ -88,12 +178,13 @@ def _declared(own: ReadOption, label: str) -> Iterator[inspect.Parameter]:
 
     A secret may be read from a file, too: words on a command line are seen by everybody on the machine.
     """
-    kind, metavar = KINDS[own.kind]
+    kind, metavar, panel, default = KINDS[own.kind]
     flag, word = f"--{own.name.replace('_', '-')}", own.name.replace("_", " ")
-    told = typer.Option(flag, metavar=metavar, help=f"{label}: {own.help}")
+    about: dict[str, Any] = {"rich_help_panel": panel, "show_default": default or False}
+    told = typer.Option(flag, metavar=metavar, help=f"{label}: {own.help}", **about)
     yield option(own.name, Annotated[kind, told], own.default)
     if own.kind == "secret":
-        told = typer.Option(f"{flag}-file", metavar="FILE", help=f"{label}: a file with the {word}.")
+        told = typer.Option(f"{flag}-file", metavar="FILE", help=f"{label}: a file with the {word}.", **about)
         yield option(f"{own.name}_file", Annotated[Path | None, told], None)
 
 
@@ -101,7 +192,7 @@ class Enumerating(Group):
     """On which drives and by whose drivers a volume is enumerated."""
 
     drive: Drives = None
-    host: Host = "linux"
+    host: HostOption = "linux"
 
     def asked(self, reading: Reading) -> EnumerationOptions:
         """Return what was asked for, in the library's words, with how images are read."""
@@ -146,33 +237,46 @@ def byte_count(text: str | None) -> int | None:
 class WorkOptions(Group):
     """What is done on a volume."""
 
-    order: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="fts, readdir-stat, bulk, names, catalog, searchfs, paths, copy, read; predict: all."
-        ),
-    ] = "fts"
-    host: Annotated[str, typer.Option(metavar="linux|macos", help="Whose drivers and libraries do it.")] = "linux"
+    panel = WORKLOAD
+
+    order: Annotated[Order, typer.Option(help="What a program does; 'layoutscope explain ORDER' tells of each.")] = (
+        "fts"
+    )
+    host: HostOption = "linux"
     host_property: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Where the host differs, such as read_ahead_bytes=256KiB; repeatable."),
+        typer.Option(
+            metavar="NAME=VALUE",
+            show_default="as the operating system",
+            help="Where the operating system differs, such as read_ahead_bytes=256KiB.",
+        ),
     ] = None
-    start: Annotated[str | None, typer.Option("--from", metavar="PATH", help="Directory to start at.")] = None
+    start: Annotated[
+        str | None, typer.Option("--start", metavar="PATH", show_default="the root", help="Directory to start at.")
+    ] = None
     no_stat: Annotated[bool, typer.Option("--no-stat", help="fts with FTS_NOSTAT: only directories are stat'ed.")] = (
         False
     )
     paths: Annotated[
-        Path | None, typer.Option("--list", metavar="FILE", help="For paths: a list of paths, one a line.")
+        Path | None, typer.Option(metavar="FILE", show_default="none", help="paths: a list of paths, one a line.")
     ] = None
-    file: Annotated[str | None, typer.Option(metavar="PATH", help="For read: the file.")] = None
-    records: Annotated[int | None, typer.Option(metavar="N", min=1, help="For read: so many random records.")] = None
-    record_size: Annotated[str, typer.Option(metavar="BYTES", help="For read: length of a record.")] = "4096"
-    seed: Annotated[int, typer.Option(metavar="S", help="For read: draws the records.")] = 1
+    file: Annotated[str | None, typer.Option(metavar="PATH", show_default="none", help="read: the file.")] = None
+    records: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, show_default="the whole file", help="read: so many random records."),
+    ] = None
+    record_size: Annotated[str, typer.Option(metavar="BYTES", help="read: length of a record.")] = "4096"
+    seed: Annotated[int, typer.Option(metavar="N", help="read: draws the records.")] = 1
     offsets: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="For read: offsets of records, the last number a line.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default="random ones",
+            help="read: offsets of records in bytes, the last number a line.",
+        ),
     ] = None
-    threads: Annotated[int, typer.Option(metavar="N", min=1, help="Threads that share the host's work.")] = 1
-    warm: Annotated[bool, typer.Option("--warm", help="With the metadata of a first pass in the cache.")] = False
+    threads: Annotated[int, typer.Option(metavar="N", min=1, help="Threads that share the program's work.")] = 1
+    warm: Annotated[bool, typer.Option("--warm", help="With the metadata of a first pass in memory.")] = False
     passes: Annotated[int, typer.Option(metavar="N", min=1, help="How often it is done.")] = 1
 
     def asked(self) -> Workload:
@@ -196,15 +300,25 @@ class WorkOptions(Group):
 
 
 class WorkInMemory(WorkOptions):
-    """What is done on a volume by a host with so much memory; ``replay`` has a ``--cache`` that is the drive's."""
+    """What is done on a volume by a computer with so much memory; a recorded trace has been through its own."""
 
-    cache: Annotated[str | None, typer.Option(metavar="SIZE", help="Host's memory for metadata; unlimited else.")] = (
-        None
-    )
+    memory: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", show_default="unlimited", help="Memory that holds metadata which were read."),
+    ] = None
 
     def asked(self) -> Workload:
         """Return what was asked for, in the library's words."""
-        return {**super().asked(), "cache_bytes": byte_count(self.cache)}
+        return {**super().asked(), "cache_bytes": byte_count(self.memory)}
+
+
+class WorkOfAnyOrder(WorkInMemory):
+    """What is done on a volume, where all orders can be asked for at once."""
+
+    order: Annotated[
+        OrderOrAll,
+        typer.Option(help="What a program does; 'layoutscope explain ORDER' tells of each."),
+    ] = "fts"  # type: ignore[assignment]  # there is one more of them here
 
 
 def named_values(given: list[str] | None) -> dict[str, str]:

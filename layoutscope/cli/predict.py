@@ -8,8 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from layoutscope.cli.choices import Buffer, ReplayFormat, TraceFormat, what_ifs
 from layoutscope.cli.inspect import Target
-from layoutscope.cli.options import AsJson, Drives, Force, Image, Reading, WorkInMemory, WorkOptions, byte_count
+from layoutscope.cli.options import (
+    OUTPUT,
+    WORKLOAD,
+    AsJson,
+    Drives,
+    Force,
+    Image,
+    Reading,
+    StartOffset,
+    WorkInMemory,
+    WorkOfAnyOrder,
+    WorkOptions,
+    byte_count,
+)
 from layoutscope.cli.running import Group, show
 from layoutscope.errors import UsageError
 
@@ -22,73 +36,116 @@ if TYPE_CHECKING:
 class Question(Group):
     """What is asked about a workload."""
 
+    panel = WORKLOAD
+
     drive: Drives = None
     what_if: Annotated[
         list[str] | None,
         typer.Option(
-            "--what-if", metavar="NAME", help="packed, outer-zone, no-snapshots, double-cache, ssd …; repeatable."
+            "--what-if",
+            metavar="NAME",
+            show_default="packed",
+            autocompletion=lambda incomplete: [name for name in what_ifs() if name.startswith(incomplete)],
+            help="Also with one thing changed, such as outer-zone, no-snapshots, double-cache or ssd; "
+            "'layoutscope explain what-if' has all.",
         ),
     ] = None
-    starts_at: Annotated[str, typer.Option(metavar="BYTES", help="Where the image lies on the drive.")] = "0"
-    top: Annotated[int, typer.Option(metavar="N", min=0, help="How many directories are listed.")] = 10
-    ncdu: Annotated[Path | None, typer.Option(metavar="FILE", help="Write costs for ncdu -f (sizes are ms).")] = None
+    start_offset: StartOffset = "0"
+    top: Annotated[
+        int, typer.Option(metavar="N", min=0, rich_help_panel=OUTPUT, help="How many directories are listed.")
+    ] = 10
+    ncdu: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+            show_default="not written",
+            help="Write the costs of all directories for ncdu -f; its sizes are milliseconds.",
+        ),
+    ] = None
     force: Force = False
 
 
 class TraceFile(Target):
     """Where a trace goes, and in which form."""
 
-    file_format: Annotated[str, typer.Option("--format", metavar="csv|fio|blkparse", help="How it is written.")] = "csv"
+    file_format: Annotated[
+        TraceFormat | None,
+        typer.Option("--format", show_default="as the file ends, else csv", help="How it is written."),
+    ] = None
     disk: Annotated[str, typer.Option(metavar="PATH", help="Of a fio iolog: the disk to replay on.")] = "/dev/sdX"
 
 
 class Service(Group):
     """What serves a trace, and what it is held against."""
 
+    panel = WORKLOAD
+
     drive: Drives = None
     against: Annotated[
-        Path | None, typer.Option(metavar="IMAGE", help="The image that was read: scores the prediction.")
+        Path | None,
+        typer.Option(
+            metavar="IMAGE", show_default="nothing", help="The image that was read: scores the prediction for it."
+        ),
     ] = None
-    form: Annotated[str, typer.Option("--format", metavar="NAME", help="csv, fio, blkparse, fs_usage or pairs.")] = ""
-    starts_at: Annotated[str, typer.Option(metavar="BYTES", help="Where the traced disk lies on the drive.")] = "0"
-    cache: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="The drive's buffer: own, off, join or no-join (wait for look-ahead)."),
+    form: Annotated[
+        ReplayFormat | None,
+        typer.Option("--format", show_default="as the content tells", help="Format of the trace."),
+    ] = None
+    start_offset: StartOffset = "0"
+    buffer: Annotated[
+        Buffer, typer.Option(help="The drive's buffer: its own, off, or (no-join: not) waiting for look-ahead.")
     ] = "own"
-    think_us: Annotated[float | None, typer.Option(min=0, help="Host time between reads, in place of the trace's.")] = (
-        None
-    )
-    queue_depth: Annotated[int, typer.Option(min=1, help="Reads that are outstanding.")] = 1
+    think_us: Annotated[
+        float | None,
+        typer.Option(metavar="US", min=0, show_default="the trace's", help="Microseconds between reads."),
+    ] = None
+    queue_depth: Annotated[int, typer.Option(metavar="N", min=1, help="Reads that are outstanding.")] = 1
 
 
 class FitOptions(Group):
     """What a new profile is made of."""
 
-    figure: Annotated[
+    panel = "Fitting a new profile"
+
+    datasheet: Annotated[
         list[str] | None,
-        typer.Option("--figure", metavar="NAME=NUMBER", help="fit: a number of a datasheet; repeatable."),
+        typer.Option(metavar="NAME=NUMBER", show_default="none", help="A number of a datasheet, such as rpm=7200."),
     ] = None
     fio: Annotated[
-        Path | None, typer.Option("--fio", metavar="FILE", help="fit: output of fio --output-format=json.")
+        Path | None, typer.Option(metavar="FILE", show_default="none", help="Output of fio --output-format=json.")
     ] = None
     random_ms: Annotated[
-        float | None, typer.Option(metavar="MS", help="fit: median random 4 KiB read, as of ioping.")
+        float | None,
+        typer.Option(metavar="MS", show_default="the base's", help="Median random 4 KiB read, as of ioping."),
     ] = None
-    rate_mb_s: Annotated[float | None, typer.Option(metavar="MB/S", help="fit: sequential rate, as of dd.")] = None
-    base: Annotated[str, typer.Option(metavar="NAME", help="fit: profile that gives the rest.")] = "generic-7200"
+    rate_mb_s: Annotated[
+        float | None, typer.Option(metavar="MB/S", show_default="the base's", help="Sequential rate, as of dd.")
+    ] = None
+    base: Annotated[str, typer.Option(metavar="NAME", help="Profile that gives the rest.")] = "generic-7200"
 
 
 class DriveFiles(Group):
     """Where plots of drives and new profiles go."""
 
+    panel = OUTPUT
+
     plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE.html", help="Plot seek curves and latencies.")
+        Path | None,
+        typer.Option(metavar="FILE.html", show_default="not drawn", help="Plot seek curves and latencies."),
     ] = None
-    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE.toml", help="fit: where to.")] = None
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE.toml", show_default="standard output", help="fit: where the profile goes."
+        ),
+    ] = None
     force: Force = False
 
 
-def predict(image: Image, *, question: Question, work: WorkInMemory, reading: Reading, as_json: AsJson = False) -> None:
+def predict(
+    image: Image, *, question: Question, work: WorkOfAnyOrder, reading: Reading, as_json: AsJson = False
+) -> None:
     """Predict how long a workload takes on drives, why, and what would change it."""
     from layoutscope.api.predict import Predict
     from layoutscope.api.predict import predict as run
@@ -96,7 +153,7 @@ def predict(image: Image, *, question: Question, work: WorkInMemory, reading: Re
     asked: Predict = {
         "what_ifs": question.what_if or (),
         "top": question.top,
-        "start_offset_bytes": byte_count(question.starts_at) or 0,
+        "start_offset_bytes": byte_count(question.start_offset) or 0,
         **work.asked(),
     }
     result = run(
@@ -114,9 +171,10 @@ def trace(
 ) -> None:
     """Write the reads of a workload in order: table, fio iolog or blkparse text."""
     from layoutscope.api.trace import trace as run
-    from layoutscope.api.trace import write_trace
+    from layoutscope.api.trace import trace_form, write_trace
 
     target = sys.stdout.buffer if written.output is None else written.output
+    trace_form(target, written.file_format)
     reads = run(image, workload=work.asked(), **reading.asked())
     write_trace(reads, target, file_format=written.file_format, disk=written.disk, force=written.force)
 
@@ -139,9 +197,9 @@ def replay(
         drives=service.drive,
         against=service.against,
         workload=work.asked(),
-        form=service.form,
-        start_offset_bytes=byte_count(service.starts_at) or 0,
-        cache=service.cache,
+        form=service.form or "",
+        start_offset_bytes=byte_count(service.start_offset) or 0,
+        cache=service.buffer,
         think_us=service.think_us,
         queue_depth=service.queue_depth,
         **reading.asked(),
@@ -152,7 +210,11 @@ def replay(
 def drives(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Profiles or TOML files; 'fit NAME' makes a new one."),
+        typer.Argument(
+            metavar="[NAME]...",
+            show_default="all profiles",
+            help="Profiles, model numbers or TOML files; 'fit NAME' makes a new one.",
+        ),
     ] = None,
     *,
     as_json: AsJson = False,
@@ -181,7 +243,7 @@ def _fitted(name: str, measured: FitOptions) -> str:
     return fit(
         name,
         base=measured.base,
-        figures=numbers(measured.figure),
+        figures=numbers(measured.datasheet),
         fio=measured.fio,
         random_ms=measured.random_ms,
         rate_mb_s=measured.rate_mb_s,

@@ -9,7 +9,8 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Final, get_type_hints
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, Final, get_origin, get_type_hints
 
 import typer
 from typer.models import ParameterInfo
@@ -27,7 +28,8 @@ from layoutscope.errors import (
 from layoutscope.units import format_coverage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from layoutscope.results import Shown
 
@@ -42,6 +44,9 @@ class Group:
     longer to make than a command to start.
     """
 
+    panel = ""
+    """The panel of the help in which those options stand that name no other one."""
+
     def __init__(self, **given: Any) -> None:
         vars(self).update(given)
 
@@ -49,7 +54,10 @@ class Group:
     def options(cls) -> list[inspect.Parameter]:
         """List the options as a command's parameters."""
         hints = get_type_hints(cls, include_extras=True)
-        return [option(name, kind, getattr(cls, name, inspect.Parameter.empty)) for name, kind in hints.items()]
+        kinds = {name: kind for name, kind in hints.items() if get_origin(kind) is not ClassVar}
+        for mark in (mark for kind in kinds.values() for mark in getattr(kind, "__metadata__", ())):
+            mark.rich_help_panel = mark.rich_help_panel or cls.panel or None
+        return [option(name, kind, getattr(cls, name, inspect.Parameter.empty)) for name, kind in kinds.items()]
 
 
 def option(name: str, annotation: object, default: object) -> inspect.Parameter:
@@ -134,9 +142,25 @@ class Command:
         reading = given.get(READING)
         if reading is not None:
             reading.heard_by = {"on_damage": damage.note}
-        with watched(quiet=reading is None or reading.quiet):
+        said: list[str] = []
+        with watched(quiet=reading is None or reading.quiet), heard_of_outputs(said):
             code = self._function(**given)
+        for line in said if reading is None or not reading.quiet else ():
+            warn(line)
         return damage.exit_code() if code is None else code
+
+
+@contextmanager
+def heard_of_outputs(said: list[str]) -> Iterator[None]:
+    """Gather what is written meanwhile, a line each: where, what is in it, how large it is."""
+    from layoutscope.api.outputs import written_told_to
+    from layoutscope.units import format_bytes
+
+    def hear(path: Path, size_bytes: int, holds: str) -> None:
+        said.append(f"wrote {path}: {holds + ', ' if holds else ''}{format_bytes(size_bytes)}")
+
+    with written_told_to(hear):
+        yield
 
 
 def _is_group(annotation: object) -> bool:

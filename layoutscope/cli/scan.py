@@ -8,12 +8,15 @@ from typing import Annotated
 
 import typer
 
-from layoutscope.cli.options import AsJson, Enumerating, Force, Image, Reading
+from layoutscope.cli.choices import Ordering
+from layoutscope.cli.options import DAMAGED, OUTPUT, AsJson, Enumerating, Force, Image, Reading, ReadingSeveral
 from layoutscope.cli.running import Group, show
 
 
 class Screen(Group):
     """How a scan is told."""
+
+    panel = OUTPUT
 
     as_json: AsJson = False
     details: Annotated[bool, typer.Option("--details", help="Show all that was measured, not the verdict alone.")] = (
@@ -21,15 +24,23 @@ class Screen(Group):
     )
     explain: Annotated[bool, typer.Option("--explain", help="With details: every metric with its definition.")] = False
     is_ascii: Annotated[bool, typer.Option("--ascii", help="Draw in ASCII.")] = False
-    strict: Annotated[bool, typer.Option("--strict", help="Treat damage as an error.")] = False
+    strict: Annotated[bool, typer.Option("--strict", rich_help_panel=DAMAGED, help="Treat damage as an error.")] = False
 
 
 class Kept(Group):
     """What is kept of a scan."""
 
-    map_to: Annotated[Path | None, typer.Option("--map", metavar="FILE.html", help="Write an interactive map.")] = None
+    panel = OUTPUT
+
+    map_to: Annotated[
+        Path | None,
+        typer.Option("--map", metavar="FILE.html", show_default="not drawn", help="Write an interactive map."),
+    ] = None
     save_to: Annotated[
-        Path | None, typer.Option("--save", metavar="NAME.lscope", help="Save a capture, which every verb takes.")
+        Path | None,
+        typer.Option(
+            "--save", metavar="NAME.lscope", show_default="not saved", help="Save a capture, which every verb takes."
+        ),
     ] = None
     hash_names: Annotated[bool, typer.Option("--hash-names", help="Save hashes in place of names.")] = False
     force: Force = False
@@ -38,17 +49,23 @@ class Kept(Group):
 class Pages(Group):
     """Where a map goes."""
 
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE.html", help="Where to.")]
-    png: Annotated[Path | None, typer.Option(metavar="FILE", help="Write an overview too, as PNG or SVG.")] = None
+    panel = OUTPUT
+
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE.html", help="Where the page is written to.")]
+    png: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", show_default="not drawn", help="Write an overview too, as PNG or SVG."),
+    ] = None
     force: Force = False
 
 
 def scan(image: Image, *, verdict: Screen, kept: Kept, enumerating: Enumerating, reading: Reading) -> int:
     """Scan an image: where metadata lies, how scattered it is, and what an enumeration costs."""
-    from layoutscope.api.outputs import check_output
+    from layoutscope.api.outputs import check_output, file_form
     from layoutscope.api.scan import scan as run
 
     if kept.map_to is not None:
+        file_form(kept.map_to, "html", ("html",), "html")
         check_output(kept.map_to, force=kept.force, reads=(image,))
     if kept.save_to is not None:
         from layoutscope.api.save import check_capture, save
@@ -74,7 +91,10 @@ def scan(image: Image, *, verdict: Screen, kept: Kept, enumerating: Enumerating,
 
 
 def map_images(
-    images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="One or more images, shown on one scale.")],
+    images: Annotated[
+        list[Path],
+        typer.Argument(metavar="IMAGE...", help="One or more images or captures, or IMAGE:VOLUME, shown on one scale."),
+    ],
     *,
     pages: Pages,
     enumerating: Enumerating,
@@ -90,10 +110,14 @@ def map_images(
 class MovedNodes(Group):
     """Where a list of what moved goes."""
 
+    panel = OUTPUT
+
     nodes: Annotated[
         Path | None,
         typer.Option(
-            "--nodes", metavar="FILE", help="List the nodes that moved, appeared or went: .csv, .parquet, .jsonl."
+            metavar="FILE",
+            show_default="not written",
+            help="List the nodes that moved, appeared or went: .csv, .parquet, .jsonl.",
         ),
     ] = None
     force: Force = False
@@ -102,17 +126,25 @@ class MovedNodes(Group):
 class Curves(Group):
     """What a series is ordered by, and where its curves go."""
 
-    by: Annotated[str, typer.Option(metavar="order|xid|time", help="What they are ordered by.")] = "order"
-    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE.html", help="Draw the curves.")] = None
+    panel = OUTPUT
+
+    by: Annotated[Ordering, typer.Option(help="What they are ordered by: as given, transaction or last change.")] = (
+        "order"
+    )
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", show_default="not drawn", help="Draw the curves.")
+    ] = None
     force: Force = False
 
 
 def compare(
-    images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Two or more images or captures.")],
+    images: Annotated[
+        list[Path], typer.Argument(metavar="IMAGE...", help="Two or more images or captures, or IMAGE:VOLUME.")
+    ],
     *,
     moved: MovedNodes,
     enumerating: Enumerating,
-    reading: Reading,
+    reading: ReadingSeveral,
     as_json: AsJson = False,
 ) -> None:
     """Compare file systems, ages or disks: metrics and predictions side by side, and what explains the difference."""
@@ -126,11 +158,13 @@ def compare(
 
 
 def series(
-    images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Images or captures of one volume.")],
+    images: Annotated[
+        list[Path], typer.Argument(metavar="IMAGE...", help="Images or captures of one volume, or IMAGE:VOLUME.")
+    ],
     *,
     curves: Curves,
     enumerating: Enumerating,
-    reading: Reading,
+    reading: ReadingSeveral,
     as_json: AsJson = False,
 ) -> None:
     """Follow a volume over several images or captures: the aging curve of every metric and predicted time."""

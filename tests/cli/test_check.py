@@ -73,11 +73,12 @@ def test_every_verb_tells_that_an_image_is_damaged(run, cut_off, image, tmp_path
     if damaged.exit_code == 2:
         damaged = run(name, cut_off, *[cut_off for _ in SAYING_NOTHING[verb]], *words)
     assert damaged.exit_code == 3
-    assert damaged.stderr.count("\n") == 1
-    assert "% of the known metadata was read" in damaged.stderr
+    told = [line for line in damaged.stderr.splitlines() if "% of the known metadata was read" in line]
+    assert len(told) == 1
     (tmp_path / "out").unlink(missing_ok=True)
     sound = run(name, image, *[image for _ in SAYING_NOTHING[verb]], *words)
-    assert (sound.exit_code, sound.stderr) == (0, "")
+    assert sound.exit_code == 0
+    assert "metadata was read" not in sound.stderr
 
 
 def test_predictions_say_what_they_leave_out(run, cut_off):

@@ -57,7 +57,7 @@ def test_plot_is_one_page(run, tmp_path):
         (["abacus"], "unknown drive profile"),
         (["fit"], "drives fit NAME"),
         (["fit", "mine"], "nothing to fit to"),
-        (["fit", "mine", "--figure", "rpm"], "is no figure"),
+        (["fit", "mine", "--datasheet", "rpm"], "is no figure"),
         (["fit", "mine", "--fio", "/no/such"], "is no JSON report"),
     ],
 )

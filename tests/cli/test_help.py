@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
 import pytest
+import typer
 
 import layoutscope
+from layoutscope.cli import app
 from layoutscope.cli.application import COMMANDS as OVERVIEW
+from layoutscope.cli.examples import EXAMPLES
+from layoutscope.cli.help import PANELS, Verb, described
 from layoutscope.native import core as core_name
 from tests.cli.conftest import ROOT
 
@@ -20,18 +25,93 @@ def test_help_lists_every_command(run):
     assert all(f"\n  {name} " in text for name in COMMANDS)
 
 
+def test_verbs_stand_in_groups(run):
+    """The overview asks what is wanted: to look, to know the time, to take data along."""
+    text = run("--help").stdout
+    places = [text.index(f"\n{title}:\n") for title in ("Look", "Time", "Data")]
+    assert places == sorted(places)
+    assert places[0] < text.index("\n  scan ") < places[1] < text.index("\n  predict ") < places[2]
+
+
+UNIT = re.compile(r"[A-Z]+(?:[.:=/][A-Za-z]+)*")
+"""What stands for a value, such as ``BYTES``, ``FILE.html`` or ``NAME=VALUE``."""
+
+
+def options_of(name):
+    command = typer.main.get_command(app).commands[name]
+    context = command.make_context(name, [], resilient_parsing=True)
+    return described(command, context)
+
+
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_and_option_has_help(run, name):
-    """Each command says what it does, and each of its options too."""
-    result = run(name, "--help")
-    assert result.exit_code == 0
-    options = result.stdout.partition("Options:\n")[2].splitlines()
-    starts = [line for line in options if line.startswith(("  -", "  --"))]
-    assert starts
-    joined = "\n".join(options)
-    for line in starts:
-        following = joined[joined.index(line) + len(line.split("  ")[1]) :]
-        assert following.split()
+def test_every_option_says_what_it_does_what_it_takes_and_what_holds_without_it(name):
+    """An option or argument without a sentence, a unit or a default is none that a user can use."""
+    for item in options_of(name):
+        assert item.text.endswith("."), item
+        assert item.panel in PANELS or not item.panel
+        if not item.panel:
+            assert item.names.strip("[].").isupper()
+        if item.takes:
+            assert item.choices or UNIT.fullmatch(item.takes), item
+        assert bool(item.default) == bool(item.takes or not item.panel), item
+
+
+def test_an_option_that_says_too_little_would_be_seen():
+    """What the test above looks for is told apart: here nothing is said of unit and default."""
+    lone, nothing = typer.Typer(), typer.Option(None)
+    lone.command(cls=Verb)(lambda size=nothing: size)
+    command = typer.main.get_command(lone)
+    item = described(command, command.make_context("lone", [], resilient_parsing=True))[0]
+    assert (item.text, item.default, UNIT.fullmatch(item.takes)) == ("", "", None)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_ends_with_two_examples_that_work(run, name):
+    """Each help shows two commands; their options and choices are the command's own."""
+    shown = run(name, "--help").stdout.partition("\nExamples:\n")[2].splitlines()
+    assert len(shown) == 4
+    assert [line.strip() for line in shown] == [line for example in EXAMPLES[name] for line in example]
+    for words, purpose in EXAMPLES[name]:
+        typed = words.split(" | ")[0].split()
+        assert typed[:2] == ["layoutscope", name]
+        assert len(words) <= 76
+        assert purpose.endswith(".")
+        assert len(purpose) <= 74
+        command = typer.main.get_command(app).commands[name]
+        command.make_context(name, typed[2:])
+
+
+@pytest.mark.parametrize(
+    ("name", "absent"),
+    [
+        ("checkpoints", ["--sweep", "--no-journal", "--xid", "--snapshot"]),
+        ("compare", ["--ddrescue-map", "--second"]),
+        ("series", ["--ddrescue-map", "--second"]),
+        ("extract", ["--no-names"]),
+        ("drives", ["--volume", "--password", "--sweep", "--order"]),
+        ("scan", ["--order", "--memory", "--records"]),
+    ],
+)
+def test_options_that_cannot_matter_are_not_shown(run, name, absent):
+    """A command has no options of which its result is independent."""
+    text = run(name, "--help").stdout
+    assert not [option for option in absent if f"  {option} " in text]
+
+
+def test_help_shows_what_is_typed(run):
+    """No braces, no types of the program stand where words are typed."""
+    for name in COMMANDS:
+        text = run(name, "--help").stdout
+        assert not re.search(r"[{}<>]|RANGE|FLOAT|INTEGER|\bPATH\.\.\.", text), name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_fits_80_columns(run, name):
+    """No line is longer than a terminal is wide, and none ends with blanks."""
+    for words in ([], [name]):
+        for line in run(*words, "--help").stdout.splitlines():
+            assert len(line) <= 80
+            assert line == line.rstrip()
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -127,7 +127,7 @@ def test_files_that_say_how_to_read_are_protected(run, disk, tmp_path):
     listed.write_text("a\nb\n")
     profile.write_text(run("drives", "show", "sata-ssd", "--toml").stdout or "x")
     refused(run, [secret, disk], "export", disk, "--table", "nodes", "--password-file", secret, "-o", secret)
-    refused(run, [listed, disk], "trace", disk, "--order", "paths", "--list", listed, "-o", listed)
+    refused(run, [listed, disk], "trace", disk, "--order", "paths", "--paths", listed, "-o", listed)
 
 
 def test_a_result_keeps_its_image_safe_after_it_was_closed(disk):

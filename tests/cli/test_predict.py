@@ -69,7 +69,7 @@ def test_what_changes_nothing_is_not_applicable(run, image):
     """An unlimited cache cannot be doubled; a limited one can, and then its time is shown."""
     words = ("predict", image, "--drive", "generic-7200", "--what-if", "double-cache")
     assert "double-cache: not applicable" in run(*words).stdout
-    limited = run(*words, "--cache", "64KiB").stdout
+    limited = run(*words, "--memory", "64KiB").stdout
     assert "not applicable" not in limited
     assert "double-cache: would take" in limited
 
@@ -80,7 +80,7 @@ def test_a_part_costs_no_more_than_the_whole(predicted, image):
     deep = layout.entries.filter((pl.col("parent_id") > 16) & (pl.col("kind") == "directory") & (pl.col("flags") == 0))
     (path, *_) = paths_of(layout, int(deep["file_id"][-1]))
     whole = predicted("--drive", "sata-ssd")["walk"]["reads"]
-    part = predicted("--drive", "sata-ssd", "--from", path)["walk"]["reads"]
+    part = predicted("--drive", "sata-ssd", "--start", path)["walk"]["reads"]
     assert 0 < part < whole
 
 
@@ -98,7 +98,7 @@ def test_names_that_the_host_keeps_are_cheaper(predicted, image, tmp_path):
     deep = layout.entries.filter((pl.col("parent_id") > 16) & (pl.col("kind") == "directory") & (pl.col("flags") == 0))
     (path, *_) = paths_of(layout, int(deep["file_id"][-1]))
     (tmp_path / "list").write_text(path)
-    words = ("--drive", "sata-ssd", "--order", "paths", "--list", tmp_path / "list", "--host", "macos", "--warm")
+    words = ("--drive", "sata-ssd", "--order", "paths", "--paths", tmp_path / "list", "--host", "macos", "--warm")
     kept, forgotten = (
         predicted(*words, "--host-property", f"name_cache_entries={room}")["host_cpu_s"] for room in ("unlimited", "0")
     )
@@ -147,8 +147,8 @@ def test_ncdu_file_has_every_directory(run, image, tmp_path):
         (["--order", "paths"], "needs its paths"),
         (["--order", "read"], "needs its file"),
         (["--what-if", "magic"], "no what-if 'magic'"),
-        (["--from", "/no/such"], "no file at '/no/such'"),
-        (["--cache", "lots"], "no number of bytes"),
+        (["--start", "/no/such"], "no file at '/no/such'"),
+        (["--memory", "lots"], "no number of bytes"),
     ],
 )
 def test_wrong_wishes_are_usage_errors(run, image, options, reason):

@@ -53,12 +53,12 @@ def test_the_quickest_comes_first_and_what_does_not_apply_last(over_orders):
 def test_orders_that_do_not_apply_say_why(over_orders, run, image, tmp_path):
     """Without its list there are no paths, without its file nothing to read; given them, both have times."""
     table = over_orders()
-    assert "--list" in table["paths"]["not_applicable"]
+    assert "--paths" in table["paths"]["not_applicable"]
     assert "--file" in table["read"]["not_applicable"]
     text = run("predict", image, "--order", "all").stdout
-    assert "paths: not applicable: the order paths needs its paths (--list)" in text
+    assert "paths: not applicable: the order paths needs its paths (--paths)" in text
     (tmp_path / "list").write_text("/folder 003\n")
-    given = over_orders("--list", tmp_path / "list")["paths"]
+    given = over_orders("--paths", tmp_path / "list")["paths"]
     assert given["not_applicable"] is None
     assert given["entries"] == 1
     assert given["drives"][0]["seconds_per_1000"] == pytest.approx(1000 * given["drives"][0]["seconds"])
@@ -77,7 +77,7 @@ def test_time_for_1000_entries_is_said_of_whole_volumes_alone(over_orders, image
     (layout,) = read_layouts(image)
     folder = layout.entries.filter((pl.col("kind") == "directory") & (pl.col("flags") == 0))["file_id"][-1]
     (path,) = paths_of(layout, folder)
-    whole, part = over_orders()["fts"], over_orders("--from", path)["fts"]
+    whole, part = over_orders()["fts"], over_orders("--start", path)["fts"]
     drive = whole["drives"][0]
     assert drive["seconds_per_1000"] == pytest.approx(1000 * drive["seconds"] / whole["entries"])
     assert part["entries"] is None

@@ -27,7 +27,7 @@ def replayed(run, tmp_path):
 
 def test_service_time_and_its_parts(replayed):
     """10.8 ms for the first read, 10.0 for the second (see tests/unit/drive/test_closed_forms.py)."""
-    found = replayed("--cache", "off")
+    found = replayed("--buffer", "off")
     assert found["service_s"] == pytest.approx(0.0208, abs=1e-6)
     assert found["mean_ms"] == found["median_ms"] == pytest.approx(10.4, abs=1e-3)
     assert found["seek_ms"] == pytest.approx(5.99 / 2, abs=1e-3)
@@ -38,7 +38,7 @@ def test_service_time_and_its_parts(replayed):
 
 def test_think_time(replayed):
     """2 ms of host time before the second read come off its wait, and are in the total."""
-    found = replayed("--cache", "off", "--think-us", "2000")
+    found = replayed("--buffer", "off", "--think-us", "2000")
     assert found["service_s"] == pytest.approx(0.0188, abs=1e-6)
     assert found["total_s"] == pytest.approx(0.0208, abs=1e-6)
 
@@ -46,7 +46,7 @@ def test_think_time(replayed):
 def test_an_unknown_buffer_is_refused(run, tmp_path):
     """The error lists what there is."""
     (tmp_path / "two.log").write_text(IOLOG)
-    result = run("replay", tmp_path / "two.log", "--drive", "generic-7200", "--cache", "warm")
+    result = run("replay", tmp_path / "two.log", "--drive", "generic-7200", "--buffer", "warm")
     assert result.exit_code == 2
     assert "own, off, join, no-join" in result.stderr
 

@@ -17,8 +17,8 @@ CASES = {
     "hfsplus-20000-c20-stat": ["--order", "fts"],
     "apfs-20000-c20-names": ["--order", "names"],
     "hfsplus-20000-c20-names": ["--order", "names"],
-    "apfs-20000-c20-paths": ["--order", "paths", "--list"],
-    "hfsplus-20000-c20-paths": ["--order", "paths", "--list"],
+    "apfs-20000-c20-paths": ["--order", "paths", "--paths"],
+    "hfsplus-20000-c20-paths": ["--order", "paths", "--paths"],
     "apfs-frag-copy": ["--order", "copy"],
     "hfsplus-frag-copy": ["--order", "copy"],
     "apfs-frag-read-seq": READ,
@@ -33,8 +33,8 @@ def test_reads_are_those_of_the_driver(name, reference_image, truth, tmp_path):
     """Offsets and lengths of the CSV equal the block trace, in order."""
     folder, stem = ("driver", "-".join(name.split("-")[:2])) if "frag" in name else ("aged", name.rsplit("-", 1)[0])
     arguments = [*CASES[name]]
-    if arguments[-1:] in (["--list"], ["--offsets"]):
-        kind = {"--list": "list", "--offsets": "offsets.tsv"}[arguments[-1]]
+    if arguments[-1:] in (["--paths"], ["--offsets"]):
+        kind = {"--paths": "list", "--offsets": "offsets.tsv"}[arguments[-1]]
         (tmp_path / "given").write_bytes(truth(f"{name}.{kind}.zst"))
         arguments.append(str(tmp_path / "given"))
     image = reference_image(f"{folder}/{stem}.img")

@@ -1,0 +1,25 @@
+"""Words that options choose among, for help, completion and checks before anything is loaded.
+
+They are the keys of what does the work, such as :data:`layoutscope.walk.orders.ORDERS`; a test holds them together.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Order = Literal["fts", "readdir-stat", "bulk", "names", "catalog", "searchfs", "paths", "copy", "read"]
+OrderOrAll = Literal["fts", "readdir-stat", "bulk", "names", "catalog", "searchfs", "paths", "copy", "read", "all"]
+Host = Literal["linux", "macos"]
+Table = Literal["nodes", "node_fragments", "node_views", "regions", "extents", "entries", "free", "findings"]
+TableFormat = Literal["csv", "parquet", "jsonl"]
+TraceFormat = Literal["csv", "fio", "blkparse"]
+ReplayFormat = Literal["csv", "fio", "blkparse", "fs_usage", "pairs"]
+Buffer = Literal["own", "off", "join", "no-join"]
+Ordering = Literal["order", "xid", "time"]
+
+
+def what_ifs() -> list[str]:
+    """Name every what-if, for completion; help does not load what knows them."""
+    from layoutscope.api.predict import WHAT_IF_NAMES
+
+    return list(WHAT_IF_NAMES)

@@ -1,0 +1,73 @@
+"""Two worked examples of each command: what is typed, and what it is for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+Examples = tuple[tuple[str, str], ...]
+
+OVERVIEW: Final[Examples] = (
+    ("layoutscope scan disk.img", "How long listing every file takes, why, and what would help."),
+    ("layoutscope predict --help", "The options of a verb, with examples."),
+    ("layoutscope explain clump", "What a word, a metric or the code of a finding means."),
+)
+
+EXAMPLES: Final[dict[str, Examples]] = {
+    "scan": (
+        ("layoutscope scan disk.img", "One screen: how long listing every file takes, why, and what would help."),
+        ("layoutscope scan disk.img:Data --details", "Everything that was measured of the volume Data."),
+    ),
+    "map": (
+        ("layoutscope map disk.img -o map.html", "A page to open in a browser."),
+        ("layoutscope map fresh.img aged.img -o ages.html --no-names", "Two images on one scale, without names."),
+    ),
+    "inspect": (
+        ("layoutscope inspect disk.img --path /Users/me/notes.txt", "Where a file is kept, record by record."),
+        ("layoutscope inspect disk.img --at 0x1400000", "What lies at a place, and whose it is."),
+    ),
+    "check": (
+        ("layoutscope check disk.img", "Every contradiction, with its code and its place."),
+        ("layoutscope check disk.img --ddrescue-map disk.map", "The same of a disk that could not be read whole."),
+    ),
+    "predict": (
+        ("layoutscope predict disk.img --order names --drive sata-ssd", "Names alone, on a solid-state drive."),
+        ("layoutscope predict disk.img --what-if outer-zone --top 20", "The start of the drive, and what costs most."),
+    ),
+    "compare": (
+        ("layoutscope compare fresh.img aged.img", "What changed, and what that costs."),
+        ("layoutscope compare disk.img:1 disk.img:Data", "Two volumes of one disk."),
+    ),
+    "series": (
+        ("layoutscope series may.lscope june.lscope july.lscope", "How a volume ages."),
+        ("layoutscope series week*.img --by time --plot aging.html", "In order of their last change, as curves."),
+    ),
+    "trace": (
+        ("layoutscope trace disk.img -o walk.csv", "The reads of a listing, one a line."),
+        ("layoutscope trace disk.img --order names -o walk.fio --disk /dev/sdb", "To be replayed by fio."),
+    ),
+    "replay": (
+        ("layoutscope replay walk.csv --drive generic-7200", "What a drive makes of recorded reads."),
+        ("layoutscope replay blkparse.txt --against disk.img", "How well the prediction meets them."),
+    ),
+    "drives": (
+        ("layoutscope drives", "Which profiles there are, and which to take."),
+        ("layoutscope drives fit mine --random-ms 12.5 --rate-mb-s 140 -o mine.toml", "A profile of your own drive."),
+    ),
+    "export": (
+        ("layoutscope export disk.img --table entries -o entries.parquet", "Files and folders as Parquet."),
+        ("layoutscope export disk.img --table extents | head", "The first extents, as CSV."),
+    ),
+    "extract": (
+        ("layoutscope extract disk.img -o metadata.img.zst", "What others need to look into a slow disk."),
+        ("layoutscope extract disk.img.zst -o metadata.img", "A sparse file that other programs read."),
+    ),
+    "checkpoints": (
+        ("layoutscope checkpoints disk.img", "Which older states there are."),
+        ("layoutscope checkpoints disk.img --json", "The same for programs."),
+    ),
+    "verify": (
+        ("layoutscope verify disk.img", "Whether both decoders read the same."),
+        ("layoutscope verify disk.img --json", "The same for programs."),
+    ),
+}
+"""By the name of the command."""

@@ -1,0 +1,217 @@
+"""What a command says of itself, and what it says to words that it does not know.
+
+Options stand in panels, a panel for each question that a user has; what an option takes, what holds without it and what
+it may be are shown alike for all of them. :func:`described` is also what the manual and the reference are made from.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from typer import BadParameter
+from typer.core import TyperCommand
+
+from layoutscope.errors import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PANELS: Final = (
+    "Place",
+    "Workload",
+    "Fitting a new profile",
+    "Output",
+    "Choosing the volume",
+    "Encrypted",
+    "Damaged images",
+    "Compressed images",
+    "Other",
+)
+"""Every panel, in the order in which help shows them."""
+
+WIDEST_CHOICE: Final = 24
+"""Characters of a list of choices that may stand beside its option; a longer one stands below it."""
+
+RENAMED: Final[dict[str, dict[str, str]]] = {
+    "": {
+        "--map-file": "--ddrescue-map",
+        "--from": "--start",
+        "--starts-at": "--start-offset",
+        "--list": "--paths",
+        "--figure": "--datasheet",
+    },
+    "predict": {"--cache": "--memory"},
+    "trace": {"--cache": "--memory"},
+    "replay": {"--cache": "--buffer"},
+}
+"""Old spellings of options and the new ones, of every command and of single ones; heard until the next release."""
+
+_NOT_AMONG: Final = re.compile(r"^'(?P<word>.*)' is not one of ")
+
+
+@dataclass(frozen=True)
+class Described:
+    """What is said of an option or an argument.
+
+    Attributes
+    ----------
+    panel : str
+        Where it stands; empty of an argument.
+    names : str
+        As it is written.
+    takes : str
+        What stands behind it, a unit or the choices; empty of a switch and of an argument.
+    text : str
+        What it does.
+    default : str
+        What holds without it, ``required`` where there is no doing without; empty of a switch.
+    choices : tuple of str
+        What it may be; empty where that is no list.
+    is_repeatable : bool
+        Whether it may be given more than once.
+    bounds : str
+        What a number may be, such as ``x>=1``.
+    """
+
+    panel: str
+    names: str
+    takes: str
+    text: str
+    default: str
+    choices: tuple[str, ...]
+    is_repeatable: bool
+    bounds: str
+
+    def sentence(self) -> str:
+        """Return what it does, with all that belongs to it in brackets."""
+        is_listed = self.choices == tuple(self.takes.split("|"))
+        listed = f"one of {', '.join(self.choices)}" if self.choices and not is_listed else ""
+        default = self.default if self.default in ("", "required") else f"default: {self.default}"
+        facts = [listed, "repeatable" if self.is_repeatable else "", self.bounds, default]
+        shown = "; ".join(filter(None, facts))
+        return f"{self.text}  [{shown}]" if shown else self.text
+
+
+def described(command: Any, context: Any) -> list[Described]:
+    """Describe the arguments of a command, then its options in the order of the panels.
+
+    Parameters
+    ----------
+    command : click's Command
+        Which command.
+    context : click's Context
+        In which it is asked.
+    """
+    found = [_describe(item, context) for item in command.get_params(context) if not item.hidden]
+    return sorted(found, key=lambda item: PANELS.index(item.panel) if item.panel else -1)
+
+
+def _describe(item: Any, context: Any) -> Described:
+    is_option, is_switch = item.param_type_name == "option", bool(getattr(item, "is_flag", False))
+    choices = tuple(str(getattr(value, "value", value)) for value in getattr(item.type, "choices", ()))
+    return Described(
+        panel=(item.rich_help_panel or "Other") if is_option else "",
+        names=", ".join(sorted((*item.opts, *item.secondary_opts), key=len)) if is_option else item.metavar,
+        takes=_taken(item, choices, context) if is_option and not is_switch else "",
+        text=item.help or "",
+        default=_default(item, is_switch=is_switch),
+        choices=choices,
+        is_repeatable=bool(getattr(item, "multiple", False)),
+        bounds=_bounds(item),
+    )
+
+
+def _taken(item: Any, choices: tuple[str, ...], context: Any) -> str:
+    listed = "|".join(choices)
+    if item.metavar or not choices:
+        return str(item.metavar or item.make_metavar(ctx=context))
+    return listed if len(listed) <= WIDEST_CHOICE else "NAME"
+
+
+def _default(item: Any, *, is_switch: bool) -> str:
+    if item.required:
+        return "required"
+    if isinstance(item.show_default, str):
+        return item.show_default
+    value = getattr(item.default, "value", item.default)
+    return "" if is_switch or value in (None, "", (), []) else str(value)
+
+
+def _bounds(item: Any) -> str:
+    lowest = getattr(item.type, "min", None)
+    return "" if lowest is None else f"{lowest} or more"
+
+
+class Verb(TyperCommand):
+    """A command whose help has panels and examples, and that knows words of its neighbourhood.
+
+    Its epilog holds the examples: commands, each with a line behind it that says what it is for.
+    """
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Name the arguments as they are typed."""
+        arguments = [item for item in self.get_params(ctx) if item.param_type_name == "argument"]
+        return ["[OPTIONS]", *(str(item.metavar) for item in arguments)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments, then a panel below the other."""
+        rows: dict[str, list[tuple[str, str]]] = {}
+        for item in described(self, ctx):
+            rows.setdefault(item.panel or "Arguments", []).append(
+                (f"{item.names} {item.takes}".rstrip(), item.sentence())
+            )
+        for panel, listed in rows.items():
+            with formatter.section(panel):
+                formatter.write_dl(listed)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  (click calls it so)
+        """Write the examples as they are typed, unwrapped."""
+        if self.epilog:
+            with formatter.section("Examples"):
+                for number, line in enumerate(self.epilog.splitlines()):
+                    formatter.write(f"  {'' if number % 2 == 0 else '    '}{line}\n")
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Hear old spellings, and suggest what was meant by unknown ones."""
+        heard = list(args) if ctx.resilient_parsing else renamed(str(self.name), args)
+        try:
+            return list(super().parse_args(ctx, heard))
+        except BadParameter as error:
+            word, option = _NOT_AMONG.match(error.message), getattr(error, "param", None)
+            if word is not None and option is not None:
+                known = [str(getattr(each, "value", each)) for each in option.type.choices]
+                like = did_you_mean(word["word"], known)
+                error.message = f"no {option.opts[0].strip('-')} {word['word']!r}{like}; there are {', '.join(known)}"
+            raise
+        except Exception as error:
+            possible = getattr(error, "possibilities", None)
+            if possible:
+                error.message = f"No such option: {error.option_name}{did_you_mean(error.option_name, possible)}"  # type: ignore[attr-defined]
+                error.possibilities = None  # type: ignore[attr-defined]
+            raise
+
+
+def renamed(command: str, words: list[str]) -> list[str]:
+    """Put new spellings in the place of old ones, and say so on standard error.
+
+    Parameters
+    ----------
+    command : str
+        Which command they are of.
+    words : list of str
+        What was typed behind it.
+    """
+    new = {**RENAMED[""], **RENAMED.get(command, {})}
+    end = words.index("--") if "--" in words else len(words)
+    return [*(_renamed(word, new) for word in words[:end]), *words[end:]]
+
+
+def _renamed(word: str, new: Mapping[str, str]) -> str:
+    option, sign, value = word.partition("=")
+    if option not in new:
+        return word
+    sys.stderr.write(f"layoutscope: {option} is called {new[option]} now; the next release knows only that\n")
+    return f"{new[option]}{sign}{value}"

@@ -1,0 +1,114 @@
+"""Words that the command line knows: choices, old spellings, suggestions, images without a verb."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from layoutscope.api.compare import ORDERINGS
+from layoutscope.api.predict import WHAT_IF_NAMES
+from layoutscope.api.trace import FORMATS as TRACE_FORMATS
+from layoutscope.cli import choices
+from layoutscope.cli.help import RENAMED, renamed
+from layoutscope.drive.replay import READERS
+from layoutscope.report.tables import FORMATS
+from layoutscope.tables import TABLES
+from layoutscope.walk.host import HOSTS
+from layoutscope.walk.orders import ORDERS
+
+
+@pytest.mark.parametrize(
+    ("offered", "known"),
+    [
+        (get_args(choices.Order), ORDERS),
+        (get_args(choices.OrderOrAll), [*ORDERS, "all"]),
+        (get_args(choices.Host), HOSTS),
+        (get_args(choices.Table), TABLES),
+        (get_args(choices.TableFormat), FORMATS),
+        (get_args(choices.TraceFormat), TRACE_FORMATS),
+        (get_args(choices.ReplayFormat), [*READERS, "fs_usage"]),
+        (get_args(choices.Ordering), ORDERINGS),
+        (choices.what_ifs(), WHAT_IF_NAMES),
+    ],
+    ids=["orders", "orders and all", "hosts", "tables", "table formats", "traces", "replay", "orderings", "what-ifs"],
+)
+def test_choices_are_what_the_library_knows(offered, known):
+    """Help offers all that there is, and nothing else."""
+    assert sorted(offered) == sorted(known)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["scann", "x"], 2, "Did you mean 'scan'?"),
+        (["drives", "--jsn"], 2, "No such option: --jsn (did you mean '--json'?)"),
+        (["predict", "x", "--order", "fst"], 2, "no order 'fst' (did you mean 'fts'?); there are fts, readdir-stat"),
+        (["predict", "x", "--what-if", "packd"], 2, "did you mean 'packed'?"),
+        (["export", "x", "--table", "nods"], 2, "did you mean 'nodes'?"),
+        (["scan", "x", "--host", "macosx"], 2, "did you mean 'macos'?"),
+        (["drives", "generic-720"], 2, "did you mean 'generic-7200'?"),
+        (["disk.img"], 2, "disk.img: no such file, and no verb; write: layoutscope scan IMAGE"),
+    ],
+)
+def test_misspelt_words_are_suggested(run, words, code, said):
+    """Verbs, options, orders, what-ifs, tables, operating systems and drives: each is told what it is like."""
+    result = run(*words)
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert said in " ".join(result.stderr.split())
+
+
+def test_a_misspelt_volume_is_suggested(run, image):
+    """The volumes of the image are told, and the one that was meant."""
+    assert "did you mean 'Scattered'?" in run("scan", image, "--volume", "Scatered").stderr
+
+
+def test_an_image_alone_is_scanned(run, image):
+    """Without a verb an image is scanned, options and all."""
+    assert run(image, "--json").stdout == run("scan", image, "--json").stdout
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (["replay", "TRACE", "--cache", "off"], ["replay", "TRACE", "--buffer", "off"]),
+        (["predict", "IMAGE", "--cache=64KiB"], ["predict", "IMAGE", "--memory=64KiB"]),
+        (["predict", "IMAGE", "--starts-at", "4096"], ["predict", "IMAGE", "--start-offset", "4096"]),
+        (["predict", "IMAGE", "--from", "/"], ["predict", "IMAGE", "--start", "/"]),
+        (
+            ["trace", "IMAGE", "--order", "paths", "--list", "LIST"],
+            ["trace", "IMAGE", "--order", "paths", "--paths", "LIST"],
+        ),
+        (["scan", "IMAGE", "--map-file", "MAP"], ["scan", "IMAGE", "--ddrescue-map", "MAP"]),
+        (["drives", "fit", "mine", "--figure", "rpm"], ["drives", "fit", "mine", "--datasheet", "rpm"]),
+    ],
+)
+def test_old_spellings_do_the_same_and_say_so(run, image, tmp_path, old, new):
+    """An option under its old name does what it does under its new one, with one line that tells it."""
+    (tmp_path / "list").write_text("/\n")
+    (tmp_path / "walk.csv").write_text("image_offset,length_bytes\n4096,4096\n81920,4096\n")
+    (tmp_path / "disk.map").write_text(f"0x0 +\n0x0 0x{image.stat().st_size:x} +\n")
+    files = {"IMAGE": image, "TRACE": tmp_path / "walk.csv", "LIST": tmp_path / "list", "MAP": tmp_path / "disk.map"}
+    before, after = (run(*(files.get(word, word) for word in words)) for words in (old, new))
+    assert (before.stdout, before.exit_code) == (after.stdout, after.exit_code)
+    told = before.stderr.removesuffix(after.stderr)
+    assert told.count("\n") == 1
+    assert "is called --" in told
+    assert "is called" not in after.stderr
+
+
+def test_every_old_spelling_has_a_new_one_that_exists(run):
+    """What old names are turned into, is an option of a command."""
+    from layoutscope.cli.application import COMMANDS
+
+    helps = {name: run(name, "--help").stdout for name in COMMANDS}
+    for command, names in RENAMED.items():
+        for old, new in names.items():
+            texts = helps.values() if not command else [helps[command]]
+            assert any(f"  {new} " in text for text in texts), new
+            assert not any(f"  {old} " in text for text in texts if command), old
+
+
+def test_what_stands_behind_two_hyphens_is_no_option():
+    """A file that is called like an old option is opened under its name."""
+    assert renamed("scan", ["--", "--map-file"]) == ["--", "--map-file"]

@@ -32,7 +32,7 @@ def browser():
 class Visit:
     """An open page, with what it asked of the network and what it complained about."""
 
-    def __init__(self, browser, path, *, dark: bool = False, is_still: bool = True) -> None:
+    def __init__(self, browser, path, *, dark: bool = False, is_still: bool = True, fragment: str = "") -> None:
         context = browser.new_context(
             viewport={"width": 1400, "height": 900},
             color_scheme="dark" if dark else "light",
@@ -44,7 +44,7 @@ class Visit:
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("console", lambda message: message.type == "error" and self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.goto(path.as_uri())
+        self.page.goto(path.as_uri() + fragment)
         self.page.wait_for_selector("html[data-ready=yes]", timeout=60_000)
 
     def run(self, script: str):

@@ -320,6 +320,59 @@ def test_wheel_keys_and_drag_move_the_map(visit, pages):
     assert seen.run(view)[1] == seen.run("() => layoutscope.maps[0].full")
 
 
+def test_maps_of_two_disks_move_together_where_it_is_asked_for(visit, pages):
+    """With the box ticked a zoom of one map is one of the other; without it, it is not."""
+    seen = visit(pages / "both.html")
+    views = "() => layoutscope.maps.map((m) => [m.view.from - m.disk.start, m.view.size])"
+    zoom = "(size) => layoutscope.maps[0].show(layoutscope.maps[0].disk.start + 8192 * 1000, size)"
+    seen.page.evaluate(zoom, 2**27)
+    first, other = seen.run(views)
+    assert first != other
+    seen.page.get_by_label("together").check()
+    seen.page.evaluate(zoom, 2**26)
+    first, other = seen.run(views)
+    assert first == other
+
+
+def test_the_address_leads_to_what_was_seen(visit, pages):
+    """A link with view, order, age and filters opens with them; what no disk has is left out of it."""
+    seen = visit(pages / "apfs.html")
+    seen.run(
+        """async () => {
+          const m = layoutscope.maps[0];
+          m.hidden.add(0); m.maxXid = 2; m.order = 'hilbert';
+          await m.show(m.disk.start + 4096 * 999, 1);
+        }"""
+    )
+    seen.page.wait_for_function("() => location.hash.startsWith('#v=')")
+    state = "() => { const m = layoutscope.maps[0]; return [m.view, [...m.hidden], m.maxXid, m.order]; }"
+    kept, link = seen.run(state), seen.run("() => location.hash")
+    again = visit(pages / "apfs.html", fragment=link)
+    assert again.run(state) == kept
+    wild = visit(pages / "apfs.html", fragment="#v=1e18,1e30,spiral,x,77")
+    view, hidden, _, order = wild.run(state)
+    assert (view["size"] <= wild.run("() => layoutscope.maps[0].full"), hidden, order) == (True, [], "linear")
+    assert wild.complaints == []
+
+
+def test_a_finger_reads_before_it_zooms(browser, pages):
+    """The first tap tells what a cell holds and leaves the view; a second one at the same place zooms in."""
+    context = browser.new_context(has_touch=True, viewport={"width": 390, "height": 844}, reduced_motion="reduce")
+    page = context.new_page()
+    page.goto((pages / "apfs.html").as_uri())
+    page.wait_for_selector("html[data-ready=yes]", timeout=60_000)
+    page.locator(".map").scroll_into_view_if_needed()
+    box = page.locator(".map").bounding_box()
+    size = "() => layoutscope.maps[0].view.size"
+    before = page.evaluate(size)
+    page.touchscreen.tap(box["x"] + 60, box["y"] + 40)
+    page.wait_for_function("() => /bytes [\\d,]+ to /.test(layoutscope.maps[0].info.textContent)")
+    assert page.evaluate(size) == before
+    page.touchscreen.tap(box["x"] + 60, box["y"] + 40)
+    page.wait_for_function(f"() => layoutscope.maps[0].view.size < {before}")
+    context.close()
+
+
 def test_other_colours_keep_the_view(visit, pages):
     """The button for dark and light draws anew what was on the screen: view, filters, choices."""
     seen = visit(pages / "apfs.html")

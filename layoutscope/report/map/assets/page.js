@@ -506,6 +506,94 @@
     }
   };
 
+  // src/picture.ts
+  var RGB = /\d+/g;
+  function bytesOf(colour) {
+    const [r, g, b] = colour.startsWith("#") ? [1, 3, 5].map((i) => Number.parseInt(colour.slice(i, i + 2), 16)) : colour.match(RGB).map(Number);
+    return 255 << 24 | b << 16 | g << 8 | r;
+  }
+  var Picture = class {
+    canvas = element("canvas", { class: "cells", "aria-hidden": "true" });
+    /** Paint each cell where the order has it; colours are places in the palette. */
+    paint(chosen2, palette2, { columns, rows, cell }) {
+      const { canvas } = this;
+      if (canvas.width !== columns || canvas.height !== rows) Object.assign(canvas, { width: columns, height: rows });
+      const pen = canvas.getContext("2d");
+      const image = pen.createImageData(columns, rows);
+      const pixels = new Int32Array(image.data.buffer);
+      const hues = Int32Array.from(palette2, bytesOf);
+      for (let i = 0; i < pixels.length; i++) pixels[i] = hues[chosen2[cell[i]]];
+      pen.putImageData(image, 0, 0);
+    }
+    /** Lie exactly under the axes. */
+    lieUnder(plot) {
+      const { xaxis, yaxis } = plot._fullLayout;
+      const px = (n) => `${n}px`;
+      Object.assign(this.canvas.style, {
+        left: px(xaxis._offset),
+        top: px(yaxis._offset),
+        width: px(xaxis._length),
+        height: px(yaxis._length)
+      });
+    }
+  };
+
+  // src/pointer.ts
+  var STILL = 6;
+  function followPointer(area, map, signal) {
+    const fingers = /* @__PURE__ */ new Map();
+    let held = null;
+    let tapped = null;
+    let apart = 0;
+    const pinch = () => {
+      const [one, other] = [...fingers.values()];
+      const now = Math.hypot(one.clientX - other.clientX, one.clientY - other.clientY);
+      if (apart && Math.abs(Math.log2(now / apart)) < 0.5) return;
+      if (apart) map.zoom(apart / now, map.cellAt(one), true);
+      apart = now;
+    };
+    const pressed = (e) => {
+      if (e.button) return;
+      fingers.set(e.pointerId, e);
+      apart = 0;
+      held = fingers.size === 1 ? { x: e.clientX, y: e.clientY, cell: map.cellAt(e), move: null } : null;
+    };
+    const moved = (e) => {
+      if (fingers.has(e.pointerId)) fingers.set(e.pointerId, e);
+      if (fingers.size > 1) pinch();
+      else if (held && e.buttons) {
+        if (!held.move && Math.hypot(e.clientX - held.x, e.clientY - held.y) < STILL) return;
+        held.move ??= map.grip(held.cell);
+        held.move(map.cellAt(e));
+      } else if (!held && e.pointerType === "mouse" && e.target instanceof Node && area.contains(e.target))
+        map.describe(map.cellAt(e));
+    };
+    const released = (e) => {
+      fingers.delete(e.pointerId);
+      const still = held && !held.move && e.type === "pointerup";
+      const cell = held?.cell ?? 0;
+      held = null;
+      if (!still) return;
+      if (e.pointerType !== "touch" || tapped === cell) {
+        tapped = null;
+        map.zoom(1 / 16, cell);
+      } else {
+        tapped = cell;
+        map.describe(cell);
+      }
+    };
+    const always = { capture: true, signal };
+    area.addEventListener("pointerdown", pressed, always);
+    addEventListener("pointermove", moved, always);
+    addEventListener("pointerup", released, always);
+    addEventListener("pointercancel", released, always);
+    const turned = (e) => {
+      e.preventDefault();
+      map.zoom(e.deltaY > 0 ? 2 : 1 / 2, map.cellAt(e), true);
+    };
+    area.addEventListener("wheel", turned, { passive: false, capture: true });
+  }
+
   // src/pyramid.ts
   var SOME = 8;
   async function runsOf(packed2) {
@@ -633,11 +721,12 @@
     const found = element("div", { class: "bar found", role: "status" });
     field.addEventListener("keydown", (e) => e.stopPropagation());
     field.addEventListener("input", () => found.replaceChildren(...results(map, field.value.trim())));
-    document.addEventListener("keydown", (e) => {
+    const called = (e) => {
       if (e.key !== "/" || e.target instanceof HTMLInputElement) return;
       e.preventDefault();
       field.focus();
-    });
+    };
+    document.addEventListener("keydown", called, { signal: map.gone.signal });
     return element("div", { class: "search" }, field, found);
   }
   function results(map, text) {
@@ -717,7 +806,17 @@
     pyramid;
     owners;
     info = element("div", { class: "hover", role: "status" }, INVITATION);
+    /** Told of each view that somebody chooses. */
+    onView = () => {
+    };
+    /** Told that the picture changed. */
+    onDrawn = () => {
+    };
+    /** Ends what the map hears of the window. */
+    gone = new AbortController();
     plot;
+    picture = new Picture();
+    drawn = "";
     strip = element("canvas", {
       class: "strip",
       title: "the whole disk; click to go there",
@@ -736,7 +835,7 @@
         legend(this, this.hiddenKey),
         ...slider ? [slider] : [],
         this.strip,
-        this.plot,
+        element("div", { class: "cellbox" }, this.picture.canvas, this.plot),
         this.info
       );
       this.strip.addEventListener("click", (e) => {
@@ -747,34 +846,14 @@
       this.listen();
     }
     listen() {
-      const { plot } = this;
-      let grip = null;
-      let dragged = false;
-      plot.on("plotly_hover", (e) => this.describe(this.cellOf(e)));
-      plot.on("plotly_click", (e) => {
-        if (!dragged) this.zoom(1 / 16, this.cellOf(e));
-      });
-      const turned = (e) => {
-        e.preventDefault();
-        this.zoom(e.deltaY > 0 ? 2 : 1 / 2, this.cellAt(e), true);
-      };
-      plot.addEventListener("wheel", turned, { passive: false, capture: true });
-      plot.addEventListener("keydown", (e) => this.press(e));
-      const taken = (e) => {
-        grip = { at: this.cellAt(e), from: this.from, x: e.clientX, y: e.clientY };
-        dragged = false;
-      };
-      plot.addEventListener("pointerdown", taken, true);
-      const moved = (e) => {
-        if (!grip || !e.buttons || Math.hypot(e.clientX - grip.x, e.clientY - grip.y) < 6) return;
-        if (!dragged) this.earlier.push({ ...this.view });
-        dragged = true;
-        this.show(grip.from - (this.cellAt(e) - grip.at) * this.cellSize, this.view.size, true);
-      };
-      addEventListener("pointermove", moved, true);
-      addEventListener("pointerup", () => {
-        grip = null;
-      });
+      followPointer(this.plot, this, this.gone.signal);
+      this.plot.addEventListener("keydown", (e) => this.press(e));
+      this.plot.on("plotly_relayout", () => this.picture.lieUnder(this.plot));
+    }
+    grip(cell) {
+      const { from } = this;
+      this.earlier.push({ ...this.view });
+      return (at) => this.show(from - (at - cell) * this.cellSize, this.view.size, true);
     }
     press(e) {
       const keys = {
@@ -800,11 +879,6 @@
       const clamp = (n, most) => Math.min(most - 1, Math.max(0, Math.floor(n * most)));
       const column = clamp((event.clientX - box.left - xaxis._offset) / xaxis._length, this.places.columns);
       const row = clamp((event.clientY - box.top - yaxis._offset) / yaxis._length, this.places.rows);
-      return this.places.cell[row * this.places.columns + column];
-    }
-    cellOf(event) {
-      const point = event.points[0];
-      const [row, column] = Array.isArray(point.pointNumber) ? point.pointNumber : [point.y, point.x];
       return this.places.cell[row * this.places.columns + column];
     }
     controls() {
@@ -862,6 +936,7 @@
       this.view = { from: Math.min(Math.max(from, start), Math.max(start, start + this.full - wide)), size: wide };
       const changed = before.from !== this.view.from || before.size !== wide;
       if (!silent && changed) this.earlier.push(before);
+      if (changed) this.onView(this);
       return this.draw();
     }
     async draw() {
@@ -875,31 +950,20 @@
       this.hiddenKey.hidden = !(this.hidden.size || this.maxXid !== Infinity);
       const end = Math.min(this.to, start + this.full);
       this.caption.textContent = `${bytesText(this.from)} to ${bytesText(end)} · a cell is ${bytesText(this.cellSize)}`;
-      await plotly().react(this.plot, [this.heat(), this.overlay()], this.layout(), { ...CONFIG, displayModeBar: false });
+      const chosen2 = colours(this.disk.classes, this.current, this.hiddenBytes, this.cellSize);
+      this.picture.paint(chosen2, palette(this.disk.classes), this.places);
       this.drawStrip();
+      this.onDrawn();
+      await this.drawAxes();
       await this.owners.look(this.from, this.to);
     }
-    heat() {
-      const chosen = colours(this.disk.classes, this.current, this.hiddenBytes, this.cellSize);
-      const { columns, rows, cell } = this.places;
-      const z = Array.from(
-        { length: rows },
-        (_, y) => Float32Array.from({ length: columns }, (_2, x) => chosen[cell[y * columns + x]])
-      );
-      const scale = palette(this.disk.classes);
-      const steps2 = scale.flatMap((colour, i) => [
-        [i / scale.length, colour],
-        [Math.min(1, (i + 1) / scale.length), colour]
-      ]);
-      return {
-        type: "heatmap",
-        z,
-        zmin: 0,
-        zmax: scale.length - 1,
-        showscale: false,
-        hoverinfo: "none",
-        colorscale: steps2
-      };
+    /** Draw the axes anew where they changed, and else the marks, where there are any. */
+    async drawAxes() {
+      if (this.drawn === this.order)
+        return this.marks.length || this.head !== null ? this.mark(this.marks, this.head) : 0;
+      this.drawn = this.order;
+      await plotly().react(this.plot, [this.overlay()], this.layout(), { ...CONFIG, displayModeBar: false });
+      this.picture.lieUnder(this.plot);
     }
     layout() {
       const { columns, rows } = this.places;
@@ -908,7 +972,9 @@
         xaxis: { visible: false, fixedrange: true, range: [-0.5, columns - 0.5] },
         yaxis: { visible: false, fixedrange: true, range: [rows - 0.5, -0.5], ...square },
         margin: { l: 4, r: 4, t: 4, b: 4 },
-        showlegend: false
+        showlegend: false,
+        dragmode: false,
+        hovermode: false
       });
     }
     overlay() {
@@ -935,7 +1001,7 @@
       this.head = head;
       const { x, y, marker } = this.overlay();
       const changes = { x: [x], y: [y], "marker.size": [marker.size], "marker.color": [marker.color] };
-      return plotly().restyle(this.plot, changes, [1]);
+      return plotly().restyle(this.plot, changes, [0]);
     }
     /** Work out the bytes of each class in each cell that are shown, and of all that the legend or the slider hides. */
     share(width) {
@@ -1199,6 +1265,40 @@
     return { type: "bar", x, y: [h.touching, ...h.counts], marker: { color: HUES[0] }, hovertemplate };
   }
 
+  // src/link.ts
+  var MARK = "#v=";
+  var FIELDS = 5;
+  function written(map) {
+    const xid = map.maxXid === Infinity ? "" : map.maxXid;
+    return [Math.round(map.view.from), Math.round(map.view.size), map.order, xid, [...map.hidden].join("-")].join(",");
+  }
+  function read(text, classes) {
+    const fields = text.split(",");
+    const [from, size] = fields.map(Number);
+    if (fields.length !== FIELDS || !Number.isFinite(from) || !(size > 0) || !Number.isFinite(size)) return null;
+    const [, , order, xid, hidden] = fields;
+    const places = hidden.split("-").filter(Boolean).map(Number);
+    return {
+      view: { from, size },
+      order: ORDERS.includes(order) ? order : "linear",
+      maxXid: xid && Number.isFinite(+xid) ? +xid : Infinity,
+      hidden: new Set(places.filter((place) => Number.isInteger(place) && place >= 0 && place < classes))
+    };
+  }
+  function chosen(hash, classes) {
+    const texts = hash.startsWith(MARK) ? hash.slice(MARK.length).split(";") : [];
+    return classes.map((many, i) => texts[i] === void 0 ? null : read(texts[i], many));
+  }
+  function follow(maps) {
+    let timer = 0;
+    const write = () => history.replaceState(null, "", MARK + maps.map(written).join(";"));
+    for (const map of maps)
+      map.onDrawn = () => {
+        clearTimeout(timer);
+        timer = window.setTimeout(write, 300);
+      };
+  }
+
   // src/race.ts
   var PLAY_SECONDS = 20;
   var SPEEDS = [0.25, 0.5, 1, 2, 4];
@@ -1430,12 +1530,28 @@
     const seconds = Math.max(...disks.map((disk) => disk.walks[0]?.total_s ?? 0));
     return { span, used: used > span / 2 ? span : used, seconds };
   }
-  async function draw(page, kept) {
-    const { disks } = page;
+  function together(maps, holder) {
+    if (maps.length < 2) return;
+    const box = element("input", { type: "checkbox" });
+    for (const map of maps)
+      map.onView = ({ view, disk }) => {
+        if (!box.checked) return;
+        for (const other of maps)
+          if (other !== map) other.show(other.disk.start + view.from - disk.start, view.size, true);
+      };
+    holder.append(element("label", { class: "bar" }, box, "zoom and move all maps together"));
+  }
+  async function draw(page2, kept2) {
+    const { disks } = page2;
     const scale = scaleOf(disks);
     const [places, orders, walks] = ["map", "order", "walk"].map(cardsOf);
-    const maps = disks.map((disk, i) => Object.assign(new AddressMap(disk, places[i], scale), kept[i]));
-    for (const map of maps) await map.build();
+    const maps = disks.map((disk, i) => Object.assign(new AddressMap(disk, places[i], scale), kept2[i]));
+    for (const [i, map] of maps.entries()) {
+      await map.build();
+      if (kept2[i]?.view) await map.show(map.view.from, map.view.size, true);
+    }
+    together(maps, document.querySelector("#map .above"));
+    follow(maps);
     costPanel(disks, cardsOf("costs")[0]);
     const players = [];
     const bands = disks.map((disk, i) => new Band(disk, document.querySelector(`.band[data-disk="${i}"]`)));
@@ -1448,21 +1564,29 @@
     whenOpened("directories", (cards) => disks.map((disk, i) => directoryPanel(disk, cards[i])));
     whenOpened("history", (cards) => disks.map((disk, i) => historyPanel(disk, cards[i])));
     whenOpened("distances", (cards) => disks.map((disk, i) => distancePanel(disk, cards[i])));
-    window.layoutscope = { page, maps, race };
+    window.layoutscope = { page: page2, maps, race };
     document.documentElement.dataset.ready = "yes";
-    if (!kept.length && !matchMedia("(prefers-reduced-motion: reduce)").matches) race.play();
+    if (!played && !matchMedia("(prefers-reduced-motion: reduce)").matches) race.play();
+    played = true;
   }
+  var played = false;
   var drawing;
   async function redraw() {
     await drawing;
-    const { page, maps, race } = window.layoutscope;
+    const { page: page2, maps, race } = window.layoutscope;
     delete document.documentElement.dataset.ready;
     if (race.players.length) await race.stop();
     await new Promise(requestAnimationFrame);
-    const kept = maps.map(({ view, earlier, hidden, order, maxXid }) => ({ view, earlier, hidden, order, maxXid }));
+    const kept2 = maps.map(({ view, earlier, hidden, order, maxXid }) => ({ view, earlier, hidden, order, maxXid }));
+    for (const map of maps) map.gone.abort();
     for (const plot of document.querySelectorAll(".js-plotly-plot")) plotly().purge(plot);
-    for (const holder of [...PANELS.flatMap(cardsOf), document.getElementById("race")]) holder.replaceChildren();
-    drawing = draw(page, kept);
+    for (const holder of [
+      ...PANELS.flatMap(cardsOf),
+      document.getElementById("race"),
+      document.querySelector("#map .above")
+    ])
+      holder.replaceChildren();
+    drawing = draw(page2, kept2);
     return drawing;
   }
   document.getElementById("theme").addEventListener("click", () => {
@@ -1470,5 +1594,10 @@
     redraw();
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-  drawing = draw(JSON.parse(document.getElementById("payload").textContent), []);
+  var page = JSON.parse(document.getElementById("payload").textContent);
+  var kept = chosen(
+    location.hash,
+    page.disks.map((disk) => disk.classes.length)
+  );
+  drawing = draw(page, kept);
 })();

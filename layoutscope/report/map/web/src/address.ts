@@ -6,7 +6,9 @@ import { ageSlider } from "./history";
 import { legend } from "./legend";
 import { Owners } from "./owners";
 import type { Disk, Scale } from "./payload";
+import { Picture } from "./picture";
 import { CONFIG, type Fields, type Plot, plotLayout, plotly } from "./plots";
+import { followPointer, type Pointed } from "./pointer";
 import { Pyramid, type Width } from "./pyramid";
 import { searchField } from "./search";
 import { bytesText, counted, shareText } from "./words";
@@ -29,7 +31,7 @@ const INVITATION =
   "Point at a cell to see what it holds; click or turn the wheel to zoom, drag to move, Backspace goes back.";
 const MOST_MARKS = 1500;
 
-export class AddressMap implements Choices {
+export class AddressMap implements Choices, Pointed {
   view: View;
   earlier: View[] = [];
   hidden = new Set<number>();
@@ -48,7 +50,15 @@ export class AddressMap implements Choices {
   pyramid!: Pyramid;
   owners!: Owners;
   readonly info = element("div", { class: "hover", role: "status" }, INVITATION);
+  /** Told of each view that somebody chooses. */
+  onView: (map: AddressMap) => void = () => {};
+  /** Told that the picture changed. */
+  onDrawn: () => void = () => {};
+  /** Ends what the map hears of the window. */
+  readonly gone = new AbortController();
   private readonly plot: Plot;
+  private readonly picture = new Picture();
+  private drawn = "";
   private readonly strip = element("canvas", {
     class: "strip",
     title: "the whole disk; click to go there",
@@ -81,7 +91,7 @@ export class AddressMap implements Choices {
       legend(this, this.hiddenKey),
       ...(slider ? [slider] : []),
       this.strip,
-      this.plot,
+      element("div", { class: "cellbox" }, this.picture.canvas, this.plot),
       this.info,
     );
     this.strip.addEventListener("click", (e) => {
@@ -93,35 +103,15 @@ export class AddressMap implements Choices {
   }
 
   private listen(): void {
-    const { plot } = this;
-    let grip: { at: number; from: number; x: number; y: number } | null = null;
-    let dragged = false;
-    plot.on("plotly_hover", (e: PlotEvent) => this.describe(this.cellOf(e)));
-    plot.on("plotly_click", (e: PlotEvent) => {
-      if (!dragged) this.zoom(1 / 16, this.cellOf(e));
-    });
-    const turned = (e: WheelEvent) => {
-      e.preventDefault();
-      this.zoom(e.deltaY > 0 ? 2 : 1 / 2, this.cellAt(e), true);
-    };
-    plot.addEventListener("wheel", turned, { passive: false, capture: true });
-    plot.addEventListener("keydown", (e) => this.press(e));
-    const taken = (e: PointerEvent) => {
-      grip = { at: this.cellAt(e), from: this.from, x: e.clientX, y: e.clientY };
-      dragged = false;
-    };
-    plot.addEventListener("pointerdown", taken, true);
-    // Plotly covers the window while a button is held, so that the plot itself hears nothing.
-    const moved = (e: PointerEvent) => {
-      if (!grip || !e.buttons || Math.hypot(e.clientX - grip.x, e.clientY - grip.y) < 6) return;
-      if (!dragged) this.earlier.push({ ...this.view });
-      dragged = true;
-      this.show(grip.from - (this.cellAt(e) - grip.at) * this.cellSize, this.view.size, true);
-    };
-    addEventListener("pointermove", moved, true);
-    addEventListener("pointerup", () => {
-      grip = null;
-    });
+    followPointer(this.plot, this, this.gone.signal);
+    this.plot.addEventListener("keydown", (e) => this.press(e));
+    this.plot.on("plotly_relayout", () => this.picture.lieUnder(this.plot));
+  }
+
+  grip(cell: number): (cell: number) => void {
+    const { from } = this;
+    this.earlier.push({ ...this.view });
+    return (at) => this.show(from - (at - cell) * this.cellSize, this.view.size, true);
   }
 
   private press(e: KeyboardEvent): void {
@@ -143,19 +133,13 @@ export class AddressMap implements Choices {
   }
 
   /** The cell under a pointer; the picture fills the plot but for its margins. */
-  private cellAt(event: MouseEvent): number {
+  cellAt(event: MouseEvent): number {
     const { xaxis, yaxis } = this.plot._fullLayout;
     const box = this.plot.getBoundingClientRect();
     const clamp = (n: number, most: number) => Math.min(most - 1, Math.max(0, Math.floor(n * most)));
     const column = clamp((event.clientX - box.left - xaxis._offset) / xaxis._length, this.places.columns);
     const row = clamp((event.clientY - box.top - yaxis._offset) / yaxis._length, this.places.rows);
     return this.places.cell[row * this.places.columns + column]!;
-  }
-
-  private cellOf(event: PlotEvent): number {
-    const point = event.points[0]!;
-    const [row, column] = Array.isArray(point.pointNumber) ? point.pointNumber : [point.y, point.x];
-    return this.places.cell[row! * this.places.columns + column!]!;
   }
 
   private controls(): HTMLElement {
@@ -219,6 +203,7 @@ export class AddressMap implements Choices {
     this.view = { from: Math.min(Math.max(from, start), Math.max(start, start + this.full - wide)), size: wide };
     const changed = before.from !== this.view.from || before.size !== wide;
     if (!silent && changed) this.earlier.push(before);
+    if (changed) this.onView(this);
     return this.draw();
   }
 
@@ -233,31 +218,21 @@ export class AddressMap implements Choices {
     this.hiddenKey.hidden = !(this.hidden.size || this.maxXid !== Infinity);
     const end = Math.min(this.to, start + this.full);
     this.caption.textContent = `${bytesText(this.from)} to ${bytesText(end)} · a cell is ${bytesText(this.cellSize)}`;
-    await plotly().react(this.plot, [this.heat(), this.overlay()], this.layout(), { ...CONFIG, displayModeBar: false });
+    const chosen = colours(this.disk.classes, this.current, this.hiddenBytes, this.cellSize);
+    this.picture.paint(chosen, palette(this.disk.classes), this.places);
     this.drawStrip();
+    this.onDrawn();
+    await this.drawAxes();
     await this.owners.look(this.from, this.to);
   }
 
-  private heat(): Fields {
-    const chosen = colours(this.disk.classes, this.current, this.hiddenBytes, this.cellSize);
-    const { columns, rows, cell } = this.places;
-    const z = Array.from({ length: rows }, (_, y) =>
-      Float32Array.from({ length: columns }, (_, x) => chosen[cell[y * columns + x]!]!),
-    );
-    const scale = palette(this.disk.classes);
-    const steps = scale.flatMap((colour, i) => [
-      [i / scale.length, colour],
-      [Math.min(1, (i + 1) / scale.length), colour],
-    ]);
-    return {
-      type: "heatmap",
-      z,
-      zmin: 0,
-      zmax: scale.length - 1,
-      showscale: false,
-      hoverinfo: "none",
-      colorscale: steps,
-    };
+  /** Draw the axes anew where they changed, and else the marks, where there are any. */
+  private async drawAxes(): Promise<unknown> {
+    if (this.drawn === this.order)
+      return this.marks.length || this.head !== null ? this.mark(this.marks, this.head) : 0;
+    this.drawn = this.order;
+    await plotly().react(this.plot, [this.overlay()], this.layout(), { ...CONFIG, displayModeBar: false });
+    this.picture.lieUnder(this.plot);
   }
 
   private layout(): Fields {
@@ -268,6 +243,8 @@ export class AddressMap implements Choices {
       yaxis: { visible: false, fixedrange: true, range: [rows - 0.5, -0.5], ...square },
       margin: { l: 4, r: 4, t: 4, b: 4 },
       showlegend: false,
+      dragmode: false,
+      hovermode: false,
     });
   }
 
@@ -298,7 +275,7 @@ export class AddressMap implements Choices {
     this.head = head;
     const { x, y, marker } = this.overlay();
     const changes = { x: [x], y: [y], "marker.size": [marker.size], "marker.color": [marker.color] };
-    return plotly().restyle(this.plot, changes, [1]);
+    return plotly().restyle(this.plot, changes, [0]);
   }
 
   /** Work out the bytes of each class in each cell that are shown, and of all that the legend or the slider hides. */
@@ -373,8 +350,4 @@ export class AddressMap implements Choices {
     const lines = [`bytes ${counted(low)} to ${counted(high)}`, told.join(" · "), ...this.owners.lines(low, high)];
     this.info.textContent = lines.join("\n");
   }
-}
-
-interface PlotEvent {
-  points: { pointNumber: number | [number, number]; x: number; y: number }[];
 }

@@ -4,8 +4,9 @@ import { AddressMap, type Choices } from "./address";
 import { Band } from "./band";
 import { costPanel, directoryPanel } from "./costs";
 import { distancePanel, orderPanel } from "./distances";
-import { isDark } from "./dom";
+import { element, isDark } from "./dom";
 import { historyPanel } from "./history";
+import { chosen, follow } from "./link";
 import type { Disk, Scale } from "./payload";
 import { plotly } from "./plots";
 import { type Player, Race } from "./race";
@@ -49,12 +50,30 @@ function scaleOf(disks: Disk[]): Scale {
   return { span, used: used > span / 2 ? span : used, seconds };
 }
 
-async function draw(page: { disks: Disk[] }, kept: Choices[]): Promise<void> {
+/** Let the maps of several disks show the same stretch, while the box is ticked. */
+function together(maps: AddressMap[], holder: HTMLElement): void {
+  if (maps.length < 2) return;
+  const box = element("input", { type: "checkbox" });
+  for (const map of maps)
+    map.onView = ({ view, disk }) => {
+      if (!box.checked) return;
+      for (const other of maps)
+        if (other !== map) other.show(other.disk.start + view.from - disk.start, view.size, true);
+    };
+  holder.append(element("label", { class: "bar" }, box, "zoom and move all maps together"));
+}
+
+async function draw(page: { disks: Disk[] }, kept: (Partial<Choices> | null)[]): Promise<void> {
   const { disks } = page;
   const scale = scaleOf(disks);
   const [places, orders, walks] = ["map", "order", "walk"].map(cardsOf);
   const maps = disks.map((disk, i) => Object.assign(new AddressMap(disk, places![i]!, scale), kept[i]));
-  for (const map of maps) await map.build();
+  for (const [i, map] of maps.entries()) {
+    await map.build();
+    if (kept[i]?.view) await map.show(map.view.from, map.view.size, true); // a link may ask for what is not there
+  }
+  together(maps, document.querySelector<HTMLElement>("#map .above")!);
+  follow(maps);
   costPanel(disks, cardsOf("costs")[0]!);
   const players: Player[] = [];
   const bands = disks.map((disk, i) => new Band(disk, document.querySelector(`.band[data-disk="${i}"]`)!));
@@ -69,9 +88,11 @@ async function draw(page: { disks: Disk[] }, kept: Choices[]): Promise<void> {
   whenOpened("distances", (cards) => disks.map((disk, i) => distancePanel(disk, cards[i]!)));
   window.layoutscope = { page, maps, race };
   document.documentElement.dataset.ready = "yes";
-  if (!kept.length && !matchMedia("(prefers-reduced-motion: reduce)").matches) race.play();
+  if (!played && !matchMedia("(prefers-reduced-motion: reduce)").matches) race.play();
+  played = true;
 }
 
+let played = false;
 let drawing: Promise<void>;
 
 /** Draw anew in the other colours, with the views, filters and choices that were there. */
@@ -82,8 +103,14 @@ async function redraw(): Promise<void> {
   if (race.players.length) await race.stop();
   await new Promise(requestAnimationFrame); // Plotly draws once more after a change
   const kept = maps.map(({ view, earlier, hidden, order, maxXid }) => ({ view, earlier, hidden, order, maxXid }));
+  for (const map of maps) map.gone.abort();
   for (const plot of document.querySelectorAll<HTMLElement>(".js-plotly-plot")) plotly().purge(plot);
-  for (const holder of [...PANELS.flatMap(cardsOf), document.getElementById("race")!]) holder.replaceChildren();
+  for (const holder of [
+    ...PANELS.flatMap(cardsOf),
+    document.getElementById("race")!,
+    document.querySelector("#map .above")!,
+  ])
+    holder.replaceChildren();
   drawing = draw(page, kept);
   return drawing;
 }
@@ -93,4 +120,9 @@ document.getElementById("theme")!.addEventListener("click", () => {
   redraw();
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-drawing = draw(JSON.parse(document.getElementById("payload")!.textContent!), []);
+const page: { disks: Disk[] } = JSON.parse(document.getElementById("payload")!.textContent!);
+const kept = chosen(
+  location.hash,
+  page.disks.map((disk) => disk.classes.length),
+);
+drawing = draw(page, kept);

@@ -15,11 +15,12 @@ export function searchField(map: AddressMap): HTMLElement {
   const found = element("div", { class: "bar found", role: "status" });
   field.addEventListener("keydown", (e) => e.stopPropagation());
   field.addEventListener("input", () => found.replaceChildren(...results(map, field.value.trim())));
-  document.addEventListener("keydown", (e) => {
+  const called = (e: KeyboardEvent) => {
     if (e.key !== "/" || e.target instanceof HTMLInputElement) return;
     e.preventDefault();
     field.focus();
-  });
+  };
+  document.addEventListener("keydown", called, { signal: map.gone.signal });
   return element("div", { class: "search" }, field, found);
 }
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final, TypedDict
 from layoutscope.analysis.owners import file_owner, needed_id, owners_at, row_owner
 from layoutscope.api.keywords import takes
 from layoutscope.api.reading import opened, request_of, with_options
+from layoutscope.api.views import node_pieces, views_of
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.contract import VolumeRequest
-from layoutscope.filesystems.registry import filesystem, filesystem_of, filesystems
+from layoutscope.filesystems.registry import filesystem, filesystems
 from layoutscope.frames import pl
 from layoutscope.image.opening import open_images
 from layoutscope.ondisk.decoder import decoder_named
@@ -21,18 +22,15 @@ from layoutscope.results.inspect import FieldLine, Inspection, StateLine, Struct
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Unpack
 
     from layoutscope.api.images import Opened
+    from layoutscope.api.views import ViewOf
     from layoutscope.filesystems.contract import Piece, Row, View
     from layoutscope.ondisk.grammar import Described
-    from layoutscope.options import ReadRequest
     from layoutscope.results.inspect import Owner
     from layoutscope.tables import VolumeLayout
-
-    ViewOf = Callable[[VolumeLayout], View]
-
 
 Found = tuple["list[Owner]", "list[StructureLines]"]
 
@@ -98,7 +96,7 @@ def inspect(path: str | os.PathLike[str], **options: Unpack[InspectOptions]) -> 
         raise UsageError("say one place: --node TREE:NUMBER, --at BYTES, --lba N, --cnid N or --path P")
     request = request_of(options, path)
     with opened(path, request) as image:
-        view = _views(image, request)
+        view = views_of(image, request)
         if lba is not None:
             at = lba * image.bytes().main.sector_size_bytes
         if at is not None:
@@ -110,21 +108,6 @@ def inspect(path: str | os.PathLike[str], **options: Unpack[InspectOptions]) -> 
         else:
             owners, structures = _files(_with_id(image.layouts, cnid or 0), view=view)
         return Inspection(image.about.name, given[0], tuple(owners), tuple(structures))
-
-
-def _views(image: Opened, request: ReadRequest) -> ViewOf:
-    """Return what gives the bytes of a volume; each volume is unlocked once."""
-    known: dict[tuple[int, int | None], View] = {}
-
-    def view(layout: VolumeLayout) -> View:
-        key = (layout.facts.image_offset, layout.facts.volume)
-        if key not in known:
-            chosen, where = filesystem_of(layout), layout.facts.image_offset
-            place = VolumeRequest(image.bytes().main, where, image.spaces.get(where))
-            known[key] = chosen.view(with_options(place, image.bytes(), chosen, request), layout)
-        return known[key]
-
-    return view
 
 
 def _place(image: Opened, at: int, *, view: ViewOf) -> Found:
@@ -204,7 +187,7 @@ def _node_structures(
     file_id : int, optional
         Only the records of this file.
     """
-    prefix, pieces = f"{row['tree']}:{row['node_id']} ", _node_pieces(layout, row)
+    prefix, pieces = f"{row['tree']}:{row['node_id']} ", node_pieces(layout, row)
     if row["kind"] == "locked":
         return [StructureLines(prefix + "node", pieces[0][0], (), "it is encrypted; the password shows what it holds")]
     data = b"".join(view.read(row, piece) for piece in pieces)
@@ -222,12 +205,6 @@ def _region_structures(view: View, row: Row) -> list[StructureLines]:
     piece = (row["image_offset"], min(row["length_bytes"], LONGEST_REGION_BYTES))
     found = view.describe_region(view.read(row, piece), str(row["type"]))
     return [_lines(part, [piece], "") for part in found]
-
-
-def _node_pieces(layout: VolumeLayout, row: Row) -> list[Piece]:
-    """List where the parts of a node lie, in the node's order."""
-    parts = layout.node_fragments.filter(pl.col("node_row") == row["row"]).select("image_offset", "length_bytes")
-    return list(parts.iter_rows()) or [(row["image_offset"], row["size_bytes"])]
 
 
 def _node_offset(pieces: Sequence[Piece], at: int) -> int:

@@ -8,12 +8,15 @@ make: what reads a volume is imported when one is read.
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from layoutscope.access.driver import Driver
     from layoutscope.access.host import DriverProperties, HostProfile
@@ -101,6 +104,33 @@ class ReadableState:
     num_sound_nodes: int
 
 
+class InodeStats(NamedTuple):
+    """What inode records hold that no table does; arrays of shape (n,), one row a record.
+
+    Attributes
+    ----------
+    file_id : uint64 array
+        CNID or inode number.
+    mode : uint16 array
+        Type and permissions as ``st_mode`` has them; 0 where a record has none.
+    user_id, group_id : uint32 arrays
+        Owners.
+    access_us, change_us : int64 arrays
+        Last access, and last change of the record, in microseconds since 1970; `NO_TIME` where none was written.
+    """
+
+    file_id: NDArray[np.uint64]
+    mode: NDArray[np.uint16]
+    user_id: NDArray[np.uint32]
+    group_id: NDArray[np.uint32]
+    access_us: NDArray[np.int64]
+    change_us: NDArray[np.int64]
+
+
+NO_TIME: Final = -(2**63)
+"""In place of a time that was never written."""
+
+
 class View(Protocol):
     """The bytes of a volume as its reader saw them, and the structures in them, for people who look at places."""
 
@@ -115,6 +145,12 @@ class View(Protocol):
 
     def is_about(self, record: Described, file_id: int) -> bool:
         """Whether a described record belongs to a file."""
+
+    def inode_stats(self, nodes: NDArray[np.uint8]) -> InodeStats | None:
+        """Decode the inode records of leaves, whole nodes of shape (n, node_size); None where nothing more is in them.
+
+        What of a record does not lie in its node is left out.
+        """
 
 
 @frozen
@@ -144,6 +180,9 @@ class PlainView:
     def is_about(self, record: Described, file_id: int) -> bool:  # noqa: ARG002  (there are no records)
         """Say no."""
         return False
+
+    def inode_stats(self, nodes: NDArray[np.uint8]) -> None:
+        """Decode nothing."""
 
 
 class FileSystem(Protocol):

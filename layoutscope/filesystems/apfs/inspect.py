@@ -15,16 +15,20 @@ import numpy as np
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.container import open_container
 from layoutscope.filesystems.apfs.container.keybag import unlock
+from layoutscope.filesystems.apfs.store import toc
 from layoutscope.filesystems.apfs.store.shapes import HASHED_DREC, SHAPES
+from layoutscope.filesystems.contract import InodeStats
 from layoutscope.findings import FindingLog
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar, records
 from layoutscope.ondisk.checksum import fletcher64
-from layoutscope.ondisk.decoder import decoder_named
+from layoutscope.ondisk.decoder import BULK, decoder_named
 from layoutscope.ondisk.grammar import Described, combined, describe_structure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.store.blocks import Blocks
     from layoutscope.filesystems.apfs.store.crypto import Cipher
@@ -309,3 +313,39 @@ class ContainerView:
     def is_about(self, record: Described, file_id: int) -> bool:
         """Whether a record belongs to a file."""
         return is_about(record, file_id)
+
+    def inode_stats(self, nodes: NDArray[np.uint8]) -> InodeStats:
+        """Decode what inode records say of owners, modes and times."""
+        return inode_stats(nodes)
+
+
+_NS_PER_US: Final = 1000
+
+
+def inode_stats(nodes: NDArray[np.uint8]) -> InodeStats:
+    """Decode the inode records of leaves of the file-system tree.
+
+    Parameters
+    ----------
+    nodes : (n, node_size) uint8 array
+        Whole nodes, decrypted.
+    """
+    buffer, size = nodes.ravel(), nodes.shape[1]
+    starts = np.arange(len(nodes), dtype=np.int64) * size
+    found = toc.slots(BULK, buffer, starts, toc.node_heads(BULK, buffer, starts), toc.Sizes(size)).slots
+    fits = (found.key_len >= records.J_KEY.width) & (found.val_len >= records.INODE_VAL_FIXED.width)
+    found = found.take(fits)
+    keys = BULK.columns(records.J_KEY, buffer, found.key_start, (records.J_KEY.obj_id, records.J_KEY.record_type))
+    is_inode = keys[records.J_KEY.record_type] == int(grammar.ApfsRecord.RecordType.inode)
+    inode = records.INODE_VAL_FIXED
+    fields = (inode.mode, inode.owner, inode.group, inode.access_time, inode.change_time)
+    values = BULK.columns(inode, buffer, found.val_start[is_inode], fields)
+    mode, owner, group, access, change = (values[name] for name in fields)
+    return InodeStats(
+        keys[records.J_KEY.obj_id][is_inode].astype(np.uint64),
+        mode.astype(np.uint16),
+        owner.astype(np.uint32),
+        group.astype(np.uint32),
+        access // _NS_PER_US,
+        change // _NS_PER_US,
+    )

@@ -12,9 +12,12 @@ from layoutscope.frozen import frozen
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from layoutscope.access.driver import Driver
     from layoutscope.access.host import DriverProperties, HostProfile
-    from layoutscope.filesystems.contract import FileSystem, Piece, ReadableState, Row, View, VolumeRequest
+    from layoutscope.filesystems.contract import FileSystem, InodeStats, Piece, ReadableState, Row, View, VolumeRequest
     from layoutscope.filesystems.recognition import Content
     from layoutscope.findings import Finding
     from layoutscope.image.source import Source, Window
@@ -86,6 +89,12 @@ class MountedView:
         from layoutscope.filesystems.hfsplus.inspect import is_about
 
         return is_about(record, file_id)
+
+    def inode_stats(self, nodes: NDArray[np.uint8]) -> InodeStats:
+        """Decode what catalog records say of owners, modes and times."""
+        from layoutscope.filesystems.hfsplus.layout.entries import inode_stats
+
+        return inode_stats(nodes)
 
 
 class Hfsplus:

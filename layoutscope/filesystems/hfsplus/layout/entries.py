@@ -12,18 +12,22 @@ import numpy as np
 from layoutscope.arrays.columns import LARGEST
 from layoutscope.arrays.lookup import find
 from layoutscope.arrays.ragged import heads, lengths_of, ordinals
-from layoutscope.filesystems.hfsplus.records.catalog import unix_seconds
+from layoutscope.filesystems.contract import NO_TIME, InodeStats
+from layoutscope.filesystems.hfsplus.records.catalog import FILE, FOLDER, TYPE, unix_seconds
+from layoutscope.filesystems.hfsplus.tree.nodes import decode_nodes, locate_records
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.decoder import BULK
 from layoutscope.tables import NULL_ROW, Table, Values, build_table
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_DIRECTORY_LINK, FLAG_HARD_LINK, FLAG_PRIVATE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from layoutscope.arrays.columns import I64, Mask
+    from layoutscope.arrays.columns import I64, U8, Mask
     from layoutscope.filesystems.hfsplus.records.attributes import Attributes
     from layoutscope.filesystems.hfsplus.records.catalog import Catalog
     from layoutscope.filesystems.hfsplus.records.links import Links
+    from layoutscope.recordtypes import Column, RecordType
 
 """From 1904-01-01, where HFS+ dates start, to 1970-01-01."""
 
@@ -131,3 +135,46 @@ def _chosen_rows(nodes: I64, places: I64, first_row: int) -> np.ndarray[Any, np.
     """Rows of nodes at places, none where the place is -1."""
     padded = np.append(nodes, 0)
     return np.where(places >= 0, padded[places] + first_row, int(NULL_ROW)).astype(np.uint32)
+
+
+def inode_stats(nodes: U8) -> InodeStats:
+    """Decode what the records of files and folders say of owners, modes and times.
+
+    Parameters
+    ----------
+    nodes : (n, node_size) uint8 array
+        Whole leaves.
+    """
+    read = decode_nodes(BULK, nodes.ravel(), nodes.shape[1], np.arange(len(nodes), dtype=np.int64))
+    records = locate_records(BULK, read, None)
+    room = records.stop - records.data
+    start, room = records.data[room >= TYPE.width], room[room >= TYPE.width]
+    kind = BULK.column(TYPE, read.buffer, start, TYPE.record_type)
+    parts = [
+        _stats_of(read.buffer, start[(kind == number) & (room >= record_type.width)], record_type, file_id)
+        for number, record_type, file_id in (
+            (int(grammar.HfsplusCatalog.RecordType.folder), FOLDER, FOLDER.folder_id),
+            (int(grammar.HfsplusCatalog.RecordType.file), FILE, FILE.file_id),
+        )
+    ]
+    return InodeStats(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _stats_of(buffer: U8, starts: I64, record_type: RecordType, file_id: Column) -> InodeStats:
+    # Files and folders have these fields at the same places, under the same names.
+    fields = (FILE.access_date, FILE.attribute_mod_date, FILE.has_expanded_times)
+    owners = (FILE.permissions.file_mode, FILE.permissions.owner_id, FILE.permissions.group_id)
+    found = BULK.columns(record_type, buffer, starts, (file_id, *fields, *owners))
+    dates = [found[name].astype(np.uint32) for name in fields[:2]]
+    access, change = (
+        np.where(date > 0, unix_seconds(date, found[FILE.has_expanded_times]) * 1_000_000, NO_TIME) for date in dates
+    )
+    mode, owner, group = (found[name] for name in owners)
+    return InodeStats(
+        found[file_id].astype(np.uint64),
+        mode.astype(np.uint16),
+        owner.astype(np.uint32),
+        group.astype(np.uint32),
+        access,
+        change,
+    )

@@ -1,0 +1,137 @@
+"""What leaves an image for other programs: lists of files for timelines and carving, walks for profilers."""
+
+from __future__ import annotations
+
+import os
+from typing import IO, TYPE_CHECKING, Final
+
+from layoutscope.analysis.files import directory_paths, with_paths, with_stats
+from layoutscope.analysis.owners import volume_name
+from layoutscope.api.keywords import profiles_of, takes
+from layoutscope.api.outputs import output
+from layoutscope.api.predict import DEFAULT_DRIVES
+from layoutscope.api.reading import opened, request_of
+from layoutscope.api.views import inode_stats, views_of
+from layoutscope.api.workloads import checked, parted, walk
+from layoutscope.drive import service
+from layoutscope.errors import UsageError, did_you_mean
+from layoutscope.options import ReadOptions, Workload, WorkRequest
+from layoutscope.progress import phase, reporting
+from layoutscope.report.dfxml import dfxml
+from layoutscope.report.profiles import PROFILES, Profile
+from layoutscope.report.timeline import bodyfile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Unpack
+
+    from layoutscope.api.images import Opened
+    from layoutscope.frames import pl
+    from layoutscope.options import Drives, ReadRequest
+    from layoutscope.tables import VolumeLayout
+
+LISTS: Final = ("bodyfile", "dfxml")
+"""Formats with the files of an image."""
+
+FORMATS: Final = (*LISTS, *PROFILES)
+"""Formats of whole documents; those that are no lists of files are of a walk."""
+
+
+class DocumentOptions(ReadOptions, Workload, total=False):
+    """How an image is read, and for documents of a walk what is done on it."""
+
+
+@takes(Workload, ReadOptions)
+def export_document(
+    path: str | os.PathLike[str],
+    target: str | os.PathLike[str] | IO[bytes],
+    *,
+    file_format: str,
+    drives: Drives | None = None,
+    force: bool = False,
+    **options: Unpack[DocumentOptions],
+) -> None:
+    """Write the files of all chosen volumes, or walks of them, as other programs expect them.
+
+    Parameters
+    ----------
+    path : path
+        The image.
+    target : path or binary file
+        Where to.
+    file_format : {'bodyfile', 'dfxml', 'speedscope', 'perfetto', 'folded'}
+        Lists of files: the body file of mactime, Digital Forensics XML. Walks: speedscope, trace events for Perfetto,
+        folded stacks for flame graphs.
+    drives : str or sequence of str, optional
+        Of walks: profiles or TOML files, one or several; the first of the usual ones without it.
+    force : bool
+        Whether an existing file is overwritten.
+    **options
+        Of walks, what is done: see :class:`~layoutscope.options.Workload`; and how the image is read:
+        :class:`~layoutscope.options.ReadOptions`.
+
+    Raises
+    ------
+    TypeError
+        If there is no such keyword.
+    UsageError
+        If there is no such format, drive, order or path, or the target exists.
+    LayoutscopeError
+        If the image cannot be read.
+    """
+    if file_format not in FORMATS:
+        raise UsageError(
+            f"no format {file_format!r}{did_you_mean(file_format, FORMATS)}; there are {', '.join(FORMATS)}"
+        )
+    asked, reading = parted(options, None)
+    work, request = checked(asked), request_of(reading, path)
+    with opened(path, request) as image, reporting(request.progress):
+        if file_format in LISTS:
+            texts = _lists(image, request, file_format)
+        else:
+            texts = PROFILES[file_format](_walks(image, work, drives))
+        with phase(f"writing {file_format}"):
+            if isinstance(target, str | os.PathLike):
+                with output(target, force=force) as file:
+                    _write(texts, file)
+            else:
+                _write(texts, target)
+
+
+def _write(texts: Iterator[str], file: IO[bytes]) -> None:
+    for text in texts:
+        file.write(text.encode())
+
+
+def _lists(image: Opened, request: ReadRequest, file_format: str) -> Iterator[str]:
+    """Yield a document with files; of a capture, which holds no inodes, without owners, modes and some times."""
+    view = None if image.images is None else views_of(image, request)
+    held = [layout for layout in image.layouts if layout.facts.volume is not None]
+
+    def files(layout: VolumeLayout) -> pl.DataFrame:
+        return with_stats(with_paths(layout), None if view is None else inode_stats(layout, view(layout)))
+
+    if file_format == "dfxml":
+        yield from dfxml(image.about.name, ((layout, files(layout)) for layout in held))
+        return
+    for layout in held:
+        yield from bodyfile(files(layout), _prefix(layout) if len(held) > 1 else "")
+
+
+def _prefix(layout: VolumeLayout) -> str:
+    facts = layout.facts
+    return f"/{facts.name or f'volume {(facts.volume or 0) + 1}'}"
+
+
+def _walks(image: Opened, work: WorkRequest, drives: Drives | None) -> list[Profile]:
+    """Walk all volumes, and serve each walk on each drive."""
+    walked = [layout for layout in image.layouts if len(layout.columns("entries"))]
+    if not walked:
+        raise UsageError(f"{image.about.name}: no volume that can be walked")
+    found = []
+    for layout in walked:
+        reads, paths = walk(layout, work).reads, directory_paths(layout)
+        for profile in profiles_of(drives, DEFAULT_DRIVES[:1]):
+            title = f"{volume_name(layout)}, {work.order} on {profile.name}"
+            found.append(Profile.of(title, reads, service(reads, profile), paths))
+    return found

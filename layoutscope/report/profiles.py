@@ -1,0 +1,212 @@
+"""A walk in the forms of profilers: a track for each tree, a slice for each read, and what its time is spent on.
+
+speedscope's own format (https://www.speedscope.app/file-format-schema.json), Chrome's trace events as JSON, which
+Perfetto opens (Trace Event Format), and folded stacks by directory (Gregg, flamegraph.pl).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.report import escape_text
+from layoutscope.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from layoutscope.access.trace import AccessTrace
+    from layoutscope.drive import ServiceResult
+
+SPEEDSCOPE_SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
+PARTS: Final = ("seek", "rotation", "transfer", "overhead")
+"""What the time of a read is spent on; the last is what the others leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The reads of a walk in time; arrays of shape (n_reads,).
+
+    Attributes
+    ----------
+    title : str
+        Volume, order and drive.
+    trace : AccessTrace
+        The reads.
+    start_us, service_us : float64 arrays
+        When each begins, and how long it takes.
+    parts_us : (n_reads, 4) float64 array
+        Service time by :data:`PARTS`.
+    end_us : float
+        When all is done, what the host does behind the last read too.
+    paths : mapping of int to str
+        Directories by their numbers.
+    """
+
+    title: str
+    trace: AccessTrace
+    start_us: NDArray[np.float64]
+    service_us: NDArray[np.float64]
+    parts_us: NDArray[np.float64]
+    end_us: float
+    paths: Mapping[int, str]
+
+    @classmethod
+    def of(cls, title: str, trace: AccessTrace, result: ServiceResult, paths: Mapping[int, str]) -> Profile:
+        """Lay the reads of a walk one behind the other, as a drive served them for its first start phase.
+
+        Parameters
+        ----------
+        title : str
+            Volume, order and drive.
+        trace : AccessTrace
+            The reads.
+        result : ServiceResult
+            What the drive made of them.
+        paths : mapping of int to str
+            Directories by their numbers.
+        """
+        each = result.reads_ms
+        service = each.service_ms * 1000
+        start = np.cumsum(trace.think_us + service) - service
+        known = np.stack([each.seek_ms, each.rotation_ms, each.transfer_ms], axis=1) * 1000
+        parts = np.column_stack([known, np.maximum(service - known.sum(axis=1), 0.0)])
+        end = float(start[-1] + service[-1] if len(trace) else 0.0) + trace.after_us
+        return cls(title, trace, start, service, parts, end, paths)
+
+    def directory(self, number: int) -> str:
+        """Name a directory; 0 stands for reads that none caused."""
+        return escape_text(self.paths.get(number, f"<{number}>") or "/") if number else "(no directory)"
+
+
+def speedscope(profiles: Sequence[Profile]) -> Iterator[str]:
+    """Yield a file for speedscope: for each tree of each walk a profile, whose stacks are cause and part of the time.
+
+    Parameters
+    ----------
+    profiles : sequence of Profile
+        Walks.
+    """
+    frames: dict[str, int] = {}
+    yield f'{{"$schema":"{SPEEDSCOPE_SCHEMA}","exporter":"layoutscope@{__version__}","name":"walks","profiles":['
+    first = True
+    for profile in profiles:
+        for code in np.unique(profile.trace.tree).tolist():
+            yield "" if first else ","
+            yield from _track(profile, code, lambda name: frames.setdefault(name, len(frames)))
+            first = False
+    yield f'],"shared":{{"frames":{json.dumps([{"name": name} for name in frames])}}}}}\n'
+
+
+def _track(profile: Profile, code: int, frame: Callable[[str], int]) -> Iterator[str]:
+    """Yield one profile: a read is open from its start to its end, and its parts follow one another within it."""
+    trace = profile.trace
+    rows = np.flatnonzero(trace.tree == code)
+    name = json.dumps(f"{trace.trees[code]}: {profile.title}")
+    yield f'{{"type":"evented","name":{name},"unit":"microseconds","startValue":0,"endValue":{profile.end_us:.3f},'
+    yield '"events":['
+    causes = [frame(name) for name in trace.causes]
+    parts = [frame(name) for name in PARTS]
+    for number, row in enumerate(rows.tolist()):
+        at = profile.start_us[row]
+        stop = at + profile.service_us[row]
+        cause = causes[trace.cause[row]]
+        events = [_event("O", cause, at)]
+        for part, length in zip(parts, profile.parts_us[row].tolist(), strict=True):
+            if length > 0:
+                # Sums of parts may pass the whole by a rounding error; events must not go back in time.
+                end = min(at + length, stop)
+                events += [_event("O", part, at), _event("C", part, end)]
+                at = end
+        yield ("," if number else "") + ",".join([*events, _event("C", cause, stop)])
+    yield "]}"
+
+
+def _event(kind: str, frame: int, at: float) -> str:
+    return f'{{"type":"{kind}","frame":{frame},"at":{at:.3f}}}'
+
+
+def chrome_trace(profiles: Sequence[Profile]) -> Iterator[str]:
+    """Yield a file of trace events, which Perfetto opens: walks are processes, trees are threads, reads are slices.
+
+    Parameters
+    ----------
+    profiles : sequence of Profile
+        Walks.
+    """
+    yield '{"displayTimeUnit":"ms","traceEvents":[\n'
+    first = True
+    for process, profile in enumerate(profiles, 1):
+        for event in _events(process, profile):
+            yield ("" if first else ",\n") + json.dumps(event, separators=(",", ":"))
+            first = False
+    yield "\n]}\n"
+
+
+def _events(process: int, profile: Profile) -> Iterator[dict[str, Any]]:
+    trace = profile.trace
+    yield {"ph": "M", "pid": process, "tid": 0, "name": "process_name", "args": {"name": profile.title}}
+    for code in np.unique(trace.tree).tolist():
+        name = {"name": trace.trees[code]}
+        yield {"ph": "M", "pid": process, "tid": code + 1, "name": "thread_name", "args": name}
+    for row in range(len(trace)):
+        tree = int(trace.tree[row])
+        parts = zip(PARTS, profile.parts_us[row].tolist(), strict=True)
+        yield {
+            "ph": "X",
+            "pid": process,
+            "tid": tree + 1,
+            "ts": round(float(profile.start_us[row]), 3),
+            "dur": round(float(profile.service_us[row]), 3),
+            "name": trace.causes[trace.cause[row]],
+            "cat": trace.trees[tree],
+            "args": {
+                "image_offset": int(trace.image_offset[row]),
+                "length_bytes": int(trace.length_bytes[row]),
+                "directory": profile.directory(int(trace.directory_id[row])),
+                **{f"{name}_us": round(length, 3) for name, length in parts if length > 0},
+            },
+        }
+
+
+def folded(profiles: Sequence[Profile]) -> Iterator[str]:
+    """Yield folded stacks: the directories down to the one that caused reads, and the microseconds of those.
+
+    Host time before a read is its directory's; that behind the last one has no line.
+
+    Parameters
+    ----------
+    profiles : sequence of Profile
+        Walks; the title of each is the bottom of its stacks.
+    """
+    for profile in profiles:
+        ids, place = np.unique(profile.trace.directory_id, return_inverse=True)
+        spent = np.bincount(place, profile.service_us + profile.trace.think_us, minlength=len(ids))
+        for number, microseconds in zip(ids.tolist(), spent.tolist(), strict=True):
+            names = profile.directory(number).split("/")
+            stack = ";".join(map(frame_name, [profile.title, *filter(None, names)]))
+            yield f"{stack} {round(microseconds)}\n"
+
+
+def frame_name(text: str) -> str:
+    r"""Write a name so that it is one frame of a folded stack.
+
+    Examples
+    --------
+    >>> frame_name("a;b\n")
+    'a\\u003bb\\u000a'
+    """
+    return escape_text(text).replace(";", "\\u003b")
+
+
+PROFILES: Final[dict[str, Callable[[Sequence[Profile]], Iterator[str]]]] = {
+    "speedscope": speedscope,
+    "perfetto": chrome_trace,
+    "folded": folded,
+}
+"""Writers of walks by the name of their format."""

@@ -104,16 +104,22 @@ def kernels(session: nox.Session) -> None:
 
 @nox.session(python=False)
 def wheel(session: nox.Session) -> None:
-    """Build the wheel and try it alone, without extras and away from the source; needs the package index."""
+    """Build the wheel and try it away from the source, without extras, and with a package that adds a file system.
+
+    Needs the package index.
+    """
     image = IMAGE.resolve()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        run(session, "python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", name, ".")
-        (built,) = folder.glob("*.whl")
+        run(session, "python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", name, ".", "tests/toyfs")
+        built = sorted(map(str, folder.glob("*.whl")))
         venv.create(folder / "venv", with_pip=True)
         python = str(folder / "venv" / "bin" / "python")
-        session.run(python, "-m", "pip", "install", "--quiet", str(built), external=True)
+        session.run(python, "-m", "pip", "install", "--quiet", *built, external=True)
         with session.chdir(folder):
             # Drive profiles and the parts of the page must be in it.
             words = ["scan", str(image), "--drive", "generic-7200", "--map", "map.html"]
             session.run(python, "-I", "-m", "layoutscope", *words, external=True, silent=True)
+            # A file system of another package is found by its entry point.
+            session.run(python, "-I", "-m", "toyfs.volume", "toy.img", external=True)
+            session.run(python, "-I", "-m", "layoutscope", "scan", "toy.img", "--first-file", "20", external=True)

@@ -220,6 +220,7 @@ def _units(nodes: NodeTable, page_bytes: int) -> NDArray[np.int64]:
     small = (nodes.size_bytes > 0) & (nodes.size_bytes < page_bytes)
     if not small.any():
         return np.arange(len(nodes))
+    # Linux reads nodes through the page cache of the tree's file: those that share a page come and go with it.
     page = np.where(small, nodes.node_id * nodes.size_bytes // max(page_bytes, 1), nodes.node_id)
     keys = np.stack([nodes.tree.astype(np.int64), page], axis=1)
     return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)

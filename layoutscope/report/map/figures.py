@@ -74,6 +74,8 @@ def _address(shares: Sequence[Share], edges: NDArray[np.int64]) -> Traces:
 
 
 def _cells(best: NDArray[np.int64], classes: Sequence[MapClass]) -> go.Heatmap:
+    # A heat map has a scale of colours, not a list: each class is a step of it, with the same colour at both of its
+    # ends.
     count = len(classes)
     steps = [((number / count, item.light), ((number + 1) / count, item.light)) for number, item in enumerate(classes)]
     scale = [pair for step in steps for pair in step]

@@ -59,6 +59,7 @@ def render(disks: Sequence[MapDisk], *, made: str, names: bool = True) -> str:
 
 def _script() -> str:
     """Plotly is kept compressed and started first; the page's own script follows."""
+    # Called through another expression, eval runs in the global scope, where Plotly leaves its name for the page.
     return (
         '"use strict";\n(async () => {\n'
         'if (!window.DecompressionStream) { document.getElementById("old").hidden = false; return; }\n'

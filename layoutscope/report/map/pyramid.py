@@ -153,6 +153,7 @@ def pyramid(shares: Sequence[Share], block_bytes: int, budget: int = RUN_BUDGET)
 
 def _unit(shares: Sequence[Share], block_bytes: int) -> int:
     """Return the largest power of two that divides the block and every edge."""
+    # What all have in common is the lowest bit that is set in any of them.
     bits = block_bytes
     for share in shares:
         bits |= int(np.bitwise_or.reduce(share.runs, axis=None)) if len(share.runs) else 0

@@ -293,6 +293,7 @@ def strip(volume: VolumeScan, marks: str) -> str:
     inside = nodes["image_offset"].is_known & (at >= 0) & (at < max(facts.size_bytes, 1))
     place = at[inside] * STRIP_COLUMNS // max(facts.size_bytes, 1)
     held = np.bincount(place, size[inside], minlength=STRIP_COLUMNS)
+    # Rounded up, so that a single node on a large disk still has a mark.
     height = np.ceil(held / max(held.max(initial=0.0), 1.0) * (len(marks) - 1)).astype(int)
     return f"Nodes 0 {''.join(marks[each] for each in height.tolist())} {format_bytes(facts.size_bytes)}"
 

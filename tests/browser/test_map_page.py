@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from layoutscope.report.map.scans import disks
 from layoutscope.report.map.segments import from_layouts
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "images"
+WEB = Path(__file__).resolve().parents[2] / "layoutscope" / "report" / "map" / "web"
 PAINTED = """() => [...document.querySelectorAll('.band canvas')].map((c) => {
   const { width, height } = c;
   return c.getContext('2d').getImageData(0, 0, width, height).data.some((byte) => byte > 0);
@@ -494,3 +496,30 @@ def test_hostile_names_stay_text(visit, scans, tmp_path):
     assert seen.page.locator("img[src=x]").count() == 0
     assert seen.page.locator("main b", has_text="bold").count() == 0
     assert "<b>bold</b>" in seen.page.locator("main").inner_text()
+
+
+def test_two_printed_pages_hold_the_answer(visit, pages):
+    """On paper: sentence, bands with their colours, why, where the time goes; then the maps; no controls."""
+    seen = visit(pages / "both.html", dark=True)
+    paper = seen.page.pdf(prefer_css_page_size=True)
+    assert len(re.findall(rb"/Type\s*/Page[^s]", paper)) == 2
+    seen.page.emulate_media(media="print")
+    seen.page.set_viewport_size({"width": 700, "height": 1000})
+    visible = seen.page.locator("button:visible, select:visible, #race:visible, nav:visible, .hover:visible")
+    assert visible.count() == 0
+    assert seen.run("() => getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert seen.page.locator(".map:visible").count() == 2
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_axe_finds_nothing(visit, pages, dark):
+    """Names, roles, contrasts and order are as axe-core wants them, with every panel open."""
+    axe = WEB / "node_modules" / "axe-core" / "axe.min.js"
+    if not axe.is_file():
+        pytest.skip("axe-core is not installed (npm ci in layoutscope/report/map/web)")
+    seen = visit(pages / "both.html", dark=dark)
+    seen.run("() => document.querySelectorAll('details').forEach((folded) => { folded.open = true; })")
+    seen.page.wait_for_selector("#distances .main-svg")
+    seen.run(axe.read_text("utf-8"))
+    broken = seen.run("async () => (await axe.run()).violations.map((v) => [v.id, v.nodes.map((n) => n.html)])")
+    assert broken == []

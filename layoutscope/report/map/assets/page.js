@@ -7,6 +7,7 @@
       if (typeof value === "function") node.addEventListener(key2.slice(2), value);
       else node.setAttribute(key2, String(value));
     }
+    if (/^(input|select)$/.test(tag) && "title" in attributes) node.setAttribute("aria-label", String(attributes.title));
     node.append(...children.map((child) => child instanceof Node ? child : String(child)));
     return node;
   }
@@ -191,15 +192,15 @@
       if (/^[xy]axis/.test(key2)) layout[key2] = { ...axis, ...layout[key2] };
     return layout;
   }
-  function plotIn(holder, height) {
-    const plot = element("div", { class: "plot" });
+  function plotIn(holder, height, label) {
+    const plot = element("div", { class: "plot", role: "figure", "aria-label": label });
     plot.style.height = `${height}px`;
     holder.append(plot);
     return plot;
   }
   function addPlot(holder, title, height, traces, layout) {
     holder.append(element("h3", {}, title));
-    return plotly().newPlot(plotIn(holder, height), traces, plotLayout(layout), CONFIG);
+    return plotly().newPlot(plotIn(holder, height, title), traces, plotLayout(layout), CONFIG);
   }
   async function pictureTrace(picture, unit) {
     const counts = await unpack(picture.counts);
@@ -831,6 +832,7 @@
       this.owners = await Owners.of(this.disk);
       const slider = ageSlider(this.disk, this);
       this.holder.append(
+        element("h3", {}, this.disk.title),
         element("div", { class: "bar" }, searchField(this), this.controls()),
         legend(this, this.hiddenKey),
         ...slider ? [slider] : [],
@@ -1156,7 +1158,7 @@
       yaxis: { automargin: true, autorange: "reversed" },
       legend: { orientation: "h", y: 1.15 }
     });
-    plotly().newPlot(plotIn(holder, 110 + 34 * rows.length), traces, layout, CONFIG);
+    plotly().newPlot(plotIn(holder, 110 + 34 * rows.length, "seconds of each walk by cause"), traces, layout, CONFIG);
   }
   function packed(y, x) {
     return {
@@ -1192,11 +1194,15 @@
     const d = disk.directories;
     if (!d) return;
     const units = ["seconds", "entries", "bytes"];
-    const choose = element("select", {}, ...units.map((unit) => element("option", { value: unit }, `by ${unit}`)));
+    const choose = element(
+      "select",
+      { title: "what the boxes measure" },
+      ...units.map((unit) => element("option", { value: unit }, `by ${unit}`))
+    );
     const all = `${counted(d.total)} directories`;
     const note = d.shown < d.total ? `the ${counted(d.shown)} costliest of ${all}, the others in one box` : all;
     holder.append(element("div", { class: "bar" }, choose, element("span", { class: "muted" }, note)));
-    const plot = plotIn(holder, 420);
+    const plot = plotIn(holder, 420, `directories of ${disk.title} by cost`);
     const draw2 = () => {
       const layout = plotLayout({ margin: { l: 4, r: 4, t: 4, b: 4 } });
       return plotly().react(plot, [treemap(d, choose.value)], layout, { ...CONFIG, displayModeBar: false });
@@ -1410,7 +1416,7 @@
     const choose = element("select", { title: "drive" }, ...options);
     const note = element("span", { class: "muted" });
     holder.append(element("div", { class: "bar" }, choose, note));
-    const plot = plotIn(holder, 460);
+    const plot = plotIn(holder, 460, `the walk of ${disk.title}: place on disk over time`);
     let walk = disk.walks[0];
     let reads;
     const draw2 = async () => {

@@ -87,6 +87,7 @@ export class AddressMap implements Choices, Pointed {
     this.owners = await Owners.of(this.disk);
     const slider = ageSlider(this.disk, this);
     this.holder.append(
+      element("h3", {}, this.disk.title),
       element("div", { class: "bar" }, searchField(this), this.controls()),
       legend(this, this.hiddenKey),
       ...(slider ? [slider] : []),

@@ -43,7 +43,7 @@ export function costPanel(disks: Disk[], holder: HTMLElement): void {
     yaxis: { automargin: true, autorange: "reversed" },
     legend: { orientation: "h", y: 1.15 },
   });
-  plotly().newPlot(plotIn(holder, 110 + 34 * rows.length), traces, layout, CONFIG);
+  plotly().newPlot(plotIn(holder, 110 + 34 * rows.length, "seconds of each walk by cause"), traces, layout, CONFIG);
 }
 
 function packed(y: string[], x: (number | null)[]): Fields {
@@ -92,11 +92,15 @@ export function directoryPanel(disk: Disk, holder: HTMLElement): void {
   const d = disk.directories;
   if (!d) return;
   const units: Unit[] = ["seconds", "entries", "bytes"];
-  const choose = element("select", {}, ...units.map((unit) => element("option", { value: unit }, `by ${unit}`)));
+  const choose = element(
+    "select",
+    { title: "what the boxes measure" },
+    ...units.map((unit) => element("option", { value: unit }, `by ${unit}`)),
+  );
   const all = `${counted(d.total)} directories`;
   const note = d.shown < d.total ? `the ${counted(d.shown)} costliest of ${all}, the others in one box` : all;
   holder.append(element("div", { class: "bar" }, choose, element("span", { class: "muted" }, note)));
-  const plot = plotIn(holder, 420);
+  const plot = plotIn(holder, 420, `directories of ${disk.title} by cost`);
   const draw = () => {
     const layout = plotLayout({ margin: { l: 4, r: 4, t: 4, b: 4 } });
     return plotly().react(plot, [treemap(d, choose.value as Unit)], layout, { ...CONFIG, displayModeBar: false });

@@ -18,6 +18,8 @@ export function element<Tag extends keyof HTMLElementTagNameMap>(
     if (typeof value === "function") node.addEventListener(key.slice(2), value);
     else node.setAttribute(key, String(value));
   }
+  // What a control is for is told by its hint; not every reader of screens takes one for a name.
+  if (/^(input|select)$/.test(tag) && "title" in attributes) node.setAttribute("aria-label", String(attributes.title));
   node.append(...children.map((child) => (child instanceof Node ? child : String(child))));
   return node;
 }

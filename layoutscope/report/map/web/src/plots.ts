@@ -64,8 +64,8 @@ export function plotLayout(extra: Fields): Fields {
   return layout;
 }
 
-export function plotIn(holder: HTMLElement, height: number): Plot {
-  const plot = element("div", { class: "plot" });
+export function plotIn(holder: HTMLElement, height: number, label: string): Plot {
+  const plot = element("div", { class: "plot", role: "figure", "aria-label": label });
   plot.style.height = `${height}px`;
   holder.append(plot);
   return plot as unknown as Plot;
@@ -73,7 +73,7 @@ export function plotIn(holder: HTMLElement, height: number): Plot {
 
 export function addPlot(holder: HTMLElement, title: string, height: number, traces: Fields[], layout: Fields) {
   holder.append(element("h3", {}, title));
-  return plotly().newPlot(plotIn(holder, height), traces, plotLayout(layout), CONFIG);
+  return plotly().newPlot(plotIn(holder, height, title), traces, plotLayout(layout), CONFIG);
 }
 
 /** A density picture: how many points fall into each cell, faint to strong, nothing where there is none. */

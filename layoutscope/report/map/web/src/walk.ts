@@ -39,7 +39,7 @@ export async function walkPanel(
   const choose = element("select", { title: "drive" }, ...options);
   const note = element("span", { class: "muted" });
   holder.append(element("div", { class: "bar" }, choose, note));
-  const plot = plotIn(holder, 460);
+  const plot = plotIn(holder, 460, `the walk of ${disk.title}: place on disk over time`);
   let walk = disk.walks[0]!;
   let reads: Reads;
   const draw = async () => {

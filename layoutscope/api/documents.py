@@ -7,6 +7,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from layoutscope.analysis.files import directory_paths, with_paths, with_stats
 from layoutscope.analysis.owners import volume_name
+from layoutscope.api import outputs
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.outputs import output
 from layoutscope.api.predict import DEFAULT_DRIVES
@@ -37,17 +38,67 @@ FORMATS: Final = (*LISTS, *PROFILES)
 """Formats of whole documents; those that are no lists of files are of a walk."""
 
 
-class DocumentOptions(ReadOptions, Workload, total=False):
+ENDINGS: Final = {
+    ".body": "bodyfile",
+    ".bodyfile": "bodyfile",
+    ".dfxml": "dfxml",
+    ".speedscope.json": "speedscope",
+    ".perfetto.json": "perfetto",
+    ".folded": "folded",
+}
+"""Which document a file is, by how its name ends; others may end in anything that is no other format."""
+
+_ALSO: Final = {"speedscope": "json", "perfetto": "json"}
+"""Endings that say no more than how these are written."""
+
+
+def document_form(target: object, asked: str | None) -> str | None:
+    """Tell which document is to be written: the one that was asked for, or as the target ends; None for a table.
+
+    Parameters
+    ----------
+    target : path or binary file
+        Where to.
+    asked : str or None
+        The format that was asked for.
+
+    Raises
+    ------
+    UsageError
+        If the target ends in another format than the one that was asked for.
+    """
+    name = str(target).lower() if isinstance(target, str | os.PathLike) else ""
+    ending = next((form for end, form in ENDINGS.items() if name.endswith(end)), None)
+    if asked is None or (asked not in FORMATS and ending is None):
+        return ending
+    other = ending or outputs.ENDINGS.get(name.rpartition(".")[2] if "." in name else "")
+    if other in (None, asked, _ALSO.get(asked)):
+        return asked
+    raise UsageError(f"{target}: ends as {other} does, but {asked} was asked for")
+
+
+class Walked(Workload, total=False):
+    """On what a walk is served, besides what is done.
+
+    Attributes
+    ----------
+    drives : str or sequence of str, optional
+        Of what is told of walks: profiles or TOML files, one or several; the first of the usual ones without it.
+    """
+
+    drives: Drives | None
+
+
+class DocumentOptions(ReadOptions, Walked, total=False):
     """How an image is read, and for documents of a walk what is done on it."""
 
 
-@takes(Workload, ReadOptions)
+@takes(Walked, Workload, ReadOptions)
 def export_document(
     path: str | os.PathLike[str],
     target: str | os.PathLike[str] | IO[bytes],
     *,
     file_format: str,
-    drives: Drives | None = None,
     force: bool = False,
     **options: Unpack[DocumentOptions],
 ) -> None:
@@ -62,13 +113,11 @@ def export_document(
     file_format : {'bodyfile', 'dfxml', 'speedscope', 'perfetto', 'folded'}
         Lists of files: the body file of mactime, Digital Forensics XML. Walks: speedscope, trace events for Perfetto,
         folded stacks for flame graphs.
-    drives : str or sequence of str, optional
-        Of walks: profiles or TOML files, one or several; the first of the usual ones without it.
     force : bool
         Whether an existing file is overwritten.
     **options
-        Of walks, what is done: see :class:`~layoutscope.options.Workload`; and how the image is read:
-        :class:`~layoutscope.options.ReadOptions`.
+        Of walks, what is done: see :class:`Walked` and :class:`~layoutscope.options.Workload`; and how the image is
+        read: :class:`~layoutscope.options.ReadOptions`.
 
     Raises
     ------
@@ -83,6 +132,7 @@ def export_document(
         raise UsageError(
             f"no format {file_format!r}{did_you_mean(file_format, FORMATS)}; there are {', '.join(FORMATS)}"
         )
+    drives = options.pop("drives", None)
     asked, reading = parted(options, None)
     work, request = checked(asked), request_of(reading, path)
     with opened(path, request) as image, reporting(request.progress):

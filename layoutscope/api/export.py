@@ -9,15 +9,17 @@ from typing import IO, TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
+from layoutscope.api.documents import Walked, document_form, export_document
 from layoutscope.api.identity import metadata_ranges
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import check_output, file_form, output
 from layoutscope.api.reading import opened, read_images, request_of, told
+from layoutscope.api.workloads import parted
 from layoutscope.arrays.intervals import runs_of
 from layoutscope.errors import UnreadError, UsageError, did_you_mean
 from layoutscope.image.opening import ImageSet, open_images
 from layoutscope.image.source import RecordingSource
-from layoutscope.options import ReadOptions
+from layoutscope.options import ReadOptions, Workload
 from layoutscope.progress import phase, reporting
 from layoutscope.report.tables import FORMATS, joined_table, write_table
 from layoutscope.results.inspect import Extract
@@ -31,50 +33,106 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from layoutscope.api.documents import DocumentOptions
+    from layoutscope.frames import pl
     from layoutscope.image import Source
     from layoutscope.options import ReadRequest
 
 
-@takes(ReadOptions)
+ALL: Final = "all"
+"""In place of a table's name: every one of them, a file each."""
+
+
+@takes(Walked, Workload, ReadOptions)
 def export(
     path: str | os.PathLike[str],
-    table: str,
+    table: str | None,
     target: str | os.PathLike[str] | IO[bytes],
     *,
     file_format: str | None = None,
     force: bool = False,
-    **options: Unpack[ReadOptions],
+    **options: Unpack[DocumentOptions],
 ) -> None:
-    """Write one table of all chosen volumes.
+    """Write a table of all chosen volumes, every table, or a document for another program.
 
     Parameters
     ----------
     path : path
         The image.
-    table : str
-        One of the names in :data:`layoutscope.tables.TABLES`.
+    table : str or None
+        One of the names in :data:`layoutscope.tables.TABLES`, or ``all`` for a file each; None for a document.
     target : path or binary file
-        Where to.
-    file_format : {'csv', 'parquet', 'jsonl'}, optional
-        How; as the target ends without it, and CSV where that tells nothing.
+        Where to; of all tables a folder, which is made.
+    file_format : str, optional
+        Of a table ``csv``, ``parquet`` or ``jsonl``; a document is ``bodyfile``, ``dfxml``, ``speedscope``,
+        ``perfetto`` or ``folded`` (:func:`~layoutscope.api.documents.export_document`). As the target ends without it,
+        and CSV where that tells nothing.
     force : bool
-        Whether an existing file is overwritten.
+        Whether existing files are overwritten.
     **options
-        See :class:`~layoutscope.options.ReadOptions`.
+        Of documents of a walk, what is done: see :class:`~layoutscope.api.documents.Walked` and
+        :class:`~layoutscope.options.Workload`; and how the image is read: :class:`~layoutscope.options.ReadOptions`.
 
     Raises
     ------
+    TypeError
+        If there is no such keyword.
     UsageError
         If there is no such table or format, the target ends as another format does, or it exists.
     LayoutscopeError
         If the image cannot be read.
     """
-    if table not in TABLES:
-        raise UsageError(f"no table {table!r}{did_you_mean(table, TABLES)}; there are {', '.join(TABLES)}")
+    document = document_form(target, file_format)
+    if document is not None:
+        if table is not None:
+            raise UsageError(f"{document} is a whole document; it is written without a table")
+        export_document(path, target, file_format=document, force=force, **options)
+        return
+    if table is None:
+        raise UsageError(f"which table? there are {', '.join(TABLES)}, and {ALL}")
+    if table != ALL and table not in TABLES:
+        raise UsageError(f"no table {table!r}{did_you_mean(table, TABLES)}; there are {', '.join(TABLES)}, and {ALL}")
+    options.pop("drives", None)
+    _, reading = parted(options, None)
+    request = request_of(reading, path)
+    if table == ALL:
+        _export_all(path, target, file_format, request, force=force)
+        return
     form = file_form(target, file_format, FORMATS, "csv")
-    with opened(path, request_of(options, path)) as image:
+    with opened(path, request) as image:
         frame = joined_table(image.layouts, table)
-    with reporting(options.get("progress")), phase(f"writing the table {table}"):
+    with reporting(request.progress):
+        _write_frame(frame, table, target, form, force=force)
+
+
+def _export_all(
+    path: str | os.PathLike[str],
+    target: str | os.PathLike[str] | IO[bytes],
+    file_format: str | None,
+    request: ReadRequest,
+    *,
+    force: bool,
+) -> None:
+    """Write every table into a folder, each as a file of its own name."""
+    if not isinstance(target, str | os.PathLike):
+        raise UsageError("all tables are several files: name the folder that they are written to")
+    form, folder = file_form("", file_format, FORMATS, "csv"), Path(target)
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder}: is no folder")
+    goals = {name: folder / f"{name}.{form}" for name in TABLES}
+    if folder.is_dir():
+        for goal in goals.values():
+            check_output(goal, force=force, reads=[path])
+    with opened(path, request) as image, reporting(request.progress):
+        folder.mkdir(exist_ok=True)
+        for name, goal in goals.items():
+            _write_frame(joined_table(image.layouts, name), name, goal, form, force=force)
+
+
+def _write_frame(
+    frame: pl.DataFrame, name: str, target: str | os.PathLike[str] | IO[bytes], form: str, *, force: bool
+) -> None:
+    with phase(f"writing the table {name}"):
         if isinstance(target, str | os.PathLike):
             with output(target, force=force, holds=f"{frame.height:,} rows") as file:
                 write_table(frame, file, form)

@@ -55,7 +55,7 @@ EXAMPLES: Final[dict[str, Examples]] = {
     ),
     "export": (
         ("layoutscope export disk.img --table entries -o entries.parquet", "Files and folders as Parquet."),
-        ("layoutscope export disk.img --table extents | head", "The first extents, as CSV."),
+        ("layoutscope export disk.img -o files.body", "Files with their times, for mactime."),
     ),
     "extract": (
         ("layoutscope extract disk.img -o metadata.img.zst", "What others need to look into a slow disk."),

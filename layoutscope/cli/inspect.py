@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from layoutscope.cli.choices import Table, TableFormat
+from layoutscope.cli.choices import ExportFormat, Table
 from layoutscope.cli.options import (
     OUTPUT,
     AsJson,
+    Drives,
     Force,
     Image,
     Reading,
     ReadingContainer,
     ReadingWhole,
+    WorkInMemory,
     byte_count,
 )
 from layoutscope.cli.running import Group, show, warn
@@ -86,28 +88,35 @@ def checkpoints(image: Image, *, reading: ReadingContainer, as_json: AsJson = Fa
         print_states(found, make_console(sys.stdout))
 
 
-def export(
-    image: Image,
-    *,
+class Exported(Target):
+    """What is exported, where to, and in which form."""
+
     table: Annotated[
-        Table, typer.Option(rich_help_panel=OUTPUT, help="Which table; 'layoutscope explain TABLE' lists its columns.")
-    ],
-    file_format: Annotated[
-        TableFormat | None,
+        Table | None,
         typer.Option(
-            "--format", rich_help_panel=OUTPUT, show_default="as the file ends, else csv", help="How it is written."
+            show_default="none, for a document",
+            help="Which table, or all as a file each; 'layoutscope explain TABLE' lists its columns.",
         ),
-    ] = None,
-    target: Target,
-    reading: Reading,
-) -> None:
-    """Export a table of the layout as CSV, Parquet or JSON lines."""
+    ] = None
+    file_format: Annotated[
+        ExportFormat | None,
+        typer.Option(
+            "--format",
+            show_default="as the file ends, else csv",
+            help="A table as csv, parquet, jsonl; files as bodyfile, dfxml; a walk as speedscope, perfetto, folded.",
+        ),
+    ] = None
+
+
+def export(image: Image, *, wanted: Exported, drive: Drives = None, work: WorkInMemory, reading: Reading) -> None:
+    """Export tables of the layout, or lists of files and walks as other programs read them."""
     from layoutscope.api.export import export as run
 
-    if target.output is None and file_format == "parquet" and sys.stdout.isatty():
+    if wanted.output is None and wanted.file_format == "parquet" and sys.stdout.isatty():
         raise UsageError("Parquet is binary, and this is a terminal; write it to a file: -o FILE.parquet")
-    output = target.output if target.output is not None else sys.stdout.buffer
-    run(image, table, output, file_format=file_format, force=target.force, **reading.asked())
+    output = wanted.output if wanted.output is not None else sys.stdout.buffer
+    options: Any = {"drives": drive, **work.asked(), **reading.asked()}
+    run(image, wanted.table, output, file_format=wanted.file_format, force=wanted.force, **options)
 
 
 def extract(

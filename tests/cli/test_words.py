@@ -7,6 +7,8 @@ from typing import get_args
 import pytest
 
 from layoutscope.api.compare import ORDERINGS
+from layoutscope.api.documents import FORMATS as DOCUMENT_FORMATS
+from layoutscope.api.export import ALL
 from layoutscope.api.predict import WHAT_IF_NAMES
 from layoutscope.api.trace import FORMATS as TRACE_FORMATS
 from layoutscope.cli import choices
@@ -24,14 +26,14 @@ from layoutscope.walk.orders import ORDERS
         (get_args(choices.Order), ORDERS),
         (get_args(choices.OrderOrAll), [*ORDERS, "all"]),
         (get_args(choices.Host), HOSTS),
-        (get_args(choices.Table), TABLES),
-        (get_args(choices.TableFormat), FORMATS),
+        (get_args(choices.Table), [*TABLES, ALL]),
+        (get_args(choices.ExportFormat), [*FORMATS, *DOCUMENT_FORMATS]),
         (get_args(choices.TraceFormat), TRACE_FORMATS),
         (get_args(choices.ReplayFormat), [*READERS, "fs_usage"]),
         (get_args(choices.Ordering), ORDERINGS),
         (choices.what_ifs(), WHAT_IF_NAMES),
     ],
-    ids=["orders", "orders and all", "hosts", "tables", "table formats", "traces", "replay", "orderings", "what-ifs"],
+    ids=["orders", "orders and all", "hosts", "tables", "export formats", "traces", "replay", "orderings", "what-ifs"],
 )
 def test_choices_are_what_the_library_knows(offered, known):
     """Help offers all that there is, and nothing else."""

@@ -1,0 +1,79 @@
+"""``export`` beyond single tables: all of them, and documents for other programs."""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+
+from layoutscope import read_layouts
+from layoutscope.tables import TABLES
+
+
+def test_all_tables_are_a_file_each(run, image, tmp_path):
+    """A folder is made; each table in it is what it is alone."""
+    folder = tmp_path / "tables"
+    result = run("export", image, "--table", "all", "--format", "parquet", "-o", folder)
+    assert result.exit_code == 0, result.stderr
+    assert sorted(path.name for path in folder.iterdir()) == sorted(f"{name}.parquet" for name in TABLES)
+    for name in TABLES:
+        assert pl.read_parquet(folder / f"{name}.parquet").height == read_layouts(image)[0].table(name).height
+
+
+def test_all_tables_overwrite_nothing_unasked(run, image, tmp_path):
+    """One file that is there stops all of them before anything is read; other files in the folder stay."""
+    (tmp_path / "nodes.csv").write_text("mine")
+    (tmp_path / "other").write_text("mine, too")
+    refused = run("export", image, "--table", "all", "-o", tmp_path)
+    assert refused.exit_code == 2
+    assert "nodes.csv: exists" in refused.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["nodes.csv", "other"]
+    assert run("export", image, "--table", "all", "-o", tmp_path, "--force").exit_code == 0
+    assert (tmp_path / "other").read_text() == "mine, too"
+    assert (tmp_path / "nodes.csv").read_text().startswith("row,")
+
+
+def test_all_tables_need_a_folder(run, image, tmp_path):
+    """Several files do not go to standard output, nor into one that is a file."""
+    assert "name the folder" in run("export", image, "--table", "all").stderr
+    (tmp_path / "file").write_text("")
+    result = run("export", image, "--table", "all", "-o", tmp_path / "file")
+    assert (result.exit_code, "is no folder" in result.stderr) == (2, True)
+
+
+def test_documents_go_to_standard_output(run, image):
+    """A body file is text of one line an entry."""
+    result = run("export", image, "--format", "bodyfile")
+    assert result.exit_code == 0, result.stderr
+    assert len(result.stdout.splitlines()) == read_layouts(image)[0].entries.height
+
+
+def test_documents_follow_the_ending(run, image, tmp_path):
+    """The name of the file says which document it is; walks are those of the drive and the order given."""
+    made = run("export", image, "-o", tmp_path / "a.speedscope.json", "--order", "names", "--drive", "sata-ssd")
+    assert made.exit_code == 0, made.stderr
+    names = [profile["name"] for profile in json.loads((tmp_path / "a.speedscope.json").read_text())["profiles"]]
+    assert names
+    assert all("names on sata-ssd" in name for name in names)
+    assert run("export", image, "-o", tmp_path / "a.dfxml").exit_code == 0
+    assert (tmp_path / "a.dfxml").read_text().startswith("<?xml")
+    assert run("export", image, "--format", "perfetto", "-o", tmp_path / "a.json").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--format", "bodyfile", "--table", "nodes"], "written without a table"),
+        (["--format", "bodyfile", "-o", "a.csv"], "ends as csv does"),
+        (["--format", "csv", "--table", "nodes", "-o", "a.dfxml"], "ends as dfxml does"),
+        (["--format", "folded", "-o", "a.speedscope.json"], "ends as speedscope does"),
+        ([], "which table?"),
+        (["--format", "csv"], "which table?"),
+    ],
+)
+def test_contradictions_are_refused(run, image, words, reason):
+    """Nothing is written in another form than its name says, and nothing without a question."""
+    result = run("export", image, *words)
+    assert result.exit_code == 2
+    assert reason in result.stderr

@@ -14,11 +14,10 @@ import numpy as np
 
 from layoutscope.arrays.lookup import distinct
 from layoutscope.findings import Contradiction
+from layoutscope.native.library import Kernel
 from layoutscope.ondisk.records import APFS_SUPERBLOCK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from layoutscope.filesystems.apfs.check.subject import Report, Subject
@@ -30,9 +29,11 @@ if TYPE_CHECKING:
 CASTAGNOLI: Final = 0x82F63B78
 """CRC-32C (RFC 3720), its bits reversed."""
 START: Final = 0xFFFFFFFF
-HASH_BITS: Final = 22
+MASK: Final = (1 << 22) - 1
+"""The bits of a hash that a key has room for."""
 ASCII_END: Final = 128
 FEW: Final = 1000
+HASH_PLAIN_NAMES: Final = Kernel("hash_plain_names", "blnnIB")
 MOST_OF_THEM: Final = 0.5
 """If more names than this share have another hash, the rule is wrong and not the names."""
 
@@ -93,40 +94,43 @@ def hash_names(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], NDArr
     (n,) bool array
         Which could be hashed: not those that are no UTF-8, or hold characters that Unicode knew later than the volume.
     """
-    hashes, known = np.zeros(len(names), np.uint32), np.zeros(len(names), bool)
-    for rows, characters in _by_length(names, folded=folded):
-        hashes[rows] = crc32c_of_characters(characters) & np.uint32((1 << HASH_BITS) - 1)
-        known[rows] = True
+    hashes, known = np.empty(len(names), np.uint32), np.empty(len(names), bool)
+    lengths, data = names.length.astype(np.int64), np.ascontiguousarray(names.data)
+    if HASH_PLAIN_NAMES(data, lengths, folded, MASK, hashes.view(np.int32), known.view(np.uint8)) is None:
+        hashes, known = hash_plain_names(names, folded=folded)
+    others = np.flatnonzero(~known & (lengths > 0))
+    raw = names.raw() if len(others) else []
+    for row in others.tolist():
+        characters = _normalized(raw[row], folded=folded)
+        if characters is not None:
+            hashes[row] = crc32c_of_characters(characters[None, :])[0] & MASK
+            known[row] = True
+    return hashes, known
+
+
+def hash_plain_names(names: Names, *, folded: bool) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
+    """Hash the names that are of ASCII alone; the twin of the kernel, with the same results as :func:`hash_names`."""
+    hashes, known = np.zeros(len(names), np.uint32), (names.length > 0) & _is_plain(names)
+    lower = np.arange(ASCII_END, dtype=np.uint32)
+    if folded:
+        lower[ord("A") : ord("Z") + 1] += 32
+    # Names of one length are hashed together, as rows of characters.
+    for size in distinct(names.length[known]).tolist():
+        rows = np.flatnonzero(known & (names.length == size))
+        characters = lower[names.data[names.start[rows][:, None] + np.arange(size)]]
+        hashes[rows] = crc32c_of_characters(characters) & np.uint32(MASK)
     return hashes, known
 
 
 def _is_plain(names: Names) -> NDArray[np.bool_]:
     """Tell which names are of ASCII alone."""
     length, start = names.length, names.start
-    is_high = names.data >= ASCII_END
-    if not is_high.any():
+    if int(names.data.max(initial=0)) < ASCII_END:
         return np.ones(len(names), bool)
+    is_high = names.data >= ASCII_END
     high = np.concatenate([np.zeros(1, np.int64), np.cumsum(is_high)])
     result: NDArray[np.bool_] = high[start + length] == high[start]
     return result
-
-
-def _by_length(names: Names, *, folded: bool) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint32]]]:
-    """Group names by their length in characters, as rows of normalized characters."""
-    length, start = names.length, names.start
-    is_plain = (length > 0) & _is_plain(names)
-    lower = np.arange(128, dtype=np.uint32)
-    if folded:
-        lower[ord("A") : ord("Z") + 1] += 32
-    for size in distinct(length[is_plain]).tolist():
-        rows = np.flatnonzero(is_plain & (length == size))
-        yield rows, lower[names.data[start[rows][:, None] + np.arange(size)]]
-    others = np.flatnonzero(~is_plain & (length > 0))
-    raw = names.raw() if len(others) else []
-    for row in others.tolist():
-        characters = _normalized(raw[row], folded=folded)
-        if characters is not None:
-            yield np.array([row]), characters[None, :]
 
 
 def _normalized(raw: bytes, *, folded: bool) -> NDArray[np.uint32] | None:

@@ -1,0 +1,66 @@
+"""Hashes of names in C against those in numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from layoutscope.filesystems.apfs.check.names import HASH_PLAIN_NAMES, MASK, hash_names, hash_plain_names
+from layoutscope.filesystems.apfs.store.names import Names
+from tests.unit.native.fences import EXAMPLES, Fenced, spoil
+
+pytestmark = pytest.mark.usefixtures("native")
+
+CHARACTERS = st.sampled_from("aAzZ@[`{\x7f\0é\u0130ß\u0378\U0001f600")
+"""Letters of both cases, their neighbours, the last plain one, folding that grows, one that no Unicode has."""
+
+
+@st.composite
+def names(draw):
+    """Return names as stored, plain and other ones, empty ones and some that are no text."""
+    texts = draw(st.lists(st.one_of(st.text(CHARACTERS, max_size=9), st.text("aB.9", max_size=20)), max_size=12))
+    raw = [text.encode() for text in texts]
+    if draw(st.booleans()):
+        raw.append(b"\xff\xfe")
+    return Names(np.frombuffer(b"".join(raw), np.uint8), np.array([len(each) for each in raw], np.uint16))
+
+
+@EXAMPLES
+@given(given_names=names(), is_folded=st.booleans())
+def test_the_same_names_have_the_same_hashes(given_names, is_folded):
+    """Plain names by the kernel as by its twin, which did not refuse; with the others, as one by one."""
+    count = len(given_names)
+    hashes, known = np.empty(count, np.int32), np.empty(count, np.uint8)
+    lengths = given_names.length.astype(np.int64)
+    found = HASH_PLAIN_NAMES(given_names.data, lengths, is_folded, MASK, hashes, known)
+    twin, is_plain = hash_plain_names(given_names, folded=is_folded)
+    assert found == is_plain.sum()
+    assert known.tolist() == is_plain.tolist()
+    assert hashes.tolist() == twin.tolist()
+    whole, told = hash_names(given_names, folded=is_folded)
+    assert whole[is_plain].tolist() == twin[is_plain].tolist()
+    assert (told >= is_plain).all()
+
+
+@EXAMPLES
+@given(data=st.data(), given_names=names(), is_folded=st.integers(-1, 2))
+def test_lengths_that_leave_the_names_are_refused(data, given_names, is_folded):
+    """Whatever the lengths say, nothing is written outside of the results, and nothing read outside of the names."""
+    count = len(given_names)
+    arrays = [
+        given_names.data,
+        given_names.length.astype(np.int64),
+        np.zeros(count, np.int32),
+        np.zeros(count, np.uint8),
+    ]
+    fenced = Fenced(*spoil(data.draw, arrays))
+    raw, lengths, hashes, known = fenced.copies
+    found = HASH_PLAIN_NAMES(raw, lengths, is_folded, MASK, hashes, known)
+    assert fenced.hold()
+    assert fenced.unchanged(0, 1)
+    if found is not None:
+        assert len(lengths) == len(hashes) == len(known)
+        assert min(lengths.tolist(), default=0) >= 0
+        assert sum(lengths.tolist()) <= len(raw)

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 DECODE_LEAVES: Final = Kernel("decode_leaves", "bnlllililillllllCLnLBB")
 
 _FIRST_ROOM: Final = 4096
-_MARGIN: Final = 1.1
+_MARGIN: Final = 1.3
 _ENOUGH: Final = 1 << 17
 """Elements by which a column grows at least: more than one record can need."""
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from layoutscope.frozen import frozen
+from layoutscope.native.library import Kernel
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.decoder import Bulk
 from layoutscope.ondisk.records import (
     EVICT_MAPPING_KEY,
     FEXT_KEY,
@@ -22,6 +24,7 @@ from layoutscope.ondisk.records import (
     OMAP_KEY,
     OMAP_SNAPSHOT_KEY,
 )
+from layoutscope.recordtypes import Field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +37,11 @@ if TYPE_CHECKING:
     from layoutscope.findings import FindingLog
     from layoutscope.ondisk.decoder import Decoder
     from layoutscope.recordtypes import Column, RecordType
+
+LEADING_NUMBERS: Final = Kernel("leading_numbers", "bnnnlL")
+
+TYPE_BITS: Final = 4
+"""Of a record's type in the order of keys."""
 
 
 @frozen
@@ -217,6 +225,23 @@ def low_keys(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[n
         As of :func:`order_key` where keys are of file-system records. Different keys can have the same number.
     """
     key_type, key_field, _ = source.kind
+    field, turn = (J_KEY.obj_id_and_type, TYPE_BITS) if key_type is J_KEY else (key_field, 0)
+    if isinstance(source.decoder, Bulk) and isinstance(field, Field) and field.scalar == "<u8":
+        numbers = np.empty(len(key_start), np.int64)
+        if LEADING_NUMBERS(buffer, key_type.width, field.offset, turn, key_start, numbers) is not None:
+            return numbers.view(np.uint64)
+    return plain_order(source, buffer, key_start)
+
+
+def plain_order(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Decode the order of keys through the source's decoder.
+
+    Parameters
+    ----------
+    source, buffer, key_start
+        As for :func:`low_keys`.
+    """
+    key_type, key_field, _ = source.kind
     if key_type is not J_KEY:
         return source.decoder.column(key_type, buffer, key_start, key_field)
     # The disk has the record type in the upper four bits of the object's number, yet the object leads the order.
@@ -226,12 +251,12 @@ def low_keys(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[n
 
 def order_key(obj_id: NDArray[np.uint64], record_type: NDArray[np.uint64] | int) -> NDArray[np.uint64]:
     """Object and record type as one number that sorts as the tree does."""
-    return (obj_id << np.uint64(4)) | np.asarray(record_type, np.uint64)
+    return (obj_id << np.uint64(TYPE_BITS)) | np.asarray(record_type, np.uint64)
 
 
 def object_of(order_keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return the object in keys of :func:`order_key`."""
-    return order_keys >> np.uint64(4)
+    return order_keys >> np.uint64(TYPE_BITS)
 
 
 def type_of(order_keys: NDArray[np.uint64]) -> NDArray[np.uint8]:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from layoutscope.frozen import frozen
+from layoutscope.native.library import Kernel
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.decoder import Bulk
 from layoutscope.ondisk.records import BTREE_INFO, BTREE_NODE, KVLOC, KVOFF
 
 if TYPE_CHECKING:
@@ -39,6 +41,8 @@ HEAD_FIELDS: Final = (
     BTREE_NODE.key_free_list.len_data,
     BTREE_NODE.val_free_list.len_data,
 )
+
+LOCATE_SLOTS: Final = Kernel("locate_slots", "bnnnnnblllLLILIB")
 
 MAX_LENGTH: Final = 2**30
 """Larger sizes count as this one, which no node holds, so that sums of two fit 32 bits."""
@@ -171,6 +175,49 @@ def slots(
     -------
     Located
         Records of the nodes that are sound, and what is not.
+    """
+    found = _natively(buffer, starts, head, sizes) if isinstance(decoder, Bulk) else None
+    return found or plain_slots(decoder, buffer, starts, head, sizes)
+
+
+def _natively(
+    buffer: NDArray[np.uint8], starts: NDArray[np.int64], head: dict[str, NDArray[Any]], sizes: Sizes
+) -> Located | None:
+    """Locate records by the kernel; None if it does not run, or a record is not where it can be."""
+    count = len(starts)
+    if not np.array_equal(starts, np.arange(count) * sizes.node):
+        return None
+    flags = head["is_root"] + head["is_leaf"] * np.uint8(2) + head["is_fixed"] * np.uint8(4)
+    counts = head["num_keys"].astype(np.int64)
+    room = int(np.minimum(counts, sizes.node // KVOFF.width).sum())
+    node, key_start, val_start = (np.empty(room, np.int64) for _ in range(3))
+    key_len, val_len = (np.empty(room, np.int32) for _ in range(2))
+    torn = np.empty(count, np.bool_)
+    found = LOCATE_SLOTS(
+        buffer, sizes.node, BTREE_INFO.width, sizes.key, sizes.val, sizes.child, flags, counts,
+        BTREE_NODE.width + head["table_space.ofs_data"].astype(np.int64),
+        head["table_space.len_data"].astype(np.int64), node, key_start, key_len, val_start, val_len,
+        torn.view(np.uint8),
+    )  # fmt: skip
+    if found is None:
+        return None
+    located = Slots(node[:found], key_start[:found], key_len[:found], val_start[:found], val_len[:found])
+    return Located(located, torn, _NO_STRAYS)
+
+
+def plain_slots(
+    decoder: Decoder,
+    buffer: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    head: dict[str, NDArray[Any]],
+    sizes: Sizes,
+) -> Located:
+    """Locate records in numpy, through a decoder.
+
+    Parameters
+    ----------
+    decoder, buffer, starts, head, sizes
+        As for :func:`slots`.
     """
     # Keys are counted from the end of the table of contents upwards, values from the end of the node downwards: only so
     # can a node grow from both sides. In a root, the tree information stands behind the values.

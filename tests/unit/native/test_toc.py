@@ -1,0 +1,107 @@
+"""Records of APFS nodes and the numbers that lead their keys, found in C and in numpy."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import fields
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from layoutscope.filesystems.apfs.store import toc
+from layoutscope.filesystems.apfs.store.source import LEADING_NUMBERS, low_keys, plain_order
+from layoutscope.filesystems.apfs.store.toc import LOCATE_SLOTS, Sizes, node_heads, plain_slots, slots
+from layoutscope.ondisk.decoder import BULK
+from layoutscope.ondisk.records import BTREE_INFO, FREE_QUEUE_KEY, J_KEY, OMAP_KEY
+from tests.unit.native.fences import EVIL, EXAMPLES, Fenced, spoil
+
+pytestmark = pytest.mark.usefixtures("native")
+
+SIZE, HEAD = 160, 56
+ROOT, LEAF, FIXED = 1, 2, 4
+
+
+@st.composite
+def nodes(draw) -> bytes:
+    """Return a node of 160 bytes with a table of contents: most entries lie in it, some are ghosts or lead out."""
+    flags = draw(st.sampled_from([LEAF, LEAF | FIXED, 0, FIXED, ROOT | LEAF | FIXED, ROOT]))
+    width = 2 if flags & FIXED else 4
+    place = st.one_of(st.integers(0, 24), st.sampled_from([0xFFFF, 30, 80]))
+    some = draw(st.integers(0, 5))
+    entries = draw(st.lists(st.lists(place, min_size=width, max_size=width), min_size=some, max_size=some))
+    if not flags & FIXED and draw(st.booleans()):
+        entries = [[key, 4, max(value, size), size] for key, _, value, size in entries]
+    table = b"".join(struct.pack(f"<{width}H", *entry) for entry in entries)
+    count = draw(st.one_of(st.just(some), st.sampled_from([0, 3, 2**32 - 1])))
+    offset, length = draw(st.one_of(st.just((0, len(table))), st.sampled_from([(8, 8), (0, 400), (60000, 8)])))
+    head = bytes(32) + struct.pack("<HHI", flags, 0, count) + struct.pack("<HH", offset, length) + bytes(12)
+    return (head + table).ljust(SIZE, b"\0")
+
+
+SIZES = st.sampled_from([Sizes(SIZE), Sizes(SIZE, 4, 4, 8), Sizes(SIZE, 16, 8, 8), Sizes(SIZE, 2**32 - 1, 2**32 - 1)])
+
+
+@EXAMPLES
+@given(parts=st.lists(nodes(), max_size=4), sizes=SIZES)
+def test_the_same_records_are_found(parts, sizes):
+    """Their places and lengths, and which nodes are torn; where a record leaves its node, the twin runs."""
+    buffer = np.frombuffer(b"".join(parts), np.uint8)
+    starts = np.arange(len(parts), dtype=np.int64) * SIZE
+    head = node_heads(BULK, buffer, starts)
+    one, other = (locate(BULK, buffer, starts, head, sizes) for locate in (slots, plain_slots))
+    assert one.torn.tolist() == other.torn.tolist()
+    for field in fields(one.slots):
+        assert getattr(one.slots, field.name).tolist() == getattr(other.slots, field.name).tolist(), field.name
+    # It ran unless the twin has something to tell: records that lie outside tear their node, or are left out.
+    lost = np.where(other.torn, 0, head["num_keys"]).sum() - len(other.slots)
+    if sizes.key <= SIZE and not other.torn.any():
+        assert (toc._natively(buffer, starts, head, sizes) is None) is bool(lost)
+
+
+@EXAMPLES
+@given(data=st.data(), parts=st.lists(nodes(), max_size=3))
+def test_any_numbers_leave_everything_else_alone(data, parts):
+    """Sizes, flags, counts and places of any value: nothing is written outside of the results."""
+    count = len(parts)
+    flags = np.array([data.draw(st.integers(0, 8)) for _ in parts], np.uint8)
+    table = [np.array([data.draw(st.one_of(st.integers(0, 60), EVIL)) for _ in parts], np.int64) for _ in range(3)]
+    found = [np.zeros(20, np.int64), np.zeros(20, np.int64), np.zeros(20, np.int32)]
+    arrays = [np.frombuffer(b"".join(parts), np.uint8), flags, *table, *found, *found[1:], np.zeros(count, np.uint8)]
+    fenced = Fenced(*spoil(data.draw, arrays))
+    buffer, *others = fenced.copies
+    usual = ([SIZE], [BTREE_INFO.width], [0, 4], [4], [8])
+    numbers = [data.draw(st.one_of(st.sampled_from(some), EVIL)) for some in usual]
+    LOCATE_SLOTS(buffer, *numbers, *others)
+    assert fenced.hold()
+    assert fenced.unchanged(0, 1, 2, 3, 4)
+
+
+@EXAMPLES
+@given(data=st.binary(min_size=24, max_size=120), places=st.lists(st.integers(0, 96), max_size=9))
+@pytest.mark.parametrize(
+    "kind", [(J_KEY, None, 0), (OMAP_KEY, OMAP_KEY.oid, 8), (FREE_QUEUE_KEY, FREE_QUEUE_KEY.xid, 8)]
+)
+def test_the_same_numbers_lead_the_keys(kind, data, places):
+    """By object and type in the trees of files, by the first field elsewhere."""
+    buffer = np.frombuffer(data, np.uint8)
+    starts = np.array([place for place in places if place + kind[0].width <= len(data)], np.int64)
+    source = SimpleNamespace(kind=kind, decoder=BULK)
+    assert low_keys(source, buffer, starts).tolist() == plain_order(source, buffer, starts).tolist()
+
+
+@EXAMPLES
+@given(data=st.data(), raw=st.binary(max_size=60))
+def test_keys_outside_are_refused(data, raw):
+    """Nothing is read outside of the buffer, nor written outside of the result."""
+    places = np.array(data.draw(st.lists(st.one_of(st.integers(0, 52), EVIL), max_size=8)), np.int64)
+    fenced = Fenced(*spoil(data.draw, [np.frombuffer(raw, np.uint8), places, np.zeros(len(places), np.int64)]))
+    buffer, keys, numbers = fenced.copies
+    sizes = [data.draw(st.one_of(st.sampled_from(some), EVIL)) for some in ([8, 16], [0, 8], [0, 4, 63])]
+    found = LEADING_NUMBERS(buffer, *sizes, keys, numbers)
+    assert fenced.hold()
+    assert fenced.unchanged(0, 1)
+    if found is not None:
+        assert all(0 <= place <= len(buffer) - sizes[0] for place in keys.tolist())

@@ -32,6 +32,10 @@ class UsageError(LayoutscopeError):
     """The caller asked for something that is not there: a partition, a volume, a node."""
 
 
+class LockedError(LayoutscopeError):
+    """What was asked for is encrypted, and nothing was given that opens it."""
+
+
 REFUSALS: Final[dict[str, str]] = {
     "core-storage": "The partition belongs to CoreStorage (Fusion drives, volumes of 10.7 to 10.12).",
     "file-vault": "The partition is encrypted by FileVault 2 on CoreStorage (10.7 to 10.12).",

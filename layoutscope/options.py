@@ -53,6 +53,8 @@ class ReadOptions(TypedDict, total=False):
     on_damage : callable, optional
         Called with the name of an image that was not read whole, the share of the known metadata that was (None if
         that is unknown), and how many findings are errors.
+    on_locked : callable, optional
+        Called with a sentence that names an image, its volumes that stayed locked, and what opens them.
     second : path, optional
         The image of the other device of a set.
     xid : int, number, optional
@@ -75,6 +77,7 @@ class ReadOptions(TypedDict, total=False):
     cache_dir: str | os.PathLike[str] | None
     progress: Progress | None
     on_damage: Callable[[str, float | None, int], None] | None
+    on_locked: Callable[[str], None] | None
     second: str | os.PathLike[str] | None
     xid: int | None
     snapshot: str | None
@@ -104,6 +107,7 @@ class ReadRequest:
     cache_dir: str | os.PathLike[str] | None = None
     progress: Progress | None = None
     on_damage: Callable[[str, float | None, int], None] | None = None
+    on_locked: Callable[[str], None] | None = None
     second: str | os.PathLike[str] | None = None
     own: Mapping[str, object] = field(default_factory=dict)
 

@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING, Final
 from layoutscope.analysis.files import directory_paths, with_paths, with_stats
 from layoutscope.analysis.owners import volume_name
 from layoutscope.api import outputs
+from layoutscope.api.images import nothing_to_walk
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.outputs import output
 from layoutscope.api.predict import DEFAULT_DRIVES
@@ -177,7 +178,7 @@ def _walks(image: Opened, work: WorkRequest, drives: Drives | None) -> list[Prof
     """Walk all volumes, and serve each walk on each drive."""
     walked = [layout for layout in image.layouts if len(layout.columns("entries"))]
     if not walked:
-        raise UsageError(f"{image.about.name}: no volume that can be walked")
+        raise nothing_to_walk(image.layouts, image.about.name)
     found = []
     for layout in walked:
         reads, paths = walk(layout, work).reads, directory_paths(layout)

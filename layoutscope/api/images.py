@@ -6,13 +6,15 @@ import os
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from layoutscope.errors import UsageError
+from layoutscope.errors import LockedError, UsageError
 from layoutscope.frozen import frozen
 from layoutscope.partition import select_name
+from layoutscope.results.locked import how_to_open
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from layoutscope.errors import LayoutscopeError
     from layoutscope.findings import Finding
     from layoutscope.image.opening import ImageSet
     from layoutscope.options import ReadRequest
@@ -61,6 +63,20 @@ class Opened:
         return self.images
 
 
+def nothing_to_walk(layouts: Sequence[VolumeLayout], name: str = "") -> LayoutscopeError:
+    """Say why there is no volume that can be walked: because it is locked, or because there is none.
+
+    Parameters
+    ----------
+    layouts : sequence of VolumeLayout
+        What was read.
+    name : str
+        The image.
+    """
+    before, locked = f"{name}: " if name else "", how_to_open(layouts)
+    return LockedError(before + locked) if locked else UsageError(f"{before}no volume that can be walked")
+
+
 def only_volume(layouts: Sequence[VolumeLayout]) -> VolumeLayout:
     """Return the one volume that can be walked.
 
@@ -68,10 +84,12 @@ def only_volume(layouts: Sequence[VolumeLayout]) -> VolumeLayout:
     ------
     UsageError
         If there is none, or more than one.
+    LockedError
+        If there is none because it is locked.
     """
     walked = [layout for layout in layouts if len(layout.columns("entries"))]
     if not walked:
-        raise UsageError("no volume that can be walked")
+        raise nothing_to_walk(layouts)
     if len(walked) > 1:
         names = ", ".join(repr(layout.facts.name) for layout in walked)
         raise UsageError(f"there are {len(walked)} volumes ({names}); choose with --partition or --volume")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.analysis.owners import paths_of, volume_name
+from layoutscope.api.images import nothing_to_walk
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.orders import ALL, over_orders
 from layoutscope.api.outputs import output
@@ -132,7 +133,7 @@ def predict(
     with opened(path, request_of(reading, path)) as image:
         walked = [layout for layout in image.layouts if len(layout.columns("entries"))]
         if not walked:
-            raise UsageError(f"{image.about.name}: no volume that can be walked")
+            raise nothing_to_walk(image.layouts, image.about.name)
         if is_over_orders:
             start = work.start_offset_bytes
             orders = tuple(over_orders(layout, profiles, work, start_offset_bytes=start) for layout in walked)

@@ -21,6 +21,7 @@ from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.options import ReadOptions, ReadRequest
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
 from layoutscope.progress import phase, reporting
+from layoutscope.results.locked import how_to_open, is_locked, refuse_wrong_secret
 from layoutscope.results.scan import CUT_OFF, ImageFacts
 from layoutscope.tables import coverage_of
 from layoutscope.tables.capture import check_values, is_capture, read_capture
@@ -104,10 +105,19 @@ def opened(path: str | os.PathLike[str], request: ReadRequest) -> Iterator[Opene
         return
     path, request = one_volume(path, request)
     if is_capture(Path(path)):
-        yield told(_chosen(load_capture(Path(path), request), request), request)
+        yield _known_to_all(_chosen(load_capture(Path(path), request), request), request)
         return
     with open_images(path, request) as images:
-        yield told(_chosen(read_images(images, request), request), request)
+        yield _known_to_all(_chosen(read_images(images, request), request), request)
+
+
+def _known_to_all(image: Opened, request: ReadRequest) -> Opened:
+    """Say what is damaged and what is locked to whoever asked for that, and refuse a wrong password."""
+    refuse_wrong_secret(image.about.name, image.layouts, request)
+    locked = how_to_open(image.layouts)
+    if locked and request.on_locked is not None:
+        request.on_locked(f"{image.about.name}: {locked}")
+    return told(image, request)
 
 
 def one_volume(path: str | os.PathLike[str], request: ReadRequest) -> tuple[str, ReadRequest]:
@@ -222,10 +232,13 @@ def load_capture(path: Path, request: ReadRequest) -> Opened:
     ImageError
         If it is damaged or of another version.
     """
-    asked = [name for name in IMAGE_ONLY if getattr(request, name) is not None] + _own_options(request)
+    layouts, manifest = read_capture(path)
+    # What opens volumes may be told for many images at once; of a capture where all is open it has nothing to open.
+    own, is_open = _own_options(request), not any(map(is_locked, layouts))
+    own = [name for name in own if not (is_open and read_options()[name][0].kind == "secret")]
+    asked = [name for name in IMAGE_ONLY if getattr(request, name) is not None] + own
     if asked:
         raise UsageError(f"{path}: is a capture; {asked[0].replace('_', '-')} needs the image itself")
-    layouts, manifest = read_capture(path)
     unknown = [layout.facts.filesystem for layout in layouts if layout.facts.filesystem not in filesystem_names()]
     if unknown:
         raise ImageError(f"{path}: is a capture of the file system {unknown[0]!r:.40}, which is not known here")

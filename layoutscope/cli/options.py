@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, cast
 
@@ -10,7 +12,7 @@ import typer
 
 from layoutscope import inputs
 from layoutscope.cli.choices import Host, Order, OrderOrAll
-from layoutscope.cli.running import Group, option
+from layoutscope.cli.running import Group, option, warn
 from layoutscope.errors import ImageError, UsageError
 from layoutscope.options import Workload
 
@@ -150,8 +152,7 @@ class Reading(Group):
         for name in ("no_names", "heard_by", "quiet", "ddrescue_map"):
             del given[name]
         for secret in [name for name, (each, _) in read_options().items() if each.kind == "secret"]:
-            file = given.pop(f"{secret}_file")
-            given[secret] = given[secret] if file is None else read_secret(file)
+            given[secret] = secret_of(secret, given[secret], given.pop(f"{secret}_file"))
         return cast("ReadOptions", given)
 
 
@@ -181,7 +182,9 @@ def _declared(own: ReadOption, label: str) -> Iterator[inspect.Parameter]:
     kind, metavar, panel, default = KINDS[own.kind]
     flag, word = f"--{own.name.replace('_', '-')}", own.name.replace("_", " ")
     about: dict[str, Any] = {"rich_help_panel": panel, "show_default": default or False}
-    told = typer.Option(flag, metavar=metavar, help=f"{label}: {own.help}", **about)
+    more = f", or - to be asked; else LAYOUTSCOPE_{own.name.upper()} is looked at." if own.kind == "secret" else ""
+    text = own.help.removesuffix(".") + more if more else own.help
+    told = typer.Option(flag, metavar=metavar, help=f"{label}: {text}", **about)
     yield option(own.name, Annotated[kind, told], own.default)
     if own.kind == "secret":
         told = typer.Option(f"{flag}-file", metavar="FILE", help=f"{label}: a file with the {word}.", **about)
@@ -197,6 +200,41 @@ class Enumerating(Group):
     def asked(self, reading: Reading) -> EnumerationOptions:
         """Return what was asked for, in the library's words, with how images are read."""
         return {"drives": self.drive, "host": self.host, **reading.asked()}
+
+
+def secret_of(name: str, typed: str | None, file: Path | None) -> str | None:
+    """Return a secret: from its file, as typed, asked for without an echo, or from the environment.
+
+    Parameters
+    ----------
+    name : str
+        The option.
+    typed : str or None
+        What stands behind it; a hyphen asks.
+    file : Path or None
+        A file with it.
+
+    Raises
+    ------
+    UsageError
+        If it is to be asked for, and nobody is there to answer.
+    """
+    if file is not None:
+        return read_secret(file)
+    if typed == "-":
+        return _asked_for(name)
+    if typed is None:
+        return os.environ.get(f"LAYOUTSCOPE_{name.upper()}") or None
+    warn(f"others on this machine can see what stands behind --{name}; --{name} - asks for it without showing it")
+    return typed
+
+
+def _asked_for(name: str) -> str:
+    from getpass import getpass
+
+    if not sys.stdin.isatty():
+        raise UsageError(f"--{name} - asks at a terminal, and there is none; write --{name}-file FILE")
+    return getpass(f"{name.capitalize()}: ")
 
 
 def read_secret(path: Path) -> str:

@@ -136,15 +136,17 @@ class Command:
         raise typer.Exit(exit_code(lambda: self._run(given)))
 
     def _run(self, given: dict[str, Any]) -> int:
-        damage = Damage()
+        damage, locked = Damage(), list[str]()
         for name, group in self._groups.items():
             given[name] = group(**{item.name: given.pop(item.name) for item in self._options[name]})
         reading = given.get(READING)
         if reading is not None:
-            reading.heard_by = {"on_damage": damage.note}
+            reading.heard_by = {"on_damage": damage.note, "on_locked": locked.append}
         said: list[str] = []
         with watched(quiet=reading is None or reading.quiet), heard_of_outputs(said):
             code = self._function(**given)
+        for line in dict.fromkeys(locked):
+            warn(line)
         for line in said if reading is None or not reading.quiet else ():
             warn(line)
         return damage.exit_code() if code is None else code

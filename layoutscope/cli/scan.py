@@ -71,6 +71,8 @@ def scan(image: Image, *, verdict: Screen, kept: Kept, enumerating: Enumerating,
         from layoutscope.api.save import check_capture, save
 
         check_capture(kept.save_to, force=kept.force, reads=(image,))
+    if not verdict.as_json:
+        del reading.heard_by["on_locked"]  # the screen begins with it
     asked = enumerating.asked(reading)
     result = run(image, strict=verdict.strict, identify=kept.save_to is not None, **asked)
     if kept.save_to is not None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED, UsageError
+from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED, LockedError, UsageError
 from layoutscope.frozen import frozen
 from layoutscope.results import Shown
+from layoutscope.results.locked import how_to_open
 
 if TYPE_CHECKING:
     import numpy as np
@@ -202,8 +203,13 @@ class ScanResult(Shown):
         ------
         UsageError
             If there is none, or more than one.
+        LockedError
+            If there is none because it is locked.
         """
         found = [volume for volume in self.volumes if volume.walk is not None]
+        locked = how_to_open([volume.layout for volume in self.volumes])
+        if not found and locked:
+            raise LockedError(f"{self.image.name}: {locked}")
         if len(found) != 1:
             raise UsageError(f"{self.image.name}: {len(found)} volumes can be walked; choose one with --volume")
         return found[0]

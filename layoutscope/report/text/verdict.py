@@ -184,8 +184,8 @@ def _locked(volume: VolumeScan) -> Iterator[Text]:
     why = "it is encrypted" if reason is None else f"{reason.message} ({reason.code})"
     yield from _wrapped(f"  LOCKED: {why}. Names, sizes and times of files were not read.", "bold red", most_lines=4)
     if secrets and (reason is None or "hardware" not in reason.code):
-        flag = secrets[0].name.replace("_", "-")
-        yield Text(_cut(f"  To open it: layoutscope scan IMAGE --{flag}-file FILE (or --{flag} TEXT)"), "bold red")
+        flag = f"--{secrets[0].name.replace('_', '-')}"
+        yield Text(_cut(f"  To open it: layoutscope scan IMAGE {flag} - (or {flag}-file FILE)"), "bold red")
 
 
 def _together(result: ScanResult, volume: VolumeScan) -> list[VolumeScan]:

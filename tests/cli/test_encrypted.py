@@ -1,0 +1,130 @@
+"""Encrypted volumes: each verb says that it is locked and what opens it; a wrong password is an error."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from fixtures.apfs.scenarios import PASSWORD, SCENARIOS
+from fixtures.apfs.writer import write
+from layoutscope import predict, scan
+from layoutscope.errors import LockedError
+from tests.cli.conftest import ROOT
+
+SHOWING = ("scan --json", "check", "inspect --at 0", "export --table nodes", "map -o OUT")
+"""Verbs that show what needs no key."""
+
+REFUSING = ("predict", "trace", "compare LOCKED", "series")
+"""Verbs that need the names."""
+
+
+@pytest.fixture(scope="module")
+def locked(tmp_path_factory):
+    """Write an encrypted volume."""
+    path = tmp_path_factory.mktemp("locked") / "disk.img"
+    write(SCENARIOS["encrypted"], path)
+    return path
+
+
+@pytest.mark.parametrize("verb", [*SHOWING, *REFUSING])
+def test_every_verb_says_that_it_is_locked_and_how_to_open_it(run, locked, tmp_path, verb):
+    """Where a result can be shown, it is; where it needs the key, it is an error. Both name what opens it."""
+    name, *words = verb.replace("LOCKED", str(locked)).replace("OUT", str(tmp_path / "a.html")).split()
+    result = run(name, locked, *words)
+    assert result.exit_code == (1 if verb in REFUSING else result.exit_code)
+    assert bool(result.stdout) == (verb in SHOWING and name != "map")
+    assert "the volume 'Secret' is encrypted and locked; --password - asks for what opens it" in result.stderr
+    assert "LAYOUTSCOPE_PASSWORD" in result.stderr
+
+
+@pytest.mark.parametrize("verb", [*SHOWING, *REFUSING])
+def test_a_wrong_password_is_an_error(run, locked, tmp_path, verb):
+    """It ends with 1, one line on standard error that says so, and no result."""
+    name, *words = verb.replace("LOCKED", str(locked)).replace("OUT", str(tmp_path / "a.html")).split()
+    (tmp_path / "secret").write_text("wrong\n")
+    result = run(name, locked, *words, "--password-file", tmp_path / "secret")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == f"layoutscope: {locked}: the password opens none of its encrypted volumes\n"
+
+
+@pytest.mark.parametrize("name", ["basic", "volumes"])
+def test_what_is_not_encrypted_is_not_called_locked(run, tmp_path, name, monkeypatch):
+    """A sound image in the clear says nothing of passwords, even where one is given for others."""
+    write(SCENARIOS[name], tmp_path / "disk.img")
+    monkeypatch.setenv("LAYOUTSCOPE_PASSWORD", "of another disk")
+    assert run("check", tmp_path / "disk.img").stderr == ""
+
+
+def test_ways_to_give_a_password_are_equal(run, locked, tmp_path, monkeypatch):
+    """A file, the environment and the command line open it alike; what others can see is warned of."""
+    (tmp_path / "secret").write_text(f"{PASSWORD}\n")
+    by_file = run("trace", locked, "--password-file", tmp_path / "secret")
+    typed = run("trace", locked, "--password", PASSWORD)
+    monkeypatch.setenv("LAYOUTSCOPE_PASSWORD", PASSWORD)
+    by_environment = run("trace", locked)
+    assert by_file.exit_code == 0
+    assert by_file.stdout == by_environment.stdout == typed.stdout
+    assert (by_file.stderr, by_environment.stderr) == ("", "")
+    assert "others on this machine can see what stands behind --password" in typed.stderr
+    assert PASSWORD not in typed.stderr
+
+
+def test_a_password_is_asked_for_without_echo(locked):
+    """A hyphen asks at the terminal, which does not show the answer."""
+    pty = pytest.importorskip("pty", reason="there are no terminals here")
+    main, other = pty.openpty()
+    command = [sys.executable, "-m", "layoutscope", "predict", str(locked), "--password", "-", "--drive", "sata-ssd"]
+    # A session of its own has this terminal as its only one, as a login has.
+    process = subprocess.Popen(
+        command, stdin=other, stdout=subprocess.PIPE, stderr=other, cwd=ROOT, start_new_session=True, text=True
+    )
+    os.close(other)
+    shown = b""
+    while b"Password: " not in shown:
+        shown += os.read(main, 1024)
+    os.write(main, f"{PASSWORD}\n".encode())
+    result, _ = process.communicate(timeout=120)
+    while True:
+        try:
+            shown += os.read(main, 1024) or b""
+        except OSError:
+            break
+    os.close(main)
+    assert process.returncode == 0
+    assert "On sata-ssd" in result
+    assert PASSWORD.encode() not in shown
+
+
+def test_nobody_is_asked_where_nobody_is(shell, locked):
+    """Without a terminal a hyphen is refused, and nothing is waited for."""
+    result = shell("predict", locked, "--password", "-", stdin=subprocess.DEVNULL)
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1)
+    assert "--password-file" in result.stderr
+
+
+def test_the_library_tells_a_locked_volume_from_a_wrong_word(locked):
+    """It has an error of its own, without a password and with a wrong one."""
+    with pytest.raises(LockedError, match="encrypted and locked"):
+        predict(locked)
+    with pytest.raises(LockedError, match="opens none"):
+        scan(locked, password=PASSWORD[::-1])
+
+
+def test_the_keys_of_hardware_are_not_asked_for(run, tmp_path):
+    """The first screen of a locked volume names both ways to open it; JSON says locked."""
+    write(SCENARIOS["encrypted"], tmp_path / "disk.img")
+    text = run("scan", tmp_path / "disk.img").stdout
+    assert "To open it: layoutscope scan IMAGE --password - (or --password-file FILE)" in text
+    volume = json.loads(run("scan", tmp_path / "disk.img", "--json").stdout)["volumes"][-1]
+    assert volume["details"]["locked"] is True
+
+
+def test_a_capture_of_what_is_open_needs_no_password(run, image, tmp_path, monkeypatch):
+    """A password in the environment is of no concern to it."""
+    run("scan", image, "--save", tmp_path / "a.lscope")
+    monkeypatch.setenv("LAYOUTSCOPE_PASSWORD", "of another disk")
+    assert run("scan", tmp_path / "a.lscope").exit_code == 0

@@ -138,7 +138,7 @@ def _hidden(layout: VolumeLayout, names: tuple[str, ...]) -> NDArray[np.bool_]:
     table = layout.columns("entries")
     if not names:
         return np.zeros(len(table), bool)
-    # Linux's driver leaves the private directory of hard links out of the root's listing (dir.c, `hfsplus_readdir`),
+    # Linux's driver leaves the private directory of hard links out of the root's listing (its dir.c),
     # and nowhere else is one of that name.
     hidden: NDArray[np.bool_] = (table["parent_id"].data == ROOT_ID) & table["kind"].equals("directory")
     places = np.flatnonzero(hidden)
@@ -181,7 +181,7 @@ def listed_bytes(table: EntryTable, entries: slice, fixed_bytes: int) -> NDArray
     if names.is_ascii():
         return padded(_lengths(names), fixed_bytes)
     # The disk has é as two characters, of three bytes in UTF-8; the driver joins them before it hands them out
-    # (unicode.c, `hfsplus_uni2asc`), so that more names fit into a buffer than their stored lengths say.
+    # (its unicode.c), so that more names fit into a buffer than their stored lengths say.
     composed = names.series("name", pl.String()).str.normalize("NFC")
     return padded(composed.str.len_bytes().fill_null(UNKNOWN_BYTES).to_numpy().astype(np.int64), fixed_bytes)
 

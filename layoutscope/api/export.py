@@ -192,6 +192,7 @@ def extract(
                     copied.advance(stop - start)
                 write.end(source.size_bytes)
         written = goal.stat()
+        # st_blocks counts 512 bytes each, whatever the blocks of the file system (stat(2)); Windows has none.
         stored = min(written.st_size, getattr(written, "st_blocks", written.st_size) * 512)
         return Extract(source.size_bytes, kept, stored)
 
@@ -236,6 +237,7 @@ def _chunks(source: Source, start: int, stop: int) -> Iterator[tuple[int, bytes]
             source.read_into(at, memoryview(data))
         except UnreadError:
             continue
+        # Zeros read the same from a hole.
         if data.count(0) != len(data):
             yield at, bytes(data)
 
@@ -264,6 +266,8 @@ class _Sparse:
 
 class _Compressed:
     """Frames of zstd, one after the other; long runs of zeros are frames of their own."""
+
+    # Frames one behind the other are one stream for every reader (RFC 8878, 3.1).
 
     def __init__(self, file: IO[bytes]) -> None:
         import zstandard

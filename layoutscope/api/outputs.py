@@ -168,6 +168,7 @@ def output(path: str | os.PathLike[str], *, force: bool = False, holds: str = ""
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
+        # A temporary file is made for its owner alone.
         Path(part).chmod(0o666 & ~umask())
         Path(part).replace(target)
         tell_written(target, target.stat().st_size, holds)

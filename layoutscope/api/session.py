@@ -57,8 +57,8 @@ def open_session(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -
     >>> with layoutscope.open("fixtures/images/hfsplus-scattered.img.zst") as session:
     ...     scanned = session.scan(drives="generic-7200")
     ...     listed = session.predict(order="names", drives="generic-7200")
-    ...     session.volume.facts.variant
-    'HFS+'
+    ...     session.volume.facts.view
+    'live'
     >>> listed.volumes[0].drives[0].prediction.seconds < scanned.volume.predictions[0].seconds
     True
     """

@@ -183,7 +183,7 @@ def clear_runs(bitmaps: U8, num_bits: I64, bit_order: Literal["big", "little"]) 
     >>> [part.tolist() for part in runs]
     [[0, 0], [2, 15], [2, 1]]
     """
-    # The first block is the highest bit of a byte in HFS+ (TN1150, "Allocation File"), and the lowest one in APFS.
+    # Formats differ in which bit of a byte is the first block: in TN1150 the highest, in Apple's reference the lowest.
     rows, width = bitmaps.shape
     # At least one set byte behind each row, so that every run has two edges within its row.
     num_words = width // WORD_BYTES + 1

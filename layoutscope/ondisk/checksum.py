@@ -76,6 +76,28 @@ def _sums(words: NDArray[np.uint32]) -> tuple[NDArray[np.uint64], NDArray[np.uin
     return sums[:, 0].astype(np.uint64), sums[:, 1].astype(np.uint64)
 
 
+def journal_checksums(blocks: NDArray[np.uint8]) -> NDArray[np.uint32]:
+    """Checksum of each block in a journal.
+
+    Parameters
+    ----------
+    blocks : (n, size) uint8 array
+        Blocks of one size.
+
+    Returns
+    -------
+    (n,) uint32 array
+
+    References
+    ----------
+    .. [1] TN1150, "Journal", calc_checksum.
+    """
+    total = np.zeros(len(blocks), np.uint32)
+    for column in np.ascontiguousarray(blocks.T):
+        total = (total << np.uint32(8)) ^ (total + column)
+    return ~total
+
+
 def crc32(data: bytes) -> int:
     """CRC-32 as in zlib and GPT (UEFI Specification, GPT Header)."""
     return zlib.crc32(data)

@@ -57,7 +57,7 @@ class Case(NamedTuple):
     columns: Mapping[str, Column | int]
 
 
-class Located(Protocol):
+class LocatedItems(Protocol):
     """Items of many collections: number of the collection, type and place of each, and the collections without any."""
 
     record: NDArray[np.int64]
@@ -80,7 +80,7 @@ class Items(NamedTuple):
         Of the head: number of items. Of a description: type, size, and bytes to the next item.
     """
 
-    locate: Callable[[Decoder, NDArray[np.uint8], I64, I64], Located]
+    locate: Callable[[Decoder, NDArray[np.uint8], I64, I64], LocatedItems]
     head: RecordType
     num_items: Column
     entry: RecordType

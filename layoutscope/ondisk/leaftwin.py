@@ -216,9 +216,9 @@ class _Target(NamedTuple):
 def _recoded(raw: bytes, coding: str) -> bytes:
     """One text as it is kept."""
     if coding == "utf-16":
-        # HFS+ forbids no unit: half of a surrogate pair becomes U+FFFD here; the stored name keeps it.
+        # TN1150 forbids no unit: half of a surrogate pair becomes U+FFFD here; the stored name keeps it.
         return raw.decode("utf-16-be", "replace").encode()
-    # The length of a name in APFS counts the zero byte that ends it.
+    # Lengths of names count the zero byte that ends them (Apple File System Reference, j_drec_key_t).
     return raw.split(b"\0", 1)[0]
 
 

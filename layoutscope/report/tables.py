@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Final
 from layoutscope.frames import pl
 from layoutscope.report import UNSAFE, escape_text
 from layoutscope.tables import TABLES
+from layoutscope.tables.schema import REFERENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,7 +39,7 @@ def joined_table(layouts: Sequence[VolumeLayout], name: str) -> pl.DataFrame:
     frames, first_row, first_node = [], 0, 0
     for layout in layouts:
         frame = layout.table(name)
-        shifts = {column.name: first_node for column in TABLES[name] if column.unit == "row of nodes"}
+        shifts = {column.name: first_node for column in TABLES[name] if column.unit == REFERENCE}
         shifts |= {"row": first_row} if "row" in frame.columns else {}
         frames.append(frame.with_columns((pl.col(column) + shift).cast(pl.UInt32) for column, shift in shifts.items()))
         first_row += frame.height

@@ -54,6 +54,7 @@ def _files_in_turn(model: Model, descent: Descent) -> tuple[NDArray[np.int64], N
     entries, turn = turns_of(descent, len(model.entries))
     wanted = np.flatnonzero(model.entries.is_file[entries] & (model.entries.size_bytes[entries] > 0))
     wanted = wanted[np.argsort(turn[wanted], kind="stable")]
+    # When the second name of a hard link comes, the page cache has its data.
     _, first = np.unique(model.entries.file_id[entries[wanted]], return_index=True)
     wanted = wanted[np.sort(first)]
     return entries[wanted], turn[wanted]

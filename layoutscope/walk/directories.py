@@ -175,6 +175,7 @@ def way_to(model: Model, file_id: int) -> list[int]:
     way: list[int] = []
     table = model.entries
     wanted = np.uint64(file_id)
+    # Damage may make a folder an ancestor of its own: no way is longer than there are entries.
     while wanted > ROOT_ID and len(way) <= len(table):
         found = np.flatnonzero(table.file_id == wanted)
         if not len(found):

@@ -137,6 +137,7 @@ def _sizes(
     ends: NDArray[np.int64],
 ) -> NDArray[np.int64]:
     """Room of each file on the axis: up to its last block or page, but not behind its last extent."""
+    # Read-ahead stops at the file's last page: blocks that were allocated beyond it are never read.
     unit = min(PAGE_BYTES, model.layout.facts.block_size_bytes or PAGE_BYTES)
     last = np.zeros(len(entries), np.int64)
     np.maximum.at(last, file, ends)

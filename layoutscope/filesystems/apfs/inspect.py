@@ -226,6 +226,7 @@ class Plaintext:
         if _is_sound(data):
             return data
         paddr = (image_offset - self.blocks.image_offsets[device]) // self.blocks.block_size
+        # The address is part of the cipher: the same bytes elsewhere are other ones decrypted.
         where = np.array([paddr + device * self.blocks.tier2_mark], np.uint64)
         stored = np.frombuffer(data, np.uint8)[None, :]
         plain = self.cipher.decrypt_objects(stored, where, np.ones(1, bool)).tobytes()

@@ -9,6 +9,10 @@ from layoutscope.findings import declare
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+FILE_LINKS_DIRECTORY: Final = "\0\0\0\0HFS+ Private Data"
+DIRECTORY_LINKS_DIRECTORY: Final = ".HFS+ Private Directory Data\r"
+"""Folders of the root that hold the files and folders behind hard links (TN1150, "Hard Links"): names nobody types."""
+
 CODES: Final[Mapping[str, str]] = declare(
     {
         "volume-header-invalid": "The volume header is damaged; its copy at the end of the volume serves (HFS+).",

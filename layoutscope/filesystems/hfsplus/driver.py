@@ -13,6 +13,7 @@ import numpy as np
 from layoutscope.access.driver import INODE, NAME, Driver, Mounted, Search
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.access.host import Costs
+from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY
 from layoutscope.frozen import frozen
 from layoutscope.units import KIB
 
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
     from layoutscope.access.host import HostProfile
     from layoutscope.access.nodes import NodeTable
     from layoutscope.tables import VolumeFacts
-
-HFS_FILE_LINKS: Final = "\0\0\0\0HFS+ Private Data"
-HFS_DIRECTORY_LINKS: Final = ".HFS+ Private Directory Data\r"
-"""Where HFS+ keeps the files and directories behind hard links (TN1150, Hard Links)."""
 
 
 @frozen
@@ -66,7 +63,7 @@ HOSTS: Final = {
         page_bytes=4 * KIB,
         hfs_looks_up_thread=True,
         hfs_stops_at_valence=True,
-        hidden_names=(HFS_FILE_LINKS,),
+        hidden_names=(FILE_LINKS_DIRECTORY,),
         hard_link_type_unknown=True,
     ),
     "macos": HfsplusProperties(
@@ -74,7 +71,7 @@ HOSTS: Final = {
         page_bytes=0,
         hfs_looks_up_thread=False,
         hfs_stops_at_valence=False,
-        hidden_names=(HFS_FILE_LINKS, HFS_DIRECTORY_LINKS),
+        hidden_names=(FILE_LINKS_DIRECTORY, DIRECTORY_LINKS_DIRECTORY),
         hard_link_type_unknown=False,
     ),
 }
@@ -120,6 +117,7 @@ def driver(host: HostProfile) -> Driver:
     return Driver(
         costs=own.costs,
         searches=searches,
+        # A record of the catalog is name and inode in one.
         inode_beside_name=True,
         stops_at_valence=own.hfs_stops_at_valence,
         # Observed: an index node is read then, if no look-up has read it before.
@@ -131,6 +129,7 @@ def driver(host: HostProfile) -> Driver:
         locator_cause="overflow",
         extents_cause="overflow",
         inode_holds_extents=True,
+        # Apple's searchfs goes through the nodes by number and ignores their links (`BTScanNextRecord`).
         scans_by_number=True,
         listing_start=_threads,
         mounted=partial(_mounted, searches),

@@ -50,7 +50,7 @@ def _deflated(data: bytes) -> str:
     return base64.b64encode(zlib.compress(data, 6)).decode("ascii")
 
 
-def text(value: str) -> str:
+def packed_text(value: str) -> str:
     """Compress a text for the page."""
     return _deflated(value.encode("utf-8", "replace"))
 

@@ -72,7 +72,7 @@ def _script() -> str:
 
 @cache
 def _plotly() -> str:
-    return encode.text(_asset("plotly.js"))
+    return encode.packed_text(_asset("plotly.js"))
 
 
 @cache
@@ -155,7 +155,7 @@ def _entries(item: MapDisk) -> dict[str, Any] | None:
         "node": encode.array(entries["node"].fill_null(-1).to_numpy()),
         "id": _texts(_ids(entries["file_id"])),
         "parent": _texts(_ids(entries["parent_id"])),
-        "names": encode.text(json.dumps(entries["name"].fill_null("").to_list(), separators=(",", ":"))),
+        "names": encode.packed_text(json.dumps(entries["name"].fill_null("").to_list(), separators=(",", ":"))),
     }
 
 

@@ -15,7 +15,7 @@ from layoutscope.filesystems.hfsplus.records.attributes import (
     INLINE,
     KEY,
     AttributeLeaves,
-    collect,
+    collect_attributes,
 )
 from tests.unit.hfsplus.written import decoded, named, node
 
@@ -35,7 +35,7 @@ EXTENTS_RECORD = EXTENTS.blank({"record_type": 0x30, "extents.start_block": [90]
 def collected(reader, *records):
     leaves = AttributeLeaves()
     found = decoded(reader, leaves, node(list(records)))
-    return collect(SimpleNamespace(records=found), leaves, 100), leaves
+    return collect_attributes(SimpleNamespace(records=found), leaves, 100), leaves
 
 
 def test_a_compressed_file_has_its_size_in_an_attribute(reader):

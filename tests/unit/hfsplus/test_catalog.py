@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.hfsplus.records.catalog import FILE, FOLDER, KEY, THREAD, CatalogLeaves, collect
+from layoutscope.filesystems.hfsplus.records.catalog import FILE, FOLDER, KEY, THREAD, CatalogLeaves, collect_catalog
 from tests.unit.hfsplus.written import decoded, named, node
 
 FOLDER_RECORD = FOLDER.blank({"record_type": 1, "folder_id": 16, "valence": 3, "create_date": 7})
@@ -33,7 +33,7 @@ FILE_LEAF = node([named(KEY, "na\u00efve", FILE_RECORD, parent_id=16)])
 def collected(reader, *leaves):
     """Decode leaves and put them together, first as they lie."""
     decoder = CatalogLeaves()
-    return collect(SimpleNamespace(records=decoded(reader, decoder, *leaves)), decoder), decoder
+    return collect_catalog(SimpleNamespace(records=decoded(reader, decoder, *leaves)), decoder), decoder
 
 
 def test_files_and_folders_become_entries(reader):
@@ -87,7 +87,9 @@ def test_entries_come_in_the_order_of_the_leaves(reader):
     leaves = CatalogLeaves()
     records = decoded(reader, leaves, FOLDER_LEAF, FILE_LEAF, FOLDER_LEAF)
     order = np.flatnonzero(records["node"] == 2).tolist() + np.flatnonzero(records["node"] == 1).tolist()
-    catalog = collect(SimpleNamespace(records={name: values[order] for name, values in records.items()}), leaves)
+    catalog = collect_catalog(
+        SimpleNamespace(records={name: values[order] for name, values in records.items()}), leaves
+    )
     assert catalog.entries["file_id"].tolist() == [17, 16]
     assert catalog.name.to_list() == ["na\u00efve", "a:b"]
     assert catalog.forks["entry"].tolist() == [0, 0, 0]
@@ -112,7 +114,7 @@ def test_what_is_no_record_is_left_out(reader, record):
 
 def test_no_catalog_has_no_entries():
     """All columns are there, without rows."""
-    catalog = collect(None, CatalogLeaves())
+    catalog = collect_catalog(None, CatalogLeaves())
     assert len(catalog.entries["file_id"]) == len(catalog.name) == len(catalog.threads["node"]) == 0
 
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutscope.filesystems.hfsplus.volume.journal import checksums
 from layoutscope.filesystems.hfsplus.volume.overlay import Overlay
 from layoutscope.image import MemorySource
+from layoutscope.ondisk.checksum import journal_checksums
 
 
 def one_by_one(data):
@@ -20,7 +20,7 @@ def one_by_one(data):
 def test_checksum_equals_the_definition(data):
     """All blocks at once give what one byte after the other gives."""
     block = np.frombuffer(data, np.uint8)
-    assert checksums(np.stack([block, block])).tolist() == [one_by_one(data)] * 2
+    assert journal_checksums(np.stack([block, block])).tolist() == [one_by_one(data)] * 2
 
 
 def make_overlay():

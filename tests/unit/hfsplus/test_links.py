@@ -6,8 +6,16 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus.records.catalog import EPOCH_SECONDS, FILE, FOLDER, KEY, CatalogLeaves, collect
-from layoutscope.filesystems.hfsplus.records.links import FILE_LINKS_DIRECTORY, resolve_links
+from layoutscope.filesystems.hfsplus import FILE_LINKS_DIRECTORY
+from layoutscope.filesystems.hfsplus.records.catalog import (
+    EPOCH_SECONDS,
+    FILE,
+    FOLDER,
+    KEY,
+    CatalogLeaves,
+    collect_catalog,
+)
+from layoutscope.filesystems.hfsplus.records.links import resolve_links
 from layoutscope.filesystems.hfsplus.tree.btree import TreeFile
 from layoutscope.filesystems.hfsplus.volume.fork import Fork
 from layoutscope.findings import FindingLog
@@ -26,7 +34,7 @@ def resolved(*records):
     """Resolve links among catalog records; return them and the codes of what is wrong."""
     volume = SimpleNamespace(decoder=BULK, log=FindingLog(), block_size_bytes=4096)
     leaves = CatalogLeaves()
-    catalog = collect(SimpleNamespace(records=decoded(volume, leaves, node(list(records)))), leaves)
+    catalog = collect_catalog(SimpleNamespace(records=decoded(volume, leaves, node(list(records)))), leaves)
     none = np.empty(0, np.int64)
     fork = Fork(8192, np.array([10]), np.array([2]), np.array([-1]))
     header = SimpleNamespace(len_node=4096)

@@ -47,6 +47,7 @@ def tree_facts(trees: Sequence[NodeRows]) -> tuple[TreeFacts, ...]:
 def shown_time(nanoseconds: int) -> str:
     """Return a time of the disk in UTC; empty where it is not set."""
     seconds = nanoseconds // 10**9
+    # Up to the year 4147: beyond it are damaged fields, up to more years than a date can have.
     if not 0 < seconds < 2**36:
         return ""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")

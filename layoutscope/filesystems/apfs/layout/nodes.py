@@ -150,7 +150,9 @@ def _subtype(tree: str) -> int:
 
 def _addresses(layouts: list[VolumeLayout]) -> NDArray[np.int64]:
     parts = [
-        layout.columns("nodes")["image_offset"].data * 2 + layout.columns("nodes")["device"].data for layout in layouts
+        # Address and device as one number.
+        layout.columns("nodes")["image_offset"].data * 2 + layout.columns("nodes")["device"].data
+        for layout in layouts
     ]
     return np.concatenate([np.empty(0, np.int64), *parts])
 

@@ -12,14 +12,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.arrays.lookup import find
+from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY
 from layoutscope.filesystems.hfsplus.records.attributes import INLINE
 from layoutscope.filesystems.hfsplus.records.catalog import unix_seconds
-from layoutscope.filesystems.hfsplus.records.links import (
-    DIRECTORY_LINKS_DIRECTORY,
-    FILE_LINKS_DIRECTORY,
-    ROOT_FOLDER,
-    bear_a_links_type,
-)
+from layoutscope.filesystems.hfsplus.records.links import ROOT_FOLDER, bear_a_links_type
 from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:

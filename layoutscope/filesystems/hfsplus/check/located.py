@@ -14,7 +14,7 @@ from layoutscope.arrays.columns import I64, U8, Columns, Mask, concatenate
 from layoutscope.arrays.ragged import heads
 from layoutscope.filesystems.hfsplus.records.attributes import RECORD_SIZES as ATTRIBUTE_SIZES
 from layoutscope.filesystems.hfsplus.records.catalog import RECORD_SIZES as CATALOG_SIZES
-from layoutscope.filesystems.hfsplus.tree.btree import BATCH_BYTES, locate_nodes
+from layoutscope.filesystems.hfsplus.tree.btree import BATCH_BYTES, pieces_of
 from layoutscope.filesystems.hfsplus.tree.keys import FORMS, KeyForm, Keys, joined_keys, read_keys, without_case
 from layoutscope.filesystems.hfsplus.tree.nodes import (
     DESCRIPTOR,
@@ -156,7 +156,7 @@ def _batches(volume: Volume, tree: Tree, numbers: I64) -> Iterator[ReadNodes]:
     step = max(1, BATCH_BYTES // size)
     for start in range(0, len(numbers), step):
         chosen = numbers[start : start + step]
-        buffer = read_parts(volume, locate_nodes(volume, tree.file.fork, size, chosen))
+        buffer = read_parts(volume, pieces_of(volume, tree.file.fork, size, chosen))
         yield decode_nodes(volume.decoder, buffer, size, chosen)
 
 

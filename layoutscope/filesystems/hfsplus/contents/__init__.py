@@ -111,6 +111,7 @@ def open_contents(request: VolumeRequest) -> tuple[Volume, Contents]:
 
         found = sweep(opened)
     contents = read_contents(opened, journal, found)
+    # The header as it lies: what the journal does to it in memory is no change.
     report_change(below)
     return opened, contents
 
@@ -149,7 +150,7 @@ def read_contents(volume: Volume, journal: Journal | None = None, found: Swept |
     attribute_tree, attribute_leaves = reader.read("attributes", CNID.attributes_file)
     assert isinstance(catalog_leaves, catalog_file.CatalogLeaves)  # noqa: S101  (for the type checker)
     assert isinstance(attribute_leaves, attributes_file.AttributeLeaves)  # noqa: S101  (for the type checker)
-    catalog = catalog_file.collect(catalog_tree, catalog_leaves)
+    catalog = catalog_file.collect_catalog(catalog_tree, catalog_leaves)
     every = {"extents-overflow": reader.overflow, "catalog": catalog_tree, "attributes": attribute_tree}
     every["hot-files"] = read_hot_files(volume, catalog, reader.overflow)
     trees = {name: tree for name, tree in every.items() if tree is not None}
@@ -161,7 +162,7 @@ def read_contents(volume: Volume, journal: Journal | None = None, found: Swept |
         special,
         trees,
         catalog,
-        attributes_file.collect(attribute_tree, attribute_leaves, rows.get("attributes", 0)),
+        attributes_file.collect_attributes(attribute_tree, attribute_leaves, rows.get("attributes", 0)),
         *read_free_runs(volume, special[CNID.allocation_file]),
         None if found is None else _count_stale(volume, trees, found),
     )
@@ -245,6 +246,8 @@ class _Trees:
 
     def _by_copy(self, place: TreePlace) -> tuple[Tree | None, LeafDecoder] | None:
         """Read a tree by the extents that the copy of the volume header has of it; None where these are the same."""
+        # The copy is written again only when a special file grows or moves (TN1150, "Volume Header"): old as its counts
+        # are, its extents are good.
         header = alternate_header(self.volume)
         if header is None:
             return None

@@ -14,7 +14,7 @@ import numpy as np
 
 from layoutscope.arrays.lookup import find
 from layoutscope.arrays.ragged import heads, lengths_of
-from layoutscope.filesystems.hfsplus.tree.btree import BATCH_BYTES, TreeFile, locate_nodes
+from layoutscope.filesystems.hfsplus.tree.btree import BATCH_BYTES, TreeFile, pieces_of
 from layoutscope.filesystems.hfsplus.tree.keys import FORMS, KeyForm, Keys, joined_keys, read_keys, without_case
 from layoutscope.filesystems.hfsplus.tree.names import UNIT_BYTES
 from layoutscope.filesystems.hfsplus.tree.nodes import (
@@ -173,7 +173,7 @@ def renumbered_links(volume: Volume, file: TreeFile, links: LeafLinks, keys: Lea
         -1 where no node has the number.
     """
     numbers = np.arange(file.num_nodes)
-    pieces = locate_nodes(volume, file.fork, file.node_size_bytes, numbers)
+    pieces = pieces_of(volume, file.fork, file.node_size_bytes, numbers)
     at = np.full(file.num_nodes, -1, np.int64)
     at[pieces.part] = pieces.volume_offset
     run = np.cumsum(np.diff(at, prepend=at[0]) != file.node_size_bytes)
@@ -221,7 +221,7 @@ def leaf_keys(volume: Volume, file: TreeFile, numbers: I64) -> LeafKeys:
     lasts: list[Keys] = []
     for start in range(0, len(numbers), step):
         chosen = numbers[start : start + step]
-        buffer = read_parts(volume, locate_nodes(volume, file.fork, size, chosen))
+        buffer = read_parts(volume, pieces_of(volume, file.fork, size, chosen))
         records = locate_records(volume.decoder, decode_nodes(volume.decoder, buffer, size, chosen), None)
         whole = _has_whole_key(volume, form, records)
         node, key = records.node[whole], records.key[whole]
@@ -256,6 +256,7 @@ def _comparable(keys: Keys, *, fold: bool) -> list[Key]:
     """Turn keys into pairs that Python compares as the tree does."""
     if fold:
         keys = without_case(keys)
+    # Bytes compare as the units do only with the most significant one first.
     data = keys.units.byteswap().tobytes() if _IS_LITTLE else keys.units.tobytes()
     starts, stops = 2 * keys.start, 2 * (keys.start + keys.count)
     return [

@@ -12,7 +12,7 @@ import numpy as np
 
 from layoutscope.arrays.columns import I64, concatenate
 from layoutscope.arrays.lookup import distinct
-from layoutscope.filesystems.hfsplus.tree.btree import locate_nodes
+from layoutscope.filesystems.hfsplus.tree.btree import pieces_of
 from layoutscope.filesystems.hfsplus.tree.keys import FORMS
 from layoutscope.filesystems.hfsplus.tree.nodes import INDEX, decode_nodes, locate_records
 from layoutscope.filesystems.hfsplus.volume.fork import locate, read_parts
@@ -66,7 +66,7 @@ def _pointers(volume: Volume, tree: Tree) -> Columns:
     parts = []
     for number in numbers.tolist():
         one = np.array([number], np.int64)
-        buffer = read_parts(volume, locate_nodes(volume, file.fork, file.node_size_bytes, one))
+        buffer = read_parts(volume, pieces_of(volume, file.fork, file.node_size_bytes, one))
         records = locate_records(volume.decoder, decode_nodes(volume.decoder, buffer, file.node_size_bytes, one), fixed)
         whole = records.data - records.key >= form.fixed_length + 2
         key, data = records.key[whole], records.data[whole]

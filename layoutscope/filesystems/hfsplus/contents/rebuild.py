@@ -23,7 +23,7 @@ from layoutscope.filesystems.hfsplus.tree.btree import (
     TreeFile,
     TreePlace,
     decode_tree,
-    locate_nodes,
+    pieces_of,
 )
 from layoutscope.filesystems.hfsplus.tree.keys import FORMS
 from layoutscope.filesystems.hfsplus.tree.nodes import (
@@ -211,7 +211,7 @@ def _inferred_file(volume: Volume, place: TreePlace, found: Swept | None) -> Tre
     num_nodes = min(fork.num_blocks * volume.block_size_bytes, volume.size_bytes) // size if size else 0
     if not num_nodes:
         return None
-    pieces = locate_nodes(volume, fork, size, np.arange(num_nodes, dtype=np.int64))
+    pieces = pieces_of(volume, fork, size, np.arange(num_nodes, dtype=np.int64))
     readable = np.zeros(num_nodes, np.bool_)
     readable[pieces.part] = True
     readable[pieces.part[~volume.is_readable(pieces.volume_offset, pieces.length_bytes)]] = False
@@ -278,7 +278,7 @@ def _report(volume: Volume, file: TreeFile, order: I64, reached: Mask, num_left:
         words += f"; {num_left:,} with keys of others were left out"
     if isinstance(file.header, InferredHeader):
         words += "; size of nodes, root and map are inferred too, as the header is lost"
-    at = locate_nodes(volume, file.fork, file.node_size_bytes, added[:1]).volume_offset.tolist()
+    at = pieces_of(volume, file.fork, file.node_size_bytes, added[:1]).volume_offset.tolist()
     volume.log.at(f"{file.tree} B-tree", at[0] if at else None).add("tree-rebuilt", "warning", words)
 
 
@@ -302,7 +302,7 @@ def report_stale(volume: Volume, trees: dict[str, Tree], found: Swept) -> dict[s
     live: list[I64] = []
     for tree in trees.values():
         numbers = np.flatnonzero(tree.nodes.key_rank >= 0)
-        live.append(locate_nodes(volume, tree.file.fork, tree.file.node_size_bytes, numbers).volume_offset)
+        live.append(pieces_of(volume, tree.file.fork, tree.file.node_size_bytes, numbers).volume_offset)
     stale = found.of(~np.isin(found.volume_offset, np.concatenate([np.empty(0, np.int64), *live])))
     counts = {name: int((stale.tree == place).sum()) for place, name in enumerate(TREES)}
     if len(stale.tree):

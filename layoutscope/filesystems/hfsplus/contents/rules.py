@@ -182,6 +182,8 @@ def check_counts(volume: Volume, catalog: Catalog) -> None:
         elif found > declared:
             message = f"the volume header counts fewer {noun} than the catalog holds"
             log.add(code, "warning", message, expected=found, found=declared)
+    # Once all 32-bit numbers were given out, they are given out again, and the header's next one says nothing (TN1150,
+    # kHFSCatalogNodeIDsReusedBit).
     highest, following = int(catalog.entries["file_id"].max(initial=0)), int(volume.header.next_catalog_id)
     if highest >= following and not volume.header.is_cnid_reused:
         message = "the next catalog node ID is in use already"

@@ -151,7 +151,7 @@ def _catalog(volume: Volume, found: Swept) -> tuple[Volume, Catalog]:
         number = int(grammar.HfsplusVolume.Cnid.catalog_file)
         place = TreePlace("catalog", number, inline_fork(header.catalog_file))
         tree = rebuild(trial, place, None, leaves, found)
-        results.append((trial, catalog_file.collect(tree, leaves)))
+        results.append((trial, catalog_file.collect_catalog(tree, leaves)))
     return max(results, key=lambda result: (len(result[1].name), -_num_misplaced(*result)))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.arrays.ragged import heads
-from layoutscope.filesystems.hfsplus.tree.btree import locate_nodes
+from layoutscope.filesystems.hfsplus.tree.btree import pieces_of
 from layoutscope.filesystems.hfsplus.tree.nodes import DESCRIPTOR_BYTES, HEADER, INDEX, LEAF, MAP, OFFSET_BYTES
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, first_rows
 from layoutscope.ondisk import grammar
@@ -56,7 +56,7 @@ def nodes_tables(volume: Volume, number: int | None, trees: list[Tree]) -> tuple
 def _nodes_of(volume: Volume, number: int | None, tree: Tree, first_row: int) -> tuple[Table, Columns]:
     file, table = tree.file, tree.nodes
     numbers = np.arange(file.num_nodes, dtype=np.int64)
-    pieces = locate_nodes(volume, file.fork, file.node_size_bytes, numbers)
+    pieces = pieces_of(volume, file.fork, file.node_size_bytes, numbers)
     offset = np.full(file.num_nodes, -1, np.int64)
     first = heads(pieces.part)
     offset[pieces.part[first]] = pieces.volume_offset[first] + volume.image_offset

@@ -196,7 +196,7 @@ class Attributes:
         return np.where(found, nodes + self.first_row, int(NULL_ROW)).astype(np.uint32)
 
 
-def collect(tree: Tree | None, leaves: AttributeLeaves, first_row: int) -> Attributes:
+def collect_attributes(tree: Tree | None, leaves: AttributeLeaves, first_row: int) -> Attributes:
     """Put together what the leaves held.
 
     Parameters

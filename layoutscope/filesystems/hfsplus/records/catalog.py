@@ -263,7 +263,7 @@ class Catalog:
         return misplaced(self.entries["parent_id"], self.stored, is_folded=is_folded)
 
 
-def collect(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
+def collect_catalog(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
     """Bring what the leaves held into key order; what stood in leaves that were not reached drops out."""
     chosen, threads = (_Chosen(leaves.tables, table, tree) for table in ("entries", "threads"))
     forks = _renumbered(leaves, chosen)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.arrays.lookup import find
+from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY
 from layoutscope.filesystems.hfsplus.records.catalog import unix_seconds
 from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.filesystems.hfsplus.tree.shape import node_log
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.records.catalog import Catalog
     from layoutscope.filesystems.hfsplus.tree.btree import TreeFile
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
-
-FILE_LINKS_DIRECTORY: Final = "\0\0\0\0HFS+ Private Data"
-DIRECTORY_LINKS_DIRECTORY: Final = ".HFS+ Private Directory Data\r"
 
 ROOT_FOLDER: Final = int(grammar.HfsplusVolume.Cnid.root_folder)
 

@@ -160,7 +160,7 @@ class Decoded:
     leaves: GrowingTable = field(default_factory=GrowingTable)
 
 
-def locate_nodes(volume: Volume, fork: Fork, node_size_bytes: int, numbers: I64) -> ForkPieces:
+def pieces_of(volume: Volume, fork: Fork, node_size_bytes: int, numbers: I64) -> ForkPieces:
     """Where nodes lie; a node may lie in several pieces.
 
     Parameters
@@ -240,7 +240,7 @@ def _with_map(volume: Volume, place: TreePlace, node: HfsplusBtree.HeaderNode) -
             expected=num_nodes,
             found=int(node.header.num_nodes),
         )
-    pieces = locate_nodes(volume, fork, size, np.arange(num_nodes, dtype=np.int64))
+    pieces = pieces_of(volume, fork, size, np.arange(num_nodes, dtype=np.int64))
     readable = np.ones(num_nodes, np.bool_)
     readable[pieces.part[~volume.is_readable(pieces.volume_offset, pieces.length_bytes)]] = False
     located = np.zeros(num_nodes, np.bool_)
@@ -266,10 +266,10 @@ def _read_map(
         if number >= len(readable) or not readable[number] or number in visited:
             break
         visited.append(number)
-        data = read_parts(volume, locate_nodes(volume, fork, size, np.array([number])))
+        data = read_parts(volume, pieces_of(volume, fork, size, np.array([number])))
         batch = decode_nodes(volume.decoder, data, size, np.array([number]))
         if number and int(batch.kind[0]) != MAP:
-            at = int(locate_nodes(volume, fork, size, np.array([number])).volume_offset[0])
+            at = int(pieces_of(volume, fork, size, np.array([number])).volume_offset[0])
             volume.log.at(f"{tree} node {number}", at + DESCRIPTOR.kind.offset).add(
                 "node-invalid",
                 "error",
@@ -320,7 +320,7 @@ def decode_tree(volume: Volume, file: TreeFile, numbers: I64, leaves: LeafDecode
     workspace = Workspace()
     for start in range(0, len(numbers), step):
         chosen = numbers[start : start + step]
-        buffer = read_parts(volume, locate_nodes(volume, file.fork, size, chosen), workspace)
+        buffer = read_parts(volume, pieces_of(volume, file.fork, size, chosen), workspace)
         to_come = (len(numbers) - start) / len(chosen) - 1
         batch = decode_nodes(volume.decoder, buffer, size, chosen, to_come)
         _decode_batch(volume, file, batch, leaves, into)

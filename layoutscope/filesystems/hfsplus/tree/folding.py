@@ -63,7 +63,7 @@ def case_table() -> NDArray[np.uint16]:
     return table
 
 
-def folded(units: NDArray[np.uint16], starts: I64, lengths: I64) -> tuple[NDArray[np.uint16], I64, I64]:
+def folded_names(units: NDArray[np.uint16], starts: I64, lengths: I64) -> tuple[NDArray[np.uint16], I64, I64]:
     """Fold names for comparison without regard to case.
 
     Parameters

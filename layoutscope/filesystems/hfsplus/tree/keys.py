@@ -14,7 +14,7 @@ import numpy as np
 
 from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.hfsplus.tree import names
-from layoutscope.filesystems.hfsplus.tree.folding import case_table, folded
+from layoutscope.filesystems.hfsplus.tree.folding import case_table, folded_names
 from layoutscope.filesystems.hfsplus.tree.nodes import LENGTH_BYTES
 from layoutscope.frozen import frozen
 from layoutscope.native import Kernel
@@ -243,7 +243,7 @@ def joined_keys(parts: Sequence[Keys]) -> Keys:
 
 def without_case(keys: Keys) -> Keys:
     """Fold the names of keys, as volumes do that do not tell cases apart."""
-    return Keys(keys.ident, *folded(keys.units, keys.start, keys.count))
+    return Keys(keys.ident, *folded_names(keys.units, keys.start, keys.count))
 
 
 def _words(padded: NDArray[np.uint16], starts: I64, lengths: I64, depth: int) -> NDArray[np.uint64]:

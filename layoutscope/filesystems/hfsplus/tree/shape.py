@@ -15,7 +15,7 @@ import numpy as np
 from layoutscope.arrays.columns import I64, Columns, Mask, concatenate
 from layoutscope.arrays.lookup import distinct
 from layoutscope.arrays.ragged import heads, ranges, starts_of
-from layoutscope.filesystems.hfsplus.tree.btree import TreeFile, locate_nodes
+from layoutscope.filesystems.hfsplus.tree.btree import TreeFile, pieces_of
 from layoutscope.filesystems.hfsplus.tree.nodes import DESCRIPTOR, INDEX, LEAF, UNKNOWN_KIND, NodeRows
 from layoutscope.frozen import frozen
 from layoutscope.ondisk.records import HEADER_NODE
@@ -278,5 +278,5 @@ def node_offset(volume: Volume, file: TreeFile, number: int) -> int | None:
     """
     if not 0 <= number < file.num_nodes:
         return None
-    pieces = locate_nodes(volume, file.fork, file.node_size_bytes, np.array([number]))
+    pieces = pieces_of(volume, file.fork, file.node_size_bytes, np.array([number]))
     return int(pieces.volume_offset[0]) if len(pieces.part) else None

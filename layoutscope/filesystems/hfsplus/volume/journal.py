@@ -16,6 +16,7 @@ from layoutscope.filesystems.hfsplus.volume.overlay import Overlay
 from layoutscope.filesystems.hfsplus.volume.volume import read_at
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
+from layoutscope.ondisk.checksum import journal_checksums
 from layoutscope.ondisk.records import (
     BLOCK_INFO_BE,
     BLOCK_INFO_LE,
@@ -72,6 +73,7 @@ class Journal:
         """Bytes of transactions that were not written to their places."""
         if self.header is None or self.header.ofs_start == self.header.ofs_end:
             return 0
+        # A ring behind the journal's header: what runs over the end goes on there, not at byte 0.
         length = int(self.header.ofs_end) - int(self.header.ofs_start)
         return length if length > 0 else length + int(self.header.len_journal) - int(self.header.len_header)
 
@@ -231,6 +233,7 @@ def _report_checksum(
 
 
 def _parse_header(data: bytes, at: int) -> tuple[HfsplusJournal.JournalHeaderBe | HfsplusJournal.JournalHeaderLe, bool]:
+    # Alone on the volume, the journal is in the byte order of the machine that made it: little-endian since Intel.
     types = grammar.HfsplusJournal
     try:
         little = grammar.parse(types.JournalHeaderLe, data, structure="journal header", image_offset=at)
@@ -244,29 +247,7 @@ def _masked_checksum(data: bytes, checked: RecordType) -> int:
     part = np.frombuffer(data, np.uint8)[: checked.width].copy()
     start = checked.offset_of("checksum")
     part[start : checked.offset_of("after_checksum")] = 0
-    return int(checksums(part.reshape(1, -1))[0])
-
-
-def checksums(blocks: U8) -> NDArray[np.uint32]:
-    """Journal checksum of each block.
-
-    Parameters
-    ----------
-    blocks : (n, size) uint8 array
-        Blocks of one size.
-
-    Returns
-    -------
-    (n,) uint32 array
-
-    References
-    ----------
-    .. [1] TN1150, "Journal", calc_checksum.
-    """
-    total = np.zeros(len(blocks), np.uint32)
-    for column in np.ascontiguousarray(blocks.T):
-        total = (total << np.uint32(8)) ^ (total + column)
-    return ~total
+    return int(journal_checksums(part.reshape(1, -1))[0])
 
 
 def replay_journal(volume: Volume, journal: Journal) -> Overlay | None:
@@ -395,6 +376,6 @@ def _contents_match(data: U8, sizes: I64, starts: I64, expected: NDArray[np.uint
     """Compare the checksums of blocks, all of one size at once."""
     for size in np.unique(sizes).tolist():
         rows = np.flatnonzero(sizes == size)
-        if (checksums(data[starts[rows][:, None] + np.arange(size)]) != expected[rows]).any():
+        if (journal_checksums(data[starts[rows][:, None] + np.arange(size)]) != expected[rows]).any():
             return False
     return True

@@ -358,6 +358,7 @@ def volume_uuid(header: HfsplusVolume.VolumeHeader) -> str:
     identifier = b"".join(int(word).to_bytes(4, "big") for word in header.finder_info[6:8])
     if not any(identifier):
         return ""
+    # Apple's sources name this space kFSUUIDNamespaceSHA1, and hash with MD5 all the same.
     digest = hashlib.md5(_UUID_NAMESPACE.bytes + identifier, usedforsecurity=False).digest()
     return str(uuid.UUID(bytes=digest, version=3)).upper()
 

@@ -32,9 +32,11 @@ def browser():
 class Visit:
     """An open page, with what it asked of the network and what it complained about."""
 
-    def __init__(self, browser, path, *, dark: bool = False, is_still: bool = True, fragment: str = "") -> None:
+    def __init__(
+        self, browser, path, *, dark: bool = False, is_still: bool = True, fragment: str = "", size=(1400, 900)
+    ) -> None:
         context = browser.new_context(
-            viewport={"width": 1400, "height": 900},
+            viewport={"width": size[0], "height": size[1]},
             color_scheme="dark" if dark else "light",
             reduced_motion="reduce" if is_still else "no-preference",
         )

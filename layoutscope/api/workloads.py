@@ -184,6 +184,7 @@ def walk_on(model: Model, asked: WorkRequest) -> Walk:
     )
     with phase(f"working out the reads of {asked.order}"):
         reads = trace_on(model, ORDERS[asked.order], work)
+    # What a second of work takes on the wall, done by so many threads on so many processors.
     wall = host_time(1e6, model.host).wall_s
     paced = replace(reads, think_us=reads.think_us * wall, after_us=reads.after_us * wall)
     return Walk(paced, host_time(reads.host_us, model.host))

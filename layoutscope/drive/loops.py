@@ -143,6 +143,7 @@ def queued_loop(drives: Drives, parts: NDArray[np.int64], waiting: NDArray[np.in
     coming = waiting.shape[0]
     waiting[:] = np.arange(coming)
     for _ in range(parts.shape[0]):
+        # 256 turns: longer than any seek with its wait.
         best, soonest = 0, MASK << 8
         for k in range(waiting.shape[0]):
             if waiting[k] < parts.shape[0]:

@@ -202,6 +202,7 @@ def read_blkparse(data: bytes) -> AccessTrace:
     """Read the text of blkparse: issued reads, else queued ones; think times follow where completions are told."""
     events = [match for line in data.decode("utf-8", "replace").splitlines() if (match := BLKPARSE.match(line))]
     reads = [event for event in events if "R" in event["kind"] and event["sectors"]]
+    # Q: asked for by the file system; D: handed to the drive, merged and sorted; C: done (blkparse(1)).
     begun = "D" if any(event["action"] == "D" for event in reads) else "Q"
     rows, completed = [], -1.0
     for event in reads:
@@ -225,6 +226,7 @@ def read_fs_usage(data: bytes, block_bytes: int = SECTOR_BYTES) -> AccessTrace:
         match = FS_USAGE.match(line)
         if match:
             now = (int(match["hour"]) * 60 + int(match["minute"])) * 60 + float(match["second"])
+            # At midnight the clock begins again, and would make this negative.
             think = max(now - float(match["elapsed"]) - completed, 0.0) * 1e6 if completed >= 0 else 0.0
             rows.append((int(match["block"], 16) * block_bytes, int(match["length"], 16), think))
             completed = now

@@ -47,6 +47,7 @@ _EWF: Final = "convert it with: ewfexport -t RAW -f raw IMAGE"
 _UNPACK: Final = "unpack it first"
 
 SIGNATURES: Final = (
+    # The second version of the header begins a file, the first one ended it.
     Signature("encrypted Apple disk image", b"encrcdsa", advice=_DECRYPT, code="encrypted-image"),
     Signature("encrypted Apple disk image", b"cdsaencr", None, 504, _DECRYPT, code="encrypted-image"),
     Signature("Apple sparse image (.sparseimage)", b"sprs", advice=_HDIUTIL, reader="pymodi"),
@@ -60,6 +61,7 @@ SIGNATURES: Final = (
         reader="pyvmdk",
     ),
     Signature("Hyper-V disk (vhdx)", b"vhdxfile", advice=_QEMU, reader="pyvhdi"),
+    # A fixed one is a raw image with this behind its end, and is read as one.
     Signature("dynamic Virtual PC disk (vhd)", b"conectix", advice=_QEMU, reader="pyvhdi"),
     Signature("VirtualBox disk (vdi)", b"\x7f\x10\xda\xbe", 64, advice=_QEMU),
     Signature("Expert Witness image (E01)", b"EVF\x09\x0d\x0a\xff\x00", advice=_EWF, reader="pyewf"),

@@ -96,6 +96,7 @@ def _draw(figure: Figure, series: Series, panel: TimeRow | MetricRow, place: tup
         axes.curve(escape(escape_text(name)), places, [values[n] for n in layouts], colour)
     figure.update_yaxes(title_text=unit, row=place[0], col=place[1])
     if unit == "%":
+        # A line at 100 % would lie on the panel's edge.
         figure.update_yaxes(range=[0, 102], row=place[0], col=place[1])
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MAX_PLIST_BYTES: Final = 1024**2
 MAX_DISK_BYTES: Final = 2**60
+# A process of macOS may have 256 files open unless somebody raised that.
 KEPT_BANDS: Final = 64
 
 

@@ -339,6 +339,7 @@ def ring_paddrs(store: Store, base: int, count: int, *, is_tree: bool) -> tuple[
     if count > MAX_RING_BLOCKS:
         where = store.blocks.at(0)
         raise FormatError("impossibly large", structure="checkpoint area", image_offset=where, found=str(count))
+    # The highest bit of the superblock's number of blocks tells which (reference, nx_xp_desc_blocks).
     if not is_tree:
         return _run(base, count), []
     nodes, leaves = read_nodes(TreeSource(store, "checkpoint-area", base, 2**64 - 1))

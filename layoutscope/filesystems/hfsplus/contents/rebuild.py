@@ -94,6 +94,7 @@ def rebuild(
     nodes = NodeRows.blank(file.num_nodes)
     decoded = Decoded(nodes)
     used = file.used.copy()
+    # Of nodes behind the map's end nobody knows whether they are in use.
     used[file.num_mapped :] = True
     decode_tree(volume, file, np.flatnonzero(used & file.readable), leaves, decoded)
     if _leads_to_free_nodes(nodes):
@@ -215,6 +216,7 @@ def _inferred_file(volume: Volume, place: TreePlace, found: Swept | None) -> Tre
     readable = np.zeros(num_nodes, np.bool_)
     readable[pieces.part] = True
     readable[pieces.part[~volume.is_readable(pieces.volume_offset, pieces.length_bytes)]] = False
+    # HFSX names compare either way, as the lost header said; those who format it that way want cases told apart.
     compare = _COMPARE.binary if volume.is_hfsx else _COMPARE.case_folding
     header = cast(
         "HfsplusBtree.HeaderRecord", InferredHeader(size, num_nodes, int(compare), FORMS[name].max_length or 0)

@@ -228,6 +228,7 @@ def _with_map(volume: Volume, place: TreePlace, node: HfsplusBtree.HeaderNode) -
     tree, file_id, fork = place
     size = int(node.header.len_node)
     in_fork = min(fork.logical_size_bytes, fork.num_blocks * volume.block_size_bytes) // size
+    # Damage makes forks of more nodes than the image has room for.
     num_nodes = min(in_fork, volume.source.size_bytes // size + 1)
     if int(node.header.num_nodes) != num_nodes:
         volume.log.at(
@@ -260,6 +261,8 @@ def _read_map(
     parts: list[U8] = []
     visited: list[int] = []
     places: list[tuple[int, int]] = []
+    # The map begins with the header node's third record, and goes on with the one record of each map node (TN1150, "Map
+    # Nodes").
     number, skip = 0, HEADER_NODE_BYTES
     known_bits = 0
     while known_bits < len(readable):

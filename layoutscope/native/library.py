@@ -59,12 +59,12 @@ class Kernel:
         self.name = name
         self.takes = takes
 
-    def __call__(self, *given: NDArray[Any] | Sequence[NDArray[Any]] | int) -> int | None:
+    def __call__(self, *given: NDArray[Any] | Sequence[NDArray[Any]] | Columns | int) -> int | None:
         """Run the kernel.
 
         Parameters
         ----------
-        *given : arrays, sequences of arrays, or int
+        *given : arrays, sequences of arrays, Columns, or int
             Arrays are contiguous and of the type that was declared; of those in capitals the content is lost where the
             kernel refuses.
 
@@ -89,10 +89,15 @@ def _argument(code: str, value: Any) -> Buffer | Columns | int:
     if isinstance(value, int):
         return value
     if code == "C":
-        return Columns((Buffer * len(value))(*(_buffer(code, each) for each in value)), len(value))
+        return value if isinstance(value, Columns) else made_ready(value)
     if value.dtype != KINDS[code.lower()]:
         raise TypeError(f"a kernel takes contiguous {KINDS[code.lower()]}, not {value.dtype}")
     return _buffer(code, value)
+
+
+def made_ready(arrays: Sequence[NDArray[Any]]) -> Columns:
+    """Make ready to hand over several arrays, more than once; they must stay where they are for so long."""
+    return Columns((Buffer * len(arrays))(*(_buffer("C", each) for each in arrays)), len(arrays))
 
 
 def _buffer(code: str, value: NDArray[Any]) -> Buffer:

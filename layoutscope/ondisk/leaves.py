@@ -53,6 +53,7 @@ import numpy as np
 
 from layoutscope.arrays.growing import GrowingColumn
 from layoutscope.native import Kernel
+from layoutscope.native.library import made_ready
 from layoutscope.ondisk.decoder import Bulk
 from layoutscope.ondisk.leafplan import RecordRows
 from layoutscope.ondisk.leafprogram import compiled
@@ -64,13 +65,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.arrays.columns import I64, U8, Columns
+    from layoutscope.native.library import Columns as KernelColumns
     from layoutscope.ondisk.decoder import Decoder
     from layoutscope.ondisk.leafplan import LeafBatch, Output, Plan
 
 DECODE_LEAVES: Final = Kernel("decode_leaves", "bnlllililillllllCLnLBB")
 
 _FIRST_ROOM: Final = 4096
-_MARGIN: Final = 1.3
+_MARGIN: Final = 1.6
+"""How much more is reserved than the records so far promise: what is not touched costs nothing."""
 _ENOUGH: Final = 1 << 17
 """Elements by which a column grows at least: more than one record can need."""
 
@@ -95,6 +98,7 @@ class LeafTables:
         self.plan = plan
         self._columns = [GrowingColumn(output.dtype) for output in plan.outputs]
         self._counts = np.zeros(plan.num_counters + 1, np.int64)
+        self._handed: KernelColumns | None = None
 
     def add(self, decoder: Decoder, batch: LeafBatch, to_come: float = 0.0) -> RecordRows:
         """Decode the records of a batch.
@@ -140,6 +144,7 @@ class LeafTables:
             if not isinstance(self.plan.tables[name][output.column], str):
                 found[output.column] = self._values(k)[rows]
                 self._columns[k] = GrowingColumn(output.dtype)
+                self._handed = None
         return found
 
     def _outputs_of(self, name: str) -> Iterable[tuple[int, Output]]:
@@ -152,13 +157,11 @@ class LeafTables:
         """Run the kernel until it has passed all records, with more room each time; None if it does not run."""
         total = len(batch.node)
         found = RecordRows(np.empty(total, np.uint8), np.empty(total, np.int64), np.empty(total, np.bool_))
-        for column, output in zip(self._columns, self.plan.outputs, strict=True):
-            column.room(min(total, _FIRST_ROOM), int(self._counts[output.counter]))
         before, done = self._counts.copy(), 0
         lengths = (np.ascontiguousarray(each, np.int32) for each in (batch.key_length, batch.val_length))
         key_length, val_length = lengths
         while True:
-            rooms = [column.room() for column in self._columns]
+            rooms = self._handed or self._hand_over()
             passed = DECODE_LEAVES(
                 batch.buffer, batch.node_bytes, batch.numbers, batch.node, batch.key_start, key_length,
                 batch.val_start, val_length, *compiled(self.plan), rooms, self._counts, done,
@@ -177,6 +180,13 @@ class LeafTables:
                     used, present = int(self._counts[full]), len(self._columns[number].room())
                     self._room(number, used, max(more, present - used + 1))
 
+    def _hand_over(self) -> KernelColumns:
+        """Make all columns ready for the kernel; this holds until one of them grows."""
+        for column, output in zip(self._columns, self.plan.outputs, strict=True):
+            column.room(_FIRST_ROOM, int(self._counts[output.counter]))
+        self._handed = made_ready([column.room() for column in self._columns])
+        return self._handed
+
     def _plainly(self, decoder: Decoder, batch: LeafBatch) -> RecordRows:
         """Decode column by column."""
         twin = LeafTwin(self.plan, decoder, batch, self._counts)
@@ -189,6 +199,7 @@ class LeafTables:
 
     def _room(self, number: int, used: int, more: int) -> NDArray[Any]:
         """Return the room of a column, which grows by half at least where there is not enough."""
+        self._handed = None
         column = self._columns[number]
         present = len(column.room())
         return column.room(0 if used + more <= present else max(used + more, present + present // 2), used)

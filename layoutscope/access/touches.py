@@ -6,11 +6,13 @@ A touch is a node that a search ends in. What must be read on the way to it (ind
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from layoutscope.arrays.ragged import interleave
 from layoutscope.frozen import frozen
+from layoutscope.native import Kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,6 +99,8 @@ def concatenated(parts: Sequence[Touches]) -> Touches:
     """Put touches one after the other."""
     if not parts:
         return nothing()
+    if len(parts) == 1:
+        return parts[0]
     return Touches(
         np.concatenate([part.node for part in parts]),
         np.concatenate([part.cause for part in parts]),
@@ -117,6 +121,47 @@ def interleaved(parts: Sequence[Touches], places: Sequence[NDArray[np.int64]]) -
         result.directory_id[place] = part.directory_id
         result.host_us[place] = part.host_us
     return result
+
+
+MERGE_RUNS: Final = Kernel("merge_runs", "lllccC")
+
+
+def merged(
+    first: Touches, second: Touches, first_counts: NDArray[np.int64], second_counts: NDArray[np.int64]
+) -> Touches:
+    """Lay out touches that alternate: those of group 0 of both, then those of group 1 of both.
+
+    Parameters
+    ----------
+    first, second : Touches
+        Group by group.
+    first_counts, second_counts : (n_groups,) int64 arrays
+        How many of them belong to each group.
+    """
+    parts = [[np.ascontiguousarray(column) for column in _columns(part)] for part in (first, second)]
+    whole = [np.empty(len(first) + len(second), column.dtype) for column in parts[0]]
+    counts = [np.ascontiguousarray(each, np.int64) for each in (first_counts, second_counts)]
+    widths = np.array([column.itemsize for column in whole])
+    if MERGE_RUNS(*counts, widths, *parts, whole) is None:
+        return plain_merged(first, second, first_counts, second_counts)
+    return Touches(*whole)
+
+
+def plain_merged(
+    first: Touches, second: Touches, first_counts: NDArray[np.int64], second_counts: NDArray[np.int64]
+) -> Touches:
+    """Lay out touches by their places; the twin of the kernel.
+
+    Parameters
+    ----------
+    first, second, first_counts, second_counts
+        As for :func:`merged`.
+    """
+    return interleaved([first, second], interleave([first_counts, second_counts]))
+
+
+def _columns(part: Touches) -> tuple[NDArray[Any], ...]:
+    return part.node, part.cause, part.directory_id, part.host_us
 
 
 def columns(

@@ -163,10 +163,11 @@ def service_percentiles(service_ms: NDArray[np.float64]) -> dict[str, float]:
     """
     if len(service_ms) == 0:
         return dict.fromkeys(("median_ms", "p90_ms", "p99_ms", "max_ms"), 0.0)
-    high = np.percentile(service_ms, (90, 99, 100), method="higher")
-    return dict(
-        zip(("median_ms", "p90_ms", "p99_ms", "max_ms"), (float(np.median(service_ms)), *high.tolist()), strict=True)
-    )
+    ordered = np.sort(service_ms)
+    last = len(ordered) - 1
+    median = float((ordered[last // 2] + ordered[(last + 1) // 2]) / 2)
+    high = ordered[np.ceil(last * np.array([0.9, 0.99, 1.0])).astype(np.int64)]
+    return dict(zip(("median_ms", "p90_ms", "p99_ms", "max_ms"), (median, *high.tolist()), strict=True))
 
 
 def summarise(profile: DriveProfile, trace: AccessTrace, runs: Sequence[ReadTimes]) -> ServiceResult:

@@ -52,7 +52,7 @@ class Kernel:
         Its name in C.
     takes : str
         One letter for each argument: numpy's code of a buffer's elements, in capitals if it is written into
-        (``l`` int64, ``i`` int32, ``b`` bytes), ``C`` for several arrays of any type, or ``n`` for a number.
+        (``l`` int64, ``i`` int32, ``b`` bytes), ``C`` or ``c`` for several arrays of any type, or ``n`` for a number.
     """
 
     def __init__(self, name: str, takes: str) -> None:
@@ -81,23 +81,23 @@ class Kernel:
 
 
 KINDS: Final = {"l": "int64", "i": "int32", "b": "uint8"}
-_TYPES: Final = {"n": ctypes.c_int64, "C": Columns}
+_TYPES: Final = {"n": ctypes.c_int64, "C": Columns, "c": Columns}
 
 
 def _argument(code: str, value: Any) -> Buffer | Columns | int:
     """Hand over a number, or buffers of which the kernel can rely on what they are."""
     if isinstance(value, int):
         return value
-    if code == "C":
-        return value if isinstance(value, Columns) else made_ready(value)
+    if code in "cC":
+        return value if isinstance(value, Columns) else made_ready(value, code)
     if value.dtype != KINDS[code.lower()]:
         raise TypeError(f"a kernel takes contiguous {KINDS[code.lower()]}, not {value.dtype}")
     return _buffer(code, value)
 
 
-def made_ready(arrays: Sequence[NDArray[Any]]) -> Columns:
+def made_ready(arrays: Sequence[NDArray[Any]], code: str = "C") -> Columns:
     """Make ready to hand over several arrays, more than once; they must stay where they are for so long."""
-    return Columns((Buffer * len(arrays))(*(_buffer("C", each) for each in arrays)), len(arrays))
+    return Columns((Buffer * len(arrays))(*(_buffer(code, each) for each in arrays)), len(arrays))
 
 
 def _buffer(code: str, value: NDArray[Any]) -> Buffer:
@@ -105,7 +105,7 @@ def _buffer(code: str, value: NDArray[Any]) -> Buffer:
         raise TypeError(f"a kernel takes contiguous {value.dtype}")
     if code.isupper() and not value.flags.writeable:
         raise TypeError("a kernel writes into this buffer")
-    return Buffer(value.__array_interface__["data"][0], value.nbytes if code == "C" else value.size)
+    return Buffer(value.__array_interface__["data"][0], value.nbytes if code in "cC" else value.size)
 
 
 @cache

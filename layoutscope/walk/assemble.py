@@ -49,7 +49,7 @@ def metadata_reads(
         reads, touch = read_limited(needed, model, known, model.host.cache_bytes)
     begin = sum(len(touched) for touched, _ in passes[:uncounted])
     counted = touch >= begin
-    thread = np.concatenate([threads for _, threads in passes])
+    thread = passes[0][1] if len(passes) == 1 else np.concatenate([threads for _, threads in passes])
     return requested(model, made, Timeline(needed, begin, thread), reads[counted], touch[counted])[0]
 
 

@@ -12,8 +12,7 @@ import numpy as np
 
 from layoutscope.access.descent import descend
 from layoutscope.access.entries import ROOT_ID
-from layoutscope.access.touches import columns, interleaved, nothing, touches
-from layoutscope.arrays.ragged import interleave
+from layoutscope.access.touches import columns, merged, nothing, touches
 from layoutscope.walk.listing import buffer_start, buffers, listing_touches
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ def grouped_walk(
     """
     listed, per_buffer = listing_touches(model, descent, cut)
     found, per_found = _looked_up(model, cut, stat=stat)
-    return interleaved([listed, found], interleave([per_buffer, per_found])), per_buffer + per_found
+    return merged(listed, found, per_buffer, per_found), per_buffer + per_found
 
 
 def _looked_up(model: Model, cut: Buffers, *, stat: bool) -> tuple[Touches, NDArray[np.int64]]:
@@ -123,7 +122,7 @@ def names(model: Model, start_id: int) -> Touches:
     listed, per_buffer = listing_touches(model, descent, cut)
     found, each = lookups(model, descent.entry[1:])
     per_found = np.where(cut.is_first & (cut.directory > 0), each, 0)
-    return interleaved([found, listed], interleave([per_found, per_buffer]))
+    return merged(found, listed, per_found, per_buffer)
 
 
 def bulk(model: Model, start_id: int, *, descend_by_stat: bool = False) -> Touches:
@@ -144,7 +143,7 @@ def bulk(model: Model, start_id: int, *, descend_by_stat: bool = False) -> Touch
     if not descend_by_stat:
         return listed
     found, per_found = _looked_up(model, cut, stat=False)
-    return interleaved([listed, found], interleave([per_buffer, per_found]))
+    return merged(listed, found, per_buffer, per_found)
 
 
 def _attributes(model: Model, descent: Descent, cut: Buffers) -> tuple[Touches, NDArray[np.int64]]:
@@ -161,7 +160,7 @@ def _attributes(model: Model, descent: Descent, cut: Buffers) -> tuple[Touches, 
     opened = touches(buffer_start(model, descent, cut), "list", descent.directory_id[cut.directory], costs.search_us)
     per_buffer = cut.count * len(own)
     once = np.ones(len(cut), np.int64)
-    return interleaved([opened, each], interleave([once, per_buffer])), per_buffer + 1
+    return merged(opened, each, once, per_buffer), per_buffer + 1
 
 
 def reached(model: Model, start_id: int) -> Touches:

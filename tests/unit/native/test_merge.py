@@ -1,0 +1,70 @@
+"""Touches laid out in turn, in C and by their places."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from layoutscope.access.touches import MERGE_RUNS, Touches, merged, plain_merged
+from tests.unit.native.fences import EVIL, EXAMPLES, Fenced, spoil
+
+pytestmark = pytest.mark.usefixtures("native")
+
+COUNTS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=8)
+
+
+def numbered(count: int, first: int) -> Touches:
+    """Return touches that are all different."""
+    numbers = np.arange(first, first + count)
+    return Touches(
+        numbers.astype(np.int32), numbers.astype(np.uint8), numbers.astype(np.uint64) << 40, numbers.astype(np.float32)
+    )
+
+
+@EXAMPLES
+@given(groups=COUNTS)
+def test_the_same_order(groups):
+    """Group by group, in all columns; nothing is lost, and the kernel did not refuse."""
+    counts = np.array(groups, np.int64).reshape(-1, 2)
+    ones, others = counts.T
+    first, second = numbered(int(ones.sum()), 0), numbered(int(others.sum()), 100)
+    found, twin = (lay_out(first, second, ones, others) for lay_out in (merged, plain_merged))
+    for field in fields(Touches):
+        assert getattr(found, field.name).tolist() == getattr(twin, field.name).tolist()
+        assert getattr(found, field.name).dtype == getattr(twin, field.name).dtype
+    whole = np.empty(len(first) + len(second), np.int32)
+    numbers = [np.ascontiguousarray(each) for each in (ones, others)]
+    assert MERGE_RUNS(*numbers, np.array([4]), [first.node], [second.node], [whole]) == len(whole)
+    assert whole.tolist() == twin.node.tolist()
+
+
+@EXAMPLES
+@given(data=st.data(), groups=COUNTS)
+def test_counts_that_do_not_add_up_are_refused(data, groups):
+    """Whatever the counts and widths say, nothing is written outside of the result."""
+    counts = np.array(groups, np.int64).reshape(-1, 2)
+    sizes = counts.sum(axis=0)
+    arrays = [counts[:, 0].copy(), counts[:, 1].copy(), np.array([8])]
+    tables = [np.full(size, 7) for size in (*sizes.tolist(), sizes.sum())]
+    fenced = Fenced(*spoil(data.draw, [*arrays, *tables]))
+    ones, others, widths, first, second, whole = fenced.copies
+    width = data.draw(st.one_of(st.just(8), EVIL))
+    widths[:] = width
+    found = MERGE_RUNS(ones, others, widths, [first], [second], [whole])
+    assert fenced.hold()
+    assert fenced.unchanged(0, 1, 3, 4)
+    if found is not None:
+        firsts, seconds = sum(ones.tolist()), sum(others.tolist())
+        assert [firsts * width, seconds * width] == [first.nbytes, second.nbytes]
+        assert (found, found * width) == (firsts + seconds, whole.nbytes)
+
+
+def test_tables_of_another_width_go_the_other_way():
+    """A column that is wider than its counterpart is cast, which the kernel does not."""
+    first, second = numbered(2, 0), numbered(1, 9)
+    wide = Touches(second.node.astype(np.int64), second.cause, second.directory_id, second.host_us)
+    assert merged(first, wide, np.array([1, 1]), np.array([1, 0])).node.tolist() == [0, 9, 1]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from layoutscope.display import Displayed
 from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def declare(codes: Mapping[str, str]) -> Mapping[str, str]:
 
 
 @frozen
-class Finding:
+class Finding(Displayed):
     """One observation about the image.
 
     Parameters

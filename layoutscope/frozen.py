@@ -35,6 +35,8 @@ def frozen(cls: type[T]) -> type[T]:
         "__getstate__": _state,
         "__setstate__": _restore,
     }
+    if made.__repr__ is not object.__repr__:
+        shared.pop("__repr__")  # that of a base is as good
     for name, member in shared.items():
         # A class that defines equality alone has None for its hash; as with Python's decorator, it gets one.
         if written.get(name) is None:

@@ -116,8 +116,8 @@ OF_ALL: Final = frozenset(item.name for item in fields(ReadRequest)) - {"second"
 """Options that every file system has; no file system's own has such a name."""
 
 
-class EnumerationOptions(ReadOptions, total=False):
-    """How images are read, and on which drives and by whose drivers their volumes are enumerated.
+class Enumeration(TypedDict, total=False):
+    """On which drives and by whose drivers volumes are enumerated.
 
     Attributes
     ----------
@@ -130,6 +130,10 @@ class EnumerationOptions(ReadOptions, total=False):
 
     drives: Drives | None
     host: str
+
+
+class EnumerationOptions(ReadOptions, Enumeration, total=False):
+    """How images are read, and how their volumes are enumerated."""
 
 
 class Workload(TypedDict, total=False):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutscope.display import Displayed
 from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @frozen
-class AccessTrace:
+class AccessTrace(Displayed):
     """Reads in the order in which they reach the drive; all arrays have shape (n_reads,).
 
     Attributes

@@ -6,12 +6,17 @@ loads what these verbs need.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from layoutscope.display import Displayed
 from layoutscope.results import Shown
+from layoutscope.tables import VolumeLayout
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from layoutscope.frames import pl
+    from layoutscope.tables.frames import WalkCosts
 
 
 def print_shown(result: Shown, console: Console) -> None:
@@ -21,4 +26,40 @@ def print_shown(result: Shown, console: Console) -> None:
     print_result(result, console)
 
 
+def draw_html(thing: Displayed) -> str:
+    """Draw an object for a notebook."""
+    from layoutscope.report.notebook import html_of
+
+    return html_of(thing)
+
+
+def made_frame(name: str, result: Shown) -> pl.DataFrame:
+    """Make one of the frames of a result."""
+    from layoutscope.analysis import frames
+
+    found: pl.DataFrame = getattr(frames, f"{name}_frame")(result)
+    return found
+
+
+def walked_costs(layout: VolumeLayout, drive: Any, work: dict[str, Any]) -> WalkCosts:
+    """Charge what a walk costs to nodes, files and directories.
+
+    Parameters
+    ----------
+    layout : VolumeLayout
+        What is walked.
+    drive : str or path
+        A profile or a TOML file.
+    work : dict
+        Keywords of the workload.
+    """
+    from layoutscope.api.predict import walk_costs
+
+    return walk_costs(layout, drive, work)
+
+
+# What lies below knows nothing of reports and walks: here they are brought together, and loaded when they are needed.
 Shown.print_with(print_shown)
+Shown.frame_with(made_frame)
+Displayed.draw_with(draw_html)
+VolumeLayout.cost_with(walked_costs)

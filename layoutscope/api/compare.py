@@ -11,7 +11,7 @@ from layoutscope.api.keywords import several, takes
 from layoutscope.api.outputs import file_form, output
 from layoutscope.api.scan import scan
 from layoutscope.errors import UsageError
-from layoutscope.options import EnumerationOptions, ReadOptions
+from layoutscope.options import Enumeration, EnumerationOptions, ReadOptions
 from layoutscope.report.plots import series_page
 from layoutscope.report.tables import FORMATS, write_table
 from layoutscope.results.compare import Series
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from layoutscope.results.scan import ScanResult
 
 
-@takes(EnumerationOptions, ReadOptions)
+@takes(Enumeration, ReadOptions)
 def compare(
     *images: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     **options: Unpack[EnumerationOptions],
@@ -81,7 +81,7 @@ ORDERINGS: Final = ("order", "xid", "time")
 """What a sequence can be ordered by."""
 
 
-@takes(EnumerationOptions, ReadOptions)
+@takes(Enumeration, ReadOptions)
 def series(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,

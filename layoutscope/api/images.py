@@ -135,6 +135,14 @@ class Volumes:
         listed = ", ".join(f"{number}: {name!r:.40}" for number, name in enumerate(self.names[:5], 1))
         return f"Volumes({listed}{', …' if len(self) > 5 else ''})"
 
+    def _repr_html_(self) -> str:
+        """Show the volumes as a table in a notebook."""
+        from layoutscope.report.notebook import STYLE, table
+
+        facts = [layout.facts for layout in self]
+        rows = [(n, each.name, each.variant, each.size_bytes, each.view) for n, each in enumerate(facts, 1)]
+        return STYLE + table(("number", "name", "variant", "size in bytes", "view"), rows)
+
 
 class OpenImage:
     """An image that was read once and is open: every verb takes it in place of a path.

@@ -41,7 +41,7 @@ LONGEST_VALUE: Final = 64
 """Bytes of a value that are shown."""
 
 
-class Place(TypedDict, total=False):
+class InspectPlace(TypedDict, total=False):
     """What :func:`inspect` looks at, one of these.
 
     Attributes
@@ -65,11 +65,11 @@ class Place(TypedDict, total=False):
     file_path: str | None
 
 
-class InspectOptions(ReadOptions, Place, total=False):
+class InspectOptions(ReadOptions, InspectPlace, total=False):
     """All keywords of :func:`inspect`."""
 
 
-@takes(Place, ReadOptions)
+@takes(InspectPlace, ReadOptions)
 def inspect(path: str | os.PathLike[str], **options: Unpack[InspectOptions]) -> Inspection:
     """Show the structure at a place, and who owns that place.
 
@@ -78,7 +78,7 @@ def inspect(path: str | os.PathLike[str], **options: Unpack[InspectOptions]) -> 
     path : path
         The image.
     **options
-        One place, and how the image is read; see :class:`Place` and
+        One place, and how the image is read; see :class:`InspectPlace` and
         :class:`~layoutscope.options.ReadOptions`.
 
     Raises

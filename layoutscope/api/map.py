@@ -13,7 +13,7 @@ from layoutscope.api.keywords import several, takes
 from layoutscope.api.outputs import check_output, file_form, output
 from layoutscope.api.scan import scan
 from layoutscope.errors import UnsupportedError, UsageError
-from layoutscope.options import EnumerationOptions, ReadOptions
+from layoutscope.options import Enumeration, EnumerationOptions, ReadOptions
 from layoutscope.progress import phase, reporting
 from layoutscope.version import __version__
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from plotly.graph_objects import Figure
 
+    from layoutscope.report.map.figures import Figures
     from layoutscope.results.scan import ScanResult
 
 BROWSERS: Final = ("chromium", "google-chrome", "google-chrome-stable", "chrome")
@@ -44,7 +45,7 @@ def map_page(results: Sequence[ScanResult], *, names: bool = True) -> str:
     return render(disks(results, names=names), made=made(results, version=__version__, names=names), names=names)
 
 
-def layout_map(result: ScanResult | Sequence[ScanResult], *, names: bool = True) -> dict[str, Figure]:
+def layout_map(result: ScanResult | Sequence[ScanResult], *, names: bool = True) -> Figures:
     """Draw scans as Plotly figures, for a notebook.
 
     Parameters
@@ -56,9 +57,10 @@ def layout_map(result: ScanResult | Sequence[ScanResult], *, names: bool = True)
 
     Returns
     -------
-    dict of str to plotly.graph_objects.Figure
-        ``address`` (what lies where), ``walk`` (place on disk over time), ``costs`` (causes by drive), and
-        ``overview`` (the first two together).
+    Figures
+        A dictionary of :class:`plotly.graph_objects.Figure`, of which a notebook shows the last: ``address`` (what lies
+        where), ``walk`` (place on disk over time), ``costs`` (causes by drive), and ``overview`` (the first two
+        together).
 
     Raises
     ------
@@ -154,7 +156,7 @@ def write_map(
         file.write(page.encode("utf-8", "replace"))
 
 
-@takes(EnumerationOptions, ReadOptions, called="map")
+@takes(Enumeration, ReadOptions, called="map")
 def map_images(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     target: str | os.PathLike[str],

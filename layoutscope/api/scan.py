@@ -12,7 +12,7 @@ from layoutscope.api.reading import check_strict, opened, request_of
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics import measure, tree_summaries
 from layoutscope.metrics.space import space_use
-from layoutscope.options import EnumerationOptions, ReadOptions
+from layoutscope.options import Enumeration, EnumerationOptions, ReadOptions
 from layoutscope.progress import phase
 from layoutscope.results.scan import ScanResult, VolumeScan
 from layoutscope.tables import layout_findings
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from layoutscope.tables import VolumeLayout
 
 
-@takes(EnumerationOptions, ReadOptions)
+@takes(Enumeration, ReadOptions)
 def scan(
     path: str | os.PathLike[str],
     *,

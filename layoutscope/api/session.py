@@ -9,16 +9,15 @@ from typing import IO, TYPE_CHECKING
 from layoutscope.api.images import OpenImage
 from layoutscope.api.keywords import takes
 from layoutscope.api.reading import opened, request_of
-from layoutscope.options import ReadOptions
+from layoutscope.options import Enumeration, ReadOptions
 from layoutscope.progress import reporting
 
 if TYPE_CHECKING:
     import os
-    from types import TracebackType
     from typing import Self, Unpack
 
     from layoutscope.access.trace import AccessTrace
-    from layoutscope.api.inspect import Place
+    from layoutscope.api.inspect import InspectPlace
     from layoutscope.api.predict import Predict
     from layoutscope.options import Drives, ReadRequest, Workload
     from layoutscope.results.check import CheckResult
@@ -91,9 +90,7 @@ class Session(OpenImage):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -101,23 +98,26 @@ class Session(OpenImage):
             return f"Session({self.path!r:.120}, closed)"
         return f"Session({self.path!r:.120}, {self.volumes!r:.150})"
 
-    def scan(
-        self, *, strict: bool = False, identify: bool = False, drives: Drives | None = None, host: str = "linux"
-    ) -> ScanResult:
+    def _repr_html_(self) -> str | None:
+        """Show the volumes in a notebook; a closed session has none."""
+        return None if self._opened is None else self.volumes._repr_html_()
+
+    @takes(Enumeration)
+    def scan(self, *, strict: bool = False, identify: bool = False, **asked: Unpack[Enumeration]) -> ScanResult:
         """Scan the image, see :func:`layoutscope.scan`.
 
         Parameters
         ----------
-        strict, identify : bool
-            Whether damage is an error, and whether the metadata are hashed.
-        drives : str or sequence of str, optional
-            On which drives an enumeration is predicted.
-        host : {'linux', 'macos'}
-            Whose driver walks.
+        strict : bool
+            Whether damage is an error instead of a finding.
+        identify : bool
+            Whether the metadata are hashed, as for a capture.
+        **options
+            See :class:`~layoutscope.options.Enumeration`.
         """
         from layoutscope.api.scan import scan
 
-        return scan(self, strict=strict, identify=identify, drives=drives, host=host)
+        return scan(self, strict=strict, identify=identify, **asked)
 
     def predict(
         self,
@@ -137,8 +137,9 @@ class Session(OpenImage):
             Where the costs of directories are written.
         force : bool
             Whether an existing file is overwritten.
-        **asked
-            What is done, and what is asked about it.
+        **options
+            What is done, and what is asked about it: :class:`~layoutscope.options.Workload`, and of
+            :class:`~layoutscope.api.predict.Predict` the rest.
         """
         from layoutscope.api.predict import predict
 
@@ -150,14 +151,14 @@ class Session(OpenImage):
 
         return trace(self, **work)
 
+    @takes(Enumeration)
     def map(
         self,
         target: str | os.PathLike[str],
         *,
         picture: str | os.PathLike[str] | None = None,
         force: bool = False,
-        drives: Drives | None = None,
-        host: str = "linux",
+        **asked: Unpack[Enumeration],
     ) -> ScanResult:
         """Write the map of the image, see :func:`layoutscope.map`.
 
@@ -169,16 +170,14 @@ class Session(OpenImage):
             Where an overview goes as PNG or SVG.
         force : bool
             Whether existing files are overwritten.
-        drives : str or sequence of str, optional
-            On which drives an enumeration is predicted.
-        host : {'linux', 'macos'}
-            Whose driver walks.
+        **options
+            See :class:`~layoutscope.options.Enumeration`.
         """
         from layoutscope.api.map import map_images
 
-        return map_images(self, target, picture=picture, force=force, drives=drives, host=host)[0]
+        return map_images(self, target, picture=picture, force=force, **asked)[0]
 
-    def inspect(self, **place: Unpack[Place]) -> Inspection:
+    def inspect(self, **place: Unpack[InspectPlace]) -> Inspection:
         """Show the structure at a place, and who owns it, see :func:`layoutscope.inspect`."""
         from layoutscope.api.inspect import inspect
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope import inputs
+from layoutscope.display import Displayed
 from layoutscope.drive.limits import check_figures
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.frozen import frozen
@@ -67,7 +68,7 @@ MOST_SETS: Final = 8
 
 
 @frozen
-class Figure:
+class Figure(Displayed):
     """One number of a profile.
 
     Attributes
@@ -86,7 +87,7 @@ class Figure:
 
 
 @frozen
-class DriveProfile:
+class DriveProfile(Displayed):
     """What is known of a drive.
 
     Attributes

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.display import Displayed
 from layoutscope.drive import hdd
 from layoutscope.frozen import frozen
 
@@ -26,7 +27,7 @@ against the published simulator DiskSim 4.0 (tests/validation/test_disksim.py).
 
 
 @frozen
-class ReadTimes:
+class ReadTimes(Displayed):
     """Times of each read; all arrays have shape (n_reads,).
 
     Attributes
@@ -49,7 +50,7 @@ class ReadTimes:
 
 
 @frozen
-class ServiceResult:
+class ServiceResult(Displayed):
     """Time of a trace on a drive.
 
     Attributes

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+from layoutscope.display import Displayed
 from layoutscope.frozen import frozen
 
 Needs = Literal["tables", "trace"]
@@ -17,7 +18,7 @@ DEFINITIONS: Final[dict[str, Definition]] = {}
 
 
 @frozen
-class Definition:
+class Definition(Displayed):
     """How a metric is defined; once made, it is known by its name.
 
     Attributes
@@ -53,7 +54,7 @@ class Definition:
 
 
 @frozen
-class Metric:
+class Metric(Displayed):
     """One measured number.
 
     Attributes

@@ -62,6 +62,16 @@ def live_nodes(layout: VolumeLayout, tree: str | None = None) -> Table:
     return nodes.take(chosen)
 
 
+def node_density(layout: VolumeLayout, columns: int) -> NDArray[np.float64]:
+    """Cut a volume into pieces of one size and sum up the bytes of the nodes that start in each, shape (columns,)."""
+    facts, nodes = layout.facts, layout.columns("nodes")
+    at, size = nodes["image_offset"].signed() - facts.image_offset, nodes["size_bytes"].filled(0)
+    inside = nodes["image_offset"].is_known & (at >= 0) & (at < max(facts.size_bytes, 1))
+    place = at[inside] * columns // max(facts.size_bytes, 1)
+    held: NDArray[np.float64] = np.bincount(place, size[inside], minlength=columns).astype(np.float64)
+    return held
+
+
 def node_pieces(layout: VolumeLayout, tree: str | None = None) -> Pieces:
     """Pieces of the nodes in use, in address order."""
     nodes, fragments = live_nodes(layout, tree), layout.columns("node_fragments")

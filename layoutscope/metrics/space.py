@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.display import Displayed
 from layoutscope.frozen import frozen
 from layoutscope.metrics.definition import Definition, Metric
 from layoutscope.metrics.pieces import Pieces, in_order, merged_pieces, metadata_pieces
@@ -31,7 +32,7 @@ USES: Final = ("metadata", "data", "free", "pending-free", "unclaimed")
 
 
 @frozen
-class SpaceUse:
+class SpaceUse(Displayed):
     """Bytes by use.
 
     Attributes

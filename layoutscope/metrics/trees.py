@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.display import Displayed
 from layoutscope.frozen import frozen
 from layoutscope.metrics.definition import Definition, Metric
 from layoutscope.metrics.distance import percentiles
@@ -22,7 +23,7 @@ CLUMP_GAP_BYTES: Final = MIB
 
 
 @frozen
-class TreeSummary:
+class TreeSummary(Displayed):
     """One tree of a volume.
 
     Attributes

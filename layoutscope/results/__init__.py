@@ -9,18 +9,22 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from layoutscope.display import Displayed
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rich.console import Console, ConsoleOptions, RenderResult
+
+    from layoutscope.frames import pl
 
 
 NOTEBOOK_COLUMNS: Final = 110
 HTML: Final = '<pre style="font-family: monospace; white-space: pre; line-height: normal">{code}</pre>'
 
 
-class Shown:
-    """A result with rich representations.
+class Shown(Displayed):
+    """A result with rich representations: its command's text, and in notebooks tables below it.
 
     Results know nothing of reports, which are made of them; the library says once how they are printed.
     """
@@ -28,11 +32,22 @@ class Shown:
     __slots__ = ()
 
     _print: ClassVar[Callable[[Shown, Console], None]]
+    _make: ClassVar[Callable[[str, Shown], pl.DataFrame]]
+    frames: ClassVar[tuple[str, ...]] = ()
+    """Names of the members that are frames, documented in :data:`layoutscope.tables.frames.FRAMES`."""
 
     @staticmethod
     def print_with(printer: Callable[[Shown, Console], None]) -> None:
         """Say how results are printed to a console."""
         Shown._print = printer
+
+    @staticmethod
+    def frame_with(make: Callable[[str, Shown], pl.DataFrame]) -> None:
+        """Say how results become frames, from the frame's name and the result."""
+        Shown._make = make
+
+    def _frame(self, name: str) -> pl.DataFrame:
+        return Shown._make(name, self)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Print the result as the command line does."""
@@ -40,8 +55,8 @@ class Shown:
 
         yield Text.from_ansi(self._printed(options.max_width, colours=console.is_terminal))
 
-    def _repr_html_(self) -> str:
-        """Show the result in a notebook."""
+    def text_html(self) -> str:
+        """Return what the command prints, for a notebook."""
         from rich.console import Console
         from rich.text import Text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from layoutscope.display import Displayed
 from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED
 from layoutscope.frozen import frozen
 from layoutscope.results import Shown
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @frozen
-class CheckedVolume:
+class CheckedVolume(Displayed):
     """One volume: what is wrong with it, and how much of its metadata was looked at."""
 
     volume: str
@@ -52,7 +53,7 @@ class CheckResult(Shown):
 
 
 @frozen
-class TableVerdict:
+class TableVerdict(Displayed):
     """One table, read with both decoders.
 
     Attributes

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from layoutscope.display import Displayed
 from layoutscope.frozen import frozen
 from layoutscope.results import Shown
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @frozen
-class MetricRow:
+class MetricRow(Displayed):
     """One metric of all sides; `values` has None where a side lacks it."""
 
     name: str
@@ -26,7 +27,7 @@ class MetricRow:
 
 
 @frozen
-class Reads:
+class Reads(Displayed):
     """Reads of one kind in a walk.
 
     Attributes
@@ -45,7 +46,7 @@ class Reads:
 
 
 @frozen
-class Cost:
+class Cost(Displayed):
     """What the enumeration of one side costs on one drive.
 
     Attributes
@@ -79,7 +80,7 @@ class Cost:
 
 
 @frozen
-class TimeRow:
+class TimeRow(Displayed):
     """One drive: what the enumeration of each side costs; None where it could not be predicted."""
 
     drive: str
@@ -92,7 +93,7 @@ class TimeRow:
 
 
 @frozen
-class ChangeRow:
+class ChangeRow(Displayed):
     """Things of one kind between two states.
 
     Attributes
@@ -114,7 +115,7 @@ class ChangeRow:
 
 
 @frozen
-class Changes:
+class Changes(Displayed):
     """What changed between two states of one volume, told by node number, oid, CNID or inode number.
 
     Attributes
@@ -150,12 +151,19 @@ class Comparison(Shown):
         Share of the known metadata of each image that could be read, 0 to 1; None where that is unknown.
     """
 
+    frames: ClassVar = ("frame",)
+
     names: tuple[str, ...]
     metrics: tuple[MetricRow, ...]
     times: tuple[TimeRow, ...]
     changes: tuple[Changes | None, ...]
     verdict: str
     coverages: tuple[float | None, ...]
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """Metrics and predicted times, a row a side, with the difference to the first side."""
+        return self._frame("comparison")
 
 
 def side_letters(count: int) -> list[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from layoutscope.display import Displayed
 from layoutscope.frozen import frozen
 from layoutscope.results import Shown
 
 
 @frozen
-class FieldLine:
+class FieldLine(Displayed):
     """One field.
 
     Attributes
@@ -29,7 +30,7 @@ class FieldLine:
 
 
 @frozen
-class StructureLines:
+class StructureLines(Displayed):
     """One structure with its fields; `error` says why some are missing."""
 
     title: str
@@ -39,7 +40,7 @@ class StructureLines:
 
 
 @frozen
-class Owner:
+class Owner(Displayed):
     """Who owns a range of bytes.
 
     Attributes
@@ -72,7 +73,7 @@ class Inspection(Shown):
 
 
 @frozen
-class StateLine:
+class StateLine(Displayed):
     """One state of a container that can be read; fields as in the reader's list of states."""
 
     container: str
@@ -87,7 +88,7 @@ class StateLine:
 
 
 @frozen
-class Extract:
+class Extract(Displayed):
     """What was written.
 
     Attributes

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import field
+from typing import TYPE_CHECKING, ClassVar
 
+from layoutscope.display import Displayed
 from layoutscope.frozen import frozen
 from layoutscope.results import Shown
 
@@ -12,13 +14,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from layoutscope.drive import DriveProfile
+    from layoutscope.frames import pl
     from layoutscope.results.scan import ImageFacts, Prediction, WalkFacts
+    from layoutscope.tables import VolumeLayout
     from layoutscope.walk.host import HostTime
     from layoutscope.walk.score import Score
 
 
 @frozen
-class Alternative:
+class Alternative(Displayed):
     """The same workload with one thing changed.
 
     Attributes
@@ -41,7 +45,7 @@ class Alternative:
 
 
 @frozen
-class DirectoryCost:
+class DirectoryCost(Displayed):
     """What the enumeration of one directory costs.
 
     Attributes
@@ -63,7 +67,7 @@ class DirectoryCost:
 
 
 @frozen
-class DriveCase:
+class DriveCase(Displayed):
     """A workload on one drive.
 
     Attributes
@@ -92,11 +96,11 @@ class DriveCase:
 
 
 @frozen
-class VolumeCase:
+class VolumeCase(Displayed):
     """A workload on one volume, on all drives.
 
     `coverage` is the share of the known metadata that could be read (None where that is unknown), `num_errors` counts
-    the findings that are errors: what was not read is not walked either.
+    the findings that are errors: what was not read is not walked either. `layout` has the tables that were walked.
     """
 
     volume: str
@@ -105,10 +109,11 @@ class VolumeCase:
     drives: tuple[DriveCase, ...]
     coverage: float | None = 1.0
     num_errors: int = 0
+    layout: VolumeLayout | None = field(default=None, compare=False)
 
 
 @frozen
-class OrderCase:
+class OrderCase(Displayed):
     """One order on one volume.
 
     Attributes
@@ -138,7 +143,7 @@ class OrderCase:
 
 
 @frozen
-class OrdersCase:
+class OrdersCase(Displayed):
     """All orders on one volume.
 
     Attributes
@@ -164,9 +169,26 @@ class OrdersCase:
 class PredictResult(Shown):
     """A workload on all volumes that were chosen, or all orders on them (``order="all"``): then `orders` alone."""
 
+    frames: ClassVar = ("times", "directories", "reads")
+
     image: ImageFacts
     volumes: tuple[VolumeCase, ...]
     orders: tuple[OrdersCase, ...] = ()
+
+    @property
+    def times(self) -> pl.DataFrame:
+        """The predicted times, a row a volume, order and drive."""
+        return self._frame("times")
+
+    @property
+    def directories(self) -> pl.DataFrame:
+        """What each directory costs, all of them, the most expensive first; of each volume on each drive."""
+        return self._frame("directories")
+
+    @property
+    def reads(self) -> pl.DataFrame:
+        """Every read in order, with its times; of each volume on each drive."""
+        return self._frame("reads")
 
 
 @frozen
@@ -196,7 +218,7 @@ class ReplayResult(Shown):
 
 
 @frozen
-class DriveFacts:
+class DriveFacts(Displayed):
     """A profile and what its simulation makes of simple reads.
 
     Attributes

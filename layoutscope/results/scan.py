@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from layoutscope.display import Displayed
 from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED, LockedError, UsageError
 from layoutscope.frozen import frozen
 from layoutscope.results import Shown
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from layoutscope.access.trace import AccessTrace
     from layoutscope.drive import DriveProfile, ServiceResult
     from layoutscope.findings import Finding
+    from layoutscope.frames import pl
     from layoutscope.metrics import Metric, TreeSummary
     from layoutscope.metrics.space import SpaceUse
     from layoutscope.results.verdict import Verdict
@@ -26,7 +28,7 @@ CUT_OFF = "truncated"
 
 
 @frozen
-class ImageFacts:
+class ImageFacts(Displayed):
     """The image and what reading it took.
 
     Attributes
@@ -57,7 +59,7 @@ class ImageFacts:
 
 
 @frozen
-class WalkFacts:
+class WalkFacts(Displayed):
     """One enumeration: what it reads, whatever the drive.
 
     Attributes
@@ -81,7 +83,7 @@ class WalkFacts:
 
 
 @frozen
-class Prediction:
+class Prediction(Displayed):
     """How long an enumeration takes on a drive, and why.
 
     Attributes
@@ -143,7 +145,7 @@ class Prediction:
 
 
 @frozen
-class VolumeScan:
+class VolumeScan(Displayed):
     """One volume.
 
     Attributes
@@ -191,9 +193,21 @@ class ScanResult(Shown):
         What is wrong outside of the volumes.
     """
 
+    frames: ClassVar = ("metrics", "times")
+
     image: ImageFacts
     volumes: tuple[VolumeScan, ...]
     findings: tuple[Finding, ...]
+
+    @property
+    def metrics(self) -> pl.DataFrame:
+        """Every metric of every volume, a row each."""
+        return self._frame("metrics")
+
+    @property
+    def times(self) -> pl.DataFrame:
+        """The predicted times, a row a volume and drive."""
+        return self._frame("times")
 
     @property
     def volume(self) -> VolumeScan:

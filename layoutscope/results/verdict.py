@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from layoutscope.display import Displayed
 from layoutscope.frozen import frozen
 
 NAMED_FROM: Final = 0.1
@@ -23,7 +24,7 @@ ALL_OVER: Final = 0.5
 
 
 @frozen
-class Cause:
+class Cause(Displayed):
     """What part of the time is there for one reason.
 
     Attributes
@@ -43,7 +44,7 @@ class Cause:
 
 
 @frozen
-class Remedy:
+class Remedy(Displayed):
     """What somebody could do.
 
     Attributes
@@ -67,7 +68,7 @@ class Remedy:
 
 
 @frozen
-class Placement:
+class Placement(Displayed):
     """How far apart the nodes lie that a walk reads.
 
     Attributes
@@ -99,7 +100,7 @@ class Placement:
 
 
 @frozen
-class Verdict:
+class Verdict(Displayed):
     """What a scan concludes of one volume, on one drive.
 
     Attributes

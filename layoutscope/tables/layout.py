@@ -6,21 +6,26 @@ The readers make it; metrics, walks, reports and captures see nothing else.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from layoutscope.display import Displayed
 from layoutscope.findings import Finding
 from layoutscope.frozen import frozen
 from layoutscope.tables.schema import TABLES
 from layoutscope.tables.table import Table, build_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    import os
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Unpack
 
     from layoutscope.frames import pl
+    from layoutscope.options import Workload
+    from layoutscope.tables.frames import WalkCosts
 
 
 @frozen
-class TreeFacts:
+class TreeFacts(Displayed):
     """One B-tree as its header declares it.
 
     Attributes
@@ -47,7 +52,7 @@ class TreeFacts:
 
 
 @frozen
-class VolumeFacts:
+class VolumeFacts(Displayed):
     """What a volume says of itself.
 
     Attributes
@@ -125,11 +130,13 @@ class Framed:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class VolumeLayout:
+class VolumeLayout(Displayed):
     """Tables of one view of one volume; columns as in :data:`layoutscope.tables.schema.TABLES`.
 
     Each table is a frame to those who look at it, and arrays (:meth:`columns`) to those who compute with all of it.
     """
+
+    _costs: ClassVar[Callable[[VolumeLayout, Any, dict[str, Any]], WalkCosts]]
 
     facts: VolumeFacts
     nodes: Framed = Framed()
@@ -140,6 +147,42 @@ class VolumeLayout:
     free: Framed = Framed()
     findings: Framed = Framed()
     node_views: Framed = Framed()
+
+    def __repr__(self) -> str:
+        rows = ", ".join(f"{len(self.columns(name)):,} {name}" for name in ("nodes", "entries", "extents", "findings"))
+        return f"VolumeLayout({self.facts.variant} {self.facts.name!r:.80}, {self.facts.view!r:.40}, {rows})"
+
+    @staticmethod
+    def cost_with(work_out: Callable[[VolumeLayout, Any, dict[str, Any]], WalkCosts]) -> None:
+        """Say who works out what walks cost, from a layout, a drive and keywords of the workload."""
+        VolumeLayout._costs = work_out
+
+    def costs(self, drive: str | os.PathLike[str], **work: Unpack[Workload]) -> WalkCosts:
+        """Say what a walk of this volume costs on a drive, by node, by file and by directory.
+
+        Parameters
+        ----------
+        drive : str or path
+            A profile or a TOML file.
+        **work
+            What is done, see :class:`~layoutscope.options.Workload`; a cold enumeration from the root without it.
+
+        Raises
+        ------
+        TypeError
+            If there is no such keyword.
+        UsageError
+            If there is no such drive, or the volume cannot be walked.
+
+        Examples
+        --------
+        >>> import layoutscope
+        >>> with layoutscope.open("fixtures/images/hfsplus-scattered.img.zst") as session:
+        ...     costs = session.volume.costs("generic-7200")
+        >>> round(costs.nodes["seconds"].sum(), 6) == round(costs.seconds, 6)
+        True
+        """
+        return VolumeLayout._costs(self, drive, dict(work))
 
     def table(self, name: str) -> pl.DataFrame:
         """Return a table by its name.

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.access.host import Costs, HostProfile
+from layoutscope.display import Displayed
 from layoutscope.filesystems.registry import filesystems
 from layoutscope.frozen import frozen
 from layoutscope.units import KIB, MIB, parse_size
@@ -298,7 +299,7 @@ def _kind(usual: object) -> str:
 
 
 @frozen
-class HostTime:
+class HostTime(Displayed):
     """Processor time of a workload, in seconds.
 
     Attributes

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutscope.arrays.ragged import ranges
+from layoutscope.display import Displayed
 from layoutscope.frames import pl
 from layoutscope.frozen import frozen
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @frozen
-class Score:
+class Score(Displayed):
     """Agreement of a prediction with a real trace.
 
     Attributes

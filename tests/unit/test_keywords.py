@@ -9,7 +9,7 @@ import pytest
 
 import layoutscope
 from layoutscope.api.keywords import Keyword, documented, keywords_of
-from layoutscope.options import EnumerationOptions, ReadOptions, ReadRequest, Workload, WorkRequest
+from layoutscope.options import Enumeration, ReadOptions, ReadRequest, Workload, WorkRequest
 
 IMAGE = str(Path(__file__).resolve().parents[2] / "fixtures" / "images" / "hfsplus-scattered.img.zst")
 
@@ -131,7 +131,7 @@ def test_each_part_of_a_keyword_is_read():
     )
     assert choice == Keyword("a", "{'x', 'y'}", "", "x", "One.")
     assert size == Keyword("b", "int", "bytes", inspect.Parameter.empty, "Two lines.")
-    assert keywords_of([EnumerationOptions])["drives"].default is None
+    assert keywords_of([Enumeration])["drives"].default is None
 
 
 def test_tab_shows_the_verbs():

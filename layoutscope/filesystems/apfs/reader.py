@@ -135,7 +135,6 @@ def read_layouts(source: Source, *, image_offset: int = 0, options: Options | No
         _bound_losses(volume, container.xid)
     report_changes(container)
     view = shown_as(container, options.xid)
-    # Nodes that the newest state has given up may be overwritten at any time.
     newest = (
         None
         if view == LIVE or container.younger

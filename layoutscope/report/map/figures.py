@@ -9,8 +9,10 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.report.map.page import asset
 from layoutscope.report.map.pyramid import held_by, partition, used_span
 from layoutscope.report.map.segments import METADATA, from_layouts, tree_class
+from layoutscope.report.notebook import framed_figure
 from layoutscope.units import MIB
 
 if TYPE_CHECKING:
@@ -36,7 +38,18 @@ CAUSE_COLOURS: Final = {
 }
 
 
-def figures(disks: Sequence[MapDisk]) -> dict[str, go.Figure]:
+class Figures(dict[str, go.Figure]):
+    """Figures by name; a notebook shows the overview, drawn by the scripts of the map's page and without a network."""
+
+    def __repr__(self) -> str:
+        return f"Figures({', '.join(self)})"
+
+    def _repr_html_(self) -> str:
+        div = self["overview"].to_html(full_html=False, include_plotlyjs=False, config={"displaylogo": False})
+        return framed_figure(div, asset("plotly.js"))
+
+
+def figures(disks: Sequence[MapDisk]) -> Figures:
     """Draw the panels of one or more disks.
 
     Returns
@@ -44,12 +57,14 @@ def figures(disks: Sequence[MapDisk]) -> dict[str, go.Figure]:
     dict
         ``address``, ``walk``, ``costs`` and ``overview``, which puts the first two together.
     """
-    return {
-        "address": _side_by_side(disks, _addresses(disks), "row"),
-        "walk": _side_by_side(disks, [_walk(disk) for disk in disks], "place on disk, MiB"),
-        "costs": _costs(disks),
-        "overview": _overview(disks),
-    }
+    return Figures(
+        {
+            "address": _side_by_side(disks, _addresses(disks), "row"),
+            "walk": _side_by_side(disks, [_walk(disk) for disk in disks], "place on disk, MiB"),
+            "costs": _costs(disks),
+            "overview": _overview(disks),
+        }
+    )
 
 
 def _addresses(disks: Sequence[MapDisk]) -> list[Traces]:

@@ -46,9 +46,9 @@ def render(disks: Sequence[MapDisk], *, made: str, names: bool = True) -> str:
     parts = zip(disks, segments, shares, strict=True)
     data = {"disks": [disk_data(item, own, held, names=names) for item, own, held in parts]}
     title = " and ".join(item.title for item in disks) if names else "layout map"
-    return Template(_asset("page.html")).substitute(
+    return Template(asset("page.html")).substitute(
         title=html.escape(title),
-        style=_asset("page.css"),
+        style=asset("page.css"),
         sections=sections(disks, shares),
         made=html.escape(made),
         payload=encode.script_json(data),
@@ -66,17 +66,18 @@ def _script() -> str:
         'const raw = Uint8Array.from(atob(document.getElementById("plotly").textContent), (c) => c.charCodeAt(0));\n'
         'const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"));\n'
         "(0, eval)(await new Response(stream).text());\n"
-        f"{_asset('page.js')}}})();"
+        f"{asset('page.js')}}})();"
     )
 
 
 @cache
 def _plotly() -> str:
-    return encode.packed_text(_asset("plotly.js"))
+    return encode.packed_text(asset("plotly.js"))
 
 
 @cache
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return the text of one of the files that pages are made of."""
     return resources.files("layoutscope.report.map").joinpath("assets", name).read_text("utf-8")
 
 

@@ -32,7 +32,7 @@ def _parts(found: Inspection) -> Iterator[RenderableType]:
             f"{owner.what} at byte {owner.image_offset:,}, {owner.length_bytes:,} bytes, in {escape_text(owner.volume)}"
         )
         for name, value in owner.facts:
-            yield Text(f"  {name}: {escape_text(value)}")
+            yield Text(escape_text(f"  {name}: {value}"))
     for structure in found.structures:
         yield Text()
         yield _structure(structure)
@@ -42,7 +42,7 @@ def _structure(structure: StructureLines) -> RenderableType:
     columns = [("Field", False), ("Byte", True), ("Length", True), ("Value", False)]
     rows = [
         (
-            field.path,
+            escape_text(field.path),
             NOTHING if field.image_offset is None else f"{field.image_offset:,}",
             f"{field.length_bytes:,}" if field.image_offset is not None else NOTHING,
             escape_text(field.value),
@@ -51,7 +51,7 @@ def _structure(structure: StructureLines) -> RenderableType:
     ]
     if structure.error:
         rows.append(("damaged", NOTHING, NOTHING, escape_text(structure.error)))
-    return plain_table(f"{structure.title} at byte {structure.image_offset:,}", columns, rows)
+    return plain_table(f"{escape_text(structure.title)} at byte {structure.image_offset:,}", columns, rows)
 
 
 def print_states(states: Sequence[StateLine], console: Console) -> None:

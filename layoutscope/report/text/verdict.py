@@ -16,6 +16,7 @@ from rich.text import Text
 
 from layoutscope.analysis.story import VAIN, WHY, drive_words, interval, lie, most, remedy_words, yardstick
 from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.metrics.pieces import node_density
 from layoutscope.report import escape_text
 from layoutscope.tables import coverage_of
 from layoutscope.units import format_bytes, format_seconds, format_share
@@ -288,11 +289,7 @@ def strip(volume: VolumeScan, marks: str) -> str:
     marks : str
         From nothing to most.
     """
-    facts, nodes = volume.layout.facts, volume.layout.columns("nodes")
-    at, size = nodes["image_offset"].signed() - facts.image_offset, nodes["size_bytes"].filled(0)
-    inside = nodes["image_offset"].is_known & (at >= 0) & (at < max(facts.size_bytes, 1))
-    place = at[inside] * STRIP_COLUMNS // max(facts.size_bytes, 1)
-    held = np.bincount(place, size[inside], minlength=STRIP_COLUMNS)
+    facts, held = volume.layout.facts, node_density(volume.layout, STRIP_COLUMNS)
     # Rounded up, so that a single node on a large disk still has a mark.
     height = np.ceil(held / max(held.max(initial=0.0), 1.0) * (len(marks) - 1)).astype(int)
     return f"Nodes 0 {''.join(marks[each] for each in height.tolist())} {format_bytes(facts.size_bytes)}"

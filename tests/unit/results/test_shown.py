@@ -40,8 +40,9 @@ def test_results_show_what_the_command_line_prints(name):
         texts.append(console.file.getvalue().split())
     assert texts[0] == texts[1]
     assert result_document(result)["schema"].startswith("layoutscope.")
-    page = result._repr_html_()
+    page = result.text_html()
     assert page.startswith("<pre")
+    assert page in result._repr_html_()
     assert texts[0][0] in page
 
 

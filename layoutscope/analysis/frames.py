@@ -1,0 +1,182 @@
+"""Results as frames: what a result holds in objects and arrays, as rows with documented columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from layoutscope.analysis.files import directory_paths
+from layoutscope.analysis.owners import volume_name
+from layoutscope.frames import pl
+from layoutscope.results.compare import ratio, side_letters
+from layoutscope.tables.frames import FRAMES, build_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from layoutscope.access.trace import AccessTrace
+    from layoutscope.metrics import Metric
+    from layoutscope.results.compare import Comparison
+    from layoutscope.results.predict import OrderCase, PredictResult, VolumeCase
+    from layoutscope.results.scan import Prediction, ScanResult, WalkFacts
+    from layoutscope.tables import VolumeLayout
+
+
+def of_rows(name: str, rows: Iterable[Sequence[Any]]) -> pl.DataFrame:
+    """Make a frame of rows, whose values stand in the order of its columns."""
+    schema = {column.name: column.dtype for column in FRAMES[name]}
+    return pl.DataFrame(list(rows), schema, orient="row")
+
+
+def metrics_frame(result: ScanResult) -> pl.DataFrame:
+    """Return every metric of every volume, those of its walk behind those of its tables."""
+    return of_rows("metrics", _metric_rows(result))
+
+
+def _metric_rows(result: ScanResult) -> Iterator[tuple[Any, ...]]:
+    for volume in result.volumes:
+        name = volume_name(volume.layout)
+        walked: tuple[Metric, ...] = () if volume.walk is None else volume.walk.metrics
+        for item in (*volume.metrics, *walked):
+            what = (item.name, item.definition.title, item.value, item.unit, item.denominator)
+            yield (name, item.subject, *what)
+
+
+def times_frame(result: ScanResult | PredictResult) -> pl.DataFrame:
+    """Return every predicted time, of all orders where these were asked for."""
+    return of_rows("times", _time_rows(result))
+
+
+def _time_rows(result: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield the times of walks, of a scan or of a prediction, then those of all orders."""
+    for volume in result.volumes:
+        if volume.walk is not None:
+            name = volume.volume if hasattr(volume, "volume") else volume_name(volume.layout)
+            is_scan = hasattr(volume, "predictions")
+            drives = volume.predictions if is_scan else [case.prediction for case in volume.drives]
+            yield from _times((name, volume.walk.order, volume.walk.host), drives, volume.walk)
+    for case in getattr(result, "orders", ()):
+        for order in case.orders:
+            yield from _times((case.volume, order.order, case.host), order.times, order)
+
+
+def _times(
+    what: tuple[str, ...], drives: Iterable[Prediction], walk: WalkFacts | OrderCase
+) -> Iterator[tuple[Any, ...]]:
+    for item in drives:
+        interval = (item.seconds, item.seconds_low, item.seconds_high)
+        yield (*what, item.drive, *interval, walk.reads, walk.read_bytes)
+
+
+def read_seconds(reads: AccessTrace, service_s: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what each read takes with the host's work before it, shape (n_reads,); all of them are the walk's time.
+
+    Parameters
+    ----------
+    reads : AccessTrace
+        The reads.
+    service_s : (n_reads,) float64 array
+        Their service times.
+    """
+    return service_s + host_seconds(reads)
+
+
+def host_seconds(reads: AccessTrace) -> NDArray[np.float64]:
+    """Return the host's time before each read, shape (n_reads,); what it does behind the last is the last one's."""
+    found: NDArray[np.float64] = reads.think_us / 1e6
+    found[-1:] += reads.after_us / 1e6
+    return found
+
+
+def cost_of_directories(layout: VolumeLayout, reads: AccessTrace, seconds: NDArray[np.float64]) -> dict[str, Any]:
+    """Charge reads to the directories that caused them, the most expensive first.
+
+    Parameters
+    ----------
+    layout : VolumeLayout
+        The volume.
+    reads : AccessTrace
+        The reads.
+    seconds : (n_reads,) float64 array
+        What each takes.
+
+    Returns
+    -------
+    dict
+        Columns of the frame ``directory_costs``.
+    """
+    ids, place, counts = np.unique(reads.directory_id, return_inverse=True, return_counts=True)
+    total = np.bincount(place, seconds, minlength=len(ids))
+    order = np.argsort(-total, kind="stable")
+    known = directory_paths(layout)
+    return {
+        "directory_id": ids[order],
+        "path": [_path(known, int(number)) for number in ids[order]],
+        "reads": counts[order],
+        "seconds": total[order],
+    }
+
+
+def _path(known: dict[int, str], number: int) -> str:
+    return "(no directory)" if number == 0 else known.get(number, f"<{number}>") or "/"
+
+
+def directories_frame(result: PredictResult) -> pl.DataFrame:
+    """Return what every directory costs, on each volume and drive."""
+    return _stacked("directories", (_directories(case) for case in result.volumes))
+
+
+def _directories(case: VolumeCase) -> Iterator[pl.DataFrame]:
+    reads = case.walk.trace
+    if case.layout is None:
+        return
+    for drive in case.drives:
+        made = cost_of_directories(case.layout, reads, read_seconds(reads, drive.prediction.service_s))
+        yield _labelled("directories", case, drive.prediction.drive, made, len(made["path"]))
+
+
+def reads_frame(result: PredictResult) -> pl.DataFrame:
+    """Return every read in order, with its times on each drive."""
+    return _stacked("reads", (_reads(case) for case in result.volumes))
+
+
+def _reads(case: VolumeCase) -> Iterator[pl.DataFrame]:
+    trace = case.walk.trace
+    plain = {
+        "read": np.arange(len(trace)),
+        **{name: getattr(trace, name) for name in ("device", "image_offset", "length_bytes", "directory_id", "issuer")},
+        "cause": np.array(trace.causes, object)[trace.cause],
+        "tree": np.array(trace.trees, object)[trace.tree],
+        "host_s": host_seconds(trace),
+    }
+    for drive in case.drives:
+        made = plain | {"service_s": drive.prediction.service_s}
+        yield _labelled("reads", case, drive.prediction.drive, made, len(trace))
+
+
+def _labelled(name: str, case: VolumeCase, drive: str, made: dict[str, Any], height: int) -> pl.DataFrame:
+    return build_frame(name, {**made, "volume": [case.volume] * height, "drive": [drive] * height})
+
+
+def _stacked(name: str, parts: Iterable[Iterable[pl.DataFrame]]) -> pl.DataFrame:
+    found = [frame for part in parts for frame in part]
+    return pl.concat(found) if found else of_rows(name, ())
+
+
+def comparison_frame(result: Comparison) -> pl.DataFrame:
+    """Return metrics and predicted times of all sides, one row a side, with the difference to the first."""
+    return of_rows("comparison", _comparison_rows(result))
+
+
+def _comparison_rows(result: Comparison) -> Iterator[tuple[Any, ...]]:
+    sides = list(zip(side_letters(len(result.names)), result.names, strict=True))
+    told = [((row.subject, row.name, row.title), row.unit, row.values) for row in result.metrics]
+    told += [((row.drive, "seconds", "Predicted time"), "s", row.seconds) for row in result.times]
+    for what, unit, values in told:
+        first = values[0]
+        for side, value in zip(sides, values, strict=True):
+            difference = None if value is None or first is None else value - first
+            yield (*side, *what, value, unit, first, difference, ratio((first, value)))

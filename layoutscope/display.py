@@ -1,0 +1,96 @@
+"""How objects show themselves where somebody looks at them: in one line, and in a notebook.
+
+Results, layouts and traces hold tables of millions of rows; what a console prints of them by itself is their kind, what
+is short about them, and how many there are of the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+LONGEST_REPR: Final = 240
+"""Characters of a representation; logs and consoles show it in a line or three."""
+
+LONGEST_VALUE: Final = 60
+MOST_ITEMS: Final = 4
+PLAIN: Final = (str, int, float, bool, type(None))
+
+
+class Displayed:
+    """An object of the library that people look at: short in a console, a table in a notebook.
+
+    What is shown in a notebook is drawn by reports, which are made of such objects and of which these know nothing; the
+    library says once who draws them.
+    """
+
+    __slots__ = ()
+
+    _html: ClassVar[Callable[[Displayed], str] | None] = None
+
+    @staticmethod
+    def draw_with(draw: Callable[[Displayed], str]) -> None:
+        """Say how objects are drawn in notebooks."""
+        Displayed._html = draw
+
+    def __repr__(self) -> str:
+        return brief(self)
+
+    def _repr_html_(self) -> str | None:
+        """Show the object in a notebook; None, by which the line is shown, where nobody said how."""
+        return None if Displayed._html is None else Displayed._html(self)
+
+
+def brief(thing: object) -> str:
+    """Tell of an object in a line: its kind, and its fields in short, as many as there is room for.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(repr=False)
+    ... class Shelf(Displayed):
+    ...     name: str
+    ...     books: tuple
+    >>> Shelf("upper", ("a" * 99, Shelf("lower", ())))
+    Shelf(name='upper', books=2 of str)
+    """
+    name, parts, left = type(thing).__name__, list[str](), LONGEST_REPR
+    for part in _parts(thing):
+        left -= len(part) + 2
+        if left < 0:
+            parts.append("…")
+            break
+        parts.append(part)
+    return f"{name}({', '.join(parts)})"
+
+
+def _parts(thing: object) -> Iterator[str]:
+    if not is_dataclass(thing):
+        return
+    for field in fields(thing):
+        yield f"{field.name}={shorten(getattr(thing, field.name))}"
+
+
+def shorten(value: Any) -> str:
+    """Write a value in short: plain ones as they are, of others their kind and how many they are."""
+    if isinstance(value, PLAIN):
+        text = repr(value)
+        return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…{text[:1] * isinstance(value, str)}"
+    if isinstance(value, tuple | list):
+        is_short = len(value) <= MOST_ITEMS and all(isinstance(item, PLAIN) for item in value)
+        text = repr(value) if is_short else ""
+        if value and not 0 < len(text) <= LONGEST_VALUE:
+            text = f"{len(value):,} of {type(value[0]).__name__}"
+        return text or repr(value)
+    if hasattr(value, "shape"):
+        rows = value.shape[0] if value.shape else 1
+        return f"{type(value).__name__} of {rows:,}"
+    if hasattr(value, "__len__"):
+        return f"{type(value).__name__} of {len(value):,}"
+    if isinstance(value, Displayed):
+        name = getattr(value, "name", "")
+        return f"{type(value).__name__}({repr(name)[:LONGEST_VALUE] if name else '…'})"
+    return repr(value)[:LONGEST_VALUE]

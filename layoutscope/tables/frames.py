@@ -1,0 +1,137 @@
+"""Frames that results give, and what their columns mean; documented and checked like the tables of a layout.
+
+Times are in seconds. A sum over all rows of one volume and one drive is the predicted time: nothing is left out, and
+what belongs to no node, file or directory has a row of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from layoutscope.display import Displayed
+from layoutscope.frames import pl
+from layoutscope.frozen import frozen
+from layoutscope.tables.schema import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_IN: Final = Column("volume", "String", "", "which volume: its layers and its name")
+_ON: Final = Column("drive", "String", "", "drive profile")
+_DIRECTORY: Final = Column("directory_id", "UInt64", "", "CNID or inode number of the directory; 0 for none")
+_PATH: Final = Column("path", "String", "", "its path from the root of the volume")
+_READS: Final = Column("reads", "UInt32", "count", "reads that reach the drive")
+_SECONDS: Final = Column("seconds", "Float64", "s", "service time of its reads, and the host's time before them")
+_METRIC: Final = (
+    Column("subject", "String", "", "what was measured: a tree, metadata, files, free space or walk"),
+    Column("metric", "String", "", "identifier of the metric"),
+    Column("title", "String", "", "what reports call it"),
+    Column("value", "Float64", "as `unit`", "the number; null where its denominator is empty"),
+    Column("unit", "String", "", "unit of the value; a share is a number from 0 to 1"),
+)
+
+FRAMES: Final[dict[str, tuple[Column, ...]]] = {
+    "metrics": (_IN, *_METRIC, Column("denominator", "String", "", "what the value is a share, mean or count of")),
+    "times": (
+        _IN,
+        Column("order", "String", "", "what a program does on the volume"),
+        Column("host", "String", "", "whose driver and library do it"),
+        _ON,
+        Column("seconds", "Float64", "s", "predicted time"),
+        Column("seconds_low", "Float64", "s", "lower end of its interval"),
+        Column("seconds_high", "Float64", "s", "upper end of its interval"),
+        _READS,
+        Column("read_bytes", "Int64", "bytes", "what they read"),
+    ),
+    "directories": (_IN, _ON, _DIRECTORY, _PATH, _READS, _SECONDS),
+    "reads": (
+        _IN,
+        _ON,
+        Column("read", "UInt32", "count", "place in the order in which reads reach the drive, from 0"),
+        Column("device", "UInt8", "", "image of a Fusion set, 0 otherwise"),
+        Column("image_offset", "Int64", "bytes", "start, from the start of the image"),
+        Column("length_bytes", "Int64", "bytes", "length"),
+        Column("cause", "String", "", "why the host reads this"),
+        Column("tree", "String", "", "which tree is read, or data"),
+        _DIRECTORY,
+        Column("issuer", "UInt16", "", "number of the thread that asks"),
+        Column("host_s", "Float64", "s", "host's time before the read; of the last one, what follows too"),
+        Column("service_s", "Float64", "s", "service time"),
+    ),
+    "comparison": (
+        Column("side", "String", "", "A, B and so on, as they were given"),
+        Column("name", "String", "", "image of the side, and its volume where that tells it apart"),
+        *_METRIC,
+        Column("first_value", "Float64", "as `unit`", "the value of side A"),
+        Column("difference", "Float64", "as `unit`", "the value less that of side A"),
+        Column("ratio", "Float64", "", "the value over that of side A; null where that is 0"),
+    ),
+    "node_costs": (
+        Column("row", "UInt32", "row of nodes", "the node; null in the row of reads that hold none"),
+        Column("tree", "String", "", "its tree"),
+        Column("node_id", "UInt64", "", "node number or oid, by which its file system finds it"),
+        Column("level", "UInt8", "", "0 at the leaf"),
+        Column("image_offset", "Int64", "bytes", "start, from the start of the image"),
+        Column("reads", "UInt32", "count", "reads that bring the node, or a part of it"),
+        Column("files", "UInt32", "count", "files and directories that have a record in it"),
+        _SECONDS,
+    ),
+    "file_costs": (
+        Column("file_id", "UInt64", "", "CNID or inode number; null in the row of what is no single file's"),
+        _PATH,
+        Column("kind", "String", "", "file, directory and so on, as in the table of entries"),
+        Column("nodes", "UInt32", "count", "nodes with its records that are read"),
+        Column("seconds", "Float64", "s", "its part of the time of these nodes, and the reads of its data"),
+    ),
+    "directory_costs": (_DIRECTORY, _PATH, _READS, _SECONDS),
+}
+"""Columns of each frame, in order."""
+
+
+def build_frame(name: str, columns: Mapping[str, Any]) -> pl.DataFrame:
+    """Make a frame of columns.
+
+    Parameters
+    ----------
+    name : str
+        Key of :data:`FRAMES`.
+    columns : mapping of str to array, sequence or Series
+        All of its columns, in any order.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, or there is another one.
+    """
+    schema: dict[str, Any] = {column.name: column.dtype for column in FRAMES[name]}
+    if set(columns) != set(schema):
+        raise ValueError(f"the frame {name} has other columns: {sorted(set(columns) ^ set(schema))}")
+    return pl.DataFrame({column: columns[column] for column in schema}).cast(pl.Schema(schema))
+
+
+@frozen
+class WalkCosts(Displayed):
+    """What a walk costs on one drive, by node, by file and by directory; each sums up to the whole.
+
+    A read is charged to the nodes that it brings, in proportion to their bytes in it. What a node costs is shared
+    equally by the files and directories that have a record in it; index nodes and maps, which everybody needs, are no
+    file's. A directory is charged with the reads that listing it caused.
+
+    Attributes
+    ----------
+    drive : str
+        Name of the profile.
+    order : str
+        What is done.
+    seconds : float
+        What it takes.
+    nodes, files, directories : DataFrame
+        ``node_costs``, ``file_costs`` and ``directory_costs`` of :data:`FRAMES`, the most expensive first.
+    """
+
+    drive: str
+    order: str
+    seconds: float
+    nodes: pl.DataFrame
+    files: pl.DataFrame
+    directories: pl.DataFrame

@@ -1,0 +1,190 @@
+"""Results as frames: each column is documented, sums agree with totals, and pandas takes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import layoutscope
+from layoutscope.access.trace import AccessTrace
+from layoutscope.analysis.costs import costs_of
+from layoutscope.drive import load_profile, service
+from layoutscope.errors import UsageError
+from layoutscope.results.compare import Comparison, MetricRow
+from layoutscope.results.scan import Prediction
+from layoutscope.tables.frames import FRAMES, build_frame
+from tests.layouts import NODE, layout
+
+FOLDER = Path(__file__).resolve().parents[3] / "fixtures" / "images"
+DRIVES = ["generic-7200", "sata-ssd"]
+
+
+@pytest.fixture(scope="module", params=["hfsplus-scattered.img.zst", "apfs-scattered.img.zst"])
+def session(request):
+    with layoutscope.open(FOLDER / request.param) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def predicted(session):
+    return session.predict(drives=DRIVES)
+
+
+@pytest.fixture(scope="module")
+def frames(session, predicted):
+    """Make every frame that the library gives of an image."""
+    scanned = session.scan(drives=DRIVES)
+    costs = session.volume.costs("generic-7200")
+    return {
+        "metrics": scanned.metrics,
+        "times": scanned.times,
+        "directories": predicted.directories,
+        "reads": predicted.reads,
+        "comparison": layoutscope.compare(session, session, drives=DRIVES).frame,
+        "node_costs": costs.nodes,
+        "file_costs": costs.files,
+        "directory_costs": costs.directories,
+    }
+
+
+def test_every_frame_has_the_columns_that_are_documented(frames):
+    """Names, order and types are those of the list that the reference is made from; none is missing from it."""
+    assert set(frames) == set(FRAMES)
+    for name, frame in frames.items():
+        assert frame.schema == {column.name: column.dtype for column in FRAMES[name]}, name
+        assert frame.height > 0, name
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_every_column_says_what_it_means_and_in_which_unit(name):
+    """Each has a meaning, each measured number a unit; identifiers, levels and ratios have none."""
+    plain = {"directory_id", "file_id", "node_id", "level", "device", "issuer", "ratio"}
+    for column in FRAMES[name]:
+        assert column.doc, column.name
+        is_text = column.kind in ("String", "Categorical")
+        assert is_text or bool(column.unit) is (column.name not in plain), column.name
+
+
+def test_a_frame_of_other_columns_is_refused():
+    """What is not documented cannot be handed out."""
+    with pytest.raises(ValueError, match="other columns: \\['colour'\\]"):
+        build_frame(
+            "directory_costs", {column: [1] for column in ("directory_id", "path", "reads", "seconds", "colour")}
+        )
+
+
+def test_directories_and_reads_sum_up_to_the_predicted_time(predicted):
+    """On each drive what directories cost, and what reads take with the host between, is the whole time."""
+    for time in predicted.times.iter_rows(named=True):
+        for frame, seconds in ((predicted.directories, ["seconds"]), (predicted.reads, ["host_s", "service_s"])):
+            own = frame.filter(drive=time["drive"])
+            assert own.select(pl.sum_horizontal(seconds)).sum().item() == pytest.approx(time["seconds"], rel=1e-9)
+        assert predicted.directories.filter(drive=time["drive"])["reads"].sum() == time["reads"]
+        assert predicted.reads.filter(drive=time["drive"]).height == time["reads"]
+
+
+@pytest.mark.parametrize("order", ["fts", "names", "copy"])
+def test_nodes_files_and_directories_each_sum_up_to_the_predicted_time(session, order):
+    """Whatever is done, nothing of its time is left out or told twice."""
+    costs = session.volume.costs("generic-7200", order=order)
+    assert costs.seconds == pytest.approx(session.predict(order=order, drives="generic-7200").times["seconds"][0])
+    for frame in (costs.nodes, costs.files, costs.directories):
+        assert frame["seconds"].sum() == pytest.approx(costs.seconds, rel=1e-9)
+        assert (frame["seconds"] >= 0).all()
+
+
+def test_the_worst_directories_of_a_frame_are_those_of_the_text(predicted):
+    """The frame begins as the list that ``predict`` prints, with the same paths."""
+    listed = [(item.path, item.reads) for item in predicted.volumes[0].drives[0].directories]
+    first = predicted.directories.filter(drive=DRIVES[0]).head(len(listed))
+    assert list(first.select("path", "reads").iter_rows()) == listed
+
+
+def test_every_path_of_a_file_is_that_of_its_entry(session):
+    """Each file that is charged is there, under the name that its path ends with."""
+    files = session.volume.costs("sata-ssd").files.drop_nulls("file_id")
+    names = session.volume.entries.select("file_id", "name").unique("file_id")
+    both = files.join(names, on="file_id", how="left").filter(pl.col("path") != "/")
+    assert both.height > 1000
+    assert both["path"].str.ends_with("/").sum() == 0
+    assert (both["path"].str.split("/").list.last() == both["name"]).sum() >= both.height - 16  # hard links
+
+
+def test_who_pays_for_a_read_is_arithmetic():
+    """A read of two nodes is shared by their bytes; a node by those with records in it; data is its file's.
+
+    Nodes 0 and 1 lie in one read of 3 nodes' length, of which the last holds nobody's bytes; node 0 has records of two
+    entries, node 1 of one. The second read brings the data of file 17.
+    """
+    made = layout(
+        nodes={
+            "device": 0, "volume": 0, "tree": "catalog", "node_id": [1, 2], "image_offset": [NODE, 2 * NODE],
+            "size_bytes": NODE, "level": 0, "kind": "leaf", "num_records": 2, "used_bytes": 9, "free_bytes": 9,
+            "parent_row": None, "key_rank": [0, 1], "first_key_id": 2, "last_key_id": 2, "state": "live",
+            "valid": "structure",
+        },
+        entries={
+            "volume": 0, "parent_id": 2, "file_id": [16, 17], "name": ["a", "b"], "name_raw": [b"a", b"b"],
+            "kind": ["file", "file"], "size_bytes": 0, "link_count": 1, "create_time": None, "modify_time": None,
+            "flags": 0, "entry_rank": [0, 1], "entry_node_row": [0, 1], "inode_node_row": [0, 0],
+        },
+        extents={
+            "device": 0, "volume": 0, "file_id": [17, 4], "fork": "data", "logical_offset": 0,
+            "image_offset": [9 * NODE, NODE], "length_bytes": [NODE, 2 * NODE], "node_row": None, "flags": 0,
+        },
+    )  # fmt: skip
+    reads = AccessTrace.from_reads(np.array([NODE, 9 * NODE]), np.array([3 * NODE, NODE]))
+    profile = load_profile("generic-7200")
+    prediction = Prediction.of(service(reads, profile), profile)
+    both, data = prediction.service_s.tolist()
+    costs = costs_of(made, reads, prediction, "fts")
+    nodes = {row: (seconds, files) for row, seconds, files in costs.nodes.select("row", "seconds", "files").iter_rows()}
+    assert nodes == {
+        0: (pytest.approx(both / 2), 2),
+        1: (pytest.approx(both / 2), 1),
+        None: (pytest.approx(data), None),
+    }
+    files = dict(costs.files.select("path", "seconds").iter_rows())
+    assert files == {"/a": pytest.approx(both / 4), "/b": pytest.approx(both * 3 / 4 + data)}
+    assert costs.directories.row(0) == (0, "(no directory)", 2, pytest.approx(both + data))
+
+
+def test_differences_are_to_the_first_side():
+    """B less A, B over A; where A is nothing, there is no ratio; what a side lacks has no difference."""
+    common = MetricRow("m", "M", "bytes", "files", (4.0, 6.0, None))
+    rows = (common, MetricRow("z", "Z", "share", "files", (0.0, 1.0, 2.0)))
+    found = Comparison(("x", "y", "z"), rows, (), (None, None), "", (1.0, 1.0, 1.0)).frame
+    told = list(found.select("side", "name", "metric", "value", "difference", "ratio").iter_rows())
+    assert told[0] == ("A", "x", "m", 4.0, 0.0, 1.0)
+    assert told[1] == ("B", "y", "m", 6.0, 2.0, 1.5)
+    assert told[2] == ("C", "z", "m", None, None, None)
+    assert told[4][3:] == (1.0, 1.0, None)
+
+
+def test_all_orders_are_times_of_one_frame(session):
+    """``order="all"`` gives a row for each order that applies and each drive."""
+    result = session.predict(order="all", drives=DRIVES)
+    applicable = [case.order for case in result.orders[0].orders if not case.why_not]
+    assert result.times["order"].unique().sort().to_list() == sorted(applicable)
+    assert result.times.height == 2 * len(applicable)
+
+
+def test_pandas_takes_every_frame(frames, session):
+    """``to_pandas`` keeps rows and columns, of results' frames and of a layout's tables."""
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    pytest.importorskip("pyarrow", reason="polars hands frames to pandas through pyarrow, which is not installed")
+    for name, frame in {**frames, "nodes": session.volume.nodes, "entries": session.volume.entries}.items():
+        converted = frame.to_pandas()
+        assert list(converted.columns) == frame.columns, name
+        assert len(converted) == frame.height, name
+
+
+def test_a_volume_that_cannot_be_walked_has_no_costs():
+    """A container, or a volume without entries, says so."""
+    with pytest.raises(UsageError, match="can be walked"):
+        layout().costs("generic-7200")
+    with pytest.raises(TypeError, match="a workload has no 'ordr'"):
+        layout().costs("generic-7200", ordr="names")

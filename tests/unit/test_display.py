@@ -1,0 +1,188 @@
+"""What consoles and notebooks show of the library's objects: short lines, tables that sort, names made harmless."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields, is_dataclass
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import layoutscope
+from layoutscope.display import Displayed, brief, shorten
+from layoutscope.findings import Finding
+from layoutscope.report.notebook import MOST_ROWS, density_strip, html_of, table
+from layoutscope.results.inspect import FieldLine, Inspection, Owner, StructureLines
+from layoutscope.tables import VolumeLayout
+from tests.layouts import layout, leaves
+
+FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "images"
+HOSTILE = "<script>alert(1)</script>\x1b[31m\u202e'\"&"
+VOID = {"rect", "meta", "br"}
+
+
+class Parsed(HTMLParser):
+    """Tags that are open and closed, attributes that reach out, and the text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags, self.open, self.links, self.text = [], [], [], ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):  # noqa: D102
+        self.tags.append(tag)
+        self.links += [value for name, value in attrs if name in ("src", "href")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):  # noqa: D102
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):  # noqa: D102
+        self.text += data
+
+
+@pytest.fixture(scope="module", params=["hfsplus-scattered.img.zst", "apfs-scattered.img.zst"])
+def results(request, tmp_path_factory):
+    """Ask every verb something of an image."""
+    with layoutscope.open(FOLDER / request.param) as session:
+        scanned = session.scan(drives=["generic-7200", "sata-ssd"])
+        trace = tmp_path_factory.mktemp("trace") / "reads.csv"
+        layoutscope.write_trace(session.trace(), trace)
+        yield [
+            session, scanned, scanned.volume.walk.trace, session.predict(drives="generic-7200", what_ifs=["ssd"]),
+            session.predict(order="all", drives="sata-ssd"), session.inspect(cnid=2), session.check(),
+            layoutscope.compare(session, session, drives="generic-7200"),
+            layoutscope.series([session, session], drives="sata-ssd"),
+            layoutscope.replay(trace, drives="generic-7200", against=session), layoutscope.verify(session),
+            *layoutscope.drives(["generic-7200", "sata-ssd"]), session.volume.costs("generic-7200"),
+            layoutscope.service(session.trace(), layoutscope.load_profile("generic-7200")), session.volumes,
+        ]  # fmt: skip
+
+
+def objects(found, seen=None):
+    """Yield every object of the library that results lead to, once a kind and place."""
+    seen = set() if seen is None else seen
+    for item in found:
+        if id(item) in seen or not type(item).__module__.startswith("layoutscope."):
+            continue
+        seen.add(id(item))
+        yield item
+        if isinstance(item, VolumeLayout):
+            yield from objects([item.facts, *item.facts.trees], seen)
+        elif is_dataclass(item):
+            for field in fields(item):
+                value = getattr(item, field.name)
+                inside = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else [value]
+                yield from objects(list(inside)[:50], seen)
+
+
+def test_every_object_is_a_short_line(results):
+    """No representation is longer than 300 characters, nor of several lines, and each begins with its kind."""
+    kinds = set()
+    for item in objects(results):
+        text = repr(item)
+        assert len(text) < 300, text
+        assert "\n" not in text
+        assert re.match(r"[A-Z]\w+\(", text), text
+        kinds.add(type(item).__name__)
+    assert {"ScanResult", "VolumeScan", "VolumeLayout", "Metric", "AccessTrace", "DriveProfile", "Session"} <= kinds
+    assert len(kinds) > 30
+
+
+def test_every_object_is_shown_in_a_notebook(results):
+    """Each is HTML whose tags are closed, of its own size, that reaches no network."""
+    for item in objects(results):
+        page = item._repr_html_()
+        assert page, type(item)
+        parsed = Parsed(page)
+        assert parsed.open == [], type(item)
+        assert parsed.links == []
+        assert len(page) < 1_000_000, type(item)
+
+
+def test_a_result_is_its_text_with_tables_below(results):
+    """A scan shows its verdict, and its metrics as a table that sorts."""
+    page = html_of(results[1])
+    assert "Listing every file" in Parsed(page).text
+    assert page.count("<table") == 2
+    assert 'onclick="(h=&gt;' in page
+    assert f"metrics: {results[1].metrics.height:,} rows" in page
+
+
+def test_names_from_an_image_are_text(results):
+    """Tags, controls and reversed text in names are shown, in lists, facts and frames, and do nothing."""
+    hostile = layout(name=HOSTILE)
+    finding = Finding("truncated", "error", HOSTILE, 0, HOSTILE, HOSTILE, HOSTILE)
+    line = StructureLines(HOSTILE, 0, (FieldLine(HOSTILE, 0, 1, HOSTILE),), HOSTILE)
+    owner = Owner(HOSTILE, "file", 0, 1, ((HOSTILE, HOSTILE),))
+    frame = results[3].directories.head(1).with_columns(path=pl.lit(HOSTILE))
+    pages = [html_of(item) for item in (hostile, hostile.facts, finding, line, owner)]
+    pages += [Inspection(HOSTILE, HOSTILE, (owner,), (line,))._repr_html_(), table(frame.columns, frame.iter_rows())]
+    for page in pages:
+        parsed = Parsed(page)
+        assert "script" not in parsed.tags
+        assert "alert(1)" in parsed.text
+        assert not {"\x1b", "\u202e"} & set(page)
+    for item in (hostile, hostile.facts, finding, line, owner):
+        assert not {"\x1b", "\u202e", "\n"} & set(repr(item))
+
+
+def test_long_tables_say_how_long_they_are():
+    """A frame of millions of rows shows its first ones."""
+    rows = [(number,) for number in range(MOST_ROWS)]
+    assert f"{MOST_ROWS:,} of 1,234,567 rows" in table(("n",), rows, 1_234_567)
+    assert " rows<" not in table(("n",), rows, MOST_ROWS)
+
+
+def test_numbers_sort_as_numbers():
+    """Cells carry the number itself beside how it is written."""
+    assert table(("n",), [(1234567,), (None,)]).count('<td class="n" data-v="1234567">1,234,567</td>') == 1
+
+
+def test_the_strip_shows_where_nodes_lie():
+    """Of 256 blocks in 128 pieces, nodes in blocks 2, 3 and 255 make piece 1 dark and the last one light."""
+    drawn = density_strip(layout(nodes=leaves(2, 3, 255)))
+    assert re.findall(r'<rect x="(\d+)" [^>]*fill-opacity="([\d.]+)"', drawn) == [("1", "1.00"), ("127", "0.57")]
+    assert "<rect" not in density_strip(layout())
+
+
+def test_a_line_has_what_is_short_and_counts_the_rest():
+    """Long texts are cut, long lists counted, objects named."""
+    assert shorten("x" * 99) == repr("x" * 99)[:60] + "…'"
+    assert shorten((1, 2)) == "(1, 2)"
+    assert shorten(tuple(range(9))) == "9 of int"
+    assert shorten(layout().facts) == "VolumeFacts('tiny')"
+    assert len(brief(layout().facts)) < 300
+
+
+def test_looking_at_a_layout_makes_no_frames():
+    """A line about a layout counts rows without turning tables into frames."""
+    made = layout(nodes=leaves(2, 3))
+    assert repr(made) == "VolumeLayout(HFS+ 'tiny', 'live', 2 nodes, 0 entries, 0 extents, 0 findings)"
+    assert "frame" not in vars(made.columns("nodes"))
+
+
+def test_figures_are_drawn_without_a_network(results):
+    """The map's overview stands in a frame of its own, with the scripts that draw it."""
+    drawn = layoutscope.layout_map(results[1])
+    page = drawn._repr_html_()
+    assert repr(drawn) == "Figures(address, walk, costs, overview)"
+    (frame,) = re.findall(r'srcdoc="([^"]*)"', page)
+    assert "Plotly.newPlot" in frame
+    assert not re.search(r"<script[^>]+src=", unescape(frame))
+
+
+def test_without_anybody_who_draws_the_line_is_shown():
+    """A notebook falls back on the line where the library was loaded in part."""
+    draw = Displayed._html
+    try:
+        Displayed._html = None
+        assert layout()._repr_html_() is None
+    finally:
+        Displayed._html = draw

@@ -16,6 +16,7 @@ __all__ = [
     "checkpoints",
     "compare",
     "drives",
+    "explain",
     "export",
     "extract",
     "fit",
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from layoutscope.api.check import check, verify
     from layoutscope.api.compare import compare, series
     from layoutscope.api.drives import drives, fit
+    from layoutscope.api.explain import explain
     from layoutscope.api.export import export, extract
     from layoutscope.api.inspect import checkpoints, inspect
     from layoutscope.api.map import layout_map, write_map

@@ -12,6 +12,10 @@ import zstandard
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# Tests keep nothing in the user's cache, and find nothing there, in processes that they start neither.
+os.environ["LAYOUTSCOPE_CACHE"] = ""
+os.environ.pop("LAYOUTSCOPE_PASSWORD", None)
+
 
 def shared_dir() -> Path | None:
     """Return the folder with the reference images, or None where it is absent."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from layoutscope.cli import inspect, predict, scan
+from layoutscope.cli import inspect, predict, scan, words
 from layoutscope.cli.examples import EXAMPLES, OVERVIEW
 from layoutscope.cli.help import Verb
 from layoutscope.cli.running import Command
@@ -28,6 +28,7 @@ GROUPS: Final[dict[str, dict[str, Callable[..., int | None]]]] = {
         "map": scan.map_images,
         "inspect": inspect.inspect,
         "check": inspect.check,
+        "explain": words.explain,
     },
     "Time": {
         "predict": predict.predict,
@@ -42,9 +43,10 @@ GROUPS: Final[dict[str, dict[str, Callable[..., int | None]]]] = {
         "extract": inspect.extract,
         "checkpoints": inspect.checkpoints,
         "verify": inspect.verify,
+        "cache": words.cache,
     },
 }
-"""Every verb of the library, under the question that it answers, in the order of the overview."""
+"""Every command under the question that it answers, in the order of the overview; all but `cache` are the library's."""
 
 COMMANDS: Final = {name: command for group in GROUPS.values() for name, command in group.items()}
 """Every command."""

@@ -16,6 +16,7 @@ TraceFormat = Literal["csv", "fio", "blkparse"]
 ReplayFormat = Literal["csv", "fio", "blkparse", "fs_usage", "pairs"]
 Buffer = Literal["own", "off", "join", "no-join"]
 Ordering = Literal["order", "xid", "time"]
+CacheVerb = Literal["show", "clear"]
 
 
 def what_ifs() -> list[str]:

@@ -29,6 +29,14 @@ EXAMPLES: Final[dict[str, Examples]] = {
         ("layoutscope check disk.img", "Every contradiction, with its code and its place."),
         ("layoutscope check disk.img --ddrescue-map disk.map", "The same of a disk that could not be read whole."),
     ),
+    "explain": (
+        ("layoutscope explain clump", "What a word means."),
+        ("layoutscope explain node-invalid", "What a finding says, and what to do."),
+    ),
+    "cache": (
+        ("layoutscope cache", "Where decompressed images are kept, and which."),
+        ("layoutscope cache clear", "Remove them."),
+    ),
     "predict": (
         ("layoutscope predict disk.img --order names --drive sata-ssd", "Names alone, on a solid-state drive."),
         ("layoutscope predict disk.img --what-if outer-zone --top 20", "The start of the drive, and what costs most."),

@@ -53,7 +53,7 @@ _NOT_AMONG: Final = re.compile(r"^'(?P<word>.*)' is not one of ")
 
 
 @dataclass(frozen=True)
-class Described:
+class OptionText:
     """What is said of an option or an argument.
 
     Attributes
@@ -95,7 +95,7 @@ class Described:
         return f"{self.text}  [{shown}]" if shown else self.text
 
 
-def described(command: Any, context: Any) -> list[Described]:
+def described(command: Any, context: Any) -> list[OptionText]:
     """Describe the arguments of a command, then its options in the order of the panels.
 
     Parameters
@@ -109,10 +109,10 @@ def described(command: Any, context: Any) -> list[Described]:
     return sorted(found, key=lambda item: PANELS.index(item.panel) if item.panel else -1)
 
 
-def _describe(item: Any, context: Any) -> Described:
+def _describe(item: Any, context: Any) -> OptionText:
     is_option, is_switch = item.param_type_name == "option", bool(getattr(item, "is_flag", False))
     choices = tuple(str(getattr(value, "value", value)) for value in getattr(item.type, "choices", ()))
-    return Described(
+    return OptionText(
         panel=(item.rich_help_panel or "Other") if is_option else "",
         names=", ".join(sorted((*item.opts, *item.secondary_opts), key=len)) if is_option else item.metavar,
         takes=_taken(item, choices, context) if is_option and not is_switch else "",

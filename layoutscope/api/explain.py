@@ -1,0 +1,148 @@
+"""``explain``: what a word means, how a metric is defined, what a finding says and what to do about it.
+
+Nothing is written here: words are those of ``docs/glossary.md``, which installers put beside the package, and all else
+is told by what it belongs to.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from layoutscope.analysis.advice import what_to_do
+from layoutscope.errors import UsageError, did_you_mean
+from layoutscope.filesystems.registry import finding_codes, refusals
+from layoutscope.metrics import DEFINITIONS
+from layoutscope.tables import TABLES
+from layoutscope.walk.orders import ORDERS
+from layoutscope.walk.whatif import WHAT_IFS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+GLOSSARY: Final = "glossary.md"
+
+
+class Explained(NamedTuple):
+    """What is said of one word.
+
+    Attributes
+    ----------
+    word : str
+        As it is looked up.
+    kind : str
+        What it is: a word, a metric, a finding …
+    text : str
+        What is said of it, a paragraph a line.
+    """
+
+    word: str
+    kind: str
+    text: str
+
+
+def explain(word: str = "") -> str:
+    """Say what a word, a metric, a finding's code, an order, a table or a what-if means.
+
+    Parameters
+    ----------
+    word : str, default ''
+        What is looked up, without regard to case; without it all that can be looked up is listed.
+
+    Returns
+    -------
+    str
+        A paragraph for each thing of that name.
+
+    Raises
+    ------
+    UsageError
+        If nothing is called so; says what may have been meant.
+
+    Examples
+    --------
+    >>> print(explain("clump"))
+    clump (word)
+      A maximal run of metadata with gaps no larger than a given size.
+      Not called here: cluster.
+    """
+    entries = list(chain(_words(), _metrics(), _findings(), _refusals(), _orders(), _what_ifs(), _tables()))
+    if not word:
+        kinds = dict.fromkeys(entry.kind for entry in entries)
+        return "\n\n".join(_listed(kind, [entry.word for entry in entries if entry.kind == kind]) for kind in kinds)
+    found = [entry for entry in entries if entry.word.casefold() == word.casefold()]
+    if not found:
+        like = did_you_mean(word, [entry.word for entry in entries])
+        raise UsageError(f"nothing is called {word!r}{like}; layoutscope explain lists all that is")
+    return "\n\n".join(_shown(entry) for entry in found)
+
+
+def _listed(kind: str, words: list[str]) -> str:
+    return f"{kind}:\n  {', '.join(words)}"
+
+
+def _shown(entry: Explained) -> str:
+    lines = [f"  {line}" for line in entry.text.splitlines() if line]
+    return "\n".join([f"{entry.word} ({entry.kind})", *lines])
+
+
+def glossary_text() -> str:
+    """Read the glossary: beside the package where it was installed, in ``docs`` of a checkout."""
+    beside = resources.files("layoutscope") / GLOSSARY
+    if beside.is_file():
+        return beside.read_text("utf-8")
+    return (Path(__file__).resolve().parents[2] / "docs" / GLOSSARY).read_text("utf-8")
+
+
+def _words() -> Iterator[Explained]:
+    """Read the rows of the glossary's table; several words may share one."""
+    for line in glossary_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("| ") else []
+        if len(cells) != 3 or cells[0] == "word":
+            continue
+        words, idea, other = cells
+        text = f"{idea[0].upper()}{idea[1:]}."
+        for word in words.replace("`", "").split(", "):
+            shared = "" if "," not in words else f"\nTogether with: {words.replace('`', '')}."
+            yield Explained(word, "word", text + shared + (f"\nNot called here: {other}." if other else ""))
+
+
+def _metrics() -> Iterator[Explained]:
+    for item in DEFINITIONS.values():
+        about = f"{item.title}. {item.text}\nUnit: {item.unit}, of {item.denominator}.\nSource: {item.citation}"
+        yield Explained(item.name, "metric", about)
+
+
+def _findings() -> Iterator[Explained]:
+    for code, text in finding_codes().items():
+        yield Explained(code, "finding", f"{text}\nWhat to do: {what_to_do(code)}")
+
+
+def _refusals() -> Iterator[Explained]:
+    for code, text in refusals().items():
+        yield Explained(code, "refusal", f"{text}\nWhat to do is in the message of the refusal.")
+
+
+def _orders() -> Iterator[Explained]:
+    for order in ORDERS.values():
+        needs = f"\nNeeds --{order.needs}." if order.needs else ""
+        once = "\nIt is done once, with nothing cached." if order.is_done_once else ""
+        yield Explained(order.name, "order", f"A program gets {order.does}.{needs}{once}")
+    names = ", ".join(ORDERS)
+    yield Explained("ORDER", "option", f"What a program does on a volume, one of {names}.")
+
+
+def _what_ifs() -> Iterator[Explained]:
+    reasons = {**{name: because for name, (_, because) in WHAT_IFS.items()}, "ssd": "the drive is a solid-state drive"}
+    for name, because in reasons.items():
+        yield Explained(name, "what-if", f"The same workload, but {because}.")
+    yield Explained("what-if", "option", f"A workload with one thing changed, one of {', '.join(reasons)}.")
+
+
+def _tables() -> Iterator[Explained]:
+    for name, columns in TABLES.items():
+        rows = (f"{item.name}{f' ({item.unit})' if item.unit else ''}: {item.doc}" for item in columns)
+        yield Explained(name, "table", "Its columns are:\n" + "\n".join(rows))
+    yield Explained("TABLE", "option", f"What is exported, one of {', '.join(TABLES)}.")

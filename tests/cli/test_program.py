@@ -1,0 +1,106 @@
+"""Commands about the program itself: explain and cache."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from layoutscope.analysis.advice import ADVICE, what_to_do
+from layoutscope.api.explain import glossary_text
+from layoutscope.filesystems.registry import finding_codes
+from layoutscope.metrics import DEFINITIONS
+from tests.cli.conftest import ROOT
+
+PACKED = ROOT / "fixtures" / "images" / "hfsplus-scattered.img.zst"
+
+
+@pytest.mark.parametrize("name", DEFINITIONS)
+def test_each_metric_is_explained_with_its_source(run, name):
+    """Definition, unit, denominator and source are those of the metric."""
+    text, item = run("explain", name).stdout, DEFINITIONS[name]
+    assert all(part in text for part in (item.title, item.text, item.unit, item.denominator, item.citation))
+
+
+def test_each_finding_is_explained_with_what_to_do(run):
+    """Meaning and advice stand under every code; no advice is one that nothing leads to."""
+    for code in ("node-invalid", "free-count-differs", "journal-external"):
+        text = run("explain", code).stdout
+        assert finding_codes()[code] in text
+        assert f"What to do: {what_to_do(code)}" in text
+    assert {what_to_do(code) for code in finding_codes()} == {text for _, text in ADVICE}
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "not_said"),
+    [
+        ("volume-locked", "--password", "--sweep"),
+        ("volume-hardware-locked", "on the Mac it belongs to", "--password"),
+        ("unread-area", "ddrescue", "fsck"),
+        ("free-count-differs", "fsck", "--sweep"),
+        ("node-invalid", "--sweep", "--password"),
+        ("journal-replayed", "Nothing is wrong", "--sweep"),
+        ("changed-while-read", "Unmount", "--sweep"),
+        ("fusion-half", "--second", "--sweep"),
+        ("stale-nodes", "nothing to do", "--sweep"),
+        ("gpt-copies-differ", "--volume-at", "--password"),
+    ],
+)
+def test_the_advice_is_that_of_the_code(code, said, not_said):
+    """Each kind of finding has its own advice, and not that of another kind."""
+    assert said in what_to_do(code)
+    assert not_said not in what_to_do(code)
+
+
+def test_every_word_of_the_glossary_is_explained(run):
+    """Each row of docs/glossary.md is found by its words; what it is not called is told."""
+    rows = [line.strip("|").split("|") for line in glossary_text().splitlines() if line.startswith("| ")][1:]
+    assert len(rows) > 40
+    for words, idea, _ in rows[::5]:
+        for word in words.replace("`", "").split(","):
+            assert idea.strip()[1:] in run("explain", word.strip()).stdout
+    assert "Not called here: cluster." in run("explain", "CLUMP").stdout
+
+
+def test_explain_alone_lists_all_and_a_misspelt_word_is_suggested(run):
+    """Every kind of word is in the list; what is not there is told as elsewhere."""
+    text = run("explain").stdout
+    assert all(f"{kind}:\n" in text for kind in ("word", "metric", "finding", "refusal", "order", "what-if", "table"))
+    result = run("explain", "clmp")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "did you mean 'clump'?" in result.stderr
+
+
+@pytest.mark.parametrize("word", ["fts", "outer-zone", "extents", "core-storage", "TABLE", "what-if"])
+def test_what_help_points_to_is_explained(run, word):
+    """Orders, what-ifs, tables, refusals, and the words that help itself names."""
+    assert run("explain", word).stdout.startswith(f"{word} (")
+
+
+def test_the_cache_is_used_shown_and_cleared(run, tmp_path, monkeypatch):
+    """An image is decompressed once; what is kept is listed with its size, and removed when asked."""
+    folder = tmp_path / "kept"
+    monkeypatch.setenv("LAYOUTSCOPE_CACHE", str(folder))
+    assert "0 images" in run("cache").stdout
+    first = run("scan", PACKED).stdout
+    (kept,) = folder.iterdir()
+    before = kept.stat().st_mtime_ns
+    assert run("scan", PACKED).stdout == first
+    assert kept.stat().st_mtime_ns > before
+    assert "hfsplus-scattered.img.zst: " in run("cache").stdout
+    shown = json.loads(run("cache", "show", "--json").stdout)
+    assert [item["size_bytes"] for item in shown["images"]] == [kept.stat().st_size]
+    assert "1 image removed" in run("cache", "clear").stdout
+    assert list(folder.iterdir()) == []
+
+
+def test_without_a_cache_nothing_is_kept(run, tmp_path, monkeypatch):
+    """--no-cache leaves no image; a folder that cannot be made is done without."""
+    monkeypatch.setenv("LAYOUTSCOPE_CACHE", str(tmp_path / "kept"))
+    assert run("scan", PACKED, "--no-cache").exit_code == 0
+    assert not (tmp_path / "kept").exists()
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("LAYOUTSCOPE_CACHE", str(tmp_path / "file" / "below"))
+    assert run("scan", PACKED).exit_code == 0
+    monkeypatch.setenv("LAYOUTSCOPE_CACHE", "")
+    assert "Nothing is kept" in run("cache").stdout

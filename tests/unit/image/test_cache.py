@@ -1,0 +1,122 @@
+"""The cache of decompressed images: whose image it hands out, how much it keeps, what a crash leaves."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+import zstandard
+
+from layoutscope.errors import UsageError
+from layoutscope.image import cache, open_image
+
+KIB = 1024
+
+
+def packed(path, byte, size=256 * KIB):
+    """Write a compressed image that is full of one byte."""
+    path.write_bytes(zstandard.compress(bytes([byte]) * size))
+    return path
+
+
+def first_byte(path, folder):
+    """Read the image, from the cache or into it."""
+    with open_image(path, cache_dir=folder) as source:
+        return source.read(0, 1)[0]
+
+
+def test_another_image_of_the_same_name_size_and_time_is_another_one(tmp_path):
+    """Name, length and time of change do not make an image the same: it is never handed out for another."""
+    places = [tmp_path / name for name in ("one", "two")]
+    for byte, place in enumerate(places, 1):
+        place.mkdir()
+        os.utime(packed(place / "disk.zst", byte), ns=(10**18, 10**18))
+    assert len({(place / "disk.zst").stat().st_size for place in places}) == 1
+    assert [first_byte(place / "disk.zst", tmp_path / "kept") for place in (*places, *places)] == [1, 2, 1, 2]
+    assert len(cache.kept_images(tmp_path / "kept")) == 2
+
+
+def test_a_file_that_is_written_anew_is_another_image(tmp_path):
+    """Also where its length is the same and its time of change was set back."""
+    path = packed(tmp_path / "disk.zst", 1)
+    before = path.stat()
+    assert first_byte(path, tmp_path / "kept") == 1
+    packed(path, 2)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat().st_size == before.st_size
+    assert first_byte(path, tmp_path / "kept") == 2
+
+
+def test_a_file_that_changes_meanwhile_is_not_kept(tmp_path, monkeypatch):
+    """What was read of two states of a file stands under no name."""
+    from layoutscope.image import unpack
+
+    whole = unpack._decompress
+    path = packed(tmp_path / "disk.zst", 1)
+
+    def slow(*given):
+        whole(*given)
+        os.utime(path)
+
+    monkeypatch.setattr(unpack, "_decompress", slow)
+    assert first_byte(path, tmp_path / "kept") == 1
+    assert list((tmp_path / "kept").iterdir()) == []
+
+
+def test_what_was_used_longest_ago_goes(tmp_path, monkeypatch):
+    """With room for two images the third takes the place of the one that nobody used."""
+    monkeypatch.setenv(cache.LIMIT_VARIABLE, str(600 * KIB))
+    for byte, name in enumerate(("a.zst", "b.zst"), 1):
+        first_byte(packed(tmp_path / name, byte), tmp_path / "kept")
+    for item in cache.kept_images(tmp_path / "kept"):
+        os.utime(item.path, (1_000_000, 1_000_000 + (item.name == "b.zst")))
+    assert first_byte(tmp_path / "a.zst", tmp_path / "kept") == 1
+    first_byte(packed(tmp_path / "c.zst", 3), tmp_path / "kept")
+    assert sorted(item.name for item in cache.kept_images(tmp_path / "kept")) == ["a.zst", "c.zst"]
+
+
+def test_an_image_that_is_larger_than_the_limit_is_read_and_not_kept(tmp_path, monkeypatch):
+    """It is decompressed each time, and nothing else has to go for it."""
+    first_byte(packed(tmp_path / "a.zst", 1, 8 * KIB), tmp_path / "kept")
+    monkeypatch.setenv(cache.LIMIT_VARIABLE, "64KiB")
+    assert first_byte(packed(tmp_path / "b.zst", 2), tmp_path / "kept") == 2
+    assert [item.name for item in cache.kept_images(tmp_path / "kept")] == ["a.zst"]
+    assert len(list((tmp_path / "kept").iterdir())) == 1
+
+
+def test_only_the_user_may_look_into_it(tmp_path):
+    """Folder and images are the user's alone: they hold disks."""
+    first_byte(packed(tmp_path / "a.zst", 1), tmp_path / "kept")
+    (item,) = cache.kept_images(tmp_path / "kept")
+    assert item.path.stat().st_mode & 0o077 == 0
+    assert item.path.parent.stat().st_mode & 0o077 == 0
+
+
+def test_what_was_abandoned_goes_and_strangers_stay(tmp_path):
+    """A partial image of yesterday is removed, one of now is not; a file of somebody else is never touched."""
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    for name in (".partial-old", ".partial-new", "notes.raw"):
+        (folder / name).write_text("x")
+    os.utime(folder / ".partial-old", (time.time() - 2 * 24 * 3600,) * 2)
+    first_byte(packed(tmp_path / "a.zst", 1), folder)
+    cache.remove(cache.kept_images(folder))
+    assert sorted(path.name for path in folder.iterdir()) == [".partial-new", "notes.raw"]
+
+
+def test_the_default_folder_is_the_users(monkeypatch, tmp_path):
+    """It follows the system's rule; the environment names another one, or none with an empty name."""
+    monkeypatch.delenv(cache.FOLDER_VARIABLE)
+    assert cache.default_folder().parts[-2:] == ("layoutscope", "images")
+    monkeypatch.setenv(cache.FOLDER_VARIABLE, str(tmp_path / "own"))
+    assert cache.default_folder() == tmp_path / "own"
+    monkeypatch.setenv(cache.FOLDER_VARIABLE, "")
+    assert cache.default_folder() is None
+
+
+def test_a_limit_that_is_no_size_is_refused(monkeypatch):
+    """It is said where it stands."""
+    monkeypatch.setenv(cache.LIMIT_VARIABLE, "plenty")
+    with pytest.raises(UsageError, match="LAYOUTSCOPE_CACHE_LIMIT"):
+        cache.limit_bytes()

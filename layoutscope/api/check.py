@@ -50,6 +50,13 @@ def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Check
     ------
     LayoutscopeError
         If the image cannot be opened, or nothing on it can be read.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> found = layoutscope.check("fixtures/images/apfs-scattered.img.zst")
+    >>> found.is_clean, found.exit_code
+    (True, 0)
     """
     # Findings quote names, so that these are needed even where they are left out.
     asked = request_of(options, path)
@@ -106,6 +113,13 @@ def verify(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Veri
     ------
     LayoutscopeError
         If the image cannot be read.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> found = layoutscope.verify("fixtures/images/hfsplus-scattered.img.zst")
+    >>> [table.differences for table in found.tables if table.table == "nodes"]
+    [()]
     """
     request = request_of(options, path)
     with opened(path, replace(request, decoder="bulk")) as image:

@@ -45,6 +45,17 @@ def compare(
         If there are fewer than two images, or one has no or several volumes that can be walked.
     LayoutscopeError
         If an image cannot be read.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> images = ["fixtures/images/hfsplus-scattered.img.zst", "fixtures/images/apfs-scattered.img.zst"]
+    >>> found = layoutscope.compare(*images, drives="generic-7200")
+    >>> hfsplus, apfs = found.times[0].seconds
+    >>> apfs > 5 * hfsplus
+    True
+    >>> found.frame.filter(metric="seconds", side="B")["ratio"].round(1).to_list() == [round(apfs / hfsplus, 1)]
+    True
     """
     paths = [path for given in images for path in several(given)]
     if len(paths) < 2:
@@ -105,6 +116,15 @@ def series(
         If there is nothing to follow, or `by` is unknown.
     LayoutscopeError
         If an image cannot be read.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> image = "fixtures/images/hfsplus-scattered.img.zst"
+    >>> layoutscope.save(layoutscope.scan(image, drives=()), "monday.lscope")
+    >>> found = layoutscope.series(["monday.lscope", image], drives=())
+    >>> found.places, found.curves
+    (('1', '2'), {'HFS+': [0, 1]})
     """
     if by not in ORDERINGS:
         raise UsageError(f"no ordering {by!r}; there are {', '.join(ORDERINGS)}")

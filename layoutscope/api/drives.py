@@ -49,6 +49,13 @@ def drives(names: Drives = ()) -> tuple[DriveFacts, ...]:
     ------
     UsageError
         If there is no such profile.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> (facts,) = layoutscope.drives("generic-7200")
+    >>> 10 < facts.random_ms[0] < 15
+    True
     """
     return tuple(describe(profile) for profile in profiles_of(names or list_profiles()))
 
@@ -128,6 +135,13 @@ def fit(
     ------
     UsageError
         If nothing is told, or what is told does not make a drive.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> text = layoutscope.fit("mine", random_ms=14.0, rate_mb_s=180.0)
+    >>> "measured by the user" in text
+    True
     """
     fio, random_ms, rate_mb_s = (measured.get("fio"), measured.get("random_ms"), measured.get("rate_mb_s"))
     if figures:

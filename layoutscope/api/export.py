@@ -81,6 +81,14 @@ def export(
         If there is no such table or format, the target ends as another format does, or it exists.
     LayoutscopeError
         If the image cannot be read.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> layoutscope.export("fixtures/images/hfsplus-scattered.img.zst", "nodes", "nodes.csv")
+    >>> from pathlib import Path
+    >>> Path("nodes.csv").read_text()[:22]
+    'row,device,volume,tree'
     """
     document = document_form(target, file_format)
     if document is not None:
@@ -175,6 +183,13 @@ def extract(
         If the target exists, names are to be left out, or it is a capture or a Fusion set.
     LayoutscopeError
         If the image cannot be read.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> kept = layoutscope.extract("fixtures/images/hfsplus-scattered.img.zst", "metadata.img.zst")
+    >>> kept.metadata_bytes < kept.size_bytes / 20
+    True
     """
     goal = Path(target)
     request = request_of(options, path)

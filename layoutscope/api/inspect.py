@@ -87,6 +87,15 @@ def inspect(path: str | os.PathLike[str], **options: Unpack[InspectOptions]) -> 
         If not exactly one place is given, or there is nothing of that name.
     LayoutscopeError
         If the image cannot be read.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> found = layoutscope.inspect("fixtures/images/hfsplus-scattered.img.zst", file_path="/Users")
+    >>> found.owners[0].what, dict(found.owners[0].facts)["kind"]
+    ('file', 'directory')
+    >>> found.structures[0].fields[0].path
+    'key.len_key'
     """
     node, file_path, at = options.pop("node", None), options.pop("file_path", None), options.pop("at", None)
     lba, cnid = options.pop("lba", None), options.pop("cnid", None)
@@ -267,6 +276,13 @@ def checkpoints(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) ->
         If no container keeps older states.
     LayoutscopeError
         If the image cannot be read.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> states = layoutscope.checkpoints("fixtures/images/apfs-scattered.img.zst")
+    >>> states[0].kind, states[0].is_complete
+    ('checkpoint', True)
     """
     request = request_of(options, path)
     with open_images(path, request) as images:

@@ -66,6 +66,12 @@ def layout_map(result: ScanResult | Sequence[ScanResult], *, names: bool = True)
     ------
     UsageError
         If there is nothing to draw.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> layoutscope.layout_map(layoutscope.scan("fixtures/images/hfsplus-scattered.img.zst"))
+    Figures(address, walk, costs, overview)
     """
     from layoutscope.report.map.figures import figures
     from layoutscope.report.map.scans import disks
@@ -148,6 +154,11 @@ def write_map(
         If the file exists and `force` is not given.
     OutputError
         If it cannot be written.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> layoutscope.write_map(layoutscope.scan("fixtures/images/hfsplus-scattered.img.zst"), "map.html")
     """
     file_form(path, "html", ("html",), "html")
     with phase("drawing the map"):
@@ -186,6 +197,13 @@ def map_images(
         If the file exists and `force` is not given.
     LayoutscopeError
         If an image cannot be read.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> results = layoutscope.map(["fixtures/images/hfsplus-scattered.img.zst"], "disks.html")
+    >>> len(results)
+    1
     """
     images = several(paths)
     file_form(target, "html", ("html",), "html")

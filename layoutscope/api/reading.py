@@ -57,6 +57,13 @@ def read_layouts(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -
     ------
     LayoutscopeError
         If the image cannot be opened, or nothing on it can be read.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> (layout,) = layoutscope.read_layouts("fixtures/images/hfsplus-scattered.img.zst")
+    >>> layout.nodes.filter(tree="catalog", level=0).height
+    210
     """
     with opened(path, request_of(options, path)) as image:
         return image.layouts

@@ -77,6 +77,13 @@ def save(result: ScanResult, path: str | os.PathLike[str], *, hash_names: bool =
         As :func:`check_capture`.
     OutputError
         If it cannot be written.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> layoutscope.save(layoutscope.scan("fixtures/images/hfsplus-scattered.img.zst"), "tuesday.lscope")
+    >>> layoutscope.scan("tuesday.lscope").volume.layout.facts.name
+    'Scattered'
     """
     check_capture(path, force=force)
     layouts = [volume.layout for volume in result.volumes]

@@ -59,6 +59,15 @@ def scan(
         If there is no such keyword.
     LayoutscopeError
         If the image cannot be opened, or nothing on it can be read; with `strict`, at the first damage.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> result = layoutscope.scan("fixtures/images/hfsplus-scattered.img.zst", drives="generic-7200")
+    >>> result.volume.layout.facts.variant, result.coverage
+    ('HFS+', 1.0)
+    >>> result.metrics.filter(metric="clump-count")["value"].to_list()
+    [17.0]
     """
     drives, host = options.pop("drives", None), options.pop("host", "linux")
     profiles = profiles_of(drives, DEFAULT_DRIVES)

@@ -64,6 +64,13 @@ def trace(
         If the workload is not possible, or several volumes could be walked.
     LayoutscopeError
         If the image cannot be read.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> reads = layoutscope.trace("fixtures/images/hfsplus-scattered.img.zst", order="catalog")
+    >>> len(reads), set(reads.length_bytes.tolist())
+    (416, {4096})
     """
     asked, reading = parted(options, workload)
     work = checked(asked)
@@ -110,6 +117,11 @@ def write_trace(
     ------
     UsageError
         If the format is unknown or another than the target ends in, or the file exists.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> layoutscope.write_trace(layoutscope.trace("fixtures/images/hfsplus-scattered.img.zst"), "walk.csv")
     """
     form = trace_form(target, file_format)
     if isinstance(target, str | os.PathLike):
@@ -201,6 +213,15 @@ def replay(
         If the trace cannot be read, or something is unknown.
     LayoutscopeError
         If the image cannot be read.
+
+    Examples
+    --------
+    >>> import layoutscope
+    >>> image = "fixtures/images/hfsplus-scattered.img.zst"
+    >>> layoutscope.write_trace(layoutscope.trace(image), "recorded.csv")
+    >>> found = layoutscope.replay("recorded.csv", drives="generic-7200", against=image)
+    >>> abs(found.times[0].seconds - found.expected[0].seconds) < 0.001
+    True
     """
     think_us, start = options.pop("think_us", None), options.pop("start_offset_bytes", 0)
     cache, depth = options.pop("cache", "own"), options.pop("queue_depth", 1)

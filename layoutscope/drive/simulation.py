@@ -67,6 +67,14 @@ def service(
     ------
     UsageError
         If the trace does not fit the drive, or the profile lacks a figure.
+
+    Examples
+    --------
+    >>> from layoutscope.access.trace import AccessTrace
+    >>> from layoutscope.drive import load_profile
+    >>> reads = AccessTrace.from_reads(np.array([0, 10**9]), np.array([4096, 4096]))
+    >>> service(reads, load_profile("generic-7200")).seeks
+    1
     """
     offset = trace.image_offset + start_offset_bytes
     parts = split(profile, offset, trace.length_bytes, trace.device)

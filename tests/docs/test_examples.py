@@ -25,16 +25,19 @@ def test_examples_of_the_readme_hold(monkeypatch):
 
 
 @pytest.mark.parametrize("name", WITH_EXAMPLES)
-def test_examples_of_the_docstrings_hold(name):
-    """Each example of a module gives what it shows."""
+def test_examples_of_the_docstrings_hold(name, tmp_path, monkeypatch):
+    """Each example of a module gives what it shows, in a folder of its own beside the committed images."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "fixtures").symlink_to(ROOT / "fixtures")
     outcome = doctest.testmod(import_module(name), extraglobs={"np": np})
     assert outcome.attempted > 0
     assert outcome.failed == 0
 
 
 def test_every_verb_has_numpydoc_sections():
-    """Each function of the library says what it takes and what it raises."""
+    """Each function of the library says what it takes, what it raises, and shows how it is used."""
     for name in set(layoutscope.__all__) - {"__version__"}:
         text = getattr(layoutscope, name).__doc__ or ""
         assert "Parameters\n" in text, name
         assert "Raises\n" in text, name
+        assert "Examples\n" in text, name

@@ -2,7 +2,7 @@
 
 The difference is taken apart twice: by cause (seek, rotation …), and by reads. Reads of a kind whose number is n and
 that take c seconds each differ by (mean c) x (difference of n) and by (mean n) x (difference of c): by more of them,
-or by dearer ones (Kitagawa, JASA 50, 1955). On drives with an arm, reads in sequence are told apart from the others.
+or by slower ones (Kitagawa, JASA 50, 1955). On drives with an arm, reads in sequence are told apart from the others.
 What stands behind more reads elsewhere is the factor that grew most: entries, nodes for each entry, or the share of
 nodes that do not start where the last one ended.
 """
@@ -51,7 +51,7 @@ def growth_by_cause(fast: Cost, slow: Cost) -> dict[str, float]:
 
 
 def growth_by_reads(fast: Cost, slow: Cost) -> dict[str, float]:
-    """Seconds of the difference by more reads, dearer reads, and the host; they sum up to it.
+    """Seconds of the difference by more reads, slower reads, and the host; they sum up to it.
 
     Examples
     --------
@@ -62,13 +62,13 @@ def growth_by_reads(fast: Cost, slow: Cost) -> dict[str, float]:
     ...     return Cost(seconds, seconds, seconds, (), True, 9, 9, 0.0, Reads(0, 0.0), Reads(count, seconds))
     >>> sides = side(10, 10.0), side(20, 40.0)
     >>> {name: seconds for name, seconds in growth_by_reads(*sides).items() if seconds}
-    {'more-reads-elsewhere': 15.0, 'dearer-reads-elsewhere': 15.0}
+    {'more-reads-elsewhere': 15.0, 'slower-reads-elsewhere': 15.0}
     """
     found: dict[str, float] = {}
     for kind, before, after in _kinds(fast, slow):
         earlier, later = _each(before, after), _each(after, before)
         found[f"more-{kind}"] = (after.count - before.count) * (earlier + later) / 2
-        found[f"dearer-{kind}"] = (later - earlier) * (after.count + before.count) / 2
+        found[f"slower-{kind}"] = (later - earlier) * (after.count + before.count) / 2
     return {**found, "host": growth_by_cause(fast, slow).get("host", 0.0)}
 
 
@@ -134,7 +134,7 @@ def _together(terms: dict[str, float]) -> dict[str, float]:
     """Add up both kinds of reads: without an arm it makes no difference where a read starts."""
     kinds = ("reads-in-sequence", "reads-elsewhere")
     return {
-        **{f"{word}-reads": sum(terms[f"{word}-{kind}"] for kind in kinds) for word in ("more", "dearer")},
+        **{f"{word}-reads": sum(terms[f"{word}-{kind}"] for kind in kinds) for word in ("more", "slower")},
         "host": terms["host"],
     }
 
@@ -145,8 +145,8 @@ def _reason(name: str, fast: Cost, slow: Cost) -> str:
     word, _, kind = name.partition("-")
     before, after = _chosen(fast, kind), _chosen(slow, kind)
     text = KIND_WORDS[kind]
-    if word == "dearer":
-        return f"dearer {text}: {_ms(after)} against {_ms(before)} each{_distance(before, after)}"
+    if word == "slower":
+        return f"slower {text}: {_ms(after)} against {_ms(before)} each{_distance(before, after)}"
     return f"more {text}: {after.count:,} against {before.count:,}{_behind(fast, slow, kind)}"
 
 

@@ -210,12 +210,15 @@ class _Changed:
     reads: AccessTrace
     start_offset_bytes: int
     drive: DriveProfile | None = None
-    is_applicable: bool = True
+    why_not: str = ""
 
     def served(self, profile: DriveProfile) -> Alternative:
         """Predict the changed workload on a drive."""
         result = service(self.reads, self.drive or profile, start_offset_bytes=self.start_offset_bytes)
-        return Alternative(self.name, self.because, result.seconds, self.is_applicable)
+        is_one_already = self.drive is not None and profile.geometry == self.drive.geometry
+        return Alternative(
+            self.name, self.because, result.seconds, "the drive is one already" if is_one_already else self.why_not
+        )
 
 
 def _changed(name: str, layout: VolumeLayout, reads: AccessTrace, work: PredictRequest) -> _Changed:
@@ -240,7 +243,7 @@ def _changed(name: str, layout: VolumeLayout, reads: AccessTrace, work: PredictR
     case = what_if(name, layout, host)
     moved = start if case.start_offset_bytes is None else case.start_offset_bytes
     if case.layout is layout and case.host == host and moved == start:
-        return _Changed(name, case.because, reads, start, is_applicable=False)
+        return _Changed(name, case.because, reads, start, why_not=WHAT_IFS[name].unless)
     return _Changed(name, case.because, walk(case.layout, work, case.host).reads, moved)
 
 

@@ -33,15 +33,20 @@ class Alternative(Displayed):
         What is different.
     seconds : float
         What it would take.
-    is_applicable : bool
-        Whether the change changes anything: an unlimited cache cannot be doubled, a volume without snapshots not lose
-        them.
+    why_not : str
+        Why it does not apply: an unlimited cache cannot be doubled, a volume without snapshots not lose them. An empty
+        string where it does.
     """
 
     name: str
     because: str
     seconds: float
-    is_applicable: bool = True
+    why_not: str = ""
+
+    @property
+    def is_applicable(self) -> bool:
+        """Whether the change changes anything."""
+        return not self.why_not
 
 
 @frozen

@@ -6,7 +6,7 @@ Each changes one thing. Addresses change, contents do not: nobody reads a change
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -68,8 +68,8 @@ def what_if(name: str, layout: VolumeLayout, host: str | HostProfile = "linux") 
     KeyError
         If there is no such what-if.
     """
-    change, because = WHAT_IFS[name]
-    return change(WhatIf(name, because, layout, host_profile(host)))
+    known = WHAT_IFS[name]
+    return known.change(WhatIf(name, known.because, layout, host_profile(host)))
 
 
 def walked_trees(layout: VolumeLayout) -> tuple[str, ...]:
@@ -120,6 +120,10 @@ def _laid_out(case: WhatIf, order: pl.DataFrame) -> WhatIf:
         first = order.sort("device", "image_offset").row(0, named=True)
         offset[place] = first["image_offset"] + starts_of(order["size_bytes"].to_numpy())
         device[place] = first["device"]
+    stays = np.array_equal(offset, nodes["image_offset"].cast(pl.Int64).fill_null(-1).to_numpy())
+    are_located = nodes["locator_row"].count() > 0 and not filesystem_of(case.layout).traits.maps_every_node
+    if stays and case.layout.node_fragments.is_empty() and not are_located:
+        return case
     moved = nodes.with_columns(pl.Series("image_offset", offset).replace(-1, None), pl.Series("device", device))
     rows = nodes["row"].gather(place)
     if not filesystem_of(case.layout).traits.maps_every_node:
@@ -169,11 +173,45 @@ def _merged_leaves(counts: NDArray[np.int64], capacity: int) -> NDArray[np.int64
     return target
 
 
-WHAT_IFS: Final[dict[str, tuple[Callable[[WhatIf], WhatIf], str]]] = {
-    "packed": (_packed, "the same nodes lie one behind the other in key order"),
-    "clumped-like-hfs": (_clumped, "the nodes keep their order on disk, but no data lie between them"),
-    "outer-zone": (_outer_zone, "the volume begins at the outer edge of the drive"),
-    "no-snapshots": (_no_snapshots, "nodes that only snapshots hold are gone, and the object map is merged"),
-    "double-cache": (_double_cache, "the host keeps twice as much metadata"),
+class Change(NamedTuple):
+    """A what-if as it is known.
+
+    Attributes
+    ----------
+    change : callable
+        Changes a case; returns the same layout and host where there is nothing to change.
+    because : str
+        What is different then, as a sentence's end.
+    unless : str
+        Why it does not apply where nothing changes, likewise.
+    """
+
+    change: Callable[[WhatIf], WhatIf]
+    because: str
+    unless: str
+
+
+WHAT_IFS: Final = {
+    "packed": Change(
+        _packed,
+        "the same nodes lie one behind the other in key order",
+        "the nodes lie one behind the other in key order already",
+    ),
+    "clumped-like-hfs": Change(
+        _clumped,
+        "the nodes keep their order on disk, but no data lie between them",
+        "no data lie between the nodes",
+    ),
+    "outer-zone": Change(
+        _outer_zone, "the volume begins at the outer edge of the drive", "the volume begins there already"
+    ),
+    "no-snapshots": Change(
+        _no_snapshots,
+        "nodes that only snapshots hold are gone, and the object map is merged",
+        "no node is held by snapshots alone",
+    ),
+    "double-cache": Change(
+        _double_cache, "the host keeps twice as much metadata", "the host's memory for metadata is unlimited"
+    ),
 }
-"""Name to the change and its reason."""
+"""What-ifs by their names."""

@@ -71,7 +71,7 @@ def _case(case: DriveCase) -> dict[str, Any]:
     return {
         **prediction_document(case.prediction),
         "packed_gain": case.gain,
-        "what_ifs": [asdict(item) for item in changes if item],
+        "what_ifs": [asdict(item) | {"is_applicable": item.is_applicable} for item in changes if item],
         "directories": [
             {
                 "directory_id": str(cost.directory_id),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from layoutscope.results.predict import DriveCase, DriveFacts, OrderCase, OrdersCase, VolumeCase
+    from layoutscope.results.predict import Alternative, DriveCase, DriveFacts, OrderCase, OrdersCase, VolumeCase
     from layoutscope.results.scan import Prediction
     from layoutscope.walk.score import Score
 
@@ -82,8 +82,8 @@ def _orders(case: OrdersCase) -> Iterator[RenderableType]:
     first = f", the quickest on {times[0].drive} first" if times else ""
     yield plain_table(f"Orders as on {case.host}{first}; in brackets 1,000 entries", columns, rows, gap=1)
     for order in case.orders:
-        told = f"not applicable: {order.why_not}" if order.why_not else ORDERS[order.order].does
-        yield Text(f"{order.order}: {told}", style="dim")
+        words = f"not applicable: {order.why_not}" if order.why_not else ORDERS[order.order].does
+        yield Text(f"{order.order}: {words}", style="dim")
 
 
 def _timed(order: OrderCase, item: Prediction) -> str:
@@ -127,19 +127,20 @@ def _case(case: DriveCase) -> Iterator[RenderableType]:
     if item.rotates:
         travel = f"{format_bytes(item.head_travel_bytes)}, {item.head_travel_strokes:,.1f} strokes"
         yield Text(f"  {item.seeks:,} reads move the arm; head travel {travel}")
-    if case.packed is not None and case.gain is not None:
-        saved = f"saves {format_share(case.gain)}" if case.gain >= 0 else f"takes {format_share(-case.gain)} longer"
-        yield Text(
-            f"  packed in key order: {format_seconds(case.packed.seconds)}, which {saved}: {case.packed.because}"
-        )
-    for change in case.what_ifs:
-        if change.is_applicable:
-            instead = f"would take {format_seconds(change.seconds)} instead of {format_seconds(item.seconds)}"
-            yield Text(f"  {change.name}: {instead}, because {change.because}")
-        else:
-            yield Text(f"  {change.name}: not applicable, it changes nothing here")
+    for change in filter(None, (case.packed, *case.what_ifs)):
+        yield Text(f"  {change.name}: {_instead(change, item)}")
     if case.directories:
         yield _directories(case)
+
+
+def _instead(change: Alternative, item: Prediction) -> str:
+    """Say what a change would make of a time, longer ones as such, or why it makes nothing of it."""
+    if not change.is_applicable:
+        return f"not applicable: {change.why_not}"
+    saved = 1 - change.seconds / item.seconds if item.seconds else 0.0
+    share = f"{format_share(abs(saved))} {'less' if saved >= 0 else 'more'}"
+    times = f"{format_seconds(change.seconds)} instead of {format_seconds(item.seconds)} ({share})"
+    return f"would take {times}, because {change.because}"
 
 
 def _directories(case: DriveCase) -> RenderableType:

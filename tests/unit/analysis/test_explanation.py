@@ -33,12 +33,12 @@ def test_both_ways_to_take_the_difference_apart_sum_up_to_it():
     assert sum(growth_by_reads(FAST, SLOW).values()) == pytest.approx(2.9)
 
 
-def test_more_reads_and_dearer_reads_are_told_apart():
+def test_more_reads_and_slower_reads_are_told_apart():
     """70 more reads at the mean of 40 and 41.1 ms each; 55 reads on average that take 1.1 ms longer."""
     found = growth_by_reads(FAST, SLOW)
     earlier, later = 0.8 / 20, 3.7 / 90
     assert found["more-reads-elsewhere"] == pytest.approx(70 * (earlier + later) / 2)
-    assert found["dearer-reads-elsewhere"] == pytest.approx(55 * (later - earlier))
+    assert found["slower-reads-elsewhere"] == pytest.approx(55 * (later - earlier))
 
 
 def test_the_sentence_names_cause_reads_and_what_stands_behind_them():

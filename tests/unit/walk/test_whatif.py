@@ -71,3 +71,10 @@ def test_every_what_if_has_a_reason(hfs_plan):
     assert all(what_if(name, layout).because for name in WHAT_IFS)
     with pytest.raises(KeyError):
         what_if("faster", layout)
+
+
+@pytest.mark.parametrize("name", ["packed", "clumped-like-hfs"])
+def test_what_was_laid_out_once_is_not_changed_again(apfs_plan, name):
+    """Nodes that lie so already are left as they are: the case is the same, and the what-if does not apply."""
+    once = what_if(name, apfs_plan.layout()).layout
+    assert what_if(name, once).layout is once

@@ -83,7 +83,7 @@ def salvage_volume(
         bare, catalog = _catalog(bare, found)
         header, words = (
             _inferred_header(bare, catalog, found),
-            "block size and counts are told by the files that were found",
+            "block size and counts follow from the files that were found",
         )
     volume = replace(bare, header=header, log=bare.log.branch())
     volume.log.at("volume header", HEADER_OFFSET).add(

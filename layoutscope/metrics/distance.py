@@ -84,7 +84,12 @@ def percentiles(values: NDArray[np.int64]) -> tuple[tuple[str, float], ...]:
     """Percentiles with their labels; nothing for no values."""
     if not len(values):
         return ()
-    found = np.percentile(values, PERCENTILES).tolist()
+    # As ``np.percentile``, whose import of masked arrays would cost more than its work.
+    ordered = np.sort(values)
+    rank = (len(ordered) - 1) * (np.array(PERCENTILES) / 100)
+    below = np.floor(rank).astype(np.int64)
+    low, high, share = ordered[below], ordered[np.minimum(below + 1, len(ordered) - 1)], rank - below
+    found = np.where(share < 0.5, low + (high - low) * share, high - (high - low) * (1 - share))
     return tuple((f"p{p}", float(value)) for p, value in zip(PERCENTILES, found, strict=True))
 
 

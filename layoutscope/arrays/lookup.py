@@ -137,9 +137,14 @@ def find(keys: NDArray[Any], wanted: NDArray[Any]) -> I64:
 
 
 def is_among(values: NDArray[np.uint64], known: NDArray[np.uint64]) -> Mask:
-    """Tell which values are among some others: block addresses, which lie close enough for a table of all."""
-    span = int(known.max(initial=0)) - int(known.min(initial=0)) if len(known) else 0
-    return np.isin(values, known, kind="table" if span < MAX_PLACES * len(known) else None)
+    """Tell which values are among some others: block addresses, which mostly lie close enough for a table of all."""
+    if not len(known):
+        return np.zeros(len(values), bool)
+    if int(known.max()) - int(known.min()) < MAX_PLACES * len(known):
+        return np.isin(values, known, kind="table")
+    ordered = np.sort(known)
+    found: Mask = ordered[np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)] == values
+    return found
 
 
 def last_at_most(bounds: NDArray[np.uint64], keys: NDArray[np.uint64]) -> I64:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.arrays.lookup import is_among
 from layoutscope.filesystems.apfs.container.regions import Details, rest
 from layoutscope.filesystems.apfs.layout.entries import entries_table
 from layoutscope.filesystems.apfs.layout.extents import extents_table
@@ -100,13 +101,13 @@ def _states(parts: VolumeParts, trees: list[NodeRows], num_own: int) -> list[NDA
     """Say of each node whether the live state holds it, snapshots alone do, or that it is inferred to be live."""
     live = next(iter(parts.views.values()))
     states = [
-        (~np.isin(nodes.paddr, live.paddr)).astype(np.int64)
+        (~is_among(nodes.paddr, live.paddr)).astype(np.int64)
         if nodes.tree == "fs" and nodes is not live
         else np.full(len(nodes), int(number >= num_own))
         for number, nodes in enumerate(trees)
     ]
     if len(parts.inferred):
-        states[FS][np.isin(trees[FS].paddr, parts.inferred)] = STATES.index("inferred")
+        states[FS][is_among(trees[FS].paddr, parts.inferred)] = STATES.index("inferred")
     return states
 
 

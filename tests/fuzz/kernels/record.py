@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from layoutscope.native import Kernel
+from layoutscope.native.library import Columns, made_ready
 from tests.fuzz.kernels.targets import SEEDS
 
 if TYPE_CHECKING:
@@ -27,9 +29,20 @@ def encoded(takes: str, given: tuple[Any, ...]) -> bytes:
 def _written(code: str, value: Any) -> bytes:
     if code == "n":
         return (int(value) % 2**64).to_bytes(8, "little")
-    if code == "C":
-        return len(value).to_bytes(2, "little") + b"".join(_written("b", each.view(np.uint8)) for each in value)
+    if code in "cC":
+        ready = value if isinstance(value, Columns) else made_ready(value, code)
+        texts = [ctypes.string_at(each.data, each.length) for each in ready.data[: ready.length]]
+        return len(texts).to_bytes(2, "little") + b"".join(len(text).to_bytes(2, "little") + text for text in texts)
     return value.size.to_bytes(2, "little") + value.tobytes()
+
+
+def _largest(value: Any) -> int:
+    """Bytes of an array, or of the largest of several; those of a number do not count."""
+    if isinstance(value, Columns):
+        return max((each.length for each in value.data[: value.length]), default=0)
+    if isinstance(value, list | tuple):
+        return max(map(_largest, value), default=0)
+    return value.nbytes if isinstance(value, np.ndarray) else 0
 
 
 def record() -> dict[str, int]:
@@ -38,9 +51,7 @@ def record() -> dict[str, int]:
     call: Callable[..., int | None] = Kernel.__call__
 
     def noted(self: Kernel, *given: Any) -> int | None:
-        arrays = [each for value in given for each in (value if isinstance(value, list) else [value])]
-        largest = max((each.nbytes for each in arrays if isinstance(each, np.ndarray)), default=0)
-        data = encoded(self.takes, given) if largest < SMALL else b""
+        data = encoded(self.takes, given) if max(map(_largest, given)) < SMALL else b""
         result = call(self, *given)
         if result is not None and 0 < len(data) < SMALL:
             found.setdefault(self.name, {}).setdefault(len(data), data)

@@ -523,3 +523,71 @@ def test_axe_finds_nothing(visit, pages, dark):
     seen.run(axe.read_text("utf-8"))
     broken = seen.run("async () => (await axe.run()).violations.map((v) => [v.id, v.nodes.map((n) => n.html)])")
     assert broken == []
+
+
+def _drag(page, start, end, *, shift: bool = False) -> None:
+    if shift:
+        page.keyboard.down("Shift")
+    page.mouse.move(*start)
+    page.mouse.down()
+    page.mouse.move(*end, steps=4)
+    page.mouse.up()
+    if shift:
+        page.keyboard.up("Shift")
+
+
+def test_what_is_chosen_in_one_view_is_chosen_in_all(visit, pages, scans):
+    """A drag with shift over the map chooses its nodes, of the tables; order, walk and table show the same ones."""
+    layout = next(volume.layout for volume in scans["apfs"].volumes if volume.layout.entries.height)
+    seen = visit(pages / "apfs.html")
+    plot = seen.page.locator(".map")
+    plot.evaluate("plot => plot.scrollIntoView({block: 'center'})")
+    box = plot.bounding_box()
+    _drag(seen.page, (box["x"] + 10, box["y"] + 100), (box["x"] + 300, box["y"] + 160), shift=True)
+    seen.page.wait_for_selector(".chosen table")
+    low, high = (
+        int(text.replace(",", ""))
+        for text in re.search(
+            r"between bytes ([\d,]+) and ([\d,]+)", seen.run("() => layoutscope.maps[0].selection.about")
+        ).groups()
+    )
+    nodes = layout.nodes.filter(pl.col("image_offset").is_between(low, high - 1))
+    chosen = seen.run("() => { const s = layoutscope.maps[0].selection; return s.nodes.map((i) => s.all.offset[i]); }")
+    assert 0 < nodes.height <= len(chosen)
+    assert set(nodes["image_offset"].to_list()) <= set(chosen)
+    assert f"{len(chosen):,} nodes" in seen.page.locator(".chosen b").inner_text()
+    shown = """(panel) => [...document.querySelectorAll(panel + ' .plot')]
+      .reduce((sum, plot) => sum + plot.data.at(-1).x.length, 0)"""
+    of_tree = (pl.col("kind").cast(pl.String) == "leaf") & (pl.col("tree").cast(pl.String) == "fs")
+    leaves = nodes.filter(of_tree & pl.col("key_rank").is_not_null()).height
+    assert 0 < leaves <= seen.page.evaluate(shown, "#order") <= len(chosen)
+    assert seen.page.evaluate(shown, "#walk") > 0
+    seen.page.get_by_text("choose none").click()
+    assert seen.run("() => layoutscope.maps[0].selection.nodes.length") == 0
+    assert seen.page.evaluate(shown, "#walk") == 0
+
+
+def test_a_box_over_the_order_chooses_leaves(visit, pages):
+    """Drawn over a part of the key order it chooses the leaves of that part, which the map shows in their colour."""
+    seen = visit(pages / "apfs.html")
+    plot = seen.page.locator("#order .plot").first
+    plot.evaluate("plot => plot.scrollIntoView({block: 'center'})")
+    box = plot.bounding_box()
+    _drag(seen.page, (box["x"] + 100, box["y"] + 30), (box["x"] + 400, box["y"] + 200))
+    seen.page.wait_for_function("() => layoutscope.maps[0].selection.nodes.length > 0")
+    told = seen.page.locator(".chosen b").inner_text()
+    assert "chosen in key order of fs" in told
+    ranks = seen.run("() => { const s = layoutscope.maps[0].selection; return s.nodes.map((i) => s.all.rank[i]); }")
+    assert max(ranks) - min(ranks) + 1 >= len(set(ranks)) > 1  # leaves of the snapshot have ranks of their own
+    pixels = """() => {
+      const c = document.querySelector('.cells'), { data } = c.getContext('2d').getImageData(0, 0, c.width, c.height);
+      let n = 0;
+      for (let i = 0; i < data.length; i += 4) n += data[i] === 0xe0 && data[i + 1] === 0 && data[i + 2] === 0xc8;
+      return n;
+    }"""
+    assert seen.run(pixels) > 0
+    with seen.page.expect_download() as kept:
+        seen.page.get_by_text("save as CSV").click()
+    lines = Path(kept.value.path()).read_text().splitlines()
+    assert lines[0].startswith("tree,kind,node,byte")
+    assert len(lines) == 1 + len(ranks)

@@ -77,6 +77,7 @@
     [0, 0.25]
   ];
   var HIDDEN = { light: "#E6E0F0", dark: "#332E40" };
+  var CHOSEN = { light: "#e000c8", dark: "#ff7bf0" };
   var shadeOf = (share) => SHADES.findIndex(([least]) => share >= least);
   function palette(classes) {
     const shades = classes.flatMap((c) => SHADES.map(([, strength]) => shade(hueOf(c), strength)));
@@ -105,6 +106,137 @@
       most[c] = of[c];
       if (!over?.[c]) out[c] = colour;
     }
+  }
+
+  // src/words.ts
+  var UNITS = [
+    [2 ** 40, "TiB"],
+    [2 ** 30, "GiB"],
+    [2 ** 20, "MiB"],
+    [2 ** 10, "KiB"]
+  ];
+  function bytesText(n) {
+    for (const [factor, unit] of UNITS) {
+      const value = n / factor;
+      if (Math.abs(value) >= 1) return `${value < 1e3 ? value.toPrecision(3) : counted(Math.round(value))} ${unit}`;
+    }
+    return `${n} B`;
+  }
+  function secondsText(s) {
+    if (!s) return "0 s";
+    if (s < 1e-3) return `${(s * 1e6).toPrecision(3)} µs`;
+    if (s < 1) return `${(s * 1e3).toPrecision(3)} ms`;
+    if (s < 120) return `${s.toPrecision(3)} s`;
+    const whole = Math.round(s);
+    if (whole < 7200) return `${Math.floor(whole / 60)} min ${String(whole % 60).padStart(2, "0")} s`;
+    const minutes = Math.round(s / 60);
+    return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, "0")} min`;
+  }
+  function shareText(share) {
+    if (share >= 1) return "100 %";
+    if (share >= 0.9995) return "over 99.9 %";
+    return share < 1e-4 ? "under 0.01 %" : `${(100 * share).toPrecision(3)} %`;
+  }
+  function counted(n) {
+    return n.toLocaleString("en");
+  }
+  function plural(n, word) {
+    return `${counted(n)} ${word}${n === 1 ? "" : "s"}`;
+  }
+
+  // src/selection.ts
+  var Selection = class {
+    constructor(all) {
+      this.all = all;
+    }
+    all;
+    /** Places in the disk's nodes. */
+    nodes = [];
+    /** How it was chosen, as the table's title goes on. */
+    about = "";
+    listeners = [];
+    choose(nodes, about) {
+      this.nodes = nodes;
+      this.about = nodes.length ? about : "";
+      for (const listener of this.listeners) listener();
+    }
+    /** Choose the nodes for which something holds. */
+    where(holds, about) {
+      const nodes = [];
+      for (let i = 0; i < this.all.offset.length; i++) if (holds(i)) nodes.push(i);
+      this.choose(nodes, about);
+    }
+    /** Choose the nodes that overlap a stretch of disk. */
+    between(low, high) {
+      const { offset, size } = this.all;
+      const about = `between bytes ${counted(low)} and ${counted(high)}`;
+      this.where((i) => offset[i] < high && offset[i] + size[i] > low, about);
+    }
+    /** Choose the nodes at some places of the disk. */
+    at(places, about) {
+      const wanted = new Set(places);
+      const { offset, size } = this.all;
+      const block = 512;
+      this.where((i) => {
+        for (let place = offset[i]; place < offset[i] + size[i]; place += block) if (wanted.has(place)) return true;
+        return false;
+      }, about);
+    }
+    whenChosen(listener) {
+      this.listeners.push(listener);
+    }
+    told() {
+      const bytes = this.nodes.reduce((sum, i) => sum + this.all.size[i], 0);
+      return this.nodes.length ? `${plural(this.nodes.length, "node")} ${this.about}, ${bytesText(bytes)}` : "";
+    }
+  };
+  var COLUMNS = ["tree", "kind", "node", "byte", "size", "level", "records", "xid", "first key", "last key"];
+  function row(nodes, i) {
+    return [
+      nodes.trees[nodes.tree[i]],
+      nodes.kinds[nodes.kind[i]],
+      nodes.id(i),
+      String(nodes.offset[i]),
+      String(nodes.size[i]),
+      nodes.level[i] === 255 ? "" : String(nodes.level[i]),
+      String(nodes.records[i]),
+      nodes.xid[i] ? String(nodes.xid[i]) : "",
+      nodes.first(i),
+      nodes.last(i)
+    ];
+  }
+  function csv({ all, nodes }) {
+    return [COLUMNS, ...nodes.map((i) => row(all, i))].map((cells) => `${cells.join(",")}\r
+`).join("");
+  }
+
+  // src/chosen.ts
+  var SHOWN = 12;
+  function chosenTable(selection) {
+    const box = element("div", { class: "chosen", role: "status" });
+    selection.whenChosen(() => box.replaceChildren(...selection.nodes.length ? content(selection) : []));
+    return box;
+  }
+  function content(selection) {
+    const button2 = (text, action) => element("button", { type: "button", onclick: action }, text);
+    const bar = element(
+      "div",
+      { class: "bar" },
+      element("b", {}, selection.told()),
+      button2("copy", () => navigator.clipboard.writeText(csv(selection))),
+      button2("save as CSV", () => save(csv(selection))),
+      button2("choose none", () => selection.choose([], ""))
+    );
+    const head = element("tr", {}, ...COLUMNS.map((name) => element("th", { scope: "col" }, name)));
+    const rows = selection.nodes.slice(0, SHOWN).map((i) => element("tr", {}, ...row(selection.all, i).map((cell) => element("td", {}, cell))));
+    const table = element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
+    const left = selection.nodes.length - rows.length;
+    return [bar, table, ...left > 0 ? [element("p", { class: "muted" }, `and ${counted(left)} more`)] : []];
+  }
+  function save(text) {
+    const href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+    element("a", { href, download: "nodes.csv" }).click();
+    setTimeout(() => URL.revokeObjectURL(href), 1e3);
   }
 
   // src/unpack.ts
@@ -151,9 +283,9 @@
     const { low, high } = await unpackAll(packed2, ["low", "high"]);
     return (i) => (BigInt(high[i]) << 32n | BigInt(low[i])).toString();
   }
-  var COLUMNS = ["tree", "kind", "level", "offset", "size", "records", "xid", "rank"];
+  var COLUMNS2 = ["tree", "kind", "level", "offset", "size", "records", "xid", "rank"];
   async function nodesOf(packed2) {
-    const columns = await unpackAll(packed2, COLUMNS);
+    const columns = await unpackAll(packed2, COLUMNS2);
     const { trees, classes, kinds, total } = packed2;
     const [id, first, last] = await Promise.all([packed2.id, packed2.first, packed2.last].map(identifiers));
     return { ...columns, trees, classes, kinds, total, id, first, last };
@@ -198,20 +330,22 @@
     holder.append(plot);
     return plot;
   }
-  function addPlot(holder, title, height, traces, layout) {
+  async function addPlot(holder, title, height, traces, layout) {
     holder.append(element("h3", {}, title));
-    return plotly().newPlot(plotIn(holder, height, title), traces, plotLayout(layout), CONFIG);
+    const plot = plotIn(holder, height, title);
+    await plotly().newPlot(plot, traces, plotLayout(layout), CONFIG);
+    return plot;
   }
   async function pictureTrace(picture, unit) {
     const counts = await unpack(picture.counts);
     const middles = ([low, high], n) => Array.from({ length: n }, (_, i) => low + (i + 0.5) * (high - low) / n);
-    const row = (r) => Array.from(counts.subarray(r * picture.columns, (r + 1) * picture.columns), (n) => n ? Math.log10(n) : null);
+    const row2 = (r) => Array.from(counts.subarray(r * picture.columns, (r + 1) * picture.columns), (n) => n ? Math.log10(n) : null);
     const scale = isDark() ? ["#2f6b99", "#cfe8ff"] : ["#8fbfe0", "#003a5c"];
     return {
       type: "heatmap",
       x: middles(picture.x, picture.columns),
       y: middles(picture.y, picture.rows),
-      z: Array.from({ length: picture.rows }, (_, r) => row(r)),
+      z: Array.from({ length: picture.rows }, (_, r) => row2(r)),
       zmin: 0,
       showscale: false,
       colorscale: scale.map((colour, i) => [i, colour]),
@@ -220,41 +354,32 @@
     };
   }
 
-  // src/words.ts
-  var UNITS = [
-    [2 ** 40, "TiB"],
-    [2 ** 30, "GiB"],
-    [2 ** 20, "MiB"],
-    [2 ** 10, "KiB"]
-  ];
-  function bytesText(n) {
-    for (const [factor, unit] of UNITS) {
-      const value = n / factor;
-      if (Math.abs(value) >= 1) return `${value < 1e3 ? value.toPrecision(3) : counted(Math.round(value))} ${unit}`;
-    }
-    return `${n} B`;
+  // src/brush.ts
+  var chosenTrace = () => ({
+    ...{ type: "scattergl", mode: "markers", x: [], y: [], hoverinfo: "skip", showlegend: false },
+    marker: { size: 4, color: hueOf(CHOSEN) }
+  });
+  function showChosen(plot, trace, selection, place) {
+    selection.whenChosen(() => {
+      const points = selection.nodes.map(place).filter((point) => point !== null);
+      plotly().restyle(plot, { x: [points.map(([x]) => x)], y: [points.map(([, y]) => y)] }, [trace]);
+    });
   }
-  function secondsText(s) {
-    if (!s) return "0 s";
-    if (s < 1e-3) return `${(s * 1e6).toPrecision(3)} µs`;
-    if (s < 1) return `${(s * 1e3).toPrecision(3)} ms`;
-    if (s < 120) return `${s.toPrecision(3)} s`;
-    const whole = Math.round(s);
-    if (whole < 7200) return `${Math.floor(whole / 60)} min ${String(whole % 60).padStart(2, "0")} s`;
-    const minutes = Math.round(s / 60);
-    return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, "0")} min`;
+  async function brushed(plot, picture, layout, selection, place, about) {
+    const config = { ...CONFIG, modeBarButtonsToRemove: ["lasso2d", "sendDataToCloud", "editInChartStudio"] };
+    const traces = [picture, chosenTrace()];
+    await plotly().newPlot(plot, traces, plotLayout({ ...layout, dragmode: "select" }), config);
+    showChosen(plot, 1, selection, place);
+    plot.on("plotly_selected", (event) => {
+      if (!event?.range) return;
+      const [[left, right], [low, high]] = [sorted(event.range.x), sorted(event.range.y)];
+      selection.where((i) => {
+        const point = place(i);
+        return point !== null && point[0] >= left && point[0] <= right && point[1] >= low && point[1] <= high;
+      }, about);
+    });
   }
-  function shareText(share) {
-    if (share >= 1) return "100 %";
-    if (share >= 0.9995) return "over 99.9 %";
-    return share < 1e-4 ? "under 0.01 %" : `${(100 * share).toPrecision(3)} %`;
-  }
-  function counted(n) {
-    return n.toLocaleString("en");
-  }
-  function plural(n, word) {
-    return `${counted(n)} ${word}${n === 1 ? "" : "s"}`;
-  }
+  var sorted = ([a, b]) => a < b ? [a, b] : [b, a];
 
   // src/history.ts
   function ageSlider(disk, map) {
@@ -294,17 +419,19 @@
     });
     return choose;
   }
-  async function historyPanel(disk, holder) {
+  async function historyPanel(disk, holder, selection) {
     const h = disk.history;
     if (!h) {
       holder.append(element("p", { class: "muted" }, "This file system does not number its transactions."));
       return;
     }
     const trace = await pictureTrace(h.picture, "%{x:,.1f} MiB<br>transaction %{y:,.0f}");
-    await addPlot(holder, "Transaction that wrote each node, over the address space", 280, [trace], {
-      xaxis: { title: { text: "place on disk, MiB" } },
-      yaxis: { title: { text: "transaction" } }
-    });
+    const title = "Transaction that wrote each node, over the address space";
+    holder.append(element("h3", {}, title));
+    const layout = { xaxis: { title: { text: "place on disk, MiB" } }, yaxis: { title: { text: "transaction" } } };
+    const { xid, offset } = selection.all;
+    const place = (i) => xid[i] ? [(offset[i] - disk.start) / 2 ** 20, xid[i]] : null;
+    await brushed(plotIn(holder, 280, title), trace, layout, selection, place, "chosen by age and place");
   }
 
   // src/legend.ts
@@ -401,6 +528,11 @@
         at = above;
       }
       return `/${parts.join("/")}`;
+    }
+    /** Places of the nodes that hold the inodes of what lies in a directory, and its own. */
+    nodesOf(folder) {
+      const own = this.entries.filter(({ id, parent, node }) => node >= 0 && (parent === folder || id === folder));
+      return [...new Set(own.map(({ node }) => node))];
     }
     /** Files whose path holds a text, in upper or lower case, or whose number it is: the first of them. */
     find(text, most) {
@@ -557,14 +689,15 @@
       if (e.button) return;
       fingers.set(e.pointerId, e);
       apart = 0;
-      held = fingers.size === 1 ? { x: e.clientX, y: e.clientY, cell: map.cellAt(e), move: null } : null;
+      held = fingers.size === 1 ? { x: e.clientX, y: e.clientY, cell: map.cellAt(e), chooses: e.shiftKey, move: null } : null;
     };
     const moved = (e) => {
       if (fingers.has(e.pointerId)) fingers.set(e.pointerId, e);
       if (fingers.size > 1) pinch();
       else if (held && e.buttons) {
         if (!held.move && Math.hypot(e.clientX - held.x, e.clientY - held.y) < STILL) return;
-        held.move ??= map.grip(held.cell);
+        const { cell, chooses } = held;
+        held.move ??= chooses ? (to) => map.choose(Math.min(cell, to), Math.max(cell, to)) : map.grip(cell);
         held.move(map.cellAt(e));
       } else if (!held && e.pointerType === "mouse" && e.target instanceof Node && area.contains(e.target))
         map.describe(map.cellAt(e));
@@ -776,7 +909,7 @@
   }
 
   // src/address.ts
-  var INVITATION = "Point at a cell to see what it holds; click or turn the wheel to zoom, drag to move, Backspace goes back.";
+  var INVITATION = "Point at a cell to see what it holds; click or turn the wheel to zoom, drag to move, drag with shift to choose nodes.";
   var MOST_MARKS = 1500;
   var AddressMap = class {
     constructor(disk, holder, scale) {
@@ -806,6 +939,7 @@
     hiddenBytes = new Float64Array(0);
     pyramid;
     owners;
+    selection;
     info = element("div", { class: "hover", role: "status" }, INVITATION);
     /** Told of each view that somebody chooses. */
     onView = () => {
@@ -830,6 +964,8 @@
     async build() {
       this.pyramid = await Pyramid.of(this.disk);
       this.owners = await Owners.of(this.disk);
+      this.selection = new Selection(this.owners.nodes);
+      this.selection.whenChosen(() => this.paint());
       const slider = ageSlider(this.disk, this);
       this.holder.append(
         element("h3", {}, this.disk.title),
@@ -838,7 +974,8 @@
         ...slider ? [slider] : [],
         this.strip,
         element("div", { class: "cellbox" }, this.picture.canvas, this.plot),
-        this.info
+        this.info,
+        chosenTable(this.selection)
       );
       this.strip.addEventListener("click", (e) => {
         const middle = this.disk.start + e.offsetX / this.strip.clientWidth * this.full;
@@ -880,8 +1017,8 @@
       const box = this.plot.getBoundingClientRect();
       const clamp = (n, most) => Math.min(most - 1, Math.max(0, Math.floor(n * most)));
       const column = clamp((event.clientX - box.left - xaxis._offset) / xaxis._length, this.places.columns);
-      const row = clamp((event.clientY - box.top - yaxis._offset) / yaxis._length, this.places.rows);
-      return this.places.cell[row * this.places.columns + column];
+      const row2 = clamp((event.clientY - box.top - yaxis._offset) / yaxis._length, this.places.rows);
+      return this.places.cell[row2 * this.places.columns + column];
     }
     controls() {
       const button2 = (text, title, action) => element("button", { type: "button", title, onclick: action }, text);
@@ -952,12 +1089,27 @@
       this.hiddenKey.hidden = !(this.hidden.size || this.maxXid !== Infinity);
       const end = Math.min(this.to, start + this.full);
       this.caption.textContent = `${bytesText(this.from)} to ${bytesText(end)} · a cell is ${bytesText(this.cellSize)}`;
-      const chosen2 = colours(this.disk.classes, this.current, this.hiddenBytes, this.cellSize);
-      this.picture.paint(chosen2, palette(this.disk.classes), this.places);
+      this.paint();
       this.drawStrip();
       this.onDrawn();
       await this.drawAxes();
       await this.owners.look(this.from, this.to);
+    }
+    /** Paint the cells, those of chosen nodes in a colour of their own. */
+    paint() {
+      const { classes } = this.disk;
+      const hues = [...palette(classes), isDark() ? CHOSEN.dark : CHOSEN.light];
+      const picked = colours(classes, this.current, this.hiddenBytes, this.cellSize);
+      const { offset, size } = this.owners.nodes;
+      for (const i of this.selection.nodes) {
+        const first = Math.max(0, Math.floor((offset[i] - this.from) / this.cellSize));
+        const last = Math.min(CELLS - 1, Math.floor((offset[i] + size[i] - 1 - this.from) / this.cellSize));
+        picked.fill(hues.length - 1, first, Math.max(first, last + 1));
+      }
+      this.picture.paint(picked, hues, this.places);
+    }
+    choose(first, last) {
+      this.selection.between(this.from + first * this.cellSize, this.from + (last + 1) * this.cellSize);
     }
     /** Draw the axes anew where they changed, and else the marks, where there are any. */
     async drawAxes() {
@@ -1134,22 +1286,22 @@
     const named = (disk, i, drive) => disks.length > 1 ? `${i + 1}. ${disk.title.split(":")[0]}: ${drive}` : drive;
     const rows = disks.flatMap((disk, i) => disk.costs.map((c) => ({ ...c, title: named(disk, i, c.drive) })));
     if (!rows.length) return;
-    const y = rows.map((row) => plain(row.title));
-    const causes = [...new Set(rows.flatMap((row) => Object.keys(row.causes)))];
+    const y = rows.map((row2) => plain(row2.title));
+    const causes = [...new Set(rows.flatMap((row2) => Object.keys(row2.causes)))];
     const traces = causes.map((cause) => ({
       type: "bar",
       orientation: "h",
       name: cause,
       y,
-      x: rows.map((row) => row.causes[cause] || 0),
+      x: rows.map((row2) => row2.causes[cause] || 0),
       marker: { color: CAUSES[cause] || HUES[5] },
       hovertemplate: `${cause}: %{x:.3f} s<extra></extra>`
     }));
-    if (rows.some((row) => row.bound_s !== null))
+    if (rows.some((row2) => row2.bound_s !== null))
       traces.push(
         packed(
           y,
-          rows.map((row) => row.bound_s)
+          rows.map((row2) => row2.bound_s)
         )
       );
     const layout = plotLayout({
@@ -1190,7 +1342,7 @@
     });
     return totals;
   }
-  function directoryPanel(disk, holder) {
+  function directoryPanel(disk, holder, map) {
     const d = disk.directories;
     if (!d) return;
     const units = ["seconds", "entries", "bytes"];
@@ -1209,6 +1361,10 @@
     };
     choose.addEventListener("change", draw2);
     draw2();
+    plot.on("plotly_treemapclick", ({ points: [box] }) => {
+      const nodes = map.owners.files.nodesOf(box.id);
+      if (nodes.length) map.selection.choose(nodes, `with the entries of “${box.label}”`);
+    });
   }
   function treemap(d, unit) {
     const text = { seconds: secondsText, entries: counted, bytes: bytesText }[unit];
@@ -1239,16 +1395,30 @@
   }
 
   // src/distances.ts
-  async function orderPanel(disk, holder, scale) {
+  async function orderPanel(disk, holder, selection, scale) {
     const orders = disk.distances.key_order;
     if (!orders.length) holder.append(element("p", { class: "muted" }, "There are no leaves to compare."));
     for (const { tree, total, picture } of orders) {
-      const trace = await pictureTrace(picture, "leaf %{x:,.0f} in key order<br>%{y:,.1f} MiB");
-      await addPlot(holder, `${tree}: ${counted(total)} leaves`, 260, [trace], {
+      const title = `${tree}: ${counted(total)} leaves`;
+      holder.append(element("h3", {}, title));
+      const layout = {
         xaxis: { title: { text: "place in key order" } },
         yaxis: { title: { text: "place on disk, MiB" }, range: [0, 1.02 * scale.used / 2 ** 20] }
-      });
+      };
+      const { all } = selection;
+      const own = all.trees.indexOf(tree);
+      const leaf = all.kinds.indexOf("leaf");
+      const place = (i) => all.tree[i] === own && all.kind[i] === leaf && all.rank[i] >= 0 ? [all.rank[i], (all.offset[i] - disk.start) / 2 ** 20] : null;
+      const told2 = "leaf %{x:,.0f} in key order<br>%{y:,.1f} MiB";
+      const points = Array.from(all.offset.keys(), place).filter((point) => point !== null);
+      const trace = points.length === total ? pointsTrace(points, told2) : await pictureTrace(picture, told2);
+      await brushed(plotIn(holder, 260, title), trace, layout, selection, place, `chosen in key order of ${tree}`);
     }
+  }
+  function pointsTrace(points, told2) {
+    const [x, y] = [points.map(([at]) => at), points.map(([, at]) => at)];
+    const marker = { size: 3, color: HUES[0], opacity: 0.6 };
+    return { type: "scattergl", mode: "markers", x, y, marker, hovertemplate: `${told2}<extra></extra>` };
   }
   async function distancePanel(disk, holder) {
     const { seek, to_data } = disk.distances;
@@ -1419,20 +1589,37 @@
     const plot = plotIn(holder, 460, `the walk of ${disk.title}: place on disk over time`);
     let walk = disk.walks[0];
     let reads;
+    let last = 0;
     const draw2 = async () => {
       walk = disk.walks[+choose.value];
       reads = await unpackAll(walk, ["time", "offset", "length", "tree"]);
       note.textContent = `${told(walk)}; select a span of time to see its places in the map above`;
       map.mark([], null);
-      await plotly().react(plot, walkTraces(disk, walk, reads), walkLayout(walk, scale), CONFIG);
+      const traces = [...walkTraces(disk, walk, reads), chosenTrace()];
+      last = traces.length - 1;
+      await plotly().react(plot, traces, walkLayout(walk, scale), CONFIG);
+      showReads();
+    };
+    const showReads = () => {
+      const touched = readsOf(map.selection, reads);
+      const x = touched.map((i) => reads.time[i]);
+      const y = touched.map((i) => (reads.offset[i] - disk.start) / 2 ** 20);
+      return plotly().restyle(plot, { x: [x], y: [y] }, [last]);
     };
     await draw2();
     choose.addEventListener("change", draw2);
+    map.selection.whenChosen(showReads);
+    const show = (places, about) => {
+      map.mark(thinned(places), null);
+      map.selection.at(places, about);
+    };
     plot.on("plotly_relayout", (change) => {
       const [from, to] = change["xaxis.range"] ?? [change["xaxis.range[0]"], change["xaxis.range[1]"]];
       if (from === void 0 || to === void 0) {
-        if (change["xaxis.autorange"]) map.mark([], null);
-      } else map.mark(+from > 0 || +to < walk.total_s ? placesBetween(reads, +from, +to) : [], null);
+        if (change["xaxis.autorange"]) show([], "");
+      } else if (+from > 0 || +to < walk.total_s)
+        show(placesBetween(reads, +from, +to), `read between ${secondsText(Math.max(0, +from))} and ${secondsText(+to)}`);
+      else show([], "");
     });
     return {
       total: () => walk.total_s,
@@ -1441,8 +1628,8 @@
         return map.mark([], null);
       },
       at: (now) => {
-        const last = lastBefore(reads.time, now);
-        const trail = Array.from(reads.offset.slice(Math.max(0, last - TRAIL), last + 1));
+        const at = lastBefore(reads.time, now);
+        const trail = Array.from(reads.offset.slice(Math.max(0, at - TRAIL), at + 1));
         band.show(trail, now, walk.total_s);
         return map.mark(trail.slice(0, -1), trail[trail.length - 1] ?? null);
       }
@@ -1463,9 +1650,28 @@
     return low;
   }
   function placesBetween(reads, from, to) {
-    const inside = Array.from(reads.offset).filter((_, i) => reads.time[i] >= from && reads.time[i] <= to);
-    const step = Math.max(1, Math.ceil(inside.length / MOST_PLACES));
-    return inside.filter((_, i) => i % step === 0);
+    return Array.from(reads.offset).filter((_, i) => reads.time[i] >= from && reads.time[i] <= to);
+  }
+  function thinned(places) {
+    const step = Math.max(1, Math.ceil(places.length / MOST_PLACES));
+    return places.filter((_, i) => i % step === 0);
+  }
+  function readsOf({ all, nodes }, { offset, length }) {
+    const ordered = nodes.toSorted((a, b) => all.offset[a] - all.offset[b]);
+    const firstBehind = (byte) => {
+      let low = 0;
+      let high = ordered.length;
+      while (low < high) {
+        const middle = low + high >> 1;
+        if (all.offset[ordered[middle]] + all.size[ordered[middle]] <= byte) low = middle + 1;
+        else high = middle;
+      }
+      return ordered[low];
+    };
+    return Array.from(offset.keys()).filter((i) => {
+      const node = firstBehind(offset[i]);
+      return node !== void 0 && all.offset[node] < offset[i] + length[i];
+    });
   }
   function walkTraces(disk, walk, reads) {
     const points = walk.trees.map((name, tree) => {
@@ -1562,13 +1768,13 @@
     const players = [];
     const bands = disks.map((disk, i) => new Band(disk, document.querySelector(`.band[data-disk="${i}"]`)));
     for (const [i, disk] of disks.entries()) {
-      await orderPanel(disk, orders[i], scale);
+      await orderPanel(disk, orders[i], maps[i].selection, scale);
       const player = await walkPanel(disk, walks[i], maps[i], bands[i], scale);
       if (player) players.push(player);
     }
     const race = new Race(players, document.getElementById("race"));
-    whenOpened("directories", (cards) => disks.map((disk, i) => directoryPanel(disk, cards[i])));
-    whenOpened("history", (cards) => disks.map((disk, i) => historyPanel(disk, cards[i])));
+    whenOpened("directories", (cards) => disks.map((disk, i) => directoryPanel(disk, cards[i], maps[i])));
+    whenOpened("history", (cards) => disks.map((disk, i) => historyPanel(disk, cards[i], maps[i].selection)));
     whenOpened("distances", (cards) => disks.map((disk, i) => distancePanel(disk, cards[i])));
     window.layoutscope = { page: page2, maps, race };
     document.documentElement.dataset.ready = "yes";

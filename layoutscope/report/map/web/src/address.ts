@@ -1,6 +1,7 @@
 // The address map: cells of equal size, coloured by what they hold; metadata shows through everything else.
 
-import { CELLS, cellPlaces, colours, ORDERS, type Order, type Places, palette, SHADES, shadeOf } from "./cells";
+import { CELLS, CHOSEN, cellPlaces, colours, ORDERS, type Order, type Places, palette, SHADES, shadeOf } from "./cells";
+import { chosenTable } from "./chosen";
 import { element, hueOf, isDark } from "./dom";
 import { ageSlider } from "./history";
 import { legend } from "./legend";
@@ -11,6 +12,7 @@ import { CONFIG, type Fields, type Plot, plotLayout, plotly } from "./plots";
 import { followPointer, type Pointed } from "./pointer";
 import { Pyramid, type Width } from "./pyramid";
 import { searchField } from "./search";
+import { Selection } from "./selection";
 import { bytesText, counted, shareText } from "./words";
 
 interface View {
@@ -28,7 +30,7 @@ export interface Choices {
 }
 
 const INVITATION =
-  "Point at a cell to see what it holds; click or turn the wheel to zoom, drag to move, Backspace goes back.";
+  "Point at a cell to see what it holds; click or turn the wheel to zoom, drag to move, drag with shift to choose nodes.";
 const MOST_MARKS = 1500;
 
 export class AddressMap implements Choices, Pointed {
@@ -49,6 +51,7 @@ export class AddressMap implements Choices, Pointed {
   hiddenBytes = new Float64Array(0);
   pyramid!: Pyramid;
   owners!: Owners;
+  selection!: Selection;
   readonly info = element("div", { class: "hover", role: "status" }, INVITATION);
   /** Told of each view that somebody chooses. */
   onView: (map: AddressMap) => void = () => {};
@@ -85,6 +88,8 @@ export class AddressMap implements Choices, Pointed {
   async build(): Promise<void> {
     this.pyramid = await Pyramid.of(this.disk);
     this.owners = await Owners.of(this.disk);
+    this.selection = new Selection(this.owners.nodes);
+    this.selection.whenChosen(() => this.paint());
     const slider = ageSlider(this.disk, this);
     this.holder.append(
       element("h3", {}, this.disk.title),
@@ -94,6 +99,7 @@ export class AddressMap implements Choices, Pointed {
       this.strip,
       element("div", { class: "cellbox" }, this.picture.canvas, this.plot),
       this.info,
+      chosenTable(this.selection),
     );
     this.strip.addEventListener("click", (e) => {
       const middle = this.disk.start + (e.offsetX / this.strip.clientWidth) * this.full;
@@ -219,12 +225,29 @@ export class AddressMap implements Choices, Pointed {
     this.hiddenKey.hidden = !(this.hidden.size || this.maxXid !== Infinity);
     const end = Math.min(this.to, start + this.full);
     this.caption.textContent = `${bytesText(this.from)} to ${bytesText(end)} · a cell is ${bytesText(this.cellSize)}`;
-    const chosen = colours(this.disk.classes, this.current, this.hiddenBytes, this.cellSize);
-    this.picture.paint(chosen, palette(this.disk.classes), this.places);
+    this.paint();
     this.drawStrip();
     this.onDrawn();
     await this.drawAxes();
     await this.owners.look(this.from, this.to);
+  }
+
+  /** Paint the cells, those of chosen nodes in a colour of their own. */
+  private paint(): void {
+    const { classes } = this.disk;
+    const hues = [...palette(classes), isDark() ? CHOSEN.dark : CHOSEN.light];
+    const picked = colours(classes, this.current, this.hiddenBytes, this.cellSize);
+    const { offset, size } = this.owners.nodes;
+    for (const i of this.selection.nodes) {
+      const first = Math.max(0, Math.floor((offset[i]! - this.from) / this.cellSize));
+      const last = Math.min(CELLS - 1, Math.floor((offset[i]! + size[i]! - 1 - this.from) / this.cellSize));
+      picked.fill(hues.length - 1, first, Math.max(first, last + 1));
+    }
+    this.picture.paint(picked, hues, this.places);
+  }
+
+  choose(first: number, last: number): void {
+    this.selection.between(this.from + first * this.cellSize, this.from + (last + 1) * this.cellSize);
   }
 
   /** Draw the axes anew where they changed, and else the marks, where there are any. */

@@ -64,6 +64,9 @@ export const SHADES: [number, number][] = [
 /** What the legend or the slider hides is neither free nor unknown. */
 export const HIDDEN = { light: "#E6E0F0", dark: "#332E40" };
 
+/** What is chosen has a colour of its own, too. */
+export const CHOSEN = { light: "#e000c8", dark: "#ff7bf0" };
+
 export const shadeOf = (share: number): number => SHADES.findIndex(([least]) => share >= least);
 
 /** The colours of all cells: nothing, each class in each shade, hidden. */

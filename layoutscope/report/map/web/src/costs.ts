@@ -1,5 +1,6 @@
 // Seconds by cause, and by directory.
 
+import type { AddressMap } from "./address";
 import { element, isDark } from "./dom";
 import type { Directories, Disk, Unit } from "./payload";
 import { CONFIG, type Fields, HUES, plain, plotIn, plotLayout, plotly } from "./plots";
@@ -88,7 +89,7 @@ export function subtreeTotals(tree: Tree): number[] {
   return totals;
 }
 
-export function directoryPanel(disk: Disk, holder: HTMLElement): void {
+export function directoryPanel(disk: Disk, holder: HTMLElement, map: Pick<AddressMap, "selection" | "owners">): void {
   const d = disk.directories;
   if (!d) return;
   const units: Unit[] = ["seconds", "entries", "bytes"];
@@ -107,6 +108,11 @@ export function directoryPanel(disk: Disk, holder: HTMLElement): void {
   };
   choose.addEventListener("change", draw);
   draw();
+  // The boxes go deeper by themselves; what lies in the one that was clicked is chosen everywhere.
+  plot.on("plotly_treemapclick", ({ points: [box] }: { points: [{ id: string; label: string }] }) => {
+    const nodes = map.owners.files.nodesOf(box.id);
+    if (nodes.length) map.selection.choose(nodes, `with the entries of “${box.label}”`);
+  });
 }
 
 function treemap(d: Directories, unit: Unit): Fields {

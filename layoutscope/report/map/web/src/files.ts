@@ -79,6 +79,12 @@ export class Files {
     return `/${parts.join("/")}`;
   }
 
+  /** Places of the nodes that hold the inodes of what lies in a directory, and its own. */
+  nodesOf(folder: string): number[] {
+    const own = this.entries.filter(({ id, parent, node }) => node >= 0 && (parent === folder || id === folder));
+    return [...new Set(own.map(({ node }) => node))];
+  }
+
   /** Files whose path holds a text, in upper or lower case, or whose number it is: the first of them. */
   find(text: string, most: number): File[] {
     const wanted = text.toLowerCase();

@@ -1,8 +1,10 @@
 // When nodes were written.
 
+import { brushed } from "./brush";
 import { element } from "./dom";
 import type { Disk, History } from "./payload";
-import { addPlot, pictureTrace } from "./plots";
+import { pictureTrace, plotIn } from "./plots";
+import type { Selection } from "./selection";
 import type { Nodes } from "./unpack";
 import { counted } from "./words";
 
@@ -54,15 +56,18 @@ function stateChooser(h: History, slider: HTMLInputElement, go: () => unknown): 
   return choose;
 }
 
-export async function historyPanel(disk: Disk, holder: HTMLElement): Promise<void> {
+export async function historyPanel(disk: Disk, holder: HTMLElement, selection: Selection): Promise<void> {
   const h = disk.history;
   if (!h) {
     holder.append(element("p", { class: "muted" }, "This file system does not number its transactions."));
     return;
   }
   const trace = await pictureTrace(h.picture, "%{x:,.1f} MiB<br>transaction %{y:,.0f}");
-  await addPlot(holder, "Transaction that wrote each node, over the address space", 280, [trace], {
-    xaxis: { title: { text: "place on disk, MiB" } },
-    yaxis: { title: { text: "transaction" } },
-  });
+  const title = "Transaction that wrote each node, over the address space";
+  holder.append(element("h3", {}, title));
+  const layout = { xaxis: { title: { text: "place on disk, MiB" } }, yaxis: { title: { text: "transaction" } } };
+  const { xid, offset } = selection.all;
+  const place = (i: number): [number, number] | null =>
+    xid[i] ? [(offset[i]! - disk.start) / 2 ** 20, xid[i]!] : null;
+  await brushed(plotIn(holder, 280, title), trace, layout, selection, place, "chosen by age and place");
 }

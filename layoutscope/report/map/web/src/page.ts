@@ -78,13 +78,13 @@ async function draw(page: { disks: Disk[] }, kept: (Partial<Choices> | null)[]):
   const players: Player[] = [];
   const bands = disks.map((disk, i) => new Band(disk, document.querySelector(`.band[data-disk="${i}"]`)!));
   for (const [i, disk] of disks.entries()) {
-    await orderPanel(disk, orders![i]!, scale);
+    await orderPanel(disk, orders![i]!, maps[i]!.selection, scale);
     const player = await walkPanel(disk, walks![i]!, maps[i]!, bands[i]!, scale);
     if (player) players.push(player);
   }
   const race = new Race(players, document.getElementById("race")!);
-  whenOpened("directories", (cards) => disks.map((disk, i) => directoryPanel(disk, cards[i]!)));
-  whenOpened("history", (cards) => disks.map((disk, i) => historyPanel(disk, cards[i]!)));
+  whenOpened("directories", (cards) => disks.map((disk, i) => directoryPanel(disk, cards[i]!, maps[i]!)));
+  whenOpened("history", (cards) => disks.map((disk, i) => historyPanel(disk, cards[i]!, maps[i]!.selection)));
   whenOpened("distances", (cards) => disks.map((disk, i) => distancePanel(disk, cards[i]!)));
   window.layoutscope = { page, maps, race };
   document.documentElement.dataset.ready = "yes";

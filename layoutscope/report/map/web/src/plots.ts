@@ -71,9 +71,17 @@ export function plotIn(holder: HTMLElement, height: number, label: string): Plot
   return plot as unknown as Plot;
 }
 
-export function addPlot(holder: HTMLElement, title: string, height: number, traces: Fields[], layout: Fields) {
+export async function addPlot(
+  holder: HTMLElement,
+  title: string,
+  height: number,
+  traces: Fields[],
+  layout: Fields,
+): Promise<Plot> {
   holder.append(element("h3", {}, title));
-  return plotly().newPlot(plotIn(holder, height, title), traces, plotLayout(layout), CONFIG);
+  const plot = plotIn(holder, height, title);
+  await plotly().newPlot(plot, traces, plotLayout(layout), CONFIG);
+  return plot;
 }
 
 /** A density picture: how many points fall into each cell, faint to strong, nothing where there is none. */

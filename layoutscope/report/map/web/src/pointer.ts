@@ -9,6 +9,8 @@ export interface Pointed {
   describe(cell: number): void;
   /** Zoom on a cell; with `keep` it stays where it is. */
   zoom(factor: number, cell: number, keep?: boolean): unknown;
+  /** A stretch of cells is chosen, by a drag with the shift key. */
+  choose(first: number, last: number): void;
   /** A drag begins: what follows are moves to where that cell lies under the pointer. */
   grip(cell: number): (cell: number) => void;
 }
@@ -17,6 +19,7 @@ interface Held {
   x: number;
   y: number;
   cell: number;
+  chooses: boolean;
   move: ((cell: number) => void) | null;
 }
 
@@ -39,7 +42,8 @@ export function followPointer(area: HTMLElement, map: Pointed, signal: AbortSign
     if (e.button) return;
     fingers.set(e.pointerId, e);
     apart = 0;
-    held = fingers.size === 1 ? { x: e.clientX, y: e.clientY, cell: map.cellAt(e), move: null } : null;
+    held =
+      fingers.size === 1 ? { x: e.clientX, y: e.clientY, cell: map.cellAt(e), chooses: e.shiftKey, move: null } : null;
   };
   // Plotly covers the window while a button is held, so that the area itself hears nothing of it.
   const moved = (e: PointerEvent) => {
@@ -47,7 +51,8 @@ export function followPointer(area: HTMLElement, map: Pointed, signal: AbortSign
     if (fingers.size > 1) pinch();
     else if (held && e.buttons) {
       if (!held.move && Math.hypot(e.clientX - held.x, e.clientY - held.y) < STILL) return;
-      held.move ??= map.grip(held.cell);
+      const { cell, chooses } = held;
+      held.move ??= chooses ? (to) => map.choose(Math.min(cell, to), Math.max(cell, to)) : map.grip(cell);
       held.move(map.cellAt(e));
     } else if (!held && e.pointerType === "mouse" && e.target instanceof Node && area.contains(e.target))
       map.describe(map.cellAt(e));

@@ -1,16 +1,19 @@
 // Where the head is while the files are enumerated.
 
 import { type Band, TRAIL } from "./band";
+import { chosenTrace } from "./brush";
 import { element, hueOf } from "./dom";
 import type { Disk, Scale, Walk } from "./payload";
 import { CONFIG, type Fields, HUES, plain, plotIn, plotLayout, plotly } from "./plots";
 import type { Player } from "./race";
+import type { Selection } from "./selection";
 import { type Numbers, unpackAll } from "./unpack";
 import { counted, secondsText } from "./words";
 
 const MOST_PLACES = 3000;
 
 interface Marked {
+  selection: Selection;
   mark(offsets: number[], head: number | null): Promise<unknown>;
 }
 
@@ -42,20 +45,37 @@ export async function walkPanel(
   const plot = plotIn(holder, 460, `the walk of ${disk.title}: place on disk over time`);
   let walk = disk.walks[0]!;
   let reads: Reads;
+  let last = 0;
   const draw = async () => {
     walk = disk.walks[+choose.value]!;
     reads = await unpackAll(walk, ["time", "offset", "length", "tree"]);
     note.textContent = `${told(walk)}; select a span of time to see its places in the map above`;
     map.mark([], null);
-    await plotly().react(plot, walkTraces(disk, walk, reads), walkLayout(walk, scale), CONFIG);
+    const traces = [...walkTraces(disk, walk, reads), chosenTrace()];
+    last = traces.length - 1;
+    await plotly().react(plot, traces, walkLayout(walk, scale), CONFIG);
+    showReads();
+  };
+  const showReads = () => {
+    const touched = readsOf(map.selection, reads);
+    const x = touched.map((i) => reads.time[i]!);
+    const y = touched.map((i) => (reads.offset[i]! - disk.start) / 2 ** 20);
+    return plotly().restyle(plot, { x: [x], y: [y] }, [last]);
   };
   await draw();
   choose.addEventListener("change", draw);
+  map.selection.whenChosen(showReads);
+  const show = (places: number[], about: string) => {
+    map.mark(thinned(places), null);
+    map.selection.at(places, about);
+  };
   plot.on("plotly_relayout", (change: Relayout) => {
     const [from, to] = change["xaxis.range"] ?? [change["xaxis.range[0]"], change["xaxis.range[1]"]];
     if (from === undefined || to === undefined) {
-      if (change["xaxis.autorange"]) map.mark([], null);
-    } else map.mark(+from > 0 || +to < walk.total_s ? placesBetween(reads, +from, +to) : [], null);
+      if (change["xaxis.autorange"]) show([], "");
+    } else if (+from > 0 || +to < walk.total_s)
+      show(placesBetween(reads, +from, +to), `read between ${secondsText(Math.max(0, +from))} and ${secondsText(+to)}`);
+    else show([], "");
   });
   return {
     total: () => walk.total_s,
@@ -64,8 +84,8 @@ export async function walkPanel(
       return map.mark([], null);
     },
     at: (now) => {
-      const last = lastBefore(reads.time, now);
-      const trail = Array.from(reads.offset.slice(Math.max(0, last - TRAIL), last + 1));
+      const at = lastBefore(reads.time, now);
+      const trail = Array.from(reads.offset.slice(Math.max(0, at - TRAIL), at + 1));
       band.show(trail, now, walk.total_s);
       return map.mark(trail.slice(0, -1), trail[trail.length - 1] ?? null);
     },
@@ -89,9 +109,31 @@ function lastBefore(time: Numbers, now: number): number {
 }
 
 function placesBetween(reads: Reads, from: number, to: number): number[] {
-  const inside = Array.from(reads.offset).filter((_, i) => reads.time[i]! >= from && reads.time[i]! <= to);
-  const step = Math.max(1, Math.ceil(inside.length / MOST_PLACES));
-  return inside.filter((_, i) => i % step === 0);
+  return Array.from(reads.offset).filter((_, i) => reads.time[i]! >= from && reads.time[i]! <= to);
+}
+
+function thinned(places: number[]): number[] {
+  const step = Math.max(1, Math.ceil(places.length / MOST_PLACES));
+  return places.filter((_, i) => i % step === 0);
+}
+
+/** The reads that touch chosen nodes. */
+function readsOf({ all, nodes }: Selection, { offset, length }: Reads): number[] {
+  const ordered = nodes.toSorted((a, b) => all.offset[a]! - all.offset[b]!);
+  const firstBehind = (byte: number) => {
+    let low = 0;
+    let high = ordered.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (all.offset[ordered[middle]!]! + all.size[ordered[middle]!]! <= byte) low = middle + 1;
+      else high = middle;
+    }
+    return ordered[low];
+  };
+  return Array.from(offset.keys()).filter((i) => {
+    const node = firstBehind(offset[i]!);
+    return node !== undefined && all.offset[node]! < offset[i]! + length[i]!;
+  });
 }
 
 function walkTraces(disk: Disk, walk: Walk, reads: Reads): Fields[] {

@@ -41,6 +41,11 @@ test("files are found by part of a path in either case, and by number", () => {
   assert.equal(files.find("", 3).length, 3);
 });
 
+test("a directory's nodes are those of its entries and its own, each once", () => {
+  assert.deepEqual(files.nodesOf("16"), [16, 20]);
+  assert.deepEqual(files.nodesOf("99"), []);
+});
+
 test("an owner is the file of its own volume", () => {
   const file = { volume: 1, id: "20", path: "/Sums", node: 20 };
   assert.deepEqual([files.owns(0, file), files.owns(1, file)], [false, true]);

@@ -1,0 +1,52 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { csv, Selection } from "../src/selection";
+import type { Nodes } from "../src/unpack";
+
+const ALL = {
+  trees: ["fs", "omap"],
+  kinds: ["leaf", "index"],
+  tree: Uint8Array.of(0, 0, 1),
+  kind: Uint8Array.of(0, 1, 0),
+  level: Uint8Array.of(0, 1, 255),
+  offset: Float64Array.of(0, 8192, 16384),
+  size: Float64Array.of(4096, 8192, 4096),
+  records: Uint8Array.of(3, 2, 1),
+  xid: Uint8Array.of(5, 0, 7),
+  rank: Float64Array.of(0, -1, 0),
+  id: (i: number) => String(100 + i),
+  first: () => "1",
+  last: () => "2",
+} as unknown as Nodes;
+
+test("a stretch holds the nodes that it overlaps, ends excluded", () => {
+  const chosen = new Selection(ALL);
+  chosen.between(4096, 8192);
+  assert.deepEqual(chosen.nodes, []);
+  chosen.between(4095, 8193);
+  assert.deepEqual(chosen.nodes, [0, 1]);
+});
+
+test("a read within a node chooses it", () => {
+  const chosen = new Selection(ALL);
+  chosen.at([12288], "read");
+  assert.deepEqual(chosen.nodes, [1]);
+  assert.equal(chosen.told(), "1 node read, 8.00 KiB");
+});
+
+test("all that listen are told, and nothing chosen is told as nothing", () => {
+  const chosen = new Selection(ALL);
+  let times = 0;
+  chosen.whenChosen(() => times++);
+  chosen.choose([2], "here");
+  chosen.choose([], "here");
+  assert.deepEqual([times, chosen.told(), chosen.about], [2, "", ""]);
+});
+
+test("the file holds every chosen node, with empty cells for what it has not", () => {
+  const chosen = new Selection(ALL);
+  chosen.choose([0, 2], "");
+  const [head, ...rows] = csv(chosen).trimEnd().split("\r\n");
+  assert.equal(head, "tree,kind,node,byte,size,level,records,xid,first key,last key");
+  assert.deepEqual(rows, ["fs,leaf,100,0,4096,0,3,5,1,2", "omap,leaf,102,16384,4096,,1,7,1,2"]);
+});

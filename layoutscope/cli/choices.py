@@ -24,3 +24,8 @@ def what_ifs() -> list[str]:
     from layoutscope.api.predict import WHAT_IF_NAMES
 
     return list(WHAT_IF_NAMES)
+
+
+def complete_what_if(incomplete: str) -> list[str]:
+    """Name the what-ifs that begin so."""
+    return [name for name in what_ifs() if name.startswith(incomplete)]

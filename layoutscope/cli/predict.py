@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from layoutscope.cli.choices import Buffer, ReplayFormat, TraceFormat, what_ifs
+from layoutscope.cli.choices import Buffer, ReplayFormat, TraceFormat, complete_what_if
 from layoutscope.cli.inspect import Target
 from layoutscope.cli.options import (
     OUTPUT,
@@ -45,7 +45,7 @@ class Question(Group):
             "--what-if",
             metavar="NAME",
             show_default="packed",
-            autocompletion=lambda incomplete: [name for name in what_ifs() if name.startswith(incomplete)],
+            autocompletion=complete_what_if,
             help="Also with one thing changed, such as outer-zone, no-snapshots, double-cache or ssd; "
             "'layoutscope explain what-if' has all.",
         ),

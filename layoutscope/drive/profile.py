@@ -1,13 +1,15 @@
 """Drive profiles: what is known of a drive, number by number, with where each number comes from.
 
-A profile is a TOML file: ``name``, ``kind`` (``hdd``, ``ssd``, ``stripe``, ``concat``, ``fusion``), ``[sources]``
-(short names for long references) and ``[figures]``, one number a line:
+A profile is a TOML file: ``name``, ``kind`` (``hdd``, ``ssd``, ``stripe``, ``concat``, ``fusion``), perhaps
+``take_for`` (which drives it stands for, in words) and ``models`` (numbers by which such drives call themselves),
+``[sources]`` (short names for long references) and ``[figures]``, one number a line:
 ``rpm = { value = 7200, kind = "datasheet", source = "the maker's manual, p. 3" }``. Figures that were extracted from a
 drive for a simulator are taken as they are: a TOML table with ``arm``, ``command``, ``buffer`` and ``layout``.
 """
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import field, replace
 from pathlib import Path
@@ -106,6 +108,10 @@ class DriveProfile(Displayed):
         What a user must know before trusting it.
     folder : Path
         Where the files that it names lie.
+    take_for : str
+        Which drives it stands for, in words; empty where it stands for itself.
+    models : tuple of str
+        Model numbers by which such drives call themselves, without what makers append for sizes and firmware.
     """
 
     name: str
@@ -115,6 +121,8 @@ class DriveProfile(Displayed):
     folder: Path
     members: tuple[DriveProfile, ...] = field(default=())
     note: str = ""
+    take_for: str = ""
+    models: tuple[str, ...] = ()
 
     def __contains__(self, figure: str) -> bool:
         return figure in self.figures
@@ -196,12 +204,12 @@ def list_profiles() -> list[str]:
 
 
 def load_profile(name: str | Path) -> DriveProfile:
-    """Load a profile by name, or from a TOML file.
+    """Load a profile by name, by the model number of a drive that it stands for, or from a TOML file.
 
     Parameters
     ----------
     name : str or path
-        One of :func:`list_profiles`, or a file that ends in ``.toml``.
+        One of :func:`list_profiles`, a model number as a drive tells it, or a file that ends in ``.toml``.
 
     Raises
     ------
@@ -218,12 +226,26 @@ def load_profile(name: str | Path) -> DriveProfile:
         if not path.is_file():
             raise UsageError(f"no drive profile at {path}")
         return parse_profile(read_profile(path), name=path.stem, folder=path.parent)
-    entry = profile_folder() / f"{name}.toml"
-    if str(name) not in list_profiles():
-        known = list_profiles()
-        like = did_you_mean(str(name), known)
-        raise UsageError(f"unknown drive profile {str(name)!r}{like}; there are {', '.join(known)}, or FILE.toml")
-    return parse_profile(entry.read_text("utf-8"), name=str(name), folder=profile_folder())
+    known = list_profiles()
+    if str(name) in known:
+        return _shipped(str(name))
+    asked = _plain(str(name))
+    by_model = {_plain(model): profile for profile in map(_shipped, known) for model in profile.models}
+    found = [profile for model, profile in by_model.items() if asked.startswith(model)]
+    if found:
+        return found[0]
+    like = did_you_mean(str(name), known)
+    raise UsageError(f"unknown drive profile {str(name)!r}{like}; there are {', '.join(known)}, or FILE.toml")
+
+
+def _shipped(name: str) -> DriveProfile:
+    folder = profile_folder()
+    return parse_profile((folder / f"{name}.toml").read_text("utf-8"), name=name, folder=folder)
+
+
+def _plain(model: str) -> str:
+    """Write a model number as all systems would: they differ in case, blanks and hyphens."""
+    return re.sub(r"[\s_-]", "", model).casefold()
 
 
 def read_profile(path: Path) -> str:
@@ -267,8 +289,9 @@ def parse_profile(text: str, *, name: str, folder: Path, sets: tuple[str, ...] =
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UsageError(f"drive profile {name}: {error}") from error
     check_tables(name, table)
+    words: dict[str, Any] = {"take_for": table.get("take_for", ""), "models": tuple(table.get("models", ()))}
     if _is_extracted(table):
-        return _extracted_profile(table, name, folder)
+        return replace(_extracted_profile(table, name, folder), **words)
     sources = table.get("sources", {})
     figures = {key: _figure(name, key, entry, sources) for key, entry in table.get("figures", {}).items()}
     check_figures(name, {key: figure.value for key, figure in figures.items()})
@@ -276,7 +299,19 @@ def parse_profile(text: str, *, name: str, folder: Path, sets: tuple[str, ...] =
     if kind not in ("hdd", "ssd", "stripe", "concat", "fusion"):
         raise UsageError(f"drive profile {name}: unknown kind {kind!r}")
     members = tuple(_member(member, folder, (*sets, name)) for member in table.get("members", []))
-    return DriveProfile(name, table.get("name", name), kind, figures, folder, members, table.get("note", ""))
+    return DriveProfile(name, table.get("name", name), kind, figures, folder, members, table.get("note", ""), **words)
+
+
+_MEMBERS: Final = {
+    "sources": dict,
+    "figures": dict,
+    "members": list,
+    "name": str,
+    "note": str,
+    "take_for": str,
+    "models": list,
+}
+"""What a profile may say besides its kind, and as what."""
 
 
 def check_tables(name: str, table: Mapping[str, Any]) -> None:
@@ -287,11 +322,12 @@ def check_tables(name: str, table: Mapping[str, Any]) -> None:
     UsageError
         If something else stands there.
     """
-    for key, kind in (("sources", dict), ("figures", dict), ("members", list), ("name", str), ("note", str)):
+    for key, kind in _MEMBERS.items():
         if not isinstance(table.get(key, kind()), kind):
             raise UsageError(f"drive profile {name}: {key} is no {kind.__name__}")
-    if not all(isinstance(member, str) for member in table.get("members", [])):
-        raise UsageError(f"drive profile {name}: members are named by text")
+    for key in ("members", "models"):
+        if not all(isinstance(member, str) for member in table.get(key, [])):
+            raise UsageError(f"drive profile {name}: {key} are named by text")
 
 
 def _extracted_profile(table: Mapping[str, Any], name: str, folder: Path) -> DriveProfile:

@@ -66,3 +66,34 @@ def test_wrong_wishes_are_usage_errors(run, words, reason):
     result = run("drives", *words)
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert reason in result.stderr
+
+
+def test_the_list_says_which_to_take(run):
+    """Each profile says in words which drives it stands for."""
+    text = " ".join(run("drives").stdout.split())
+    assert "external or notebook 2.5-inch disk, 5,400 rpm" in text
+    for item in json.loads(run("drives", "--json").stdout)["drives"]:
+        assert item["take_for"] in text
+        assert len(item["take_for"]) > 20
+
+
+@pytest.mark.parametrize(
+    ("model", "profile"),
+    [
+        ("ST2000DM006", "st2000dm006"),
+        ("st2000dm006-2dm164", "st2000dm006"),
+        ("APPLE SSD SM0512L", "apple-sm0512l-2016"),
+        ("Samsung SSD 870 EVO 1TB", "sata-ssd"),
+    ],
+)
+def test_a_drive_goes_by_its_model_number(run, model, profile):
+    """As systems tell it, with what makers append."""
+    assert json.loads(run("drives", model, "--json").stdout)["drives"][0]["name"] == profile
+
+
+@pytest.mark.parametrize("model", ["ST2000DM00", "EVO", "SSD", "WD10EZEX"])
+def test_another_model_is_not_taken_for_one_that_is_known(run, model):
+    """Part of a number is none, and a drive that nobody measured has no profile."""
+    result = run("drives", model)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"unknown drive profile '{model}'" in result.stderr

@@ -97,8 +97,8 @@ def drives() -> None:
     rows = []
     for name in list_profiles():
         profile = load_profile(name)
-        rows.append((f"`{name}`", profile.title))
-    table(("profile", "drive"), rows)
+        rows.append((f"`{name}`", profile.take_for, profile.title))
+    table(("profile", "take it for", "drive"), rows)
 
 
 def verbs() -> None:

@@ -119,6 +119,8 @@ def _drive_facts(item: DriveFacts) -> dict[str, Any]:
         },
         "members": [member.name for member in profile.members],
         "note": profile.note or NOTHING,
+        "take_for": profile.take_for or NOTHING,
+        "models": list(profile.models),
     }
 
 

@@ -5,6 +5,7 @@ Everything from an image goes through :func:`~layoutscope.report.escape_text`; n
 
 from __future__ import annotations
 
+import os
 from typing import IO, TYPE_CHECKING, Final
 
 from rich import box
@@ -23,11 +24,19 @@ if TYPE_CHECKING:
 
     from layoutscope.results.scan import ImageFacts
 
+UNWRAPPED_COLUMNS: Final = 100_000
+"""Wider than any line of a report."""
+
 STYLES: Final = {"error": "bold red", "warning": "yellow", "info": "dim"}
 
 
 def make_console(file: IO[str], *, width: int | None = None) -> Console:
-    """Make a console that writes no control codes unless the file is a terminal."""
+    """Make a console that writes no control codes unless the file is a terminal, and wraps for terminals alone.
+
+    Lines of a pipe or a file are for other programs, which look for whole ones; who wants them wrapped sets COLUMNS.
+    """
+    if width is None and not file.isatty() and not os.environ.get("COLUMNS"):
+        width = UNWRAPPED_COLUMNS
     return _SafeConsole(file=file, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
 
 

@@ -200,14 +200,14 @@ def print_drives(drives: Sequence[DriveFacts], console: Console) -> None:
 
 
 def _many(drives: Sequence[DriveFacts]) -> Iterator[RenderableType]:
-    columns = [("Drive", False), ("Random 4K", True), ("p99", True), ("MB/s", True), ("What it is", False)]
+    columns = [("Drive", False), ("Random 4K", True), ("p99", True), ("MB/s", True), ("Take it for", False)]
     rows = [
         (
             item.profile.name,
             format_seconds(item.random_ms[0] / 1000),
             format_seconds(item.random_ms[2] / 1000),
             f"{item.sequential_mb_s:,.0f}",
-            escape_text(item.profile.title),
+            escape_text(item.profile.take_for or item.profile.title),
         )
         for item in drives
     ]
@@ -218,6 +218,10 @@ def _one(item: DriveFacts) -> Iterator[RenderableType]:
     profile = item.profile
     yield Text(f"{profile.name}: {escape_text(profile.title)}", style="bold")
     yield Text(f"{profile.kind}, {format_bytes(profile.capacity_bytes)}, geometry: {profile.geometry}")
+    if profile.take_for:
+        yield Text(f"Take it for: {escape_text(profile.take_for)}")
+    if profile.models:
+        yield Text(f"Models: {escape_text(', '.join(profile.models))}")
     if profile.note:
         yield Text(escape_text(profile.note))
     median, p90, p99 = (format_seconds(value / 1000) for value in item.random_ms)

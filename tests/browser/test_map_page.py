@@ -351,7 +351,7 @@ def test_the_address_leads_to_what_was_seen(visit, pages):
     kept, link = seen.run(state), seen.run("() => location.hash")
     again = visit(pages / "apfs.html", fragment=link)
     assert again.run(state) == kept
-    wild = visit(pages / "apfs.html", fragment="#v=1e18,1e30,spiral,x,77")
+    wild = visit(pages / "apfs.html", fragment="#v=1e18,1e30,spiral,x,77,")
     view, hidden, _, order = wild.run(state)
     assert (view["size"] <= wild.run("() => layoutscope.maps[0].full"), hidden, order) == (True, [], "linear")
     assert wild.complaints == []
@@ -591,3 +591,28 @@ def test_a_box_over_the_order_chooses_leaves(visit, pages):
     lines = Path(kept.value.path()).read_text().splitlines()
     assert lines[0].startswith("tree,kind,node,byte")
     assert len(lines) == 1 + len(ranks)
+
+
+def test_nodes_are_coloured_by_age_and_level(visit, pages, scans):
+    """The scale spans what the tables have; a node's cell has its step, and one that the slider hides has not."""
+    layouts = [volume.layout for volume in scans["apfs"].volumes]
+    nodes = pl.concat([layout.nodes for layout in layouts], how="vertical_relaxed").filter(pl.col("xid") > 0)
+    oldest = nodes.sort("xid").row(0, named=True)
+    seen = visit(pages / "apfs.html")
+    seen.page.get_by_label("what colours nodes").select_option("age")
+    seen.page.get_by_text("transaction: ").wait_for()
+    told = seen.page.get_by_text("transaction: ").inner_text().split()
+    assert (told[1], told[-1]) == (f"{nodes['xid'].min():,}", f"{nodes['xid'].max():,}")
+    colour = """async ([at, newest]) => {
+      const m = layoutscope.maps[0];
+      m.maxXid = newest;
+      await m.show(at - 4096 * 5000, 1);
+      const cell = Math.floor((at - m.from) / m.cellSize);
+      const c = document.querySelector('.cells');
+      const { data } = c.getContext('2d').getImageData(cell % c.width, Math.floor(cell / c.width), 1, 1);
+      return '#' + [...data].slice(0, 3).map((byte) => byte.toString(16).padStart(2, '0')).join('');
+    }"""
+    assert seen.page.evaluate(colour, [oldest["image_offset"], 1e9]) == "#440154"
+    assert seen.page.evaluate(colour, [oldest["image_offset"], oldest["xid"] - 1]) != "#440154"
+    seen.page.get_by_label("what colours nodes").select_option("level")
+    seen.page.get_by_text("level: ").wait_for()

@@ -239,6 +239,57 @@
     setTimeout(() => URL.revokeObjectURL(href), 1e3);
   }
 
+  // src/colouring.ts
+  var COLOURINGS = ["tree", "level", "age"];
+  var STEPS = ["#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da39", "#fde725"];
+  var NO_LEVEL = 255;
+  function measureOf(nodes, by) {
+    if (by === "level") return { of: nodes.level, has: (level) => level !== NO_LEVEL, words: "level" };
+    return { of: nodes.xid, has: (xid) => xid > 0, words: "transaction" };
+  }
+  var Scale = class {
+    low = Infinity;
+    high = -Infinity;
+    measure;
+    constructor(nodes, by) {
+      this.measure = measureOf(nodes, by);
+      const { of, has } = this.measure;
+      for (let i = 0; i < of.length; i++) {
+        if (!has(of[i])) continue;
+        this.low = Math.min(this.low, of[i]);
+        this.high = Math.max(this.high, of[i]);
+      }
+    }
+    get hues() {
+      return STEPS;
+    }
+    /** Which of the hues a node has; -1 where it has no such number. */
+    step(i) {
+      const { of, has } = this.measure;
+      if (!has(of[i])) return -1;
+      const share = this.high > this.low ? (of[i] - this.low) / (this.high - this.low) : 0;
+      return Math.min(STEPS.length - 1, Math.floor(share * STEPS.length));
+    }
+    /** What the hues mean, as a line of a legend. */
+    key() {
+      const { words } = this.measure;
+      const none = `no node has a ${words} here`;
+      const key2 = element("div", { class: "bar legend muted" }, this.low > this.high ? none : `${words}: `);
+      if (this.low <= this.high) key2.append(counted(this.low), ...STEPS.map(swatch), counted(this.high));
+      return key2;
+    }
+  };
+  function overpaint(picked, nodes, which, colour, { from, cellSize }) {
+    const { offset, size } = nodes;
+    for (const i of which) {
+      const hue = colour(i);
+      if (hue < 0) continue;
+      const first = Math.max(0, Math.floor((offset[i] - from) / cellSize));
+      const last = Math.min(CELLS - 1, Math.floor((offset[i] + size[i] - 1 - from) / cellSize));
+      picked.fill(hue, first, Math.max(first, last + 1));
+    }
+  }
+
   // src/unpack.ts
   var KINDS = {
     u1: Uint8Array,
@@ -928,6 +979,7 @@
     hidden = /* @__PURE__ */ new Set();
     order = "linear";
     maxXid = Infinity;
+    by = "tree";
     full;
     used;
     from = 0;
@@ -959,6 +1011,7 @@
       height: 32
     });
     caption = element("span", { class: "muted caption" });
+    scaleKey = element("div", {});
     hiddenKey = element("span", {});
     places = cellPlaces("linear");
     async build() {
@@ -971,6 +1024,7 @@
         element("h3", {}, this.disk.title),
         element("div", { class: "bar" }, searchField(this), this.controls()),
         legend(this, this.hiddenKey),
+        this.scaleKey,
         ...slider ? [slider] : [],
         this.strip,
         element("div", { class: "cellbox" }, this.picture.canvas, this.plot),
@@ -1022,15 +1076,20 @@
     }
     controls() {
       const button2 = (text, title, action) => element("button", { type: "button", title, onclick: action }, text);
-      const orders = element(
-        "select",
-        { title: "how addresses run through the picture" },
-        ...ORDERS.map((name) => element("option", { value: name }, name))
-      );
-      orders.value = this.order;
-      orders.addEventListener("change", () => {
-        this.order = orders.value;
-        this.draw();
+      const chooser = (title, names, now, choose) => {
+        const box = element("select", { title }, ...names.map((name) => element("option", { value: name }, name)));
+        box.value = now;
+        box.addEventListener("change", () => {
+          choose(box.value);
+          this.draw();
+        });
+        return box;
+      };
+      const orders = chooser("how addresses run through the picture", ORDERS, this.order, (name) => {
+        this.order = name;
+      });
+      const colourings = chooser("what colours nodes", COLOURINGS, this.by, (name) => {
+        this.by = name;
       });
       return element(
         "div",
@@ -1042,6 +1101,7 @@
         button2("metadata", "zoom to the span of the metadata", () => this.showMetadata()),
         button2("back", "to the view before", () => this.back()),
         orders,
+        element("label", { class: "muted" }, "nodes by ", colourings),
         this.caption
       );
     }
@@ -1095,18 +1155,28 @@
       await this.drawAxes();
       await this.owners.look(this.from, this.to);
     }
-    /** Paint the cells, those of chosen nodes in a colour of their own. */
+    /** Paint the cells; nodes by their level or age where that is asked for, and chosen nodes in a colour of their own. */
     paint() {
       const { classes } = this.disk;
       const hues = [...palette(classes), isDark() ? CHOSEN.dark : CHOSEN.light];
+      const chosen2 = hues.length - 1;
       const picked = colours(classes, this.current, this.hiddenBytes, this.cellSize);
-      const { offset, size } = this.owners.nodes;
-      for (const i of this.selection.nodes) {
-        const first = Math.max(0, Math.floor((offset[i] - this.from) / this.cellSize));
-        const last = Math.min(CELLS - 1, Math.floor((offset[i] + size[i] - 1 - this.from) / this.cellSize));
-        picked.fill(hues.length - 1, first, Math.max(first, last + 1));
+      const { nodes } = this.owners;
+      this.scaleKey.replaceChildren();
+      if (this.by !== "tree") {
+        const scale = new Scale(nodes, this.by);
+        hues.push(...scale.hues);
+        const shown = Array.from(nodes.offset.keys()).filter((i) => this.shows(i));
+        overpaint(picked, nodes, shown, (i) => scale.step(i) < 0 ? -1 : chosen2 + 1 + scale.step(i), this);
+        this.scaleKey.append(scale.key());
       }
+      overpaint(picked, nodes, this.selection.nodes, () => chosen2, this);
       this.picture.paint(picked, hues, this.places);
+    }
+    /** Whether neither legend nor slider hides a node. */
+    shows(i) {
+      const { classes, tree, xid } = this.owners.nodes;
+      return !this.hidden.has(classes[tree[i]]) && xid[i] <= this.maxXid;
     }
     choose(first, last) {
       this.selection.between(this.from + first * this.cellSize, this.from + (last + 1) * this.cellSize);
@@ -1443,21 +1513,23 @@
 
   // src/link.ts
   var MARK = "#v=";
-  var FIELDS = 5;
+  var FIELDS = 6;
   function written(map) {
     const xid = map.maxXid === Infinity ? "" : map.maxXid;
-    return [Math.round(map.view.from), Math.round(map.view.size), map.order, xid, [...map.hidden].join("-")].join(",");
+    const { view, order, hidden, by } = map;
+    return [Math.round(view.from), Math.round(view.size), order, xid, [...hidden].join("-"), by].join(",");
   }
   function read(text, classes) {
     const fields = text.split(",");
     const [from, size] = fields.map(Number);
     if (fields.length !== FIELDS || !Number.isFinite(from) || !(size > 0) || !Number.isFinite(size)) return null;
-    const [, , order, xid, hidden] = fields;
+    const [, , order, xid, hidden, by] = fields;
     const places = hidden.split("-").filter(Boolean).map(Number);
     return {
       view: { from, size },
       order: ORDERS.includes(order) ? order : "linear",
       maxXid: xid && Number.isFinite(+xid) ? +xid : Infinity,
+      by: COLOURINGS.includes(by) ? by : "tree",
       hidden: new Set(places.filter((place) => Number.isInteger(place) && place >= 0 && place < classes))
     };
   }
@@ -1478,17 +1550,17 @@
   // src/race.ts
   var PLAY_SECONDS = 20;
   var SPEEDS = [0.25, 0.5, 1, 2, 4];
-  var STEPS = 1e3;
+  var STEPS2 = 1e3;
   var Race = class {
     constructor(players, holder) {
       this.players = players;
       const press = () => this.frame === null ? this.play() : this.pause();
       this.button = element("button", { type: "button", onclick: press }, "▶ play");
       const title = "time since the start of the walks";
-      this.bar = element("input", { type: "range", min: 0, max: STEPS, value: 0, title });
+      this.bar = element("input", { type: "range", min: 0, max: STEPS2, value: 0, title });
       this.bar.addEventListener("input", () => {
         this.pause();
-        this.show(+this.bar.value / STEPS * this.longest());
+        this.show(+this.bar.value / STEPS2 * this.longest());
       });
       if (!players.length) return;
       const speeds = element(
@@ -1565,7 +1637,7 @@
     }
     show(now) {
       this.now = now;
-      this.bar.value = String(STEPS * (now / this.longest()));
+      this.bar.value = String(STEPS2 * (now / this.longest()));
       for (const player of this.players) player.at(Math.min(now, player.total()));
       this.tell();
     }
@@ -1789,7 +1861,14 @@
     delete document.documentElement.dataset.ready;
     if (race.players.length) await race.stop();
     await new Promise(requestAnimationFrame);
-    const kept2 = maps.map(({ view, earlier, hidden, order, maxXid }) => ({ view, earlier, hidden, order, maxXid }));
+    const kept2 = maps.map(({ view, earlier, hidden, order, maxXid, by }) => ({
+      view,
+      earlier,
+      hidden,
+      order,
+      maxXid,
+      by
+    }));
     for (const map of maps) map.gone.abort();
     for (const plot of document.querySelectorAll(".js-plotly-plot")) plotly().purge(plot);
     for (const holder of [

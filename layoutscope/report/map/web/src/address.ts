@@ -2,6 +2,7 @@
 
 import { CELLS, CHOSEN, cellPlaces, colours, ORDERS, type Order, type Places, palette, SHADES, shadeOf } from "./cells";
 import { chosenTable } from "./chosen";
+import { COLOURINGS, type Colouring, overpaint, Scale as Shades } from "./colouring";
 import { element, hueOf, isDark } from "./dom";
 import { ageSlider } from "./history";
 import { legend } from "./legend";
@@ -27,6 +28,7 @@ export interface Choices {
   hidden: Set<number>;
   order: Order;
   maxXid: number;
+  by: Colouring;
 }
 
 const INVITATION =
@@ -39,6 +41,7 @@ export class AddressMap implements Choices, Pointed {
   hidden = new Set<number>();
   order: Order = "linear";
   maxXid = Infinity;
+  by: Colouring = "tree";
 
   readonly full: number;
   readonly used: number;
@@ -69,6 +72,7 @@ export class AddressMap implements Choices, Pointed {
     height: 32,
   });
   private readonly caption = element("span", { class: "muted caption" });
+  private readonly scaleKey = element("div", {});
   private readonly hiddenKey = element("span", {});
   private places: Places = cellPlaces("linear");
 
@@ -95,6 +99,7 @@ export class AddressMap implements Choices, Pointed {
       element("h3", {}, this.disk.title),
       element("div", { class: "bar" }, searchField(this), this.controls()),
       legend(this, this.hiddenKey),
+      this.scaleKey,
       ...(slider ? [slider] : []),
       this.strip,
       element("div", { class: "cellbox" }, this.picture.canvas, this.plot),
@@ -152,15 +157,20 @@ export class AddressMap implements Choices, Pointed {
   private controls(): HTMLElement {
     const button = (text: string, title: string, action: () => unknown) =>
       element("button", { type: "button", title, onclick: action }, text);
-    const orders = element(
-      "select",
-      { title: "how addresses run through the picture" },
-      ...ORDERS.map((name) => element("option", { value: name }, name)),
-    );
-    orders.value = this.order;
-    orders.addEventListener("change", () => {
-      this.order = orders.value as Order;
-      this.draw();
+    const chooser = (title: string, names: readonly string[], now: string, choose: (name: string) => void) => {
+      const box = element("select", { title }, ...names.map((name) => element("option", { value: name }, name)));
+      box.value = now;
+      box.addEventListener("change", () => {
+        choose(box.value);
+        this.draw();
+      });
+      return box;
+    };
+    const orders = chooser("how addresses run through the picture", ORDERS, this.order, (name) => {
+      this.order = name as Order;
+    });
+    const colourings = chooser("what colours nodes", COLOURINGS, this.by, (name) => {
+      this.by = name as Colouring;
     });
     return element(
       "div",
@@ -172,6 +182,7 @@ export class AddressMap implements Choices, Pointed {
       button("metadata", "zoom to the span of the metadata", () => this.showMetadata()),
       button("back", "to the view before", () => this.back()),
       orders,
+      element("label", { class: "muted" }, "nodes by ", colourings),
       this.caption,
     );
   }
@@ -232,18 +243,29 @@ export class AddressMap implements Choices, Pointed {
     await this.owners.look(this.from, this.to);
   }
 
-  /** Paint the cells, those of chosen nodes in a colour of their own. */
+  /** Paint the cells; nodes by their level or age where that is asked for, and chosen nodes in a colour of their own. */
   private paint(): void {
     const { classes } = this.disk;
     const hues = [...palette(classes), isDark() ? CHOSEN.dark : CHOSEN.light];
+    const chosen = hues.length - 1;
     const picked = colours(classes, this.current, this.hiddenBytes, this.cellSize);
-    const { offset, size } = this.owners.nodes;
-    for (const i of this.selection.nodes) {
-      const first = Math.max(0, Math.floor((offset[i]! - this.from) / this.cellSize));
-      const last = Math.min(CELLS - 1, Math.floor((offset[i]! + size[i]! - 1 - this.from) / this.cellSize));
-      picked.fill(hues.length - 1, first, Math.max(first, last + 1));
+    const { nodes } = this.owners;
+    this.scaleKey.replaceChildren();
+    if (this.by !== "tree") {
+      const scale = new Shades(nodes, this.by);
+      hues.push(...scale.hues);
+      const shown = Array.from(nodes.offset.keys()).filter((i) => this.shows(i));
+      overpaint(picked, nodes, shown, (i) => (scale.step(i) < 0 ? -1 : chosen + 1 + scale.step(i)), this);
+      this.scaleKey.append(scale.key());
     }
+    overpaint(picked, nodes, this.selection.nodes, () => chosen, this);
     this.picture.paint(picked, hues, this.places);
+  }
+
+  /** Whether neither legend nor slider hides a node. */
+  private shows(i: number): boolean {
+    const { classes, tree, xid } = this.owners.nodes;
+    return !this.hidden.has(classes[tree[i]!]!) && xid[i]! <= this.maxXid;
   }
 
   choose(first: number, last: number): void {

@@ -2,14 +2,16 @@
 
 import type { AddressMap } from "./address";
 import { ORDERS, type Order } from "./cells";
+import { COLOURINGS, type Colouring } from "./colouring";
 
 const MARK = "#v=";
-const FIELDS = 5;
+const FIELDS = 6;
 
-/** One map as text: first byte, width, order, newest transaction, hidden classes. */
-export function written(map: Pick<AddressMap, "view" | "order" | "maxXid" | "hidden">): string {
+/** One map as text: first byte, width, order, newest transaction, hidden classes, colours. */
+export function written(map: Pick<AddressMap, "view" | "order" | "maxXid" | "hidden" | "by">): string {
   const xid = map.maxXid === Infinity ? "" : map.maxXid;
-  return [Math.round(map.view.from), Math.round(map.view.size), map.order, xid, [...map.hidden].join("-")].join(",");
+  const { view, order, hidden, by } = map;
+  return [Math.round(view.from), Math.round(view.size), order, xid, [...hidden].join("-"), by].join(",");
 }
 
 /** The choices that a text holds, as far as they are possible; a text of something else holds none. */
@@ -17,12 +19,13 @@ export function read(text: string, classes: number): Partial<AddressMap> | null 
   const fields = text.split(",");
   const [from, size] = fields.map(Number);
   if (fields.length !== FIELDS || !Number.isFinite(from) || !(size! > 0) || !Number.isFinite(size)) return null;
-  const [, , order, xid, hidden] = fields;
+  const [, , order, xid, hidden, by] = fields;
   const places = hidden!.split("-").filter(Boolean).map(Number);
   return {
     view: { from: from!, size: size! },
     order: ORDERS.includes(order as Order) ? (order as Order) : "linear",
     maxXid: xid && Number.isFinite(+xid) ? +xid : Infinity,
+    by: COLOURINGS.includes(by as Colouring) ? (by as Colouring) : "tree",
     hidden: new Set(places.filter((place) => Number.isInteger(place) && place >= 0 && place < classes)),
   };
 }

@@ -102,7 +102,14 @@ async function redraw(): Promise<void> {
   delete document.documentElement.dataset.ready;
   if (race.players.length) await race.stop();
   await new Promise(requestAnimationFrame); // Plotly draws once more after a change
-  const kept = maps.map(({ view, earlier, hidden, order, maxXid }) => ({ view, earlier, hidden, order, maxXid }));
+  const kept = maps.map(({ view, earlier, hidden, order, maxXid, by }) => ({
+    view,
+    earlier,
+    hidden,
+    order,
+    maxXid,
+    by,
+  }));
   for (const map of maps) map.gone.abort();
   for (const plot of document.querySelectorAll<HTMLElement>(".js-plotly-plot")) plotly().purge(plot);
   for (const holder of [

@@ -63,7 +63,8 @@ def explain(word: str = "") -> str:
 
     Examples
     --------
-    >>> print(explain("clump"))
+    >>> import layoutscope
+    >>> print(layoutscope.explain("clump"))
     clump (word)
       A maximal run of metadata with gaps no larger than a given size.
       Not called here: cluster.

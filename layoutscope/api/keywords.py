@@ -31,7 +31,7 @@ R = TypeVar("R")
 UNITS: Final = ("bytes", "microseconds", "milliseconds", "MB/s", "sectors", "count", "number")
 """What numbers in keywords may be of; a ``number`` is one by which something is called, and has no unit."""
 
-_ENTRY: Final = re.compile(r"^(\w+(?:, \w+)*) : (.+)\n((?:    .*\n?|\n)*)", re.MULTILINE)
+_ENTRY: Final = re.compile(r"^\*{0,2}(\w+(?:, \w+)*) : (.+)\n((?:    .*\n?|\n)*)", re.MULTILINE)
 _DEFAULT: Final = re.compile(
     r"^(?P<kind>.*?)(?:, (?P<unit>[\w/]+))??(?:, (?:default (?P<default>.+)|(?P<none>optional)))?$"
 )
@@ -167,9 +167,10 @@ def refuse_unknown(verb: str, unknown: Sequence[str], known: Iterable[str]) -> N
 
 def _spelled_out(doc: str, known: Mapping[str, Keyword]) -> str:
     """Put the keywords where a docstring says that there are more of them."""
-    before, mark, rest = doc.partition("\n**options\n")
-    if not mark:
+    found = re.search(r"\n\*\*\w+\n", doc)
+    if found is None:
         return doc
+    before, rest = doc[: found.start()], doc[found.end() :]
     after = re.split(r"\n(?=\n)", rest, maxsplit=1)
     lines = [line for item in known.values() for line in _entry(item)]
     return "\n".join([before, *lines, *after[1:]])

@@ -202,11 +202,11 @@ class Session(OpenImage):
         Parameters
         ----------
         table : str
-            Which.
+            One of the names in :data:`layoutscope.tables.TABLES`.
         target : path or binary file
             Where to.
         file_format : {'csv', 'parquet', 'jsonl'}
-            How.
+            How it is written.
         force : bool
             Whether an existing file is overwritten.
         """

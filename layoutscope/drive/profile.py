@@ -218,7 +218,8 @@ def load_profile(name: str | Path) -> DriveProfile:
 
     Examples
     --------
-    >>> load_profile("generic-7200").number("rpm")
+    >>> import layoutscope
+    >>> layoutscope.load_profile("generic-7200").number("rpm")
     7200.0
     """
     path = Path(name)

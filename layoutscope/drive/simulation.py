@@ -50,12 +50,12 @@ def service(
         The reads, with the host's think times.
     profile : DriveProfile
         From `load_profile`.
-    start_offset_bytes : int
+    start_offset_bytes : int, bytes, default 0
         Where the image starts on the drive: 0 for a whole disk, else the start of the partition.
-    phases : int
+    phases : int, count, default 3
         How many start angles are tried. The first is 0, the others are drawn; the result is that of the first, its
         interval spans all.
-    queue_depth : int
+    queue_depth : int, count, default 1
         Reads that are outstanding. More than one: think times do not count, a disk picks the nearest among those of
         its window, flash serves some side by side.
 
@@ -70,10 +70,11 @@ def service(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import layoutscope
     >>> from layoutscope.access.trace import AccessTrace
-    >>> from layoutscope.drive import load_profile
     >>> reads = AccessTrace.from_reads(np.array([0, 10**9]), np.array([4096, 4096]))
-    >>> service(reads, load_profile("generic-7200")).seeks
+    >>> layoutscope.service(reads, layoutscope.load_profile("generic-7200")).seeks
     1
     """
     offset = trace.image_offset + start_offset_bytes
@@ -118,7 +119,7 @@ class Placed:
         Ticks before each read.
     surface : Surface or None
         The part of the disk that the pieces lie in.
-    queue_depth : int
+    queue_depth : int, count, default 1
         Reads that are outstanding.
     """
 

@@ -1,0 +1,160 @@
+"""Writes the reference of the library, ``docs/library.md``, from signatures, docstrings and documented columns.
+
+``python -m tests.docs.library`` writes it; ``test_library.py`` holds it fresh and complete.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import layoutscope
+from layoutscope.api.keywords import documented, keywords_of
+from layoutscope.api.session import Session
+from layoutscope.options import Enumeration, ReadOptions, Workload
+from layoutscope.tables import VolumeLayout
+from layoutscope.tables.frames import FRAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from layoutscope.api.keywords import Keyword
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "library.md"
+REQUIRED = "required"
+GROUPS = {"Enumeration": Enumeration, "Workload": Workload, "Reading": ReadOptions}
+"""Keywords that many verbs share, by the heading under which the page has them once."""
+
+HEAD = """\
+# The library
+
+`import layoutscope`. This page is written by `python -m tests.docs.library` from the code; `help(layoutscope.scan)`
+says the same, and Tab shows it. Words are in the [glossary](glossary.md), tables in the [README](../README.md),
+[a notebook](questions.ipynb) answers three questions from the beginning to the end.
+
+- A keyword that a verb does not have is a `TypeError`, which names what was meant.
+- Every verb takes a path, a capture, or a session, which was read once and reads nothing more for a second question.
+- `result.volumes` is everything that was read, by place: on APFS the container stands first, which has no entries and
+  cannot be walked. `result.volume` is the one volume that can be, whatever stands beside it. `session.volumes` holds
+  volumes alone, by name or by number from 1.
+- Every error that is raised on purpose is a `layoutscope.errors.LayoutscopeError`.
+"""
+
+
+def verbs() -> dict[str, Callable[..., Any]]:
+    """Return the functions of the library by name."""
+    return {name: getattr(layoutscope, name) for name in sorted(layoutscope.__all__) if name != "__version__"}
+
+
+def methods() -> dict[str, Callable[..., Any]]:
+    """Return what sessions and layouts do, by the name under which the page has it."""
+    own = {name: method for name, method in vars(Session).items() if not name.startswith("_")}
+    return {f"Session.{name}": method for name, method in own.items()} | {"VolumeLayout.costs": VolumeLayout.costs}
+
+
+def keywords(function: Callable[..., Any]) -> list[tuple[Keyword | None, str, str]]:
+    """Return what a function takes: the keyword as documented, its name, and what holds without it."""
+    told = {item.name: item for item in documented(function.__doc__ or "", "Parameters")}
+    shown = [item for item in inspect.signature(function).parameters.values() if item.name != "self"]
+    return [(told.get(item.name), item.name, _default(item)) for item in shown if item.kind is not item.VAR_KEYWORD]
+
+
+def _default(item: inspect.Parameter) -> str:
+    return REQUIRED if item.default is item.empty else repr(item.default)
+
+
+def _keyword_table(items: Iterable[Keyword]) -> Iterator[str]:
+    rows = (
+        (f"`{item.name}`", _plain(item.kind), item.unit, f"`{item.default!r}`", _plain(item.text)) for item in items
+    )
+    yield from _table(("keyword", "type", "unit", "default", "meaning"), rows)
+
+
+def _plain(text: str) -> str:
+    """Turn references into names as code."""
+    return re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"`\1`", text).replace("``", "`")
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    names = [*head]
+    yield f"| {' | '.join(names)} |"
+    yield "|---" * len(names) + "|"
+    for row in rows:
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+
+
+def section(doc: str, title: str) -> str:
+    """Return the text of one section of a docstring, empty where it has none."""
+    found = re.search(rf"^{title}\n-+\n(.*?)(?=^\w[\w ]*\n-{{3,}}\n|\Z)", doc, re.DOTALL | re.MULTILINE)
+    return found[1].strip("\n") if found else ""
+
+
+def _function(name: str, function: Callable[..., Any]) -> Iterator[str]:
+    doc = inspect.cleandoc(function.__doc__ or "")
+    yield f"### `{name}`\n"
+    yield _plain(" ".join(doc.split("\n\n")[0].split())) + "\n"
+    taken = {item.name for item, _, _ in keywords(function) if item is not None}
+    groups = [title for title, kind in GROUPS.items() if set(kind.__annotations__) <= taken]
+    shared = {name for title in groups for name in GROUPS[title].__annotations__}
+    rows = [
+        (
+            f"`{known}`",
+            _plain(item.kind),
+            item.unit,
+            f"`{default}`" if default != REQUIRED else default,
+            _plain(item.text),
+        )
+        for item, known, default in keywords(function)
+        if item is not None and known not in shared
+    ]
+    if rows:
+        yield from _table(("keyword", "type", "unit", "default", "meaning"), rows)
+        yield ""
+    if groups:
+        links = [f"[{title.lower()}](#{title.lower().replace(' ', '-')})" for title in groups]
+        yield f"Takes the keywords of {' and '.join(links)}, too.\n"
+    for title in ("Returns", "Raises"):
+        lines = section(doc, title)
+        if lines:
+            told = [
+                f"`{head}`: {_plain(' '.join(text.split()))}" if text else f"`{head}`"
+                for head, text in re.findall(r"^(\S.*)\n((?:    .*\n?)*)", lines + "\n", re.MULTILINE)
+            ]
+            yield f"{title} {'; '.join(told)}\n".replace("``", "`")
+    example = section(doc, "Examples")
+    if example:
+        yield f"```python\n{example}\n\n```\n"
+
+
+def page() -> str:
+    """Return the whole page."""
+    lines = [HEAD, "## Verbs\n"]
+    for name, function in verbs().items():
+        lines += _function(f"layoutscope.{name}", function)
+    for title, kind in GROUPS.items():
+        lines += [f"## {title}\n", *_keyword_table(keywords_of([kind]).values()), ""]
+    lines += ["## Sessions and layouts\n"]
+    for name, function in methods().items():
+        lines += _function(name, function)
+    lines += ["## Frames\n", "Each is a polars frame; `.to_pandas()` turns it into one of pandas.\n"]
+    where = {
+        "metrics": "`result.metrics`",
+        "times": "`result.times`, `prediction.times`",
+        "comparison": "`comparison.frame`",
+    }
+    where |= {name: f"`prediction.{name}`" for name in ("directories", "reads")}
+    where |= {f"{name}_costs": f"`layout.costs(drive).{field}`" for name, field in _COSTS.items()}
+    for name, columns in FRAMES.items():
+        lines += [f"### {where[name]}\n"]
+        rows = [(f"`{column.name}`", column.kind, column.unit, column.doc) for column in columns]
+        lines += [*_table(("column", "type", "unit", "meaning"), rows), ""]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+_COSTS = {"node": "nodes", "file": "files", "directory": "directories"}
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

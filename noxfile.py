@@ -103,6 +103,30 @@ def kernels(session: nox.Session) -> None:
 
 
 @nox.session(python=False)
+def notebook(session: nox.Session) -> None:
+    """Execute the notebook of the docs in a kernel, and hand every frame to pandas; needs the package index."""
+    with tempfile.TemporaryDirectory() as name:
+        run(
+            session,
+            "python",
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--target",
+            name,
+            "pandas",
+            "pyarrow",
+            "ipykernel",
+            "nbclient",
+        )
+        tests = ("tests/docs/test_notebook.py", "tests/unit/results/test_frames.py")
+        # Behind this environment's own packages, which stay what they are.
+        found = {"PYTHONPATH": os.pathsep.join((str(Path.cwd()), name))}
+        session.run(str(PROGRAMS / "python"), "-m", "pytest", "-q", *tests, external=True, env=found)
+
+
+@nox.session(python=False)
 def wheel(session: nox.Session) -> None:
     """Build the wheel and try it away from the source, without extras, and with a package that adds a file system.
 

@@ -6,17 +6,15 @@ loads what these verbs need.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from layoutscope.display import Displayed
 from layoutscope.results import Shown
-from layoutscope.tables import VolumeLayout
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from layoutscope.frames import pl
-    from layoutscope.tables.frames import WalkCosts
 
 
 def print_shown(result: Shown, console: Console) -> None:
@@ -41,25 +39,7 @@ def made_frame(name: str, result: Shown) -> pl.DataFrame:
     return found
 
 
-def walked_costs(layout: VolumeLayout, drive: Any, work: dict[str, Any]) -> WalkCosts:
-    """Charge what a walk costs to nodes, files and directories.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        What is walked.
-    drive : str or path
-        A profile or a TOML file.
-    work : dict
-        Keywords of the workload.
-    """
-    from layoutscope.api.predict import walk_costs
-
-    return walk_costs(layout, drive, work)
-
-
-# What lies below knows nothing of reports and walks: here they are brought together, and loaded when they are needed.
+# Results know nothing of reports, which are made of them: here they are brought together, and loaded when needed.
 Shown.print_with(print_shown)
 Shown.frame_with(made_frame)
 Displayed.draw_with(draw_html)
-VolumeLayout.cost_with(walked_costs)

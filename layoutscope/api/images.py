@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from layoutscope.errors import LockedError, UsageError
 from layoutscope.frozen import frozen
 from layoutscope.partition import select_name
 from layoutscope.results.locked import how_to_open
+from layoutscope.tables import VolumeLayout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from layoutscope.options import ReadRequest
     from layoutscope.partition import VolumeSearch
     from layoutscope.results.scan import ImageFacts
-    from layoutscope.tables.layout import VolumeLayout
+    from layoutscope.tables.frames import WalkCosts
 
 
 @frozen
@@ -201,3 +202,24 @@ class OpenImage:
             If there is none, or more than one.
         """
         return only_volume(self.layouts)
+
+
+def walked_costs(layout: VolumeLayout, drive: Any, work: dict[str, Any]) -> WalkCosts:
+    """Charge what a walk costs to nodes, files and directories.
+
+    Parameters
+    ----------
+    layout : VolumeLayout
+        What is walked.
+    drive : str or path
+        A profile or a TOML file.
+    work : dict
+        Keywords of the workload.
+    """
+    from layoutscope.api.predict import walk_costs
+
+    return walk_costs(layout, drive, work)
+
+
+# Tables know nothing of walks and drives, which work on them; whoever gets a layout from a verb can ask it for costs.
+VolumeLayout.cost_with(walked_costs)

@@ -136,7 +136,7 @@ def _orders() -> Iterator[Explained]:
 
 
 def _what_ifs() -> Iterator[Explained]:
-    reasons = {**{name: because for name, (_, because) in WHAT_IFS.items()}, "ssd": "the drive is a solid-state drive"}
+    reasons = {**{name: change.because for name, change in WHAT_IFS.items()}, "ssd": "the drive is a solid-state drive"}
     for name, because in reasons.items():
         yield Explained(name, "what-if", f"The same workload, but {because}.")
     yield Explained("what-if", "option", f"A workload with one thing changed, one of {', '.join(reasons)}.")

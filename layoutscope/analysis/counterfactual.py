@@ -18,6 +18,7 @@ from layoutscope.arrays.ragged import starts_of
 from layoutscope.drive import service
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.frozen import frozen
+from layoutscope.results.verdict import Why
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -232,13 +233,13 @@ def names_only(reads: Walked) -> AccessTrace:
     return reads.trace[needed[reads.node]]
 
 
-CAUSES: Final[dict[str, Callable[[Walked], AccessTrace]]] = {
-    "stat": names_only,
-    "order": by_address,
-    "distance": close_together,
-    "maps": without_maps,
-    "fill": in_full_leaves,
-    "requests": in_whole_nodes,
+CAUSES: Final[dict[Why, Callable[[Walked], AccessTrace]]] = {
+    Why.STAT: names_only,
+    Why.ORDER: by_address,
+    Why.DISTANCE: close_together,
+    Why.MAPS: without_maps,
+    Why.FILL: in_full_leaves,
+    Why.REQUESTS: in_whole_nodes,
 }
 """What a walk may take long for, and the reads of one where it is not so."""
 

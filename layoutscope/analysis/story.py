@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from layoutscope.results.verdict import Why
 from layoutscope.units import format_bytes, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -16,14 +17,24 @@ if TYPE_CHECKING:
     from layoutscope.results.verdict import Placement, Verdict
 
 WHY: Final = {
-    "stat": "each file is looked up once more for its attributes (stat)",
-    "order": "nodes are visited in another order than they lie in",
-    "distance": "other data lie between the nodes",
-    "maps": "maps are read to learn where nodes lie",
-    "fill": "leaves are partly empty: full ones would be fewer",
-    "requests": "nodes are read page by page, not whole",
+    Why.STAT: "each file is looked up once more for its attributes (stat)",
+    Why.ORDER: "nodes are visited in another order than they lie in",
+    Why.DISTANCE: "other data lie between the nodes",
+    Why.MAPS: "maps are read to learn where nodes lie",
+    Why.FILL: "leaves are partly empty: full ones would be fewer",
+    Why.REQUESTS: "nodes are read page by page, not whole",
 }
 """Causes as a table tells them, behind the share of the time that each of them alone would save."""
+
+SHORT: Final = {
+    Why.STAT: "stat of each file",
+    Why.ORDER: "nodes out of order",
+    Why.DISTANCE: "data between nodes",
+    Why.MAPS: "reading maps",
+    Why.FILL: "half-empty leaves",
+    Why.REQUESTS: "reading by pages",
+}
+"""Causes where several volumes share the screen."""
 
 HELP: Final = {
     "names-only": "list names only, without stat (FTS_NOSTAT)",
@@ -73,6 +84,8 @@ def _sentences(volume: VolumeScan) -> Iterator[str]:
     if verdict is None or volume.walk is None:
         return
     yield _cost(verdict, volume.walk.reads, volume.predictions[0])
+    if verdict.yardsticks:
+        yield f"{elsewhere(verdict)}."
     if verdict.named_causes:
         told = "; ".join(f"{format_share(cause.share)}: {WHY[cause.name]}" for cause in verdict.named_causes)
         yield f"Why, and what each alone would save: {told}."
@@ -86,7 +99,7 @@ def _sentences(volume: VolumeScan) -> Iterator[str]:
 
 def _cost(verdict: Verdict, reads: int, first: Prediction) -> str:
     if not reads:
-        return "Listing every file reads nothing that the mount has not read."
+        return "Listing every file takes no read that mounting has not made."
     between = f" ({interval(first)})" if interval(first) else ""
     made = f"{reads:,} read{'s' if reads != 1 else ''}"
     return (
@@ -104,6 +117,15 @@ def yardstick(verdict: Verdict) -> str:
     return f"{format_seconds(verdict.seconds_per_1000)} per 1,000 entries; packed in key order {packed}"
 
 
+def elsewhere(verdict: Verdict) -> str:
+    """Say what the same files would take on other file systems; nothing where that is not modelled."""
+    return "; ".join(
+        f"{item.filesystem} with the same files: about {format_seconds(item.seconds)} "
+        f"({format_seconds(item.seconds_low)} to {format_seconds(item.seconds_high)})"
+        for item in verdict.yardsticks
+    )
+
+
 def _listed(verdict: Verdict, *, helps: bool) -> str:
     chosen = verdict.helpful if helps else verdict.useless
     return "; ".join(f"{remedy_words(item.name)}, {format_seconds(item.seconds)}" for item in chosen)
@@ -115,6 +137,8 @@ def lie(found: Placement) -> str:
     numbers = f"{format_share(found.density)} of {span}, {share} of the volume"
     if found.is_close:
         return f"Its nodes lie close together: they fill {numbers}."
+    if found.is_near:
+        return f"Its nodes lie with gaps between them, which cost little: they fill {numbers}."
     where = "all over the volume" if found.is_all_over else "apart"
     return f"Its nodes lie {where}: they fill {numbers}."
 

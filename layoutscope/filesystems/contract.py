@@ -236,5 +236,8 @@ class FileSystem(Protocol):
     def states(self, request: VolumeRequest) -> list[ReadableState]:
         """List the older states that can be read, the newest first; nothing where none are kept."""
 
+    def remade(self, layout: VolumeLayout) -> VolumeLayout | None:
+        """Lay the entries of a volume of any file system out as a volume of this one; None where it is not modelled."""
+
     def driver(self, host: HostProfile) -> Driver:
         """Say what a host touches on it for a look-up, a listing, a mount, and what that costs."""

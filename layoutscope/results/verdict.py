@@ -6,6 +6,7 @@ else (docs/verdict.md); reports, documents and maps say the same.
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Final
 
 from layoutscope.display import Displayed
@@ -19,8 +20,22 @@ WORTH_S: Final = 1.0
 
 MOST_REMEDIES: Final = 4
 
+DENSE: Final = 0.5
+"""Nodes that fill a smaller share of their span are not called close together, however little the gaps cost."""
+
 ALL_OVER: Final = 0.5
 """Nodes whose span is a smaller share of the volume are not spread over it, however far apart they are."""
+
+
+class Why(StrEnum):
+    """What a walk may take long for; the values are the words of the JSON."""
+
+    STAT = "stat"
+    ORDER = "order"
+    DISTANCE = "distance"
+    MAPS = "maps"
+    FILL = "fill"
+    REQUESTS = "requests"
 
 
 @frozen
@@ -29,8 +44,8 @@ class Cause(Displayed):
 
     Attributes
     ----------
-    name : str
-        Key of :data:`layoutscope.analysis.counterfactual.CAUSES`.
+    name : Why
+        Which reason.
     seconds : float
         What the walk would take without it.
     share : float
@@ -38,7 +53,7 @@ class Cause(Displayed):
         sum up.
     """
 
-    name: str
+    name: Why
     seconds: float
     share: float
 
@@ -90,13 +105,36 @@ class Placement(Displayed):
 
     @property
     def is_close(self) -> bool:
-        """Whether they are close together: nearer would save little."""
+        """Whether they are close together: they fill most of their span, and nearer would save little."""
+        return self.is_near and self.density >= DENSE
+
+    @property
+    def is_near(self) -> bool:
+        """Whether nearer would save little, be there gaps or not."""
         return self.saved_by_nearness < NAMED_FROM
 
     @property
     def is_all_over(self) -> bool:
         """Whether they are apart, and over most of the volume."""
-        return not self.is_close and self.volume_share >= ALL_OVER
+        return not self.is_near and self.volume_share >= ALL_OVER
+
+
+@frozen
+class Yardstick(Displayed):
+    """The same files on another file system.
+
+    Attributes
+    ----------
+    filesystem : str
+        Which one, as people say.
+    seconds, seconds_low, seconds_high : float
+        What listing them takes there, and its interval: that of the model, as it was held against real volumes.
+    """
+
+    filesystem: str
+    seconds: float
+    seconds_low: float
+    seconds_high: float
 
 
 @frozen
@@ -119,6 +157,8 @@ class Verdict(Displayed):
         Likewise.
     placement : Placement or None
         How nodes lie; None where there are fewer than two, or the drive has no arm.
+    yardsticks : tuple of Yardstick
+        The same files on other file systems, as far as that is modelled.
     """
 
     drive: str
@@ -128,6 +168,7 @@ class Verdict(Displayed):
     causes: tuple[Cause, ...]
     remedies: tuple[Remedy, ...]
     placement: Placement | None
+    yardsticks: tuple[Yardstick, ...] = ()
 
     @property
     def is_worth_a_word(self) -> bool:

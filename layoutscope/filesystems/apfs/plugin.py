@@ -130,6 +130,9 @@ class Apfs:
 
         return list_states(request.source, image_offset=request.image_offset, second=request.second)
 
+    def remade(self, layout: VolumeLayout) -> None:
+        """Return nothing: what age does to a volume is no function of its entries."""
+
     def driver(self, host: HostProfile) -> Driver:
         """Return what the driver of a host touches."""
         from layoutscope.filesystems.apfs.driver import driver

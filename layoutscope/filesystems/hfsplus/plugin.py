@@ -155,6 +155,12 @@ class Hfsplus:
         """Return nothing: older states are overwritten."""
         return []
 
+    def remade(self, layout: VolumeLayout) -> VolumeLayout | None:
+        """Lay the entries out into a catalog in one piece; None where their names were left out or hashed."""
+        from layoutscope.filesystems.hfsplus.layout.remade import has_names, remade
+
+        return remade(layout) if has_names(layout) else None
+
     def driver(self, host: HostProfile) -> Driver:
         """Return what the driver of a host touches."""
         from layoutscope.filesystems.hfsplus.driver import driver

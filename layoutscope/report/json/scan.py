@@ -92,6 +92,10 @@ FIELDS: Final[dict[str, str]] = {
     "volumes[].verdict.seconds": "time of the enumeration on it",
     "volumes[].verdict.seconds_per_1000": "the same for 1,000 entries",
     "volumes[].verdict.packed_seconds": "the same if its nodes lay side by side in key order",
+    "volumes[].verdict.yardsticks[].filesystem": "another file system with the same files, as far as that is modelled",
+    "volumes[].verdict.yardsticks[].seconds": "what listing them takes there",
+    "volumes[].verdict.yardsticks[].seconds_low": "lower end of its interval",
+    "volumes[].verdict.yardsticks[].seconds_high": "upper end",
     "volumes[].verdict.placement.span_bytes": "span of the middle 98 % of the bytes of its nodes",
     "volumes[].verdict.placement.volume_share": "that span as a share of the volume",
     "volumes[].verdict.placement.density": "share of the span that these nodes fill",
@@ -170,6 +174,7 @@ def _verdict(found: Verdict | None) -> dict[str, Any]:
         "verdict": {
             **{name: getattr(found, name) for name in ("drive", "seconds", "seconds_per_1000", "packed_seconds")},
             "placement": placed,
+            "yardsticks": [asdict(item) for item in found.yardsticks],
         },
         "causes": [{**asdict(cause), "is_named": cause in found.named_causes} for cause in found.causes],
         "remedies": [{**asdict(remedy), "helps": remedy in found.helpful} for remedy in found.remedies],

@@ -14,7 +14,18 @@ import numpy as np
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from layoutscope.analysis.story import VAIN, WHY, drive_words, interval, lie, most, remedy_words, yardstick
+from layoutscope.analysis.story import (
+    SHORT,
+    VAIN,
+    WHY,
+    drive_words,
+    elsewhere,
+    interval,
+    lie,
+    most,
+    remedy_words,
+    yardstick,
+)
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics.pieces import node_density
 from layoutscope.report import escape_text
@@ -208,9 +219,10 @@ def _alone(volume: VolumeScan, most: int) -> Iterator[Text]:
     if verdict is None or walk is None:
         yield Text(_untimed(walk))
         return
-    yield Text(f"Listing every file, nothing cached ({walk.order} on {walk.host}, {walk.reads:,} reads)", style=SECTION)
+    what = "every file" if volume.layout.coverage == 1 else "what was read of it"
+    yield Text(f"Listing {what}, nothing cached ({walk.order} on {walk.host}, {walk.reads:,} reads)", style=SECTION)
     if not walk.reads:
-        yield Text("  reads nothing that the mount has not read")
+        yield Text("  takes no read at all: mounting the volume has read what it needs")
         return
     for item in volume.predictions[:MOST_DRIVES]:
         yield Text(_time(item))
@@ -218,9 +230,11 @@ def _alone(volume: VolumeScan, most: int) -> Iterator[Text]:
     if left > 0 and most == MOST_ROWS:
         yield Text(f"  {left} more drives in --details")
     if not verdict.is_worth_a_word:
-        yield Text("  Under a second: nothing here needs to be changed.")
+        yield Text("  Under a second: there is little to be gained.")
         return
     yield Text(_cut(f"  {yardstick(verdict)}{' (the first drive)' if len(volume.predictions) > 1 else ''}"))
+    if verdict.yardsticks:
+        yield Text(_cut(f"  {elsewhere(verdict)}"))
     yield from _why(verdict, most)
     yield from _help(verdict, most)
 
@@ -241,7 +255,7 @@ def _time(item: Prediction) -> str:
 
 def _why(verdict: Verdict, most: int) -> Iterator[Text]:
     named = verdict.named_causes
-    title = "Why: what each of these alone would save of that, were it not so"
+    title = "Why: the share of that time that would be saved if it were not so, each alone"
     yield Text(title if named else "Why: no single cause carries a tenth of it", style=SECTION)
     for cause in named[:most]:
         yield Text(_cut(f"  {format_share(cause.share):>6}  {WHY[cause.name]}"))
@@ -251,7 +265,7 @@ def _why(verdict: Verdict, most: int) -> Iterator[Text]:
 
 def _help(verdict: Verdict, most_rows: int) -> Iterator[Text]:
     helpful, useless = verdict.helpful, verdict.useless
-    yield Text(f"What would help; as it is, {format_seconds(verdict.seconds)} on the first of these", style=SECTION)
+    yield Text(f"What would help, on the first drive ({format_seconds(verdict.seconds)} as it is)", style=SECTION)
     for item in helpful[:most_rows]:
         yield Text(_cut(f"  {format_seconds(item.seconds):>12}  {remedy_words(item.name)}"))
     if not helpful:
@@ -270,13 +284,19 @@ def _in_short(volume: VolumeScan) -> Iterator[Text]:
     times = [
         f"{format_seconds(item.seconds)} on {drive_words(item.drive).partition(' (')[0]}" for item in volume.predictions
     ]
-    yield Text(_cut(f"  Listing it: {most(times, COLUMNS - 14)}" if walk.reads else "  Listing it reads nothing more"))
+    yield Text(
+        _cut(
+            f"  Listing it: {most(times, COLUMNS - 14)}"
+            if walk.reads
+            else "  Listing it takes no read that mounting has not made"
+        )
+    )
     if verdict.named_causes:
-        causes = [f"{format_share(cause.share)} {cause.name}" for cause in verdict.named_causes]
+        causes = [f"{format_share(cause.share)} {SHORT[cause.name]}" for cause in verdict.named_causes]
         yield Text(_cut(f"  Why, each alone: {most(causes, COLUMNS - 19)}"))
     if verdict.helpful:
-        told = [f"{remedy_words(item.name)} {format_seconds(item.seconds)}" for item in verdict.helpful]
-        yield Text(_cut(f"  Would help: {most(told, COLUMNS - 14)}"))
+        helpful = [f"{remedy_words(item.name)} {format_seconds(item.seconds)}" for item in verdict.helpful]
+        yield Text(_cut(f"  Would help: {most(helpful, COLUMNS - 14)}"))
 
 
 def strip(volume: VolumeScan, marks: str) -> str:
@@ -321,4 +341,4 @@ def _more(result: ScanResult, volumes: Sequence[VolumeScan]) -> str:
         return "More: scan --details, inspect; with a password also predict and map"
     if not is_sound:
         return "More: scan --details, check (every finding), scan --sweep (what is cut off)"
-    return "More: scan --details, map -o FILE.html, predict --order names, check"
+    return "More: scan --details, map -o FILE.html, predict --order all, check"

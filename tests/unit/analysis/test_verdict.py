@@ -11,10 +11,10 @@ from layoutscope import read_layouts
 from layoutscope.access.trace import AccessTrace
 from layoutscope.analysis import counterfactual
 from layoutscope.analysis.counterfactual import CAUSES, REMEDIES, seconds_of, walked
-from layoutscope.analysis.story import WHY, lie, remedy_words
+from layoutscope.analysis.story import SHORT, WHY, lie, remedy_words
 from layoutscope.analysis.verdict import placement
 from layoutscope.drive import load_profile, service
-from layoutscope.results.verdict import Cause, Placement, Remedy, Verdict
+from layoutscope.results.verdict import Cause, Placement, Remedy, Verdict, Why
 from layoutscope.walk import Work, trace
 from layoutscope.walk.whatif import what_if
 from tests.layouts import NODE, entries, layout, leaves
@@ -131,7 +131,7 @@ def test_reads_outside_of_nodes_stay_where_they_are():
 @pytest.fixture
 def verdict():
     """A minute on a disk, with one cause on each side of a tenth."""
-    causes = (Cause("order", 6.0, 0.9), Cause("stat", 54.0, 0.1), Cause("fill", 54.1, 0.0983))
+    causes = (Cause(Why.ORDER, 6.0, 0.9), Cause(Why.STAT, 54.0, 0.1), Cause(Why.FILL, 54.1, 0.0983))
     remedies = (Remedy("names-only", 54.0, 0.1), Remedy("packed", 54.1, 0.0983), Remedy("key-order", 66.0, -0.1))
     return Verdict("generic-7200", 60.0, 54.1, 3.0, causes, remedies, None)
 
@@ -151,13 +151,26 @@ def test_less_than_a_second_needs_no_reasons(verdict):
 
 
 @pytest.mark.parametrize(
-    ("share", "saved", "words"),
-    [(0.004, 0.0999, "close together"), (0.99, 0.0999, "close together"), (0.004, 0.1, "apart"),
-     (0.4999, 0.5, "apart"), (0.5, 0.5, "all over the volume")],
-)  # fmt: skip
-def test_words_of_places_follow_the_rule(share, saved, words):
-    """Close together is what nearness would hardly speed up; all over is what is apart on half of the volume."""
-    assert f"lie {words}:" in lie(Placement(2**20, share, 0.25, saved))
+    ("share", "density", "saved", "words"),
+    [
+        (0.004, 0.5, 0.0999, "close together"),
+        (0.99, 0.5, 0.0999, "close together"),
+        (0.004, 0.4999, 0.0999, "with gaps between them, which cost little"),
+        (0.99, 0.4999, 0.0999, "with gaps between them, which cost little"),
+        (0.004, 0.9, 0.1, "apart"),
+        (0.4999, 0.25, 0.5, "apart"),
+        (0.5, 0.25, 0.5, "all over the volume"),
+    ],
+)
+def test_words_of_places_follow_the_rule(share, density, saved, words):
+    """Close together is what fills most of its span and nearness would hardly speed up; all over is half a volume."""
+    assert f"lie {words}:" in lie(Placement(2**20, share, density, saved))
+
+
+def test_every_cause_has_its_words():
+    """A long and a short form, and a run of the model; no cause is shown by the key of the JSON."""
+    assert set(CAUSES) == set(WHY) == set(SHORT) == set(Why)
+    assert not any(short == cause.value for cause, short in SHORT.items())
 
 
 def test_span_and_density_are_arithmetic():

@@ -13,7 +13,7 @@ from layoutscope.report.text.console import make_console
 from layoutscope.report.text.scan import print_scan
 from layoutscope.report.text.verdict import strip
 from layoutscope.results.scan import ImageFacts, ScanResult, VolumeScan
-from layoutscope.results.verdict import Cause, Placement, Remedy, Verdict
+from layoutscope.results.verdict import Cause, Placement, Remedy, Verdict, Why, Yardstick
 from tests.layouts import NODE, layout, leaves
 
 APFS, HFSPLUS = (f"fixtures/images/{name}-scattered.img.zst" for name in ("apfs", "hfsplus"))
@@ -62,7 +62,7 @@ def test_damage_stands_before_any_time(results):
     volume = results[APFS].volumes[-1]
     facts = replace(volume.layout.facts, num_missing_entries=3)
     text = shown(changed(results[APFS], layout=volume.layout.changed(facts=facts), findings=(lost,)))
-    assert text.index("DAMAGED: 1 error; checksum-mismatch: fs tree, node 7") < text.index("Listing every file")
+    assert text.index("DAMAGED: 1 error; checksum-mismatch: fs tree, node 7") < text.index("Listing what was read of it")
     assert "At least 3 entries are missing" in text
     assert "no damage" not in text
     assert "scan --sweep" in text
@@ -172,9 +172,10 @@ def test_of_several_volumes_the_worst_comes_first():
 def test_the_longest_screen_fits(results, is_damaged):
     """With every section at its longest there are 24 lines of 80 columns."""
     volume = results[APFS].volumes[-1]
-    causes = tuple(Cause(name, 10.0, 0.9) for name in ("stat", "order", "distance", "maps", "fill", "requests"))
+    causes = tuple(Cause(name, 10.0, 0.9) for name in Why)
     remedies = tuple(Remedy(name, 10.0, share) for name in ("names-only", "key-order") for share in (0.9, 0.5, 0.05))
     verdict = Verdict("x" * 60, 100.0, 50.0, 1.0, causes, remedies, Placement(10**15, 0.123, 0.0123, 0.5))
+    verdict = replace(verdict, yardsticks=(Yardstick("HFS+", 50.0, 40.0, 60.0),))
     drives = tuple(replace(volume.predictions[0], drive="y" * 60) for _ in range(9))
     findings = (Finding("structure-invalid", "error", "z" * 200, 0, "w " * 200),) * (99 if is_damaged else 0)
     facts = replace(volume.layout.facts, num_missing_entries=7 if is_damaged else 0, name="\u5bbd" * 60)

@@ -1,0 +1,92 @@
+"""The same files on HFS+: a catalog that is worked out, held against volumes that hold those files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import polars as pl
+import pytest
+
+from layoutscope import read_layouts, scan
+from layoutscope.analysis.verdict import MODEL_ERROR, judge
+from layoutscope.drive import load_profile, service
+from layoutscope.filesystems.hfsplus.layout.remade import has_names, remade
+from layoutscope.walk import trace
+
+DRIVES = ("generic-5400-2.5", "generic-7200", "sata-ssd")
+PAIRS = (
+    "20000-c00",
+    "20000-c20",
+    pytest.param("200000-c00", marks=pytest.mark.slow),
+    pytest.param("200000-c20", marks=pytest.mark.slow),
+)
+
+
+@cache
+def volume(path):
+    """Return the one volume with entries."""
+    return next(layout for layout in read_layouts(path) if len(layout.entries))
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_a_remade_catalog_takes_as_long_as_a_real_one(reference_image, pair):
+    """Made of the APFS volume, it is within the stated error of the HFS+ volume with the same files, on each drive."""
+    made = trace(remade(volume(reference_image(f"aged/apfs-{pair}.img"))))
+    real = trace(volume(reference_image(f"aged/hfsplus-{pair}.img")))
+    missed = {}
+    for name in DRIVES:
+        profile = load_profile(name)
+        missed[name] = service(made, profile).seconds / service(real, profile).seconds - 1
+    assert all(abs(share) <= MODEL_ERROR for share in missed.values()), missed
+
+
+def test_it_makes_no_difference_which_volume_it_is_made_of(reference_image):
+    """A catalog follows from its entries: that of the pair's HFS+ volume reads as many nodes."""
+    made = [len(trace(remade(volume(reference_image(f"aged/{kind}-20000-c20.img"))))) for kind in ("apfs", "hfsplus")]
+    assert made[0] == pytest.approx(made[1], rel=0.01)
+
+
+def test_records_fill_leaves_in_the_order_of_keys(reference_image):
+    """Threads stand under their own numbers, entries under their folder's; no leaf is empty."""
+    made = remade(volume(reference_image("aged/apfs-20000-c00.img")))
+    leaves = made.nodes.filter(level=0, kind="leaf")
+    used = set(made.entries["entry_node_row"]) | set(made.entries["thread_node_row"])
+    assert used == set(leaves["row"])
+    by_key = made.entries.sort("parent_id", "entry_rank")["entry_node_row"].to_list()
+    assert by_key == sorted(by_key)
+    assert (made.nodes["image_offset"].diff().drop_nulls() == 8192).all()
+    roots = made.nodes.filter(made.nodes["parent_row"].is_null() & (made.nodes["kind"] != "header"))
+    assert roots.height == 1
+
+
+@pytest.fixture
+def scanned(reference_image):
+    """An APFS volume of 20,000 files, and what was concluded of it."""
+    return scan(reference_image("aged/apfs-20000-c20.img"), drives="generic-7200").volumes[-1]
+
+
+def yardsticks(item, layout=None, walk=None):
+    """Judge again, with something changed."""
+    verdict = judge(layout or item.layout, walk or item.walk, item.predictions, [load_profile("generic-7200")])
+    return verdict.yardsticks
+
+
+def test_nothing_is_said_outside_of_what_was_measured(scanned):
+    """Of other hosts, of volumes that were not read whole or are small, and without names: no yardstick."""
+    (found,) = yardsticks(scanned)
+    assert found.filesystem == "HFS+"
+    assert found.seconds_low < found.seconds < found.seconds_high < scanned.verdict.seconds
+    assert not yardsticks(scanned, walk=replace(scanned.walk, host="macos"))
+    facts = replace(scanned.layout.facts, num_missing_entries=3)
+    assert not yardsticks(scanned, layout=scanned.layout.changed(facts=facts))
+    few = scanned.layout.changed(entries=scanned.layout.entries.head(9_999))
+    assert not yardsticks(scanned, layout=few)
+
+
+def test_hashed_or_absent_names_make_no_catalog(reference_image):
+    """The order of a catalog is that of its names."""
+    layout = volume(reference_image("aged/apfs-20000-c00.img"))
+    assert has_names(layout)
+    assert not has_names(layout.changed(entries=layout.entries.with_columns(name=pl.lit(None, pl.String))))
+    assert not has_names(layout.changed(entries=layout.entries.with_columns(name=pl.lit("0123456789abcdef0123"))))

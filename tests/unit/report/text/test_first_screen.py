@@ -62,7 +62,9 @@ def test_damage_stands_before_any_time(results):
     volume = results[APFS].volumes[-1]
     facts = replace(volume.layout.facts, num_missing_entries=3)
     text = shown(changed(results[APFS], layout=volume.layout.changed(facts=facts), findings=(lost,)))
-    assert text.index("DAMAGED: 1 error; checksum-mismatch: fs tree, node 7") < text.index("Listing what was read of it")
+    assert text.index("DAMAGED: 1 error; checksum-mismatch: fs tree, node 7") < text.index(
+        "Listing what was read of it"
+    )
     assert "At least 3 entries are missing" in text
     assert "no damage" not in text
     assert "scan --sweep" in text

@@ -6,6 +6,7 @@ above (:mod:`layoutscope.walk`) know no file system.
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -66,6 +67,12 @@ def roots(facts: VolumeFacts, nodes: NodeTable, entries: EntryTable) -> Mounted:
     return Mounted(np.empty(0, np.int32), np.flatnonzero((nodes.parent < 0) & (nodes.level >= 0)).astype(np.int32))
 
 
+def composed(name: str, facts: VolumeFacts) -> str:
+    """Return what names compare by where nothing else is known: composed, and small where case does not count."""
+    text = unicodedata.normalize("NFC", name)
+    return text if facts.case_sensitive else text.lower()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
     """What a driver does, by default that of a file system without oddities.
@@ -102,6 +109,8 @@ class Driver:
         Whether the piece before a read of metadata is not queued yet when that is made.
     scans_by_number : bool
         Whether ``searchfs`` reads the nodes of the main tree in the order of their numbers.
+    compared_by : callable
+        Turns a name into what the file system compares of it; among ASCII letters case alone may not count.
     listing_start : callable
         Finds the leaf in which the listing of each directory starts.
     mounted : callable
@@ -124,5 +133,6 @@ class Driver:
     reads_compressed: bool = False
     holds_last_piece: bool = False
     scans_by_number: bool = False
+    compared_by: Callable[[str, VolumeFacts], str] = composed
     listing_start: Callable[[EntryTable, Descent], NDArray[np.int32]] = first_leaves
     mounted: Callable[[VolumeFacts, NodeTable, EntryTable], Mounted] = roots

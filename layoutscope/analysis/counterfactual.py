@@ -146,10 +146,11 @@ def packed(reads: Walked) -> AccessTrace:
 
 
 def _laid_out(nodes: NodeTable, order: I64) -> I64:
-    """Lay nodes end to end from where the first of them lies now."""
+    """Lay nodes end to end from where the first of them lies now, on each device of a set its own."""
     offset = nodes.image_offset.copy()
-    if len(order):
-        offset[order] = offset[order].min() + starts_of(nodes.size_bytes[order])
+    for device in np.unique(nodes.device[order]):
+        own = order[nodes.device[order] == device]
+        offset[own] = offset[own].min() + starts_of(nodes.size_bytes[own])
     return offset
 
 

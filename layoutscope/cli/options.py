@@ -45,7 +45,8 @@ Drives = Annotated[
         metavar="NAME",
         rich_help_panel=WORKLOAD,
         show_default="generic-5400-2.5, generic-7200, sata-ssd",
-        help="Drive by profile, model number or FILE.toml; 'layoutscope drives' says which to take.",
+        help="Drive by profile, model number or FILE.toml, or main=NAME,second=NAME of a Fusion set; "
+        "'layoutscope drives' says which to take.",
     ),
 ]
 HostOption = Annotated[

@@ -9,7 +9,7 @@ Examples
 
 from __future__ import annotations
 
-from layoutscope.drive.profile import FIGURES, DriveProfile, Figure, list_profiles, load_profile
+from layoutscope.drive.profile import FIGURES, DriveProfile, Figure, fusion_set, list_profiles, load_profile
 from layoutscope.drive.result import ReadTimes, ServiceResult
 from layoutscope.drive.simulation import service
 
@@ -19,6 +19,7 @@ __all__ = [
     "Figure",
     "ReadTimes",
     "ServiceResult",
+    "fusion_set",
     "list_profiles",
     "load_profile",
     "service",

@@ -203,13 +203,33 @@ def list_profiles() -> list[str]:
     )
 
 
+def fusion_set(main: DriveProfile, second: DriveProfile, name: str = "") -> DriveProfile:
+    """Make a set of two drives, each of which holds one image of a Fusion set.
+
+    Parameters
+    ----------
+    main, second : DriveProfile
+        Of the main device and of the second one; rotating ones must be of one kind.
+    name : str
+        Of the set; made of theirs without.
+    """
+    title = main.title if main is second else f"{main.title} and {second.title}"
+    note = main.note if main is second else " ".join(filter(None, (main.note, second.note)))
+    name = name or f"{_SET_WORDS[0]}={main.name},{_SET_WORDS[1]}={second.name}"
+    return DriveProfile(name, title, "fusion", {}, main.folder, (main, second), note)
+
+
+_SET_WORDS: Final = ("main", "second")
+
+
 def load_profile(name: str | Path) -> DriveProfile:
     """Load a profile by name, by the model number of a drive that it stands for, or from a TOML file.
 
     Parameters
     ----------
     name : str or path
-        One of :func:`list_profiles`, a model number as a drive tells it, or a file that ends in ``.toml``.
+        One of :func:`list_profiles`, a model number as a drive tells it, or a file that ends in ``.toml``; or
+        ``main=NAME,second=NAME``, the two drives of a Fusion set.
 
     Raises
     ------
@@ -222,6 +242,12 @@ def load_profile(name: str | Path) -> DriveProfile:
     >>> layoutscope.load_profile("generic-7200").number("rpm")
     7200.0
     """
+    parts = dict(part.partition("=")[::2] for part in str(name).split(","))
+    if all(parts.values()) and parts.keys() & set(_SET_WORDS):
+        if parts.keys() != set(_SET_WORDS):
+            raise UsageError(f"{name}: a Fusion set has two drives; write main=PROFILE,second=PROFILE")
+        main, second = (load_profile(parts[word]) for word in _SET_WORDS)
+        return fusion_set(main, second)
     path = Path(name)
     if path.suffix == ".toml":
         if not path.is_file():

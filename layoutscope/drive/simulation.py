@@ -16,6 +16,7 @@ from layoutscope.drive.flash import flash_ms
 from layoutscope.drive.geometry import build_surface, num_segments, turn_ms
 from layoutscope.drive.loops import new_drives, serve_in_order, serve_queue
 from layoutscope.drive.members import Parts, single_drives, split
+from layoutscope.drive.profile import fusion_set
 from layoutscope.drive.result import ReadTimes, ServiceResult, summarise
 from layoutscope.drive.surface import SECTOR_BYTES, TURN
 from layoutscope.errors import UsageError
@@ -49,7 +50,8 @@ def service(
     trace : AccessTrace
         The reads, with the host's think times.
     profile : DriveProfile
-        From `load_profile`.
+        From `load_profile`. Where the trace reads both images of a Fusion set, two drives: such a set's own, else two
+        of this kind.
     start_offset_bytes : int, bytes, default 0
         Where the image starts on the drive: 0 for a whole disk, else the start of the partition.
     phases : int, count, default 3
@@ -77,6 +79,9 @@ def service(
     >>> layoutscope.service(reads, layoutscope.load_profile("generic-7200")).seeks
     1
     """
+    if profile.kind != "fusion" and trace.device.any():
+        # Two images are two drives, each with an arm of its own: of one kind, where no other is named.
+        profile = fusion_set(profile, profile, profile.name)
     offset = trace.image_offset + start_offset_bytes
     parts = split(profile, offset, trace.length_bytes, trace.device)
     if queue_depth > 1:

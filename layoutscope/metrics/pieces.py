@@ -62,12 +62,27 @@ def live_nodes(layout: VolumeLayout, tree: str | None = None) -> Table:
     return nodes.take(chosen)
 
 
-def node_density(layout: VolumeLayout, columns: int) -> NDArray[np.float64]:
-    """Cut a volume into pieces of one size and sum up the bytes of the nodes that start in each, shape (columns,)."""
+def node_density(layout: VolumeLayout, columns: int, on_device: tuple[int, int] | None = None) -> NDArray[np.float64]:
+    """Cut a volume into pieces of one size and sum up the bytes of the nodes that start in each, shape (columns,).
+
+    Parameters
+    ----------
+    layout : VolumeLayout
+        The volume.
+    columns : int
+        How many pieces.
+    on_device : (int, int), optional
+        Number and size in bytes of the one image of a set that is looked at; all nodes without it.
+    """
     facts, nodes = layout.facts, layout.columns("nodes")
-    at, size = nodes["image_offset"].signed() - facts.image_offset, nodes["size_bytes"].filled(0)
-    inside = nodes["image_offset"].is_known & (at >= 0) & (at < max(facts.size_bytes, 1))
-    place = at[inside] * columns // max(facts.size_bytes, 1)
+    device, span = (0, facts.size_bytes) if on_device is None else on_device
+    # The second image of a set is shown from its first byte: where the volume starts there, the layout does not say.
+    start = facts.image_offset if device == 0 else 0
+    at, size = nodes["image_offset"].signed() - start, nodes["size_bytes"].filled(0)
+    inside = nodes["image_offset"].is_known & (at >= 0) & (at < max(span, 1))
+    if on_device is not None:
+        inside &= nodes["device"].filled(0) == device
+    place = at[inside] * columns // max(span, 1)
     held: NDArray[np.float64] = np.bincount(place, size[inside], minlength=columns).astype(np.float64)
     return held
 

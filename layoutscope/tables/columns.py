@@ -155,6 +155,23 @@ class TextColumn:
         lengths = np.fromiter(map(len, raw), np.int64, len(raw))
         return cls(np.frombuffer(b"".join(raw), np.uint8), lengths, None, None if known.all() else known)
 
+    @classmethod
+    def stacked(cls, parts: Sequence[TextColumn]) -> TextColumn:
+        """Put columns one below the other; their texts are not brought into the order of the rows."""
+        first = starts_of(np.array([len(part.length) for part in parts], np.int64))
+        orders = [np.arange(len(part.length)) if part.rows is None else part.rows for part in parts]
+        return cls(
+            np.concatenate([part.data for part in parts]),
+            np.concatenate([part.length.astype(np.int64) for part in parts]),
+            np.concatenate([order + start for order, start in zip(orders, first.tolist(), strict=True)]),
+            None if all(part.known is None for part in parts) else np.concatenate([part.is_known for part in parts]),
+        )
+
+    @property
+    def is_known(self) -> Mask:
+        """Which rows have a text."""
+        return np.ones(len(self), np.bool_) if self.known is None else self.known
+
     def __len__(self) -> int:
         return len(self.length if self.rows is None else self.rows)
 

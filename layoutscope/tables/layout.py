@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from layoutscope.display import Displayed
 from layoutscope.findings import Finding
 from layoutscope.frozen import frozen
-from layoutscope.tables.schema import TABLES
+from layoutscope.tables.schema import FLAG_INFERRED, TABLES
 from layoutscope.tables.table import Table, build_table
 
 if TYPE_CHECKING:
@@ -251,10 +251,15 @@ def coverage_of(layouts: Sequence[VolumeLayout], num_errors_outside: int = 0) ->
     facts = [layout.facts for layout in layouts]
     known, read = sum(item.metadata_known_bytes for item in facts), sum(item.metadata_read_bytes for item in facts)
     missing = sum(item.num_missing_entries for item in facts)
-    found = sum(len(layout.columns("entries")) for layout in layouts)
+    found = sum(_num_found(layout.columns("entries")) for layout in layouts) if missing else 0
     share = min(read / known if known else 1.0, found / (found + missing) if missing else 1.0)
     is_contradicted = num_errors_outside + sum(layout.num_errors for layout in layouts) > 0
     return None if share >= 1 and is_contradicted else share
+
+
+def _num_found(entries: Table) -> int:
+    """Count entries; what is listed without a record of its own is still lost, but for its name."""
+    return len(entries) - int(((entries["flags"].filled(0) & FLAG_INFERRED) != 0).sum())
 
 
 _FINDING_TEXTS: Final = ("code", "level", "structure", "expected", "found", "message")

@@ -133,7 +133,7 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
             "UInt32",
             "",
             "1 hard link, 2 compressed, 4 private metadata directory or in it, 8 directory link, "
-            "16 contents with a file provider (APFS)",
+            "16 contents with a file provider (APFS), 32 known by its thread alone (HFS+, after a sweep)",
         ),
         # By name in HFS+, by the hash of the name on most volumes of APFS.
         Column("entry_rank", "UInt32", "", "place in the order in which the file system lists the directory"),
@@ -198,4 +198,5 @@ FLAG_COMPRESSED: Final = 2
 FLAG_PRIVATE: Final = 4
 FLAG_DIRECTORY_LINK: Final = 8
 FLAG_DATALESS: Final = 16
+FLAG_INFERRED: Final = 32
 """Bits of ``entries.flags``."""

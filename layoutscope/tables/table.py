@@ -99,7 +99,7 @@ class Table:
 
 
 def stacked(tables: Sequence[Table]) -> Table:
-    """Put tables of numbers and words one below the other; there is at least one.
+    """Put tables one below the other; there is at least one.
 
     Parameters
     ----------
@@ -108,6 +108,8 @@ def stacked(tables: Sequence[Table]) -> Table:
     """
 
     def column(name: str) -> AnyColumn:
+        if isinstance(tables[0]._of(name), TextColumn):  # noqa: SLF001  (which kind it is)
+            return TextColumn.stacked([table.texts(name) for table in tables])
         parts = [table[name] for table in tables]
         known = np.concatenate([part.is_known for part in parts])
         words = list(dict.fromkeys(word for part in parts for word in part.words))

@@ -107,6 +107,12 @@ def _by_name(model: Model) -> pl.DataFrame:
 
 
 def _folded(names: pl.Series, model: Model) -> pl.Series:
-    """Names as they compare: composed, and without case where the volume ignores it."""
-    composed = names.str.normalize("NFC")
-    return composed if model.layout.facts.case_sensitive else composed.str.to_lowercase()
+    """Names as the file system compares them."""
+    facts, compared_by = model.layout.facts, model.driver.compared_by
+    plain = names if facts.case_sensitive else names.str.to_lowercase()
+    # A rule of Unicode is followed name by name; ASCII, of which most names are, is the same in all of them.
+    others = (names.str.len_bytes() != names.str.len_chars()).fill_null(value=False)
+    if not others.any():
+        return plain
+    told = pl.Series([compared_by(name, facts) for name in names.filter(others)], dtype=pl.String)
+    return plain.scatter(others.arg_true(), told)

@@ -13,6 +13,7 @@ MAIN_BLOCKS, SECOND_BLOCKS = 153_600, 524_288
 UUID_AT = 1280
 """nx_fusion_uuid in the superblock."""
 
+
 pytestmark = pytest.mark.images
 
 

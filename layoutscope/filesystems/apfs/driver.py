@@ -5,6 +5,7 @@ linux-apfs-rw 0.3.20: ``dir.c``, ``btree.c``, ``inode.c``, ``super.c``. macOS is
 
 from __future__ import annotations
 
+import unicodedata
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -90,8 +91,17 @@ def driver(host: HostProfile) -> Driver:
         reads_compressed=True,
         # mpage_readahead holds the last piece of a window until it knows what follows.
         holds_last_piece=True,
+        compared_by=_compared_by,
         mounted=_mounted,
     )
+
+
+def _compared_by(name: str, facts: VolumeFacts) -> str:
+    """Return what a name is compared by, and hashed: decomposed, and folded where case does not count."""
+    if not facts.case_sensitive:
+        return unicodedata.normalize("NFD", unicodedata.normalize("NFD", name).casefold())
+    # Volumes of the first developer versions compare the bytes of names.
+    return unicodedata.normalize("NFD", name) if "normalization-insensitive" in facts.features else name
 
 
 def _mounted(facts: VolumeFacts, nodes: NodeTable, entries: EntryTable) -> Mounted:

@@ -17,7 +17,7 @@ from layoutscope.errors import FormatError, UsageError
 from layoutscope.filesystems.apfs.check.consistency import compare_container, compare_volume
 from layoutscope.filesystems.apfs.check.extents import compare_extents
 from layoutscope.filesystems.apfs.container.container import open_container, report_changes, search_superblock
-from layoutscope.filesystems.apfs.container.fusion import main_first, report_missing
+from layoutscope.filesystems.apfs.container.fusion import main_first, report_missing, with_dirty
 from layoutscope.filesystems.apfs.container.keybag import unlock
 from layoutscope.filesystems.apfs.container.parts import read_container_parts
 from layoutscope.filesystems.apfs.layout.container import build_container_layout, second_half
@@ -252,6 +252,7 @@ def open_contents(source: Source, image_offset: int, options: Options) -> Contai
     """
     container, swept = _open_or_salvage((source, image_offset), options)
     parts = read_container_parts(container)
+    container = with_dirty(container, parts.dirty)
     volumes = _read_volumes(container, parts, options, swept)
     if not volumes and (options.snapshot is not None or _wants_snapshot(container, options)):
         raise UsageError(_no_such_state(container, options))
@@ -283,8 +284,7 @@ def _open_or_salvage(half: Half, options: Options) -> tuple[Container, Swept | N
             report_missing(salvaged)
             return salvaged, swept
     else:
-        after = 0 if opened is None else opened.xid
-        reopened = reopen_container(halves, decoder, log, after_xid=after, xid=options.xid)
+        reopened = reopen_container(halves, decoder, log, after_xid=opened.xid if opened else 0, xid=options.xid)
         if reopened is not None:
             report_missing(reopened)
             opened = reopened

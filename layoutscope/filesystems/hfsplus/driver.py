@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.access.driver import INODE, NAME, Driver, Mounted, Search
+from layoutscope.access.driver import INODE, NAME, Driver, Mounted, Search, composed
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.access.host import Costs
 from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY
@@ -18,7 +18,7 @@ from layoutscope.frozen import frozen
 from layoutscope.units import KIB
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -108,8 +108,8 @@ HOST_SOURCES: Final[Mapping[str, tuple[str, str]]] = {
 """Property to its source on (linux, macos)."""
 
 
-def driver(host: HostProfile) -> Driver:
-    """Return the driver of a host."""
+def driver(host: HostProfile, compared_by: Callable[[str, VolumeFacts], str] = composed) -> Driver:
+    """Return the driver of a host, which compares names by a rule."""
     own = host.properties_of("hfsplus", HOSTS)
     # Linux finds a new inode by its thread record, and the catalog record through that.
     thread = (Search("thread_node", "thread"), INODE) if own.hfs_looks_up_thread else ()
@@ -131,6 +131,7 @@ def driver(host: HostProfile) -> Driver:
         inode_holds_extents=True,
         # Apple's searchfs goes through the nodes by number and ignores their links (`BTScanNextRecord`).
         scans_by_number=True,
+        compared_by=compared_by,
         listing_start=_threads,
         mounted=partial(_mounted, searches),
     )

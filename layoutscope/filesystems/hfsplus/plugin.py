@@ -164,8 +164,9 @@ class Hfsplus:
     def driver(self, host: HostProfile) -> Driver:
         """Return what the driver of a host touches."""
         from layoutscope.filesystems.hfsplus.driver import driver
+        from layoutscope.filesystems.hfsplus.layout.entries import compared_by
 
-        return driver(host)
+        return driver(host, compared_by)
 
 
 HFSPLUS: Final[FileSystem] = Hfsplus()

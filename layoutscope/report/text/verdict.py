@@ -35,6 +35,8 @@ from layoutscope.units import format_bytes, format_seconds, format_share
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from numpy.typing import NDArray
+
     from layoutscope.findings import Finding
     from layoutscope.results.scan import Prediction, ScanResult, VolumeScan, WalkFacts
     from layoutscope.results.verdict import Verdict
@@ -156,7 +158,7 @@ def _block(
     yield from _state(result, volume)
     yield from _alone(volume, most=2 if is_tight else MOST_ROWS) if alone else _in_short(volume)
     if len(volume.layout.columns("nodes")):
-        yield Text(strip(volume, PLAIN if is_ascii else BLOCKS))
+        yield from map(Text, strips(volume, PLAIN if is_ascii else BLOCKS))
     yield from _wrapped(_read(result, volume), most_lines=2)
 
 
@@ -299,20 +301,34 @@ def _in_short(volume: VolumeScan) -> Iterator[Text]:
         yield Text(_cut(f"  Would help: {most(helpful, COLUMNS - 14)}"))
 
 
-def strip(volume: VolumeScan, marks: str) -> str:
-    """Draw where the nodes of a volume lie, in one line: the more of a piece is nodes, the higher its mark.
+def strips(volume: VolumeScan, marks: str) -> Iterator[str]:
+    """Draw where the nodes of a volume lie, in one line, or one for each image of a set.
 
     Parameters
     ----------
     volume : VolumeScan
         The volume.
     marks : str
-        From nothing to most.
+        From nothing to most: the more of a piece is nodes, the higher its mark.
     """
-    facts, held = volume.layout.facts, node_density(volume.layout, STRIP_COLUMNS)
+    layout, facts = volume.layout, volume.layout.facts
+    sizes = [facts.details.get(f"bytes of device {number}") for number in range(len(DEVICES))]
+    ends = [size for size in sizes if isinstance(size, int)]
+    if len(ends) < len(DEVICES):
+        yield f"Nodes {_strip(node_density(layout, STRIP_COLUMNS), facts.size_bytes, marks)}"
+        return
+    for number, (name, size) in enumerate(zip(DEVICES, ends, strict=True)):
+        yield f"{name:6} {_strip(node_density(layout, STRIP_COLUMNS, (number, size)), size, marks)}"
+
+
+DEVICES: Final = ("Main", "Second")
+"""What the images of a set are called, by the number of the device."""
+
+
+def _strip(held: NDArray[np.float64], span: int, marks: str) -> str:
     # Rounded up, so that a single node on a large disk still has a mark.
     height = np.ceil(held / max(held.max(initial=0.0), 1.0) * (len(marks) - 1)).astype(int)
-    return f"Nodes 0 {''.join(marks[each] for each in height.tolist())} {format_bytes(facts.size_bytes)}"
+    return f"0 {''.join(marks[each] for each in height.tolist())} {format_bytes(span)}"
 
 
 def _read(result: ScanResult, volume: VolumeScan) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from layoutscope.access.trace import AccessTrace
-from layoutscope.drive import service
+from layoutscope.drive import load_profile, service
 from layoutscope.drive.flash import flash_ms
 from layoutscope.drive.members import split
 from layoutscope.errors import UsageError
@@ -61,6 +61,45 @@ def test_a_fusion_set_follows_the_device_of_each_read():
     assert result.reads_ms.service_ms[0] == pytest.approx(0.1, abs=1e-3)
     # The disk starts at angle 0.01 (0.1 ms of 10): 0.6 ms with overhead, 5.99 ms of seek, sector 0 comes at 10 ms.
     assert result.reads_ms.service_ms[1] == pytest.approx(10 - 0.1 + 0.8, abs=1e-2)
+
+
+def test_reads_of_two_images_on_one_kind_of_drive_are_served_by_two_such_drives():
+    """Reads that alternate between two distant places seek each time on one disk, and never on two."""
+    reads = trace(*[0, 100 * 100 + 50_00] * 20)
+    assert service(reads, disk().with_cache("off"), phases=1).seeks == 39
+    reads.device[1::2] = 1
+    assert service(reads, disk().with_cache("off"), phases=1).seeks == 1
+
+
+def test_two_kinds_of_drives_serve_a_fusion_set(tmp_path):
+    """Three reads of 100 us on the main device; one of 400 us on the second; then the other way."""
+    for name, latency in (("quick", 100), ("slow", 400)):
+        text = f"""
+            kind = "ssd"
+            [sources]
+            made = "made up"
+            [figures]
+            capacity_bytes = {{ value = 1000000, kind = "assumed", source = "made" }}
+            latency_bytes = {{ value = [4096], kind = "assumed", source = "made" }}
+            latency_us = {{ value = [{latency}], kind = "assumed", source = "made" }}
+            bandwidth_mb_s = {{ value = 100, kind = "assumed", source = "made" }}
+            parallel_reads = {{ value = 1, kind = "assumed", source = "made" }}
+        """
+        (tmp_path / f"{name}.toml").write_text(text)
+    both = load_profile(f"main={tmp_path}/quick.toml,second={tmp_path}/slow.toml")
+    turned = load_profile(f"second={tmp_path}/quick.toml,main={tmp_path}/slow.toml")
+    reads = trace(0, 8, 16, 0)
+    reads.device[3] = 1
+    assert [member.name for member in both.members] == ["quick", "slow"]
+    assert service(reads, both).service_s == pytest.approx((3 * 100 + 400) * 1e-6)
+    assert service(reads, turned).service_s == pytest.approx((3 * 400 + 100) * 1e-6)
+
+
+@pytest.mark.parametrize("name", ["main=sata-ssd", "second=sata-ssd", "main=sata-ssd,second=sata-ssd,third=sata-ssd"])
+def test_a_fusion_set_is_named_by_both_drives(name):
+    """One alone, or a third one, is refused with the way to write it."""
+    with pytest.raises(UsageError, match="main=PROFILE,second=PROFILE"):
+        load_profile(name)
 
 
 def test_striped_disks_seek_by_themselves():

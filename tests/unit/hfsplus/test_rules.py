@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 
 from layoutscope.filesystems.hfsplus.contents.rules import (
     are_outside,
     counted_entries,
-    orphaned_threads,
     overflow_blocks,
 )
+from layoutscope.filesystems.hfsplus.records.catalog import orphaned_threads
 
 
 def numbers(*values):
@@ -37,12 +35,5 @@ def test_extents_may_end_with_the_volume_but_not_behind_it():
 
 def test_threads_are_orphans_only_where_no_entry_has_their_number():
     """Of two threads of file 17 neither is one, though it leads to the first alone; that of 30 is."""
-    catalog = SimpleNamespace(
-        entries={"file_id": numbers(16, 17)},
-        threads={"file_id": numbers(17, 30, 17, 16)},
-        thread_of=numbers(3, 0),
-    )
-    assert orphaned_threads(catalog).tolist() == [1]
-    catalog.thread_of = numbers(-1, 0)
-    catalog.threads = {"file_id": numbers(17)}
-    assert orphaned_threads(catalog).tolist() == []
+    assert orphaned_threads(numbers(17, 30, 17, 16), numbers(16, 17), numbers(3, 0)).tolist() == [1]
+    assert orphaned_threads(numbers(17), numbers(16, 17), numbers(-1, 0)).tolist() == []

@@ -21,6 +21,7 @@ class Plan:
     entries: list[dict] = field(default_factory=list)
     extents: list[dict] = field(default_factory=list)
     case_sensitive: bool = False
+    features: tuple[str, ...] = ()
 
     def node(self, tree, level, offset, *, parent=None, mapper=None, size=BLOCK, kind=None, rank=0, state="live"):
         """Add a node; returns its row."""
@@ -77,7 +78,7 @@ class Plan:
             filesystem=self.filesystem, variant=self.filesystem, volume=0, name="plan", uuid="",
             stack=(), image_offset=0, size_bytes=2**30, block_size_bytes=BLOCK,
             case_sensitive=self.case_sensitive, stamp=1, num_files=0,
-            num_directories=0,
+            num_directories=0, features=self.features,
         )  # fmt: skip
 
     def _nodes(self):

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from layoutscope.walk import ORDERS, Work, host_profile, trace
+from layoutscope.walk.orders import model_of
+from layoutscope.walk.paths import entries_on_paths
 
 
 def rows_read(result) -> list[int]:
@@ -129,6 +131,49 @@ def test_paths_compare_names_as_the_volume_does(hfs_plan):
     assert rows_read(trace(hfs_plan.layout(), order="paths", work=Work(paths=["A/X"]))) == [3, 5]
     hfs_plan.case_sensitive = True
     assert rows_read(trace(hfs_plan.layout(), order="paths", work=Work(paths=["A/X"]))) == []
+
+
+NORMALIZED = ("normalization-insensitive",)
+
+
+@pytest.mark.parametrize(
+    ("name", "stored", "finds"),
+    [
+        # What finds it: HFS+, HFSX with case, APFS without and with case, APFS of the first developer versions.
+        ("Cafe", "cafe", "hfs+ apfs"),
+        ("\u00e9", "e\u0301", "hfs+ hfsx apfs apfs-case"),
+        ("\u00c9", "e\u0301", "hfs+ apfs"),
+        ("e\u0301", "e\u0301", "hfs+ hfsx apfs apfs-case apfs-bytes"),
+        # TN1150 folds no letter of Kazakh that its table did not have; Unicode does.
+        ("\u04e8", "\u04e9", "apfs"),
+        # An ohm sign decomposes to a Greek letter in Unicode, and in HFS+ stays as it is; its table folds no sign.
+        ("\u2126", "\u03a9", "apfs apfs-case"),
+        ("STRASSE", "stra\u00dfe", "apfs"),
+        # A joiner counts for nothing in the comparison of HFS+.
+        ("a\u200db", "ab", "hfs+"),
+        ("\u212bngstrom", "a\u030angstrom", "apfs"),
+    ],
+)
+def test_paths_are_found_as_each_file_system_compares_names(plan, name, stored, finds):
+    """Each has its own rule of case and of letters with marks, and so has each kind of volume."""
+    kinds = {
+        "hfs+": ("hfsplus", False, ()),
+        "hfsx": ("hfsplus", True, ()),
+        "apfs": ("apfs", False, NORMALIZED),
+        "apfs-case": ("apfs", True, NORMALIZED),
+        "apfs-bytes": ("apfs", True, ()),
+    }
+    found = []
+    for kind, (filesystem, case_sensitive, features) in kinds.items():
+        made = plan(filesystem)
+        made.case_sensitive, made.features = case_sensitive, features
+        made.node({"hfsplus": "catalog", "apfs": "fs"}[filesystem], 0, 0)
+        made.entry(1, 2, "root", leaf=0, thread=0, kind="directory")
+        made.entry(2, 16, stored, leaf=0, thread=0)
+        model = model_of(made.layout(), host_profile("linux"))
+        if (entries_on_paths(model, [name]) >= 0).all():
+            found.append(kind)
+    assert " ".join(found) == finds
 
 
 def test_walk_can_start_at_a_directory(hfs_plan):

@@ -7,7 +7,8 @@ the main one. Apple does not say how the write-back cache's state and lists are 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -15,7 +16,8 @@ from layoutscope.errors import FormatError
 from layoutscope.filesystems.apfs.container.container import Container, Half, Halves, find_superblock
 from layoutscope.filesystems.apfs.container.objects import ObjectKind, objects_of
 from layoutscope.filesystems.apfs.container.regions import Details, Region
-from layoutscope.filesystems.apfs.store.source import TreeSource
+from layoutscope.filesystems.apfs.store.blocks import DirtyRuns
+from layoutscope.filesystems.apfs.store.source import Store, TreeSource
 from layoutscope.filesystems.apfs.store.walk import read_nodes
 from layoutscope.findings import FindingLog
 from layoutscope.ondisk import grammar
@@ -110,20 +112,45 @@ def second_regions(container: Container) -> list[Region]:
     return [Region("container-superblock", "copy on the second device", container.blocks.tier2_mark)]
 
 
-def middle_tree(container: Container) -> tuple[list[NodeRows], Details]:
-    """Read the tree that maps cached blocks of the second device: its nodes, and numbers for a report."""
+class Cached(NamedTuple):
+    """Runs of the second device that the main one caches; arrays of one length.
+
+    Those that are not dirty hold on both devices what was written last.
+    """
+
+    target: NDArray[np.uint64]
+    paddr: NDArray[np.uint64]
+    num_blocks: NDArray[np.int64]
+    is_dirty: NDArray[np.bool_]
+
+
+def middle_tree(container: Container) -> tuple[list[NodeRows], DirtyRuns, Details]:
+    """Read the tree that maps cached blocks of the second device: its nodes, the dirty runs, numbers for a report."""
     oid = container.superblock.fusion_mt_oid
     if not oid:
-        return [], {}
+        return [], DirtyRuns(), {}
     nodes, leaves = read_nodes(TreeSource(container.store, "fusion-middle", oid, container.xid))
-    counts = np.zeros(2, np.int64)
-    for batch in leaves:
-        counts += _cached(container, batch)
-    return [nodes], {"cached blocks": int(counts[0]), "dirty cached blocks": int(counts[1])}
+    parts = [_cached(container, batch) for batch in leaves]
+    target, paddr, count, is_dirty = (np.concatenate(column) for column in zip(_NONE_CACHED, *parts, strict=True))
+    start, stop = target[is_dirty], target[is_dirty] + count[is_dirty].astype(np.uint64)
+    # Keys ascend; where two runs overlap all the same, a block belongs to the later one.
+    dirty = DirtyRuns(start, np.minimum(stop, np.append(start[1:], NO_BLOCK)), paddr[is_dirty])
+    details: Details = {"cached blocks": int(count.sum()), "dirty cached blocks": int(count[is_dirty].sum())}
+    return [nodes], dirty, details
 
 
-def _cached(container: Container, batch: ReadNodes) -> NDArray[np.int64]:
-    """Count cached blocks and the dirty ones; a run that lies on the wrong device is a finding."""
+_NONE_CACHED: Final = Cached(np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, bool))
+NO_BLOCK: Final = np.uint64(2**64 - 1)
+
+
+def with_dirty(container: Container, dirty: DirtyRuns) -> Container:
+    """Let a container read from the main device what is newest there."""
+    blocks = replace(container.blocks, dirty=dirty)
+    return replace(container, store=Store.over(blocks, container.decoder, container.log)) if len(dirty) else container
+
+
+def _cached(container: Container, batch: ReadNodes) -> Cached:
+    """Decode the runs of one batch; one that lies on the wrong device is a finding, and left out."""
     slots = batch.slots
     values = batch.columns(
         "val", FUSION_MT_VAL, (FUSION_MT_VAL.paddr, FUSION_MT_VAL.num_blocks, FUSION_MT_VAL.is_dirty)
@@ -135,7 +162,8 @@ def _cached(container: Container, batch: ReadNodes) -> NDArray[np.int64]:
     for row in np.flatnonzero(wrong).tolist():
         log = batch.at(int(slots.node[row]), int(slots.val_start[row]))
         log.add("record-invalid", "warning", "it is cached on the wrong device")
-    return np.array([length[~wrong].sum(), length[~wrong & values["is_dirty"]].sum()], np.int64)
+    target, paddr = keys[~wrong].astype(np.uint64), values["paddr"][~wrong].astype(np.uint64)
+    return Cached(target, paddr, length[~wrong], values["is_dirty"][~wrong].astype(bool))
 
 
 def write_cache(container: Container) -> tuple[list[Region], Details]:

@@ -17,6 +17,7 @@ from layoutscope.filesystems.apfs.container.fusion import middle_tree, second_re
 from layoutscope.filesystems.apfs.container.reaper import read_reaper, report_unknown
 from layoutscope.filesystems.apfs.container.regions import Details, Region, as_runs, inside, node_runs, rest, type_name
 from layoutscope.filesystems.apfs.container.spaceman import Space, read_space
+from layoutscope.filesystems.apfs.store.blocks import DirtyRuns
 from layoutscope.filesystems.apfs.store.source import TreeSource
 from layoutscope.filesystems.apfs.store.verify import read_object
 from layoutscope.filesystems.apfs.store.walk import read_nodes
@@ -34,12 +35,13 @@ if TYPE_CHECKING:
 
 @frozen
 class ContainerParts:
-    """All that was read of a container beside its volumes."""
+    """All that was read of a container beside its volumes, and which blocks of a Fusion set are newest in its cache."""
 
     space: Space | None
     trees: list[NodeRows]
     regions: list[Region]
     details: Details = field(default_factory=dict)
+    dirty: DirtyRuns = field(default_factory=DirtyRuns)
 
 
 def read_container_parts(container: Container) -> ContainerParts:
@@ -55,24 +57,24 @@ def read_container_parts(container: Container) -> ContainerParts:
         space = read_space(container.store, container.checkpoint)
     except FormatError as error:
         container.log.survive(error, code="spaceman-invalid")
-    trees, regions, details = _rare_structures(container)
+    trees, regions, dirty, details = _rare_structures(container)
     trees = [container.omap.nodes, *container.area_trees, *(space.queues if space else []), *trees]
     regions = [*_superblock_regions(container), *(space.regions if space else []), *regions]
     regions = inside([*regions, *_checkpoint_regions(container, trees)], container.store)
     if space:
         regions = _without_pending(regions, space) + _pending(space, regions)
-    return ContainerParts(space, trees, regions, details)
+    return ContainerParts(space, trees, regions, details, dirty)
 
 
-def _rare_structures(container: Container) -> tuple[list[NodeRows], list[Region], Details]:
-    """Read what most containers do not have: trees, regions, and numbers for a report."""
+def _rare_structures(container: Container) -> tuple[list[NodeRows], list[Region], DirtyRuns, Details]:
+    """Read what most containers do not have: trees, regions, runs of a cache, and numbers for a report."""
     details = read_reaper(container)
     report_unknown(container)
     evicted, moves = read_evictions(container)
-    middle, cached = middle_tree(container)
+    middle, dirty, cached = middle_tree(container)
     cache, held = write_cache(container)
     regions = [*read_jumpstart(container), *cache, *second_regions(container)]
-    return [*evicted, *middle], regions, details | moves | cached | held
+    return [*evicted, *middle], regions, dirty, details | moves | cached | held
 
 
 def _without_pending(regions: list[Region], space: Space) -> list[Region]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from layoutscope.arrays.lookup import Index, is_strictly_ascending
-from layoutscope.arrays.ragged import ordinals, owners
+from layoutscope.arrays.ragged import ordinals, owners, ranges
 from layoutscope.filesystems.apfs.volume.parts import ORPHAN, streams
 from layoutscope.tables import NULL_OFFSET, Table, build_table
 from layoutscope.tables.schema import FLAG_ENCRYPTED, FLAG_PAST_END, FLAG_SHARED
@@ -19,6 +19,7 @@ from layoutscope.tables.schema import FLAG_ENCRYPTED, FLAG_PAST_END, FLAG_SHARED
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from layoutscope.filesystems.apfs.store.blocks import Blocks
     from layoutscope.filesystems.apfs.store.fsrecords import Columns
     from layoutscope.filesystems.apfs.volume.parts import VolumeParts
 
@@ -48,18 +49,58 @@ def extents_table(parts: VolumeParts, first_row: int) -> Table:
     if not parts.state.superblock.is_unencrypted:
         flags[~is_hole] |= FLAG_ENCRYPTED
     flags[known & (logical >= owned.of(owners.size_bytes, 0))] |= FLAG_PAST_END
+    length = extents["len_extent"][owned.extent].astype(np.int64)
     columns = {
-        "device": blocks.split(paddr)[0],
         "volume": parts.state.number,
         "file_id": owned.of(owners.file_id, stream_id),
         "fork": (owned.of(owners.fork, ORPHAN), owners.forks),
-        "logical_offset": logical,
-        "image_offset": np.where(is_hole, NULL_OFFSET, blocks.image_offset(paddr)),
-        "length_bytes": extents["len_extent"][owned.extent].astype(np.int64),
         "node_row": (extents["node"][owned.extent] + first_row).astype(np.uint32),
         "flags": flags,
     }
+    if len(blocks.dirty):
+        piece = _where_newest(blocks, paddr, length)
+        columns |= {name: columns[name][piece.extent] for name in ("file_id", "node_row", "flags")}
+        columns["fork"] = (columns["fork"][0][piece.extent], owners.forks)
+        logical, is_hole = logical[piece.extent] + piece.distance, is_hole[piece.extent]
+        paddr, length = piece.paddr, piece.length
+    columns |= {
+        "device": blocks.split(paddr)[0],
+        "logical_offset": logical,
+        "image_offset": np.where(is_hole, NULL_OFFSET, blocks.image_offset(paddr)),
+        "length_bytes": length,
+    }
     return build_table("extents", columns)
+
+
+class _Newest(NamedTuple):
+    """Pieces of extents, each on one device: of which extent, how far from its start, where, and how long."""
+
+    extent: NDArray[np.int64]
+    distance: NDArray[np.int64]
+    paddr: NDArray[np.uint64]
+    length: NDArray[np.int64]
+
+
+def _where_newest(blocks: Blocks, paddr: NDArray[np.uint64], length: NDArray[np.int64]) -> _Newest:
+    """Cut extents where the cache of a Fusion set holds newer bytes of them than the second device."""
+    size, dirty = blocks.block_size, blocks.dirty
+    stop = paddr + (-(-length // size)).astype(np.uint64)
+    # Runs are disjoint and ascending, so that what an extent crosses is one stretch of them.
+    first = np.searchsorted(dirty.stop, paddr, side="right")
+    last = np.searchsorted(dirty.start, stop, side="left")
+    rows = np.repeat(np.arange(len(paddr)), 2 * np.maximum(last - first, 0))
+    crossed = ranges(first, np.maximum(last - first, 0))
+    borders = np.stack([dirty.start[crossed], dirty.stop[crossed]], axis=1).reshape(-1)
+    is_within = (borders > paddr[rows]) & (borders < stop[rows])
+    extent = np.concatenate([np.arange(len(paddr)), rows[is_within]])
+    start = np.concatenate([paddr, borders[is_within]])
+    # Where one run ends and the next begins at the same block, the border between them counts once.
+    extent, start = np.unique(np.stack([extent.astype(np.uint64), start], axis=1), axis=0).T
+    row = extent.astype(np.int64)
+    distance = (start - paddr[row]).astype(np.int64) * size
+    is_last = np.append(row[1:] != row[:-1], True)
+    end = np.where(is_last, length[row], np.append(distance[1:], 0))
+    return _Newest(row, distance, dirty.newest(start), end - distance)
 
 
 class _Owned(NamedTuple):

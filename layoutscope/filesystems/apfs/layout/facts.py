@@ -96,6 +96,14 @@ def container_features(superblock: grammar.ApfsContainer.NxSuperblock) -> tuple[
     return (*names, *flag_names(superblock.flags, kinds.ContainerFlag))
 
 
+def device_facts(container: Container) -> Details:
+    """Size of each device of a Fusion set; other containers have one, whose size is theirs."""
+    if not container.superblock.is_fusion:
+        return {}
+    size = container.blocks.block_size
+    return {f"bytes of device {number}": count * size for number, count in enumerate(container.device_blocks)}
+
+
 def history_facts(superblock: grammar.ApfsVolume.ApfsSuperblock) -> Details:
     """Who formatted and changed the volume, and when."""
     details: Details = {
@@ -185,7 +193,7 @@ def volume_facts(container: Container, volume: Volume, summary: Summary) -> Volu
         num_files=superblock.num_files,
         num_directories=superblock.num_directories,
         features=(*volume_features(superblock), *(["fusion"] if container.superblock.is_fusion else [])),
-        details={**own, **summary.details},
+        details={**own, **device_facts(container), **summary.details},
         trees=tree_facts(summary.trees),
         view=summary.view,
         metadata_known_bytes=summary.known_bytes,
@@ -220,7 +228,7 @@ def container_facts(container: Container, summary: Summary) -> VolumeFacts:
         num_files=0,
         num_directories=0,
         features=container_features(superblock),
-        details={**own, **summary.details},
+        details={**own, **device_facts(container), **summary.details},
         trees=tree_facts(summary.trees),
         view=summary.view,
         metadata_known_bytes=summary.known_bytes,

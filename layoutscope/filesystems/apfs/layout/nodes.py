@@ -70,7 +70,7 @@ def nodes_table(
         return build_table("nodes", {})
     names = list(dict.fromkeys(nodes.tree for nodes in trees))
     codes = np.concatenate([np.full(len(nodes), names.index(nodes.tree)) for nodes in trees])
-    paddr = _all(trees, "paddr")
+    paddr = blocks.dirty.newest(_all(trees, "paddr"))
     level = _all(trees, "level")
     columns: dict[str, Any] = {
         "device": blocks.split(paddr)[0],

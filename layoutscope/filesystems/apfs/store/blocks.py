@@ -6,6 +6,7 @@ Apple File System Reference, Fusion: addresses of the second device carry a mark
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,39 @@ if TYPE_CHECKING:
     from layoutscope.image.source import Source
 
 
+def _nothing() -> NDArray[np.uint64]:
+    return np.empty(0, np.uint64)
+
+
+@frozen
+class DirtyRuns:
+    """Runs of the second device of a Fusion set whose newest bytes are on the main one; arrays of one length.
+
+    Attributes
+    ----------
+    start, stop : (n,) uint64 arrays
+        Block addresses, with the mark of the second device; ascending and disjoint.
+    cached : (n,) uint64 array
+        Where the first block of each lies on the main device.
+    """
+
+    start: NDArray[np.uint64] = field(default_factory=_nothing)
+    stop: NDArray[np.uint64] = field(default_factory=_nothing)
+    cached: NDArray[np.uint64] = field(default_factory=_nothing)
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def newest(self, paddrs: NDArray[Any]) -> NDArray[Any]:
+        """Return where the newest bytes of some blocks lie: mostly at their own addresses."""
+        if not len(self) or not len(paddrs):
+            return paddrs
+        address = np.asarray(paddrs).astype(np.uint64)
+        row = np.maximum(np.searchsorted(self.start, address, side="right") - 1, 0)
+        is_inside = (address >= self.start[row]) & (address < self.stop[row])
+        return np.where(is_inside, self.cached[row] + (address - self.start[row]), address)
+
+
 @frozen
 class Blocks:
     """Where the blocks of a container are read from.
@@ -36,11 +70,14 @@ class Blocks:
         Where each of them starts in its own image, in bytes.
     block_size : int
         In bytes.
+    dirty : DirtyRuns
+        Of a Fusion set, whose newest bytes are elsewhere than their addresses say; none before the middle tree is read.
     """
 
     sources: tuple[Source | None, ...]
     image_offsets: tuple[int, ...]
     block_size: int
+    dirty: DirtyRuns = field(default_factory=DirtyRuns)
 
     @property
     def tier2_mark(self) -> int:
@@ -68,8 +105,8 @@ class Blocks:
         return self.place(paddr)[0]
 
     def place(self, paddr: int) -> tuple[int, int]:
-        """Return the byte address of one block in its image, and which device's image that is."""
-        where = np.array([min(max(paddr, 0), 2**64 - 1)], np.uint64)
+        """Return the byte address of one block's newest bytes in their image, and which device's image that is."""
+        where = self.dirty.newest(np.array([min(max(paddr, 0), 2**64 - 1)], np.uint64))
         return int(self.image_offset(where)[0]), int(self.split(where)[0][0])
 
     @contextmanager
@@ -83,14 +120,14 @@ class Blocks:
 
     def present(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.bool_]:
         """Tell which objects lie wholly inside an image that is there."""
-        device, position = self.split(paddrs)
+        device, position = self.split(self.dirty.newest(paddrs))
         sizes = [source.size_bytes if source else 0 for source in (*self.sources, None)]
         return position + size_bytes <= np.array(sizes, np.int64)[device]
 
     def readable(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.bool_]:
         """Tell which objects lie wholly inside an image that is there, and were read into it."""
         result = self.present(paddrs, size_bytes)
-        device, position = self.split(paddrs)
+        device, position = self.split(self.dirty.newest(paddrs))
         for number, source in enumerate(self.sources):
             unread = source.unread_ranges() if source else np.empty((0, 2), np.int64)
             if len(unread):
@@ -120,7 +157,8 @@ class Blocks:
         TruncatedError
             If one of them leaves its image.
         """
-        device, position = self.split(paddrs)
+        # The middle tree maps what was written together, so that an object of several blocks is cached as a whole.
+        device, position = self.split(self.dirty.newest(paddrs))
         out: NDArray[np.uint8] | None = None
         for number, source in enumerate(self.sources):
             members = device == number

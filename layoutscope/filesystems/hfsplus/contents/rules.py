@@ -109,16 +109,7 @@ def num_missing_entries(volume: Volume, catalog: Catalog) -> int:
     short = entries["valence"][entries["is_folder"]] - _counted_in_folders(catalog)
     # A number beyond all CNIDs is damaged itself, and no witness.
     by_folders = int(short[(short > 0) & (short < int(header.next_catalog_id))].sum())
-    return max(by_header, by_folders, len(orphaned_threads(catalog)))
-
-
-def orphaned_threads(catalog: Catalog) -> I64:
-    """List the rows of threads whose file or folder is not there."""
-    is_known = np.zeros(len(catalog.threads["file_id"]) + 1, np.bool_)
-    is_known[catalog.thread_of] = True
-    # Where two threads bear a number, files lead to the first of them alone.
-    rows = np.flatnonzero(~is_known[:-1])
-    return rows[find(catalog.entries["file_id"], catalog.threads["file_id"][rows]) < 0] if len(rows) else rows
+    return max(by_header, by_folders, len(catalog.orphans))
 
 
 def _counted_in_folders(catalog: Catalog) -> I64:
@@ -237,12 +228,15 @@ def _wrong_threads(_: Volume, contents: Contents) -> Mask:
 def _check_orphans(volume: Volume, contents: Contents) -> None:
     """A thread names the file or folder that it belongs to, and where that lies: it is what is left of a lost one."""
     threads, catalog = contents.catalog.threads, contents.trees["catalog"]
-    rows = orphaned_threads(contents.catalog)
+    rows = contents.catalog.orphans
     if len(rows):
         first = {name: int(threads[name][rows[0]]) for name in ("node", "file_id", "parent_id")}
         place = f"the first is CNID {first['file_id']}, in the folder of CNID {first['parent_id']}"
         message = f"{len(rows):,} files or folders are missing of which there are threads; {place}"
         node_log(volume, catalog.file, first["node"]).add("thread-orphaned", "error", message)
+        if contents.stale is not None:
+            told = f"{len(rows):,} of them are listed again where their threads say, without size and dates"
+            node_log(volume, catalog.file, first["node"]).add("tree-rebuilt", "warning", told)
 
 
 def _wrong_valence(_: Volume, contents: Contents) -> Mask:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from layoutscope.filesystems.hfsplus.contents import Contents, open_contents
 from layoutscope.filesystems.hfsplus.contents.rules import check_contents
-from layoutscope.filesystems.hfsplus.layout.entries import entries_table
+from layoutscope.filesystems.hfsplus.layout.entries import entries_table, with_orphans
 from layoutscope.filesystems.hfsplus.layout.extents import extents_table
 from layoutscope.filesystems.hfsplus.layout.facts import volume_facts
 from layoutscope.filesystems.hfsplus.layout.nodes import nodes_tables, with_locators
@@ -67,6 +67,8 @@ def build_layout(volume: Volume, contents: Contents, stack: tuple[str, ...], num
     catalog = contents.trees.get("catalog")
     resolved = links.resolve_links(volume, contents.catalog, catalog.file if catalog is not None else None)
     entries = entries_table(number, contents.catalog, resolved, contents.attributes, rows.get("catalog", 0))
+    if contents.stale is not None:
+        entries = with_orphans(entries, number, contents.catalog, rows.get("catalog", 0))
     extents = extents_table(volume, number, contents)
     regions = regions_table(
         volume, number, find_regions(volume, contents.special, contents.journal, contents.trees.get("extents-overflow"))

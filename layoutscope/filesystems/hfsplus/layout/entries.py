@@ -14,11 +14,13 @@ from layoutscope.arrays.lookup import find
 from layoutscope.arrays.ragged import heads, lengths_of, ordinals
 from layoutscope.filesystems.contract import NO_TIME, InodeStats
 from layoutscope.filesystems.hfsplus.records.catalog import FILE, FOLDER, TYPE, unix_seconds
+from layoutscope.filesystems.hfsplus.tree.folding import compared
+from layoutscope.filesystems.hfsplus.tree.names import ENCODING
 from layoutscope.filesystems.hfsplus.tree.nodes import decode_nodes, locate_records
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import BULK
-from layoutscope.tables import NULL_ROW, Table, Values, build_table
-from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_DIRECTORY_LINK, FLAG_HARD_LINK, FLAG_PRIVATE
+from layoutscope.tables import NULL_ROW, Table, Values, build_table, stacked
+from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_DIRECTORY_LINK, FLAG_HARD_LINK, FLAG_INFERRED, FLAG_PRIVATE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.hfsplus.records.catalog import Catalog
     from layoutscope.filesystems.hfsplus.records.links import Links
     from layoutscope.recordtypes import Column, RecordType
+    from layoutscope.tables import VolumeFacts
 
 """From 1904-01-01, where HFS+ dates start, to 1970-01-01."""
 
@@ -87,6 +90,46 @@ def entries_table(
     return build_table("entries", columns)
 
 
+def with_orphans(table: Table, volume_number: int | None, catalog: Catalog, catalog_row: int) -> Table:
+    """Add files and folders that are lost but for their threads, which name them and the folders they were in.
+
+    Parameters
+    ----------
+    table : Table
+        Of the entries whose records are there.
+    volume_number : int or None
+        For the column ``volume``.
+    catalog : Catalog
+        What was read.
+    catalog_row : int
+        Row of the catalog's node 0 in the nodes table.
+    """
+    rows, stored = catalog.orphans, catalog.orphan_names
+    if not len(rows):
+        return table
+    threads = {name: values[rows] for name, values in catalog.threads.items()}
+    places = zip(stored.start.tolist(), (stored.start + stored.length).tolist(), strict=True)
+    raw = [stored.data[start:stop].tobytes() for start, stop in places]
+    unknown = Values(np.zeros(len(rows), np.int64), np.zeros(len(rows), np.bool_))
+    row = _rows(threads["node"], catalog_row)
+    columns: dict[str, Any] = {
+        "volume": volume_number,
+        "parent_id": threads["parent_id"],
+        "file_id": threads["file_id"],
+        "name": [name.decode(ENCODING, "replace").replace("/", ":") for name in raw],
+        "name_raw": raw,
+        "kind": (threads["is_folder"].astype(np.uint8), KINDS),
+        **dict.fromkeys(("size_bytes", "create_time", "modify_time"), unknown),
+        "link_count": np.ones(len(rows), np.uint32),
+        "flags": np.full(len(rows), FLAG_INFERRED, np.uint32),
+        # They stand behind the entries that are there: where between them, only their names would tell.
+        "entry_rank": np.arange(len(table), len(table) + len(rows)),
+        **dict.fromkeys(("entry_node_row", "inode_node_row", "thread_node_row"), row),
+    }
+    more = build_table("entries", columns)
+    return stacked([table, more.changed("row", Values(more["row"].data + np.uint32(len(table))))])
+
+
 def _kinds(catalog: Catalog, links: Links) -> NDArray[np.uint8]:
     entries = catalog.entries
     mode = links.follow(entries["mode_type"])
@@ -135,6 +178,11 @@ def _chosen_rows(nodes: I64, places: I64, first_row: int) -> np.ndarray[Any, np.
     """Rows of nodes at places, none where the place is -1."""
     padded = np.append(nodes, 0)
     return np.where(places >= 0, padded[places] + first_row, int(NULL_ROW)).astype(np.uint32)
+
+
+def compared_by(name: str, facts: VolumeFacts) -> str:
+    """Return what a name is compared by on a volume: HFSX says in its catalog's header whether case counts."""
+    return compared(name, is_folded=not facts.case_sensitive)
 
 
 def inode_stats(nodes: U8) -> InodeStats:

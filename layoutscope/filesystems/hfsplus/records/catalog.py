@@ -247,6 +247,10 @@ class Catalog:
         Row of each entry's thread, -1 where it has none.
     is_renamed : (n_entries,) bool array
         Entries with another name than in their threads.
+    orphans : (n,) int64 array
+        Rows of threads whose file or folder is not there.
+    orphan_names : StoredNames
+        The names in them.
     """
 
     entries: Columns
@@ -257,6 +261,8 @@ class Catalog:
     stored: StoredNames
     thread_of: I64
     is_renamed: Mask
+    orphans: I64
+    orphan_names: StoredNames
 
     def misplaced(self, *, is_folded: bool) -> Mask:
         """Say which entries have a key that does not come after the one before, with regard to case or without."""
@@ -278,6 +284,8 @@ def collect_catalog(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
     if not is_same:
         rows = np.flatnonzero(thread_of >= 0)
         is_renamed[rows] = names.differ(stored.take(rows), names.stored(own, threads.rows).take(thread_of[rows]))
+    orphans = orphaned_threads(known["file_id"], entries["file_id"], thread_of)
+    none = np.empty(0, np.int64)
     return Catalog(
         entries,
         chosen.texts(names.as_shown(text), text.length),
@@ -287,7 +295,28 @@ def collect_catalog(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
         stored,
         thread_of,
         is_renamed,
+        orphans,
+        names.stored(own, threads.rows[orphans]) if len(orphans) else names.StoredNames(own.data, none, none),
     )
+
+
+def orphaned_threads(thread_ids: I64, entry_ids: I64, thread_of: I64) -> I64:
+    """List the rows of threads whose file or folder is not there.
+
+    Parameters
+    ----------
+    thread_ids : (n,) int64 array
+        CNIDs in the keys of threads.
+    entry_ids : (m,) int64 array
+        CNIDs of files and folders.
+    thread_of : (m,) int64 array
+        Row of each one's thread, -1 where it has none.
+    """
+    is_known = np.zeros(len(thread_ids) + 1, np.bool_)
+    is_known[thread_of] = True
+    # Where two threads bear a number, files lead to the first of them alone.
+    rows = np.flatnonzero(~is_known[:-1])
+    return rows[find(entry_ids, thread_ids[rows]) < 0] if len(rows) else rows
 
 
 class _Chosen:

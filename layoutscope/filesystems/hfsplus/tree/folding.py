@@ -7,10 +7,14 @@ decompose are left alone, so that no library's notion of lower case may stand in
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+
+from layoutscope.filesystems.hfsplus.tree.names import ENCODING, in_disk_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,6 +50,9 @@ _CAPITALS: Final = (
 _IGNORABLE: Final = ((0x200C, 0x200F), (0x202A, 0x202E), (0x206A, 0x206F), (0xFEFF, 0xFEFF))
 """First and last character of the runs that the comparison leaves out: joiners, marks of direction and the like."""
 
+_UNDECOMPOSED: Final = re.compile("([\u2000-\u2fff\uf900-\ufaff\U0002f800-\U0002faff]+)")
+"""Characters that stay as they are although Unicode decomposes some of them: marks, symbols and ideographs."""
+
 _LAST_UNIT: Final = 0xFFFF
 _ASCII_LAST: Final = 0x7F
 
@@ -61,6 +68,29 @@ def case_table() -> NDArray[np.uint16]:
     # NUL may stand in a name, and so must not be ignorable: it sorts behind everything.
     table[0] = _LAST_UNIT
     return table
+
+
+def compared(name: str, *, is_folded: bool) -> str:
+    """Return what a name is compared by, as units of the disk: decomposed, folded where case does not count.
+
+    Names are stored decomposed as Unicode 3.2 has it (TN1150, "Unicode Subtleties"): letters that were given a
+    decomposition later are stored as they were typed.
+
+    Parameters
+    ----------
+    name : str
+        As somebody types it.
+    is_folded : bool
+        Whether case does not count, as on HFS+ and most HFSX volumes.
+    """
+    parts = _UNDECOMPOSED.split(name)
+    parts[::2] = [unicodedata.ucd_3_2_0.normalize("NFD", part) for part in parts[::2]]
+    text = "".join(parts)
+    if not is_folded:
+        return text
+    units = case_table()[in_disk_order(np.frombuffer(text.encode(ENCODING, "surrogatepass"), np.uint16))]
+    compared_units: bytes = in_disk_order(units[units != 0]).tobytes()
+    return compared_units.decode(ENCODING, "surrogatepass")
 
 
 def folded_names(units: NDArray[np.uint16], starts: I64, lengths: I64) -> tuple[NDArray[np.uint16], I64, I64]:

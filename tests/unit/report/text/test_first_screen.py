@@ -11,7 +11,7 @@ from layoutscope import scan
 from layoutscope.findings import Finding
 from layoutscope.report.text.console import make_console
 from layoutscope.report.text.scan import print_scan
-from layoutscope.report.text.verdict import strip
+from layoutscope.report.text.verdict import strips
 from layoutscope.results.scan import ImageFacts, ScanResult, VolumeScan
 from layoutscope.results.verdict import Cause, Placement, Remedy, Verdict, Why, Yardstick
 from tests.layouts import NODE, layout, leaves
@@ -170,8 +170,9 @@ def test_of_several_volumes_the_worst_comes_first():
     assert "more" in many
 
 
+@pytest.mark.parametrize("details", [{}, {"bytes of device 0": 10**12, "bytes of device 1": 10**13}])
 @pytest.mark.parametrize("is_damaged", [False, True])
-def test_the_longest_screen_fits(results, is_damaged):
+def test_the_longest_screen_fits(results, is_damaged, details):
     """With every section at its longest there are 24 lines of 80 columns."""
     volume = results[APFS].volumes[-1]
     causes = tuple(Cause(name, 10.0, 0.9) for name in Why)
@@ -180,7 +181,9 @@ def test_the_longest_screen_fits(results, is_damaged):
     verdict = replace(verdict, yardsticks=(Yardstick("HFS+", 50.0, 40.0, 60.0),))
     drives = tuple(replace(volume.predictions[0], drive="y" * 60) for _ in range(9))
     findings = (Finding("structure-invalid", "error", "z" * 200, 0, "w " * 200),) * (99 if is_damaged else 0)
-    facts = replace(volume.layout.facts, num_missing_entries=7 if is_damaged else 0, name="\u5bbd" * 60)
+    facts = replace(
+        volume.layout.facts, num_missing_entries=7 if is_damaged else 0, name="\u5bbd" * 60, details=details
+    )
     made = changed(
         results[APFS],
         layout=volume.layout.changed(facts=facts),
@@ -195,7 +198,19 @@ def test_the_longest_screen_fits(results, is_damaged):
 def test_the_strip_shows_where_nodes_lie():
     """Nodes in the first and the last of 56 pieces: these are marked, the piece with more of them higher."""
     made = layout(nodes=leaves(0, 1, 2, 55 * 4), size_bytes=56 * 4 * NODE)
-    assert strip(volumes_of(made).volumes[0], ".123") == "Nodes 0 3" + "." * 54 + "1 896 KiB"
+    assert list(strips(volumes_of(made).volumes[0], ".123")) == ["Nodes 0 3" + "." * 54 + "1 896 KiB"]
+
+
+def test_a_set_has_a_strip_for_each_image():
+    """Device 0 has nodes in the first and last of 56 pieces of 4 nodes; block 4 of device 1 is in its third, of 2."""
+    nodes = leaves(0, 1, 2, 55 * 4, 4, device=[0, 0, 0, 0, 1])
+    details = {"bytes of device 0": 56 * 4 * NODE, "bytes of device 1": 56 * 2 * NODE}
+    made = layout(nodes=nodes, size_bytes=56 * 6 * NODE)
+    made = made.changed(facts=replace(made.facts, details=details))
+    assert list(strips(volumes_of(made).volumes[0], ".123")) == [
+        "Main   0 3" + "." * 54 + "1 896 KiB",
+        "Second 0 ..3" + "." * 53 + " 448 KiB",
+    ]
 
 
 def test_ascii_is_drawn_where_nothing_else_can_be(results):

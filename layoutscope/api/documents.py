@@ -171,7 +171,7 @@ def _lists(image: Opened, request: ReadRequest, file_format: str) -> Iterator[st
 
 def _prefix(layout: VolumeLayout) -> str:
     facts = layout.facts
-    return f"/{facts.name or f'volume {(facts.volume or 0) + 1}'}"
+    return f"/{facts.name or f'volume {facts.volume or 1}'}"
 
 
 def _walks(image: Opened, work: WorkRequest, drives: Drives | None) -> list[Profile]:

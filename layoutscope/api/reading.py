@@ -286,7 +286,7 @@ def _read_all(
     read: set[int] = set()
     for candidate in (item for item in wanted if item.image_offset not in read):
         try:
-            layouts += _read_one(images, candidate, _num_volumes(layouts), request)
+            layouts += _read_one(images, candidate, _num_volumes(layouts) + 1, request)
             read.add(candidate.image_offset)
         except FormatError as error:
             failures.setdefault(candidate.image_offset, error)

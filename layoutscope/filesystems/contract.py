@@ -49,7 +49,7 @@ class VolumeRequest:
     stack : tuple of str
         The layers from the image down to it, its own label last.
     first_volume : int
-        Number of its first volume on the image.
+        Number of its first volume on the image; the first of all is 1.
     decoder : {'bulk', 'grammar'}
         How structures are decoded; both give the same.
     sweep : bool
@@ -65,7 +65,7 @@ class VolumeRequest:
     image_offset: int = 0
     size_bytes: int | None = None
     stack: tuple[str, ...] = ()
-    first_volume: int = 0
+    first_volume: int = 1
     decoder: Literal["bulk", "grammar"] = "bulk"
     sweep: bool = False
     second: tuple[Source, int] | None = None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-FORMAT: Final = "layoutscope.capture/2"
+FORMAT: Final = "layoutscope.capture/3"
 MANIFEST: Final = "manifest.json"
 MAX_MANIFEST_BYTES: Final = 64 * 1024**2
 MAX_BLOCK_BYTES: Final = 2**32

@@ -62,7 +62,7 @@ class VolumeFacts(Displayed):
     variant : str
         As people say: a label of the file system, of one of its variants, or of a container.
     volume : int or None
-        Its number on the image.
+        Its number on the image, from 1.
     name, uuid : str
         Volume name and identifier.
     stack : tuple of str

@@ -82,3 +82,16 @@ def test_two_file_systems_of_one_disk_are_compared(run, reference_image):
     assert [side.split(", ")[1] for side in found["names"]] == ["HFS+", "APFS"]
     assert run("map", f"{path}:1", f"{path}:2", "-o", path.with_name("both.html"), "--force").exit_code == 0
     path.with_name("both.html").unlink()
+
+
+def test_numbers_count_from_one_everywhere(run, tmp_path):
+    """What JSON, tables and text call volume 2 is what --volume 2 and IMAGE:2 read."""
+    path = tmp_path / "macos.img"
+    write(SCENARIOS["volumes"], path)
+    document = json.loads(run("scan", path, "--json").stdout)
+    numbers = {volume["volume"]: volume["name"] for volume in document["volumes"]}
+    assert numbers == {None: "", 1: "System", 2: "Data", 3: "VM"}
+    (data,) = read_layouts(path, volume="2")
+    assert (data.facts.name, data.facts.volume) == ("Data", 2)
+    assert data.entries["volume"].unique().to_list() == [2]
+    assert 'Volume 2: APFS "Data"' in run("scan", f"{path}:2").stdout

@@ -92,7 +92,7 @@ def test_volumes_of_a_group_are_shown_together(written, decoder):
     """The container names both members of the planned group with their roles, and each member names the group."""
     container, *volumes = read(written("volumes")[0], decoder)
     group = str(UUID(bytes=GROUP)).upper()
-    assert container.facts.details[f"volume group {group}"] == "volume 0 (system) + volume 1 (data)"
+    assert container.facts.details[f"volume group {group}"] == "volume 1 (system) + volume 2 (data)"
     assert [item.facts.details.get("volume group") for item in volumes] == [group, group, None]
 
 

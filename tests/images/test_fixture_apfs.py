@@ -58,6 +58,11 @@ def written(tmp_path_factory):
     return get
 
 
+def planned(number):
+    """Turn a volume's number into the plan's, which counts from 0 and calls the container -1."""
+    return -1 if number is None else number - 1
+
+
 def rows(layouts, table, *columns):
     """Give the rows of a table of all layouts."""
     return [row for layout in layouts for row in getattr(layout, table).select(columns).rows()]
@@ -66,9 +71,7 @@ def rows(layouts, table, *columns):
 def found_nodes(layouts, block_size):
     columns = ("volume", "tree", "level", "node_id", "xid", "device", "image_offset", "num_records", "key_rank")
     live = [layout.nodes.filter(pl.col("state") == "live").select(columns).rows() for layout in layouts]
-    return {
-        (-1 if row[0] is None else row[0], *row[1:6], row[6] // block_size, *row[7:]) for part in live for row in part
-    }
+    return {(planned(row[0]), *row[1:6], row[6] // block_size, *row[7:]) for part in live for row in part}
 
 
 def planned_nodes(state, volume=None):
@@ -81,7 +84,7 @@ def planned_nodes(state, volume=None):
 
 def found_entries(layouts):
     columns = ("volume", "parent_id", "file_id", "name", "kind", "size_bytes", "link_count")
-    return [row for row in rows(layouts, "entries", *columns) if row[1] != ROOT_PARENT]
+    return [(planned(row[0]), *row[1:]) for row in rows(layouts, "entries", *columns) if row[1] != ROOT_PARENT]
 
 
 def planned_entries(state):
@@ -91,7 +94,7 @@ def planned_entries(state):
 def found_extents(layouts, block_size):
     columns = ("volume", "file_id", "fork", "logical_offset", "device", "image_offset", "length_bytes")
     found = rows(layouts, "extents", *columns)
-    return {(*row[:5], None if row[5] is None else row[5] // block_size, row[6]) for row in found}
+    return {(planned(row[0]), *row[1:5], None if row[5] is None else row[5] // block_size, row[6]) for row in found}
 
 
 def planned_extents(state):
@@ -133,14 +136,14 @@ def test_regions_lie_where_they_were_put(name, written, decoder):
     layouts = image.read(decoder, password=password_of(name))
     columns = ("type", "volume", "device", "image_offset", "length_bytes")
     size = image.expected.block_size
-    found = {(row[0], -1 if row[1] is None else row[1], *row[2:]) for row in rows(layouts, "regions", *columns)}
+    found = {(row[0], planned(row[1]), *row[2:]) for row in rows(layouts, "regions", *columns)}
     volume_of = {"volume-keybag": 0}
-    planned = {
+    expected = {
         (REGIONS[r.type], volume_of.get(r.type, r.volume), r.device, r.paddr * size, r.num_blocks * size)
         for r in image.expected.live.regions
         if r.type in REGIONS
     }
-    assert planned <= found
+    assert expected <= found
 
 
 @pytest.mark.parametrize("name", ["aged", "edited", "wrapped-rings", "fusion"])

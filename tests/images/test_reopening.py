@@ -130,7 +130,7 @@ def test_a_volume_of_whose_superblock_no_copy_is_left(written, tmp_path, sweep):
     """Its loss has no place, and is told as far as it was looked for; the other volume is whole."""
     (path,) = written("volumes")
     whole = layoutscope.scan(path, drives=())
-    (first,) = [item for item in whole.volumes if item.layout.facts.volume == 0]
+    (first,) = [item for item in whole.volumes if item.layout.facts.volume == 1]
     own = first.layout.regions.with_columns(pl.col("type").cast(pl.String)).filter(type="volume-superblock")
     image = without(path, tmp_path, *own["image_offset"].to_list())
     found = layoutscope.scan(image, drives=(), sweep=sweep)

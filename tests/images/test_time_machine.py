@@ -159,7 +159,7 @@ def test_a_volume_group_is_told(group):
     """The container names the members with their roles, and each member its group."""
     layouts = layoutscope.read_layouts(group)
     told = [text for name, text in layouts[0].facts.details.items() if name.startswith("volume group")]
-    assert told == ["volume 0 (system) + volume 1 (data)"]
+    assert told == ["volume 1 (system) + volume 2 (data)"]
     names = {layout.facts.name: layout.facts.details.get("volume group") for layout in layouts[1:]}
     assert names["Macintosh HD"] == names["Macintosh HD - Data"] is not None
     assert names["Preboot"] is None

@@ -84,7 +84,7 @@ class Options:
 
     decoder: DecoderName = "bulk"
     stack: tuple[str, ...] = ()
-    first_volume: int = 0
+    first_volume: int = 1
     second: tuple[Source, int] | None = None
     xid: int | None = None
     snapshot: str | None = None

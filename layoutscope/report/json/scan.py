@@ -33,7 +33,7 @@ FIELDS: Final[dict[str, str]] = {
     "image.hole_bytes": "bytes that lie in holes of the file",
     "volumes[].filesystem": " or ".join(reversed(filesystem_names())),
     "volumes[].variant": f"{', '.join(variants())} …",
-    "volumes[].volume": "number on the image from 0, as in the tables; null for a container",
+    "volumes[].volume": "number on the image from 1, as in the tables and as --volume takes it; null for a container",
     "volumes[].name": "name; empty with --no-names",
     "volumes[].uuid": "identifier",
     "volumes[].stack": "layers, outermost first",

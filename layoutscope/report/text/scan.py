@@ -130,7 +130,7 @@ def _indented(lines: Sequence[str]) -> Padding:
 
 def stack_line(facts: VolumeFacts) -> Text:
     """Show the number by which ``--volume`` finds a volume, the layers around it and its name."""
-    number = "Container" if facts.volume is None else f"Volume {facts.volume + 1}"
+    number = "Container" if facts.volume is None else f"Volume {facts.volume}"
     name = f'  "{escape_text(facts.name)}"' if facts.name else ""
     view = "" if facts.view == "live" else f"  ({escape_text(facts.view)})"
     return Text(f"{number}: {escape_text(' > '.join(facts.stack))}{name}{view}", style="bold cyan")

@@ -163,7 +163,7 @@ def _block(
 
 
 def _title(facts: VolumeFacts) -> str:
-    number = "Container" if facts.volume is None else f"Volume {facts.volume + 1}"
+    number = "Container" if facts.volume is None else f"Volume {facts.volume}"
     name = f' "{escape_text(facts.name)}"' if facts.name else ""
     view = "" if facts.view == "live" else f" ({escape_text(facts.view)})"
     return f"{number}: {escape_text(facts.variant)}{name}{view}"

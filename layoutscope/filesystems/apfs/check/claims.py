@@ -46,7 +46,7 @@ def claims_by_owner(subject: Subject) -> Iterator[Owner]:
 
 
 def _volume_owners(parts: VolumeParts, block_size: int) -> Iterator[Owner]:
-    volume = f"of volume {parts.state.number + 1}"
+    volume = f"of volume {parts.state.number}"
     trees = [*parts.own_trees(), *parts.views.values()]
     for name in dict.fromkeys(nodes.tree for nodes in trees):
         yield f"{name} tree {volume}", node_runs([nodes for nodes in trees if nodes.tree == name], block_size)

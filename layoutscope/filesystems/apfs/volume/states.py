@@ -86,7 +86,7 @@ def states_of(container: Container) -> list[ReadableState]:
 
 def _snapshot_states(container: Container) -> list[ReadableState]:
     rows = []
-    for number, (_, oid) in enumerate(list_volumes(container)):
+    for number, (_, oid) in enumerate(list_volumes(container), 1):
         try:
             volume = open_volume(container, container.store.apart(), oid, number)
         except FormatError:

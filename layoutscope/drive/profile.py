@@ -17,15 +17,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope import inputs
 from layoutscope.display import Displayed
+from layoutscope.drive.extracted import extracted_values, is_extracted
 from layoutscope.drive.limits import check_figures
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-_EXTRACTED: Final = ("arm", "command", "buffer", "layout")
-"""Tables of a drive as parameter extraction describes it: the figures that go with results of the DiskSim simulator."""
 
 KINDS: Final = ("measured", "datasheet", "fitted", "assumed")
 
@@ -317,7 +315,7 @@ def parse_profile(text: str, *, name: str, folder: Path, sets: tuple[str, ...] =
         raise UsageError(f"drive profile {name}: {error}") from error
     check_tables(name, table)
     words: dict[str, Any] = {"take_for": table.get("take_for", ""), "models": tuple(table.get("models", ()))}
-    if _is_extracted(table):
+    if is_extracted(table):
         return replace(_extracted_profile(table, name, folder), **words)
     sources = table.get("sources", {})
     figures = {key: _figure(name, key, entry, sources) for key, entry in table.get("figures", {}).items()}
@@ -360,7 +358,7 @@ def check_tables(name: str, table: Mapping[str, Any]) -> None:
 def _extracted_profile(table: Mapping[str, Any], name: str, folder: Path) -> DriveProfile:
     """Make a profile of the figures that go with a simulator's results."""
     try:
-        values = _extracted_values(table)
+        values = extracted_values(table)
     except KeyError as error:
         raise UsageError(f"drive profile {name} lacks {error}") from error
     except (TypeError, ValueError, ArithmeticError) as error:
@@ -387,34 +385,3 @@ def _figure(profile: str, key: str, entry: object, sources: Mapping[str, str]) -
     if not isinstance(entry["source"], str):
         raise UsageError(f"drive profile {profile}: the source of {key} is no text")
     return Figure(entry["value"], entry["kind"], str(sources.get(entry["source"], entry["source"])))
-
-
-def _is_extracted(table: Mapping[str, Any]) -> bool:
-    """Tell whether a TOML table is one of parameter extraction."""
-    return all(isinstance(table.get(name), dict) for name in _EXTRACTED)
-
-
-def _extracted_values(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the figures of a profile, all of them measured.
-
-    A read that begins with the sector that the look-ahead reads next may wait for it, whatever the table says: a drive
-    that had to turn it away would lose a turn at every read of a stream.
-    """
-    arm, command, buffer = table["arm"], table["command"], table["buffer"]
-    return {
-        "capacity_bytes": table["capacity_bytes"],
-        "rpm": 60_000 / table["revolution_ms"] if "revolution_ms" in table else table["rpm"],
-        "heads": table["heads"],
-        "cylinders": table["cylinders"],
-        "map_file": table["layout"]["map_file"],
-        "seek_distance_cylinders": arm["seek_distance_cyl"],
-        "seek_ms": arm["seek_read_ms"],
-        "head_switch_ms": arm["head_switch_ms"],
-        "read_miss_ms": command["read_miss_ms"],
-        "read_hit_ms": command["read_hit_ms"],
-        "segments": buffer["segments"],
-        "segment_sectors": buffer["segment_sectors"],
-        "look_ahead": "track",
-        "join": "next-sector",
-        "start_anywhere": int(buffer.get("start_anywhere_in_request", False)),
-    }

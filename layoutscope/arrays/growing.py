@@ -84,6 +84,7 @@ class GrowingColumn:
     def _grown(self, values: NDArray[Any], length: int, to_come: int) -> NDArray[Any]:
         if self._room is None:
             return np.empty((length + to_come, *values.shape[1:]), self._dtype or values.dtype)
+        # Half as much again where less was promised than came: all copies together stay linear in the rows.
         room = np.empty((max(length + to_come, length + length // 2), *values.shape[1:]), self._room.dtype)
         room[: self._length] = self._room[: self._length]
         return room

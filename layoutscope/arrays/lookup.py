@@ -88,6 +88,7 @@ def index_of(keys: NDArray[Any]) -> Index:
     if span >= MAX_SPARSENESS * len(keys) or keys.dtype.itemsize != np.dtype(np.int64).itemsize:
         if is_ascending(keys):
             return Index(keys)
+        # Of a number that damage, or an old copy of a leaf, gave to two rows, the first row must be found.
         order = np.argsort(keys, kind="stable")
         return Index(keys[order], order)
     table = np.full(span + 2, -1, np.int32)
@@ -159,6 +160,7 @@ def last_at_most(bounds: NDArray[np.uint64], keys: NDArray[np.uint64]) -> I64:
     """
     if len(keys) <= len(bounds) or not is_ascending(keys):
         return np.searchsorted(bounds, keys, side="right") - 1
+    # Of two ascending lists it is quicker to look the shorter one up in the longer one.
     stops = np.searchsorted(keys, bounds, side="left")
     counts = np.diff(stops, prepend=0, append=len(keys))
     return np.repeat(np.arange(-1, len(bounds)), counts)

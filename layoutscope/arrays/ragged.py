@@ -124,5 +124,6 @@ def interleave(parts: Sequence[I64]) -> list[I64]:
     [[0, 3, 4], [1, 2]]
     """
     together = np.stack(parts, axis=1)
+    # Row by row, the array of lengths has the runs in the order in which they stand merged.
     start = starts_of(together.ravel()).reshape(together.shape)
     return [ranges(start[:, i], together[:, i]) for i in range(len(parts))]

@@ -57,6 +57,7 @@ def order_metrics(layout: VolumeLayout, tree: str) -> Iterator[Metric]:
     """Compare key order with disk order of one tree's leaves."""
     nodes = live_nodes(layout, tree)
     leaves = nodes.take(nodes["kind"].equals("leaf") & nodes["key_rank"].is_known)
+    # The table has nodes by number or address. Leaves that no index leads to have no rank, and no order of keys.
     edges = node_edges(layout, leaves.take(np.argsort(leaves["key_rank"].data, kind="stable")))
     rank = disk_rank(edges.start)
     n = len(rank)

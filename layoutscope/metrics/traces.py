@@ -88,6 +88,7 @@ def trace_metrics(trace: AccessTrace, layout: VolumeLayout) -> Iterator[Metric]:
     yield _distances(SEEK_EDGE, seek_from_edge(start, stop))
     travel = float(from_end.sum())
     yield Metric(TRAVEL, travel, "walk")
+    # Volumes that share the space of a container have its size: any of them may reach over all of it.
     size = layout.facts.size_bytes
     yield Metric(STROKES, travel / size if size > 0 else None, "walk")
 
@@ -147,6 +148,8 @@ def first_touches(
     """
     if not len(start):
         return np.empty(0, np.int64)
+    # A driver that reads blocks smaller than a node touches it with the first of them. What lies in no node is bitmaps,
+    # superblocks and the data of files.
     node = np.searchsorted(start, read_offset, side="right") - 1
     inside = (node >= 0) & (read_offset < stop[np.maximum(node, 0)])
     visited, when = np.unique(node[inside], return_index=True)

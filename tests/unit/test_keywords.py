@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -145,3 +147,11 @@ def test_a_misspelt_verb_is_answered_with_what_was_meant():
     with pytest.raises(AttributeError, match=r"module 'layoutscope' has no attribute 'scna' \(did you mean 'scan'\?\)"):
         layoutscope.scna  # noqa: B018
     assert not hasattr(layoutscope, "_ipython_display_")
+
+
+def test_looking_around_loads_nothing():
+    """To import the package and list its verbs loads neither arrays nor frames nor the command line."""
+    heavy = "{'numpy', 'polars', 'typer', 'rich', 'layoutscope.api'}"
+    script = f"import sys, layoutscope; dir(layoutscope); print(sorted({heavy} & {{*sys.modules}}))"
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert told.stdout == "[]\n"

@@ -10,8 +10,10 @@ import pytest
 import zstandard
 
 import layoutscope
+from fixtures.apfs.scenarios import PASSWORD, SCENARIOS
+from fixtures.apfs.writer import write
 from layoutscope.api.images import Volumes
-from layoutscope.errors import UsageError
+from layoutscope.errors import LockedError, UsageError
 from tests.layouts import layout
 
 FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "images"
@@ -160,3 +162,18 @@ def test_a_capture_is_opened_like_an_image(image, tmp_path):
         with pytest.raises(UsageError, match="is a capture"):
             session.inspect(at=0)
     shutil.rmtree(tmp_path / "kept.lscope")
+
+
+def test_a_locked_volume_is_no_slip_of_the_pen(tmp_path):
+    """What is encrypted is told apart from what is not there, and with its password the volume is there."""
+    path = tmp_path / "locked.img"
+    write(SCENARIOS["encrypted"], path)
+    with layoutscope.open(path) as session:
+        for ask in (lambda: session.volume, lambda: session.scan(drives=()).volume, session.trace, session.predict):
+            with pytest.raises(LockedError, match="encrypted and locked"):
+                ask()
+        with pytest.raises(UsageError, match="no volume 'Secrte'") as slip:
+            session.volumes["Secrte"]
+        assert not isinstance(slip.value, LockedError)
+    with layoutscope.open(path, password=PASSWORD) as session:
+        assert session.volume.entries.height > 0

@@ -40,6 +40,8 @@ FILE_FIELDS: Final[tuple[Column, ...]] = (
     FILE.permissions.group_id,
     # A union: a link's number of its inode, an inode's count of its links, a device's number (TN1150, HFSPlusBSDInfo).
     FILE.permissions.special,
+    FILE.permissions.file_type,
+    FILE.text_encoding,
     FILE.user_info.file_type,
     FILE.user_info.file_creator,
     FILE.has_thread,
@@ -61,6 +63,7 @@ FOLDER_FIELDS: Final[tuple[Column, ...]] = (
     FOLDER.valence,
     FOLDER.num_folders,
     FOLDER.permissions.special,
+    FOLDER.text_encoding,
     FOLDER.has_attributes,
     FOLDER.has_security,
     FOLDER.has_folder_count,

@@ -44,7 +44,7 @@ def _is_dated(catalog: CatalogRecords) -> Mask:
         unix_seconds(columns["create_date"], columns["has_expanded_times"])
         for columns in (catalog.files, catalog.folders)
     )
-    homes = np.isin(catalog.folders["folder_id"], [ROOT_FOLDER, _home(catalog, FILE_LINKS_DIRECTORY)])
+    homes = np.isin(catalog.folders["folder_id"], [ROOT_FOLDER, home_of(catalog, FILE_LINKS_DIRECTORY)])
     found: Mask = np.isin(created, folders[homes])
     return found
 
@@ -87,7 +87,7 @@ def _family(catalog: CatalogRecords, noun: str, directory: str, prefix: str) -> 
     is_of_files = noun == "file"
     is_link = links_by_kind(catalog)[not is_of_files]
     holders = catalog.files if is_of_files else catalog.folders
-    home = _home(catalog, directory)
+    home = home_of(catalog, directory)
     # The number of an inode stands in its name. It need not be its CNID (TN1150, "Hard Links").
     inside = np.flatnonzero(catalog.parent_id[holders["row"]] == home)
     numbers = np.array([_number(catalog.name(int(row)), prefix) for row in holders["row"][inside]], np.int64)
@@ -99,7 +99,7 @@ def _family(catalog: CatalogRecords, noun: str, directory: str, prefix: str) -> 
     return Family(noun, links, target, holders["row"][inside], ids, declared)
 
 
-def _home(catalog: CatalogRecords, directory: str) -> int:
+def home_of(catalog: CatalogRecords, directory: str) -> int:
     """CNID of a private directory, -1 where there is none."""
     rows = catalog.folders["row"]
     for place in np.flatnonzero((catalog.parent_id[rows] == ROOT_FOLDER) & (catalog.count[rows] == len(directory))):

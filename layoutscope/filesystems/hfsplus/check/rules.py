@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from layoutscope.filesystems.hfsplus.check import forks, headers, links, nodes, records, space
+from layoutscope.filesystems.hfsplus.check import (
+    forks,
+    header_nodes,
+    headers,
+    links,
+    nodes,
+    records,
+    space,
+    volume_fields,
+)
 from layoutscope.filesystems.hfsplus.check.subject import Subject, read_subject
 from layoutscope.filesystems.hfsplus.contents import open_contents
 from layoutscope.findings import refined
@@ -23,11 +32,14 @@ if TYPE_CHECKING:
 CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
     "unmounted": headers.check_unmounted,
     "volume-counts": headers.check_volume_counts,
+    "volume-fields": volume_fields.check_volume_fields,
     "special-sizes": headers.check_special_sizes,
     "allocation-size": headers.check_allocation_size,
     "tree-headers": headers.check_tree_headers,
     "key-compare": headers.check_key_compare,
     "key-lengths": headers.check_key_lengths,
+    "header-nodes": header_nodes.check_header_nodes,
+    "map-nodes": header_nodes.check_map_nodes,
     "descriptors": nodes.check_descriptors,
     "record-offsets": nodes.check_record_offsets,
     "keys": nodes.check_keys,
@@ -41,12 +53,15 @@ CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
     "threads": records.check_threads,
     "valence": records.check_valence,
     "subfolders": records.check_subfolders,
+    "flags": volume_fields.check_flags,
     "link-targets": links.check_link_targets,
     "link-counts": links.check_link_counts,
+    "plain-files": volume_fields.check_plain_files,
     "link-chains": links.check_link_chains,
     "first-links": links.check_first_links,
     "fork-sizes": forks.check_fork_sizes,
     "extents": forks.check_extents,
+    "unused-extents": volume_fields.check_unused_extents,
     "overflow-records": forks.check_overflow_records,
     "overflow-starts": forks.check_overflow_starts,
     "attribute-values": forks.check_attribute_values,
@@ -61,7 +76,15 @@ CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
 
 OF_HEADER: Final = frozenset(
     {
-        *("unmounted", "volume-counts", "special-sizes", "allocation-size", "overflow-starts", "double-claims"),
+        *(
+            "unmounted",
+            "volume-counts",
+            "volume-fields",
+            "special-sizes",
+            "allocation-size",
+            "overflow-starts",
+            "double-claims",
+        ),
         "allocation",
     }
 )

@@ -1,0 +1,45 @@
+"""The generator changes what it says and puts it back; changes of fields that have a rule are found."""
+
+from __future__ import annotations
+
+import pytest
+
+from fixtures.hfsplus.scenarios import SCENARIOS
+from fixtures.hfsplus.writer import render
+from tests.fields.faults import Field, changes, fields_of, found_on, outcomes
+
+
+@pytest.fixture(scope="module")
+def volume(tmp_path_factory):
+    """Write a small volume with all trees."""
+    path = tmp_path_factory.mktemp("fields") / "volume.img"
+    canvas, _ = render(SCENARIOS["empty"])
+    path.write_bytes(bytes(canvas.to_bytearray()))
+    return path
+
+
+def test_changes_are_all_different_and_only_in_the_field():
+    """Of a field of two bytes: one bit, one more, one less, zero, ones and a random value, none of them twice."""
+    found = dict(changes(bytes(range(16)), Field("a.b.c", 0, 16, 4, 2), "big"))
+    assert len(set(found.values())) == len(found)
+    assert {found["plus"], found["zero"]} == {
+        bytes([*range(4), 4, 6, *range(6, 16)]),
+        bytes([*range(4), 0, 0, *range(6, 16)]),
+    }
+    assert all(data[:4] == bytes(range(4)) and data[6:] == bytes(range(6, 16)) for data in found.values())
+
+
+FREE = ("header_record.len_clump", "header_record.key_compare_type", "record_offset.ofs_record in kind 0")
+"""Fields of header nodes that are free, as the rules' module says."""
+
+
+def test_changes_of_header_nodes_are_found_and_put_back(volume):
+    """Every change of a field of a header node that has a rule is found; the volume is clean afterwards."""
+    before = volume.read_bytes()
+    fields = [each for each in fields_of(volume, places=1) if each.owner == "kind 1"]
+    fields = [each for each in fields if not each.address.endswith(FREE)]
+    missed = [each for each in outcomes(volume, fields, "big") if not each.codes]
+    assert len(fields) > 20
+    assert missed == []
+    assert volume.read_bytes() == before
+    assert found_on(volume) == set()

@@ -1,0 +1,86 @@
+"""Rules of single fields: each condition on values that meet it and that do not, and what is reported of the others."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from layoutscope.findings import FindingLog
+from layoutscope.ondisk import fieldrules
+from layoutscope.ondisk.decoder import decoder_named
+from layoutscope.ondisk.fieldrules import NOT_ZERO, ZERO, Structures, check_fields, rules
+from layoutscope.ondisk.records import HEADER_NODE, NODE_DESCRIPTOR
+
+
+@pytest.mark.parametrize(
+    ("want", "met", "broken"),
+    [
+        (ZERO, [0], [1, 255]),
+        (NOT_ZERO, [1, 255], [0]),
+        (fieldrules.equals(3), [3], [0, 2, 4]),
+        (fieldrules.one_of(1, 5), [1, 5], [0, 2]),
+        (fieldrules.only_bits(0x6), [0, 2, 4, 6], [1, 7, 8]),
+        (fieldrules.bits_set(0x6), [6, 7, 255], [0, 2, 4]),
+        (fieldrules.at_most(9), [0, 9], [10]),
+        (fieldrules.at_least(9), [9, 10], [8]),
+    ],
+)
+def test_condition_says_which_values_meet_it(want, met, broken):
+    """Of numbers of one byte, those on either side of the condition."""
+    assert want.is_met(np.array(met, np.uint8)).all()
+    assert not want.is_met(np.array(broken, np.uint8)).any()
+
+
+def test_expected_values_may_differ_by_structure():
+    """An array of expected values has a row a structure, whose every item must be it."""
+    want = fieldrules.equals(np.array([1, 2]))
+    assert want.is_met(np.array([[1, 1], [2, 3]])).tolist() == [[True, True], [True, False]]
+
+
+@pytest.mark.parametrize("name", ["bulk", "grammar"])
+def test_finding_has_address_field_and_both_sides(name):
+    """The second descriptor of two has a height of 7 at its byte 9; the first is as it must be."""
+    buffer = np.zeros(28, np.uint8)
+    buffer[14 + 9] = 7
+    log = FindingLog()
+    declared = rules("node-invalid", "here", (NODE_DESCRIPTOR.height, ZERO, "has a height"))
+    structures = Structures(NODE_DESCRIPTOR, buffer, np.array([0, 14]), decoder_named(name))
+    check_fields(structures, declared, None, lambda row, plus: log.at(f"node {row}", 14 * row + plus))
+    (found,) = log.findings
+    assert (found.structure, found.image_offset, found.message) == ("node 1", 23, "height: has a height")
+    assert (found.expected, found.found, found.level) == ("0", "7", "error")
+
+
+def test_item_of_a_repeated_field_is_named():
+    """The reserved words of a header record: the third is at byte 14 + 42 + 2 * 4 of the node."""
+    at = HEADER_NODE.offset_of("header.reserved3") + 8
+    buffer = np.zeros(HEADER_NODE.width, np.uint8)
+    buffer[at] = 1
+    log = FindingLog()
+    structures = Structures(HEADER_NODE, buffer, np.zeros(1, np.int64), decoder_named("bulk"))
+    declared = rules("node-invalid", "here", (HEADER_NODE.header.reserved3, ZERO, "reserved"))
+    check_fields(structures, declared, None, lambda _, plus: log.at("node", plus))
+    assert [(item.image_offset, item.message) for item in log.findings] == [(at, "header.reserved3[2]: reserved")]
+
+
+def test_rule_without_a_demand_is_not_asked():
+    """Where nothing is known of what a field must be, nothing is said of it."""
+    log = FindingLog()
+    structures = Structures(NODE_DESCRIPTOR, np.ones(14, np.uint8), np.zeros(1, np.int64), decoder_named("bulk"))
+    declared = rules("node-invalid", "here", (NODE_DESCRIPTOR.height, lambda known: known, "differs"))
+    check_fields(structures, declared, None, lambda _, plus: log.at("node", plus))
+    assert log.findings == []
+
+
+def test_scan_loads_no_rules():
+    """Rules of fields are a check's alone: who only reads does not load them."""
+    program = (
+        "import sys, layoutscope\n"
+        "layoutscope.read_layouts('fixtures/images/hfsplus-scattered.img.zst')\n"
+        "layoutscope.read_layouts('fixtures/images/apfs-scattered.img.zst')\n"
+        "assert 'layoutscope.ondisk.fieldrules' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -191,6 +191,48 @@ class Workload(TypedDict, total=False):
     passes: int
 
 
+class Predict(Workload, total=False):
+    """What is done on a volume, and what a prediction is asked about it.
+
+    Attributes
+    ----------
+    start_offset_bytes : int, bytes, default 0
+        Where the image lies on the drive.
+    what_ifs : sequence of str, default ()
+        Changes that are tried, of :data:`layoutscope.api.predict.WHAT_IF_NAMES`.
+    top : int, count, default 10
+        How many directories are listed, the most expensive first.
+    """
+
+    start_offset_bytes: int
+    what_ifs: Sequence[str]
+    top: int
+
+
+class InspectPlace(TypedDict, total=False):
+    """What :func:`layoutscope.inspect` looks at, one of these.
+
+    Attributes
+    ----------
+    node : str, optional
+        ``TREE:NUMBER``; the number is that by which its file system finds the node.
+    at : int, bytes, optional
+        Byte of the image.
+    lba : int, sectors, optional
+        Sector of the image.
+    cnid : int, number, optional
+        CNID or inode number of a file.
+    file_path : str, optional
+        Path of a file from the root of its volume.
+    """
+
+    node: str | None
+    at: int | None
+    lba: int | None
+    cnid: int | None
+    file_path: str | None
+
+
 @frozen
 class WorkRequest:
     """What is done on a volume: the members of :class:`Workload`, as given or as they are without."""

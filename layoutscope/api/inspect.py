@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from enum import Enum
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Final
 
 from layoutscope.analysis.owners import file_owner, needed_id, owners_at, row_owner
 from layoutscope.api.keywords import takes
@@ -16,7 +16,7 @@ from layoutscope.filesystems.registry import filesystem, filesystems
 from layoutscope.frames import pl
 from layoutscope.image.opening import open_images
 from layoutscope.ondisk.decoder import decoder_named
-from layoutscope.options import ReadOptions
+from layoutscope.options import InspectPlace, ReadOptions
 from layoutscope.partition import choose, find_volumes
 from layoutscope.results.inspect import FieldLine, Inspection, StateLine, StructureLines
 
@@ -39,30 +39,6 @@ LONGEST_REGION_BYTES: Final = 1 << 20
 
 LONGEST_VALUE: Final = 64
 """Bytes of a value that are shown."""
-
-
-class InspectPlace(TypedDict, total=False):
-    """What :func:`inspect` looks at, one of these.
-
-    Attributes
-    ----------
-    node : str, optional
-        ``TREE:NUMBER``; the number is that by which its file system finds the node.
-    at : int, bytes, optional
-        Byte of the image.
-    lba : int, sectors, optional
-        Sector of the image.
-    cnid : int, number, optional
-        CNID or inode number of a file.
-    file_path : str, optional
-        Path of a file from the root of its volume.
-    """
-
-    node: str | None
-    at: int | None
-    lba: int | None
-    cnid: int | None
-    file_path: str | None
 
 
 class InspectOptions(ReadOptions, InspectPlace, total=False):

@@ -17,7 +17,7 @@ from layoutscope.drive import load_profile, service
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.frozen import frozen
 from layoutscope.metrics import measure_trace
-from layoutscope.options import ReadOptions, Workload, WorkRequest
+from layoutscope.options import Predict, ReadOptions, Workload, WorkRequest
 from layoutscope.report.ncdu import ncdu_text
 from layoutscope.results.predict import Alternative, DirectoryCost, DriveCase, PredictResult, VolumeCase
 from layoutscope.results.scan import Prediction, WalkFacts
@@ -49,24 +49,6 @@ PACKED: Final = "packed"
 
 WHAT_IF_NAMES: Final = (*WHAT_IFS, SSD)
 """Every what-if that can be asked for."""
-
-
-class Predict(Workload, total=False):
-    """Options of :func:`predict` besides those of reading.
-
-    Attributes
-    ----------
-    start_offset_bytes : int, bytes, default 0
-        Where the image lies on the drive.
-    what_ifs : sequence of str, default ()
-        Changes that are tried, of :data:`WHAT_IF_NAMES`.
-    top : int, count, default 10
-        How many directories are listed, the most expensive first.
-    """
-
-    start_offset_bytes: int
-    what_ifs: Sequence[str]
-    top: int
 
 
 class PredictOptions(ReadOptions, Predict, total=False):

@@ -64,8 +64,8 @@ def scan(
     --------
     >>> import layoutscope
     >>> result = layoutscope.scan("fixtures/images/hfsplus-scattered.img.zst", drives="generic-7200")
-    >>> result.volume.layout.facts.variant, result.coverage
-    ('HFS+', 1.0)
+    >>> result.volume.layout.facts.name, result.coverage
+    ('Scattered', 1.0)
     >>> result.metrics.filter(metric="clump-count")["value"].to_list()
     [17.0]
     """

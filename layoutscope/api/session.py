@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING
 from layoutscope.api.images import OpenImage
 from layoutscope.api.keywords import takes
 from layoutscope.api.reading import opened, request_of
-from layoutscope.options import Enumeration, ReadOptions
+from layoutscope.options import Enumeration, InspectPlace, Predict, ReadOptions, Workload
 from layoutscope.progress import reporting
 
 if TYPE_CHECKING:
@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from layoutscope.access.trace import AccessTrace
-    from layoutscope.api.inspect import InspectPlace
-    from layoutscope.api.predict import Predict
-    from layoutscope.options import Drives, ReadRequest, Workload
+    from layoutscope.options import Drives, ReadRequest
     from layoutscope.results.check import CheckResult
     from layoutscope.results.inspect import Inspection
     from layoutscope.results.predict import PredictResult
@@ -119,6 +117,7 @@ class Session(OpenImage):
 
         return scan(self, strict=strict, identify=identify, **asked)
 
+    @takes(Workload, Predict)
     def predict(
         self,
         *,
@@ -139,14 +138,21 @@ class Session(OpenImage):
             Whether an existing file is overwritten.
         **options
             What is done, and what is asked about it: :class:`~layoutscope.options.Workload`, and of
-            :class:`~layoutscope.api.predict.Predict` the rest.
+            :class:`~layoutscope.options.Predict` the rest.
         """
         from layoutscope.api.predict import predict
 
         return predict(self, drives=drives, ncdu=ncdu, force=force, **asked)
 
+    @takes(Workload)
     def trace(self, **work: Unpack[Workload]) -> AccessTrace:
-        """Work out the reads of a workload, see :func:`layoutscope.trace`."""
+        """Work out the reads of a workload, see :func:`layoutscope.trace`.
+
+        Parameters
+        ----------
+        **options
+            See :class:`~layoutscope.options.Workload`.
+        """
         from layoutscope.api.trace import trace
 
         return trace(self, **work)
@@ -177,8 +183,15 @@ class Session(OpenImage):
 
         return map_images(self, target, picture=picture, force=force, **asked)[0]
 
+    @takes(InspectPlace)
     def inspect(self, **place: Unpack[InspectPlace]) -> Inspection:
-        """Show the structure at a place, and who owns it, see :func:`layoutscope.inspect`."""
+        """Show the structure at a place, and who owns it, see :func:`layoutscope.inspect`.
+
+        Parameters
+        ----------
+        **options
+            See :class:`~layoutscope.options.InspectPlace`.
+        """
         from layoutscope.api.inspect import inspect
 
         return inspect(self, **place)

@@ -147,8 +147,8 @@ def predict(
     image: Image, *, question: Question, work: WorkOfAnyOrder, reading: Reading, as_json: AsJson = False
 ) -> None:
     """Predict how long a workload takes on drives, why, and what would change it."""
-    from layoutscope.api.predict import Predict
     from layoutscope.api.predict import predict as run
+    from layoutscope.options import Predict
 
     asked: Predict = {
         "what_ifs": question.what_if or (),

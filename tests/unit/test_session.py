@@ -177,3 +177,18 @@ def test_a_locked_volume_is_no_slip_of_the_pen(tmp_path):
         assert not isinstance(slip.value, LockedError)
     with layoutscope.open(path, password=PASSWORD) as session:
         assert session.volume.entries.height > 0
+
+
+def test_misspelt_keywords_of_a_session_are_refused(image):
+    """Its methods are held to their keywords as the verbs are."""
+    with layoutscope.open(image) as session:
+        asked = {
+            "drives": lambda: session.scan(drive="sata-ssd"),
+            "order": lambda: session.predict(ordr="names"),
+            "host": lambda: session.trace(hst="macos"),
+            "cnid": lambda: session.inspect(cnd=2),
+            "picture": lambda: session.map("nowhere.html", pictur="x.png"),
+        }
+        for meant, ask in asked.items():
+            with pytest.raises(TypeError, match=rf"has no keyword '\w+' \(did you mean '{meant}'\?\)"):
+                ask()

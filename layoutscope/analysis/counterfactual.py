@@ -49,7 +49,7 @@ NEEDED_FOR_NAMES: Final = ("entry_node_row", "listing_node_row", "listing_end_no
 
 
 @frozen
-class Walked:
+class ReadsOfNodes:
     """The reads of a walk, and the node that each of them reads.
 
     Attributes
@@ -87,7 +87,7 @@ class Walked:
         return replace(self.trace, image_offset=to)
 
 
-def walked(layout: VolumeLayout, trace: AccessTrace) -> Walked:
+def walked(layout: VolumeLayout, trace: AccessTrace) -> ReadsOfNodes:
     """Find the node of each read."""
     nodes = node_table(layout)
     key = _place(nodes.device, nodes.image_offset)
@@ -104,7 +104,7 @@ def walked(layout: VolumeLayout, trace: AccessTrace) -> Walked:
         node[by_place] = np.where(is_inside, found, -1)
     is_used = np.zeros(len(nodes) + 1, bool)
     is_used[node] = True
-    return Walked(layout, trace, nodes, node, order[is_used[order]], by_place)
+    return ReadsOfNodes(layout, trace, nodes, node, order[is_used[order]], by_place)
 
 
 def _place(device: NDArray[np.uint8], offset: I64) -> I64:
@@ -113,24 +113,24 @@ def _place(device: NDArray[np.uint8], offset: I64) -> I64:
     return (device.astype(np.int64) << 56) + offset
 
 
-def by_address(reads: Walked) -> AccessTrace:
+def by_address(reads: ReadsOfNodes) -> AccessTrace:
     """The same reads in the order in which they lie on the disk."""
     return reads.trace[reads.by_place]
 
 
-def by_key(reads: Walked) -> AccessTrace:
+def by_key(reads: ReadsOfNodes) -> AccessTrace:
     """The same reads tree by tree and level by level, each in the order of its keys."""
     level, rank = reads.of_node(reads.nodes.level, -1), reads.of_node(reads.nodes.key_rank, 0)
     is_leaf = (level == 0) & (reads.of_node(reads.nodes.tree, -1) == _main(reads))
     return reads.trace[np.argsort((is_leaf.astype(np.int64) << 60) - (level << 40) + rank, kind="stable")]
 
 
-def close_together(reads: Walked) -> AccessTrace:
+def close_together(reads: ReadsOfNodes) -> AccessTrace:
     """The same reads, with nothing between the nodes that are read; their order on disk stays."""
     return reads.moved(_laid_out(reads.nodes, reads.used))
 
 
-def packed(reads: Walked) -> AccessTrace:
+def packed(reads: ReadsOfNodes) -> AccessTrace:
     """The same reads, with the nodes one behind the other: upper levels and maps first, then leaves in key order."""
     nodes = reads.nodes
     used = reads.used
@@ -154,26 +154,26 @@ def _laid_out(nodes: NodeTable, order: I64) -> I64:
     return offset
 
 
-def without_maps(reads: Walked) -> AccessTrace:
+def without_maps(reads: ReadsOfNodes) -> AccessTrace:
     """The reads that are left if every node's place were known."""
     return reads.trace[~_is_map_read(reads)]
 
 
-def _is_map_read(reads: Walked) -> Mask:
+def _is_map_read(reads: ReadsOfNodes) -> Mask:
     return np.isin(reads.of_node(reads.nodes.tree, -1), _maps(reads))
 
 
-def _maps(reads: Walked) -> list[int]:
+def _maps(reads: ReadsOfNodes) -> list[int]:
     trees = filesystem_of(reads.layout).traits.trees
     codes = [reads.nodes.tree_code(tree.name) for tree in trees if tree.role == "map"]
     return [code for code in codes if code >= 0]
 
 
-def _main(reads: Walked) -> int:
+def _main(reads: ReadsOfNodes) -> int:
     return reads.nodes.tree_code(filesystem_of(reads.layout).traits.main_tree)
 
 
-def in_whole_nodes(reads: Walked) -> AccessTrace:
+def in_whole_nodes(reads: ReadsOfNodes) -> AccessTrace:
     """The same bytes, each node in one request instead of page by page."""
     # Linux reads a node of 8 KiB as two pages of 4 KiB, one request after the other; Apple's drivers read it whole.
     trace, node = reads.trace, reads.node
@@ -191,7 +191,7 @@ def in_whole_nodes(reads: Walked) -> AccessTrace:
     )
 
 
-def in_full_leaves(reads: Walked) -> AccessTrace:
+def in_full_leaves(reads: ReadsOfNodes) -> AccessTrace:
     """The reads that are left if neighbouring leaves were merged as far as their records fit into one."""
     nodes = reads.nodes
     main = np.flatnonzero((nodes.tree == _main(reads)) & (nodes.level == 0))
@@ -202,6 +202,7 @@ def in_full_leaves(reads: Walked) -> AccessTrace:
     if not room:
         return reads.trace
     merged = np.arange(len(nodes), dtype=np.int64)
+    # As if every leaf were filled to the last byte: whole records leave gaps, so no real tree gets as far.
     group = (np.cumsum(used) - 1) // room
     # The leaf that is kept of each group is its first.
     merged[main] = main[np.searchsorted(group, group)]
@@ -214,7 +215,7 @@ def in_full_leaves(reads: Walked) -> AccessTrace:
     return reads.trace[kept]
 
 
-def names_only(reads: Walked) -> AccessTrace:
+def names_only(reads: ReadsOfNodes) -> AccessTrace:
     """The reads that are left if only directories are stat'ed: leaves with names or their inodes, what leads there."""
     nodes, entries = reads.nodes, reads.layout.columns("entries")
     # A listing tells types (d_type), so only directories are stat'ed, to see whether they were entered already. Who
@@ -234,7 +235,7 @@ def names_only(reads: Walked) -> AccessTrace:
     return reads.trace[needed[reads.node]]
 
 
-CAUSES: Final[dict[Why, Callable[[Walked], AccessTrace]]] = {
+CAUSES: Final[dict[Why, Callable[[ReadsOfNodes], AccessTrace]]] = {
     Why.STAT: names_only,
     Why.ORDER: by_address,
     Why.DISTANCE: close_together,
@@ -244,7 +245,7 @@ CAUSES: Final[dict[Why, Callable[[Walked], AccessTrace]]] = {
 }
 """What a walk may take long for, and the reads of one where it is not so."""
 
-REMEDIES: Final[dict[str, Callable[[Walked], AccessTrace]]] = {
+REMEDIES: Final[dict[str, Callable[[ReadsOfNodes], AccessTrace]]] = {
     "names-only": names_only,
     "key-order": by_key,
     "packed": packed,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.analysis.counterfactual import CAUSES, REMEDIES, Walked, is_sampled, seconds_of, walked
+from layoutscope.analysis.counterfactual import CAUSES, REMEDIES, ReadsOfNodes, is_sampled, seconds_of, walked
 from layoutscope.filesystems.registry import filesystem_of, filesystems
 from layoutscope.results.verdict import Cause, Placement, Remedy, Verdict, Why, Yardstick
 from layoutscope.walk import trace
@@ -106,7 +106,7 @@ def _elsewhere(first: Prediction, predictions: Sequence[Prediction]) -> Runs:
     return {item.drive: item.seconds for item in sorted(flash, key=lambda item: item.seconds)[:1]}
 
 
-def placement(reads: Walked, saved_by_nearness: float) -> Placement | None:
+def placement(reads: ReadsOfNodes, saved_by_nearness: float) -> Placement | None:
     """Say how far apart the nodes of a walk lie, by their span and by what the drive's arm makes of it."""
     nodes = reads.nodes
     order = reads.used[nodes.device[reads.used] == 0]

@@ -80,6 +80,8 @@ def from_fio(report: Mapping[str, Any], base: DriveProfile, *, name: str = "fitt
     for job in report.get("jobs", []):
         what = options | job.get("job options", {})
         read = job.get("read", {})
+        # fio's own default is a depth of 1. Deeper queues let the drive choose the nearest of several reads, so that
+        # their latency says nothing about a single seek.
         if what.get("rw") == "randread" and int(what.get("iodepth", 1)) == 1:
             fitted = fit_latency(fitted, median_ms(read), int(_size(what.get("bs", "4k"))), source="fio JSON")
             told += 1
@@ -93,6 +95,7 @@ def from_fio(report: Mapping[str, Any], base: DriveProfile, *, name: str = "fitt
 
 def median_ms(read: Mapping[str, Any]) -> float:
     """Return the median latency of a job's reads, else the mean."""
+    # Completion latency leaves out what submitting costs the host, which is no property of the drive.
     latency = read.get("clat_ns") or read.get("lat_ns") or {}
     value = latency.get("percentile", {}).get("50.000000", latency.get("mean"))
     if not value:
@@ -131,9 +134,11 @@ def fit_latency(profile: DriveProfile, random_ms: float, length_bytes: int = 409
     if profile.kind == "ssd":
         return _fitted(profile, source, latency_bytes=[length_bytes], latency_us=[random_ms * 1000])
     overhead = profile.number("read_miss_ms", OVERHEAD_MS)
+    # A sector at a random place is half a turn away on average when the arm has come to rest.
     seek = random_ms - turn_ms(profile) / 2 - overhead
     if seek <= profile.number("track_to_track_ms", 0.0):
         raise UsageError(f"a random read of {random_ms:g} ms leaves no time for a seek at this rotation speed")
+    # A full stroke that goes with another average would bend the curve; without one it follows from the other two.
     return _fitted(profile, source, average_seek_ms=seek, full_stroke_ms=None)
 
 

@@ -107,7 +107,7 @@ def _sorted(pieces: list[Parts]) -> Parts:
     return Parts(*(np.concatenate([getattr(piece, name) for piece in pieces])[order] for name in names))
 
 
-def pieces_of(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def counted_pieces(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the row that each piece comes from, and its number within that row."""
     return owners(counts), ordinals(counts)
 
@@ -131,7 +131,7 @@ def stripe(parts: Parts, chunk_bytes: int, width: int) -> tuple[Parts, NDArray[n
     """
     end = parts.offset + parts.length_bytes
     first = parts.offset // chunk_bytes
-    row, step = pieces_of(np.maximum(-(-end // chunk_bytes) - first, 1))
+    row, step = counted_pieces(np.maximum(-(-end // chunk_bytes) - first, 1))
     chunk = first[row] + step
     begin = np.maximum(parts.offset[row], chunk * chunk_bytes)
     length = np.minimum(end[row], (chunk + 1) * chunk_bytes) - begin
@@ -145,7 +145,7 @@ def concatenation(parts: Parts, bounds: NDArray[np.int64]) -> tuple[Parts, NDArr
     end = parts.offset + parts.length_bytes
     first = np.searchsorted(bounds, parts.offset, side="right") - 1
     last = np.searchsorted(bounds, end, side="left") - 1
-    row, step = pieces_of(np.maximum(last - first, 0) + 1)
+    row, step = counted_pieces(np.maximum(last - first, 0) + 1)
     member = first[row] + step
     begin = np.maximum(parts.offset[row], bounds[member])
     length = np.minimum(end[row], bounds[member + 1]) - begin

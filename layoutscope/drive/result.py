@@ -195,6 +195,7 @@ def summarise(profile: DriveProfile, trace: AccessTrace, runs: Sequence[ReadTime
         drive=profile.name,
         geometry=profile.geometry,
         seconds=phases_s[0],
+        # What is not known of the geometry makes no difference to the host's own time.
         seconds_low=host_s + (min(phases_s) - host_s) * (1 - error),
         seconds_high=host_s + (max(phases_s) - host_s) * (1 + error),
         service_s=service_s,

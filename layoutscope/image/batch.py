@@ -161,7 +161,9 @@ def _request_bounds(extents: _Extents, gap_budget: float) -> NDArray[np.int64]:
     """Where each request's extents begin in address order, and the end, shape (n_requests + 1,)."""
     starts, lengths = extents.starts, extents.lengths
     ends = np.maximum.accumulate(starts + lengths)
+    # Clones name blocks twice, and so do damaged pointers: extents may overlap, and no gap is negative.
     gaps = np.maximum(starts[1:] - ends[:-1], 0)
+    # Requests end at multiples of the largest one, which bounds the memory for one, however much lies together.
     is_break = ~_bridged(gaps, gap_budget * int(lengths.sum())) | (np.diff(starts // MAX_REQUEST_BYTES) > 0)
     return np.concatenate([[0], np.flatnonzero(is_break) + 1, [len(starts)]])
 

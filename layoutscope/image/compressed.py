@@ -27,6 +27,7 @@ CHUNK_BYTES: Final = 1024**2
 MAX_WINDOW_BYTES: Final = 1 << 31
 """The longest match distance that ``zstd --long=31`` uses."""
 
+# A header can ask for a dictionary of up to 4 GiB before any data came; xz -9 makes one of 64 MiB.
 _MAX_XZ_MEMORY_BYTES: Final = 1 << 30
 _INPUT_BYTES: Final = 1 << 18
 _END_MARK: Final = b"layoutscope: end of the image; " * 8
@@ -135,6 +136,7 @@ def _stream_chunks(
         while data:
             decoder = new_decoder()
             yield from _one_stream(packed, decoder, data)
+            # Streams of xz are padded to multiples of four bytes, and what was copied by whole blocks ends in zeros.
             data = decoder.unused_data.lstrip(b"\0")
             while not data and (more := packed.read(_INPUT_BYTES)):
                 data = more.lstrip(b"\0")

@@ -223,6 +223,7 @@ class Window(Source):
         self.size_bytes = max(0, min(size_bytes, source.size_bytes - image_offset))
         self.sector_size_bytes = source.sector_size_bytes
         self.name = source.name
+        # One count for all windows of an image: what a scan says that it read is what reached the file.
         self.counter = source.counter
         self.origin = source.origin + image_offset
         self.gap_budget = source.gap_budget

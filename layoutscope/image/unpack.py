@@ -113,6 +113,7 @@ def _to_cache(source: RawFile, way: Compression, kept: Path) -> RawFile:
             image = RawFile(partial)
             is_same = kept.name == cache.kept_name(Path(source.name).name, source.status())
             if is_same and cache.make_room(kept.parent, cache.disk_bytes(os.fstat(target.fileno()))):
+                # Only a whole image gets the name by which the next run finds it.
                 partial.replace(kept)
         return image
     finally:
@@ -129,6 +130,7 @@ def _decompress(source: Source, way: Compression, target: BinaryIO, folder: Path
                 _write_sparse(target.fileno(), chunk, written)
                 _check_bounds(source, written, folder)
                 unpacked.at(packed.tell())
+        # Zeros at the end were not written, so the file is shorter than the image until now.
         os.ftruncate(target.fileno(), written.size_bytes)
     except ImageError as error:
         raise ImageError(

@@ -1,10 +1,6 @@
-"""Where metadata lies: runs of bytes in address order.
+"""Where metadata lies, as runs of bytes in address order, and whether it lies together: clumps, span, neighbours.
 
 Input: the tables ``nodes``, ``node_fragments`` and ``regions``. A node in several pieces counts with each piece.
-
-Does metadata lie together: clumps, span and nearest neighbours.
-
-Input: pieces of metadata in address order.
 """
 
 from __future__ import annotations
@@ -133,6 +129,7 @@ def merged_pieces(pieces: Pieces, gap_bytes: int) -> Pieces:
     """
     if not len(pieces.start):
         return pieces
+    # Of pieces that overlap, as on damaged volumes, the one that starts last need not be the one that ends last.
     reach = np.maximum.accumulate(pieces.stop)
     first = np.concatenate([[True], pieces.start[1:] - reach[:-1] > gap_bytes])
     return Pieces(pieces.start[first], reach[np.append(np.flatnonzero(first)[1:] - 1, len(reach) - 1)])

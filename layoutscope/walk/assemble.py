@@ -119,6 +119,7 @@ def requested(
     AccessTrace, int64 array
         The requests, and for each the read that it belongs to.
     """
+    # Between two reads passes the time of all touches that the cache served, not of the next one alone.
     clock = np.concatenate([[0.0], np.cumsum(timeline.needed.host_us, dtype=np.float64)])
     at_us = np.concatenate([clock[[timeline.begin]], clock[touch], clock[-1:]])
     place, source = made.of(made.unit[reads.node])
@@ -264,6 +265,7 @@ def _cut(
     """Cut pieces where the bytes of their unit cross a multiple of `largest`."""
     total = starts_of(length)
     first = np.searchsorted(owner, owner)
+    # The page cache counts pages from the start of the node or file, wherever on the drive that lies.
     at = total - total[first]
     count = (at + length - 1) // largest - at // largest + 1
     source = np.repeat(np.arange(len(owner)), count)

@@ -78,6 +78,7 @@ def _larger_than_a_buffer(model: Model, descent: Descent) -> NDArray[np.int64]:
     host = model.host
     room = host.listing_buffer_bytes - host.listing_dots_bytes
     longest = int(padded(np.array([LONGEST_NAME_BYTES]), host.listing_entry_bytes)[0])
+    # Few volumes have a directory that large; of the others no name needs to be measured.
     if int(descent.count.max(initial=0)) * longest <= room:
         return np.empty(0, np.int64)
     end = np.concatenate([[0], np.cumsum(stored_bytes(model.entries, host.listing_entry_bytes))])

@@ -145,7 +145,7 @@ def _shaded(key: str, shares: NDArray[np.float64], top: int, height: int) -> Ite
                 yield f'<path fill="url(#hatch)" d="{path}"/>'
 
 
-def placement(shares: Sequence[Share]) -> str:
+def file_list_reach(shares: Sequence[Share]) -> str:
     """Say in how many pieces the file list lies and how far they reach; nothing where there is none."""
     runs = union([shares[place].runs for place in parts_of(shares)["main"]]) if shares else np.empty((0, 2), np.int64)
     if not len(runs):

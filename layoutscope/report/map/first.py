@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.analysis.story import drive_words
-from layoutscope.report.map.bands import legend, picture, placement, scale_of
+from layoutscope.report.map.bands import file_list_reach, legend, picture, scale_of
 from layoutscope.units import format_bytes, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _band(place: int, disk: MapDisk, shares: Sequence[Share], span: int, first: 
         f'<span class="muted">{escape(disk.subtitle)}</span>{times}</div>{_unread(disk, first)}'
         f'<div class="band" data-disk="{place}" data-span="{span}">{picture(disk, shares, span)}'
         f'<canvas aria-hidden="true"></canvas></div>'
-        f'<div class="bar under"><span>{placement(shares)}</span>{clock}</div>{why}</div>'
+        f'<div class="bar under"><span>{file_list_reach(shares)}</span>{clock}</div>{why}</div>'
     )
 
 

@@ -118,6 +118,7 @@ class _Collector:
         start, length, code, owner = (np.concatenate(parts) for parts in zip(*self.columns, strict=True))
         order = np.lexsort((code, start))
         start, length, code, owner = start[order], length[order], code[order], owner[order]
+        # Volumes of one container, and states of one volume, name the same nodes and the same free space.
         again = (np.diff(start) == 0) & (np.diff(length) == 0) & (np.diff(code.astype(np.int16)) == 0)
         first = np.concatenate([[True], ~again])[: len(start)]
         return Segments(start, length, code, owner, self.known, self.files).take(np.flatnonzero(first))
@@ -181,6 +182,7 @@ def _collect_nodes(layout: VolumeLayout, device: int, base: int, collector: _Col
     own = nodes.filter(pl.col("device") == device)
     pieces = layout.node_fragments.filter(pl.col("device") == device)
     whole = own.join(pieces.select(row="node_row").unique(), on="row", how="anti")
+    # Of a node whose pieces lie on several drives of a set, the row names the first piece's drive alone.
     parts = pieces.join(nodes.select("tree", "valid", "place", node_row="row"), on="node_row")
     bad = collector.codes.get(_bad_class(layout).key, 0)
     for table, length in ((whole, "size_bytes"), (parts, "length_bytes")):

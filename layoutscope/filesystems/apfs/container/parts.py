@@ -127,6 +127,7 @@ def _checkpoint_regions(container: Container, trees: list[NodeRows]) -> list[Reg
         Region("checkpoint-data", type_name(item.type), item.paddr, item.size_bytes // block_size)
         for item in container.checkpoint.ephemerals.values()
     ]
+    # Nodes of the space manager's free queues are ephemeral objects too; these are in the table of nodes already.
     objects = [region for region in objects if not len(intervals.intersect(as_runs([region]), held))]
     taken = intervals.union([held, as_runs(objects)])
     return regions + objects + rest("checkpoint-data", "unused", _as_ring(container.data_paddrs), taken)
@@ -180,6 +181,7 @@ def _moved(container: Container, batch: ReadNodes) -> int:
     limit = np.uint64(container.device_blocks[0])
     length = np.minimum(found["num_blocks"], limit + np.uint64(1))
     outside = keys["paddr"] + length > limit
+    # The reference's paddr_t is signed, here as in all structures; no negative address means anything.
     outside |= (found["dst_paddr"] < 0) | (found["dst_paddr"].astype(np.uint64) + length > limit)
     for row in np.flatnonzero(outside).tolist():
         at = int(slots.val_start[row]) + EVICT_MAPPING_VAL.dst_paddr.offset

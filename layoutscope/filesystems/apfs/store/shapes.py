@@ -118,6 +118,7 @@ SHAPES: Final[dict[str, RecordShape]] = {
 }
 """By the name of the grammar's ``record_type``."""
 
+# Volumes that fold case or normalize names put a hash between the parent and the name; the others sort by bare names.
 HASHED_DREC: Final = SHAPES["dir_rec"]._replace(
     key_type=records.DREC_HASHED_KEY,
     key_fields=(records.DREC_HASHED_KEY.name_hash,),

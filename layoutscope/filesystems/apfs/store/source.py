@@ -106,6 +106,7 @@ KINDS: Final = {
     "fext": TreeKind(FEXT_KEY, FEXT_KEY.private_id, int(_TYPES.fext_tree)),
     "spaceman": TreeKind(FREE_QUEUE_KEY, FREE_QUEUE_KEY.xid, int(_TYPES.spaceman_free_queue)),
     "fusion-middle": TreeKind(FUSION_MT_KEY, FUSION_MT_KEY.paddr, int(_TYPES.fusion_middle_tree)),
+    # The reference has no object type for what checkpoint-area and evict-mapping trees hold: 0 is not compared.
     "checkpoint-area": TreeKind(OMAP_SNAPSHOT_KEY, OMAP_SNAPSHOT_KEY.xid, int(_TYPES.invalid)),
     "gbitmap": TreeKind(GBITMAP_KEY, GBITMAP_KEY.index, int(_TYPES.gbitmap_tree)),
     "evict-mapping": TreeKind(EVICT_MAPPING_KEY, EVICT_MAPPING_KEY.paddr, int(_TYPES.invalid)),
@@ -226,7 +227,7 @@ def low_keys(source: TreeSource, buffer: NDArray[np.uint8], key_start: NDArray[n
     """
     key_type, key_field, _ = source.kind
     field, turn = (J_KEY.obj_id_and_type, TYPE_BITS) if key_type is J_KEY else (key_field, 0)
-    if isinstance(source.decoder, Bulk) and isinstance(field, Field) and field.scalar == "<u8":
+    if isinstance(source.decoder, Bulk) and isinstance(field, Field) and field.native == np.uint64:
         numbers = np.empty(len(key_start), np.int64)
         if LEADING_NUMBERS(buffer, key_type.width, field.offset, turn, key_start, numbers) is not None:
             return numbers.view(np.uint64)

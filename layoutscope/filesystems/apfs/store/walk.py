@@ -165,6 +165,7 @@ class Tally:
         keys, node = batch.keys, batch.slots.node
         descends = np.zeros(len(keys), bool)
         descends[0] = int(keys[0]) < self.last_key
+        # Equal numbers are in order: two names of one directory, say, differ in what the number leaves out.
         np.less(keys[1:], keys[:-1], out=descends[1:])
         # Records may come before what their parent's entry promises.
         early = keys < batch.places.low_key[node]

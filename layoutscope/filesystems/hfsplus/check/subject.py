@@ -138,6 +138,7 @@ def read_hot_file_records(volume: Volume, tree: Tree) -> HotFileRecords:
     collector = _Reader(volume, HOT_FILE_RECORD, HOT_FILE_FIELDS)
     located = read_records(volume, tree, collector.read)
     rows = concatenate(collector.parts, dict.fromkeys(_HOT_FILE_COLUMNS, np.empty(0, np.int64)))
+    # The fork is one byte on disk: none of its bits for data, all of them for resources.
     rows["fork"] = rows["key.file_id"] << _FORK_BITS | rows["key.fork_type"]
     is_thread = rows["key.is_thread"] != 0
     return HotFileRecords(located, _rows_of(rows, ~is_thread), _rows_of(rows, is_thread))

@@ -153,9 +153,13 @@ def _nodes_in(decoder: Decoder, buffer: U8, length: int, volume_offset: int) -> 
     names = (DESCRIPTOR.kind, DESCRIPTOR.height, DESCRIPTOR.reserved, DESCRIPTOR.num_records)
     fields = decoder.columns(DESCRIPTOR, buffer, starts, names)
     kind, height, reserved, num_records = (fields[name].astype(np.int64) for name in names)
+    # The kind of an index node is 0, so that empty sectors look like one but for the height: leaves have 1, index nodes
+    # more (TN1150). Header and map nodes, of height 0, hold no keys by which to know them, and are not looked for.
     likely = ((kind == LEAF) & (height == 1)) | ((kind == INDEX) & (height > 1) & (height <= HIGHEST))
     starts = starts[likely & (reserved == 0) & (num_records > 0)]
     parts = []
+    # The header node tells how long nodes are, and may be what is lost. The smallest size fits first: a node of 4 KiB
+    # that is followed by another one ends in an offset table, while its double ends in that of its neighbour.
     for size in NODE_SIZES:
         part = _of_size(decoder, buffer, starts[starts + size <= len(buffer)], size)
         starts = np.setdiff1d(starts, part["volume_offset"], assume_unique=True)
@@ -181,6 +185,8 @@ def _of_size(decoder: Decoder, buffer: U8, starts: I64, size: int) -> Columns:
 
 def _ends_in_table(decoder: Decoder, buffer: U8, starts: I64, counts: I64, size: int) -> Mask:
     """Say where the last bytes are the offset of a first record, and the free space starts where it can."""
+    # The table grows backwards from the end of the node: its last entry is record 0, right behind the descriptor, its
+    # first one the free space behind all records.
     limit = size - OFFSET_BYTES * (counts + 1)
     fits = limit > DESCRIPTOR_BYTES
     first = _offset(decoder, buffer, starts + size - OFFSET_BYTES)

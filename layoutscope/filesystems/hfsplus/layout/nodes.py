@@ -72,6 +72,7 @@ def _nodes_of(volume: Volume, number: int | None, tree: Tree, first_row: int) ->
         "node_id": numbers,
         "image_offset": offset,
         "size_bytes": file.node_size_bytes,
+        # The format counts heights from 1 at the leaves; the tables of all file systems count levels from 0.
         "level": _nullable(table.height - 1, is_keyed & (table.height > 0)),
         "kind": (kind, NODE_KINDS),
         "num_records": _nullable(table.num_records, kind <= 3),
@@ -125,6 +126,7 @@ def _nullable(values: I64, known: np.ndarray[Any, np.dtype[np.bool_]]) -> Values
 def _kinds(tree: Tree) -> I64:
     """Kind of every node by its place in ``NODE_KINDS``; what is not in use is free, whatever its bytes say."""
     file, table = tree.file, tree.nodes
+    # A node that was freed keeps its bytes, descriptor included, until it is used again; the map record decides.
     kinds = np.full(file.num_nodes, NODE_KINDS.index("free"), np.int64)
     for name, number in (("leaf", LEAF), ("index", INDEX), ("header", HEADER), ("map", MAP)):
         kinds[file.used & (table.kind == number)] = NODE_KINDS.index(name)

@@ -55,6 +55,7 @@ def find_regions(
         ("volume-header", "", HEADER_OFFSET, HEADER_BYTES),
     ]
     if volume.end_offset is not None:
+        # The copy takes the last sector but one; behind it lie 512 bytes that Apple keeps for its factories.
         reserved = volume.end_offset + HEADER_BYTES
         regions.append(("alternate-volume-header", "", volume.end_offset, HEADER_BYTES))
         regions.append(("reserved", "", reserved, END_BYTES - HEADER_BYTES))

@@ -124,6 +124,7 @@ class AttributeLeaves:
 
     def _keep_owner(self, volume: Volume, buffer: U8, data: I64, node: I64, file_id: I64, number: int) -> None:
         """Keep whose extents they are; only the first record of an attribute knows its size."""
+        # Extents behind the eighth stand in records of their own, under the same name, with nothing but extents.
         size = np.full(len(data), -1, np.int64)
         if number == _TYPES.fork_data:
             size = volume.decoder.column(FORK, buffer, data, FORK.the_fork.len_logical)

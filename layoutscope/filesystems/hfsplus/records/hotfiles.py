@@ -65,6 +65,7 @@ def read_hot_files(volume: Volume, catalog: Catalog, overflow: Tree | None) -> T
 
 def _find_file(catalog: Catalog) -> int:
     entries = catalog.entries
+    # The volume header has no field for this tree, whose CNID is that of any file.
     rows = np.flatnonzero((entries["parent_id"] == ROOT_FOLDER) & (entries["is_folder"] == 0))
     matches = rows[catalog.name_raw.take(rows).equal_to(FILE_NAME.encode(names.ENCODING))]
     return int(matches[0]) if len(matches) else -1

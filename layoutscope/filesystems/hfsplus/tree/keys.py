@@ -213,8 +213,11 @@ def _with_tail(
     units: NDArray[np.uint16], counts: I64, tail: Sequence[I64], *, has_name: bool
 ) -> tuple[NDArray[np.uint16], I64]:
     """Put numbers behind names; names end with a unit that comes before all others."""
+    # Fork and first block come behind the number: an attribute or fork in many extents has a record for every eight.
     words = [part for value in tail for part in (value >> _UNIT_BITS, value & _UNIT_MASK)]
     if has_name:
+        # A name comes before all that begin with it, so what ends it must be less than any unit: all move up by one.
+        # U+FFFF, which would leave 16 bits, is no character.
         units = np.minimum(units, np.uint16(_UNIT_MASK - 1)) + np.uint16(1)
         words.insert(0, np.zeros(len(counts), np.int64))
     longer = counts + len(words)

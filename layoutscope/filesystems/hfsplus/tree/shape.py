@@ -254,6 +254,7 @@ def header_log(volume: Volume, file: TreeFile, field: str) -> FindingLog:
     FindingLog
         With the field's address in the first extent.
     """
+    # The header node is node 0, so its record lies at the start of the file.
     at = int(file.fork.start_blocks[0]) * volume.block_size_bytes
     plus = HEADER_NODE.offset_of(f"header.{field}")
     return volume.log.at(f"{file.tree} B-tree header node", at, plus=plus)

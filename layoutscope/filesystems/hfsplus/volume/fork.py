@@ -138,7 +138,7 @@ def locate(volume: Volume, fork: Fork, fork_offsets: I64, lengths_bytes: I64) ->
     return ForkPieces(part, fork.start_blocks[extent] * block + (start - begins[extent]), stop - start)
 
 
-def merged(pieces: ForkPieces) -> tuple[I64, I64]:
+def joined_pieces(pieces: ForkPieces) -> tuple[I64, I64]:
     """Join pieces that follow one another on the volume: offsets and lengths in bytes."""
     if not len(pieces.part):
         return pieces.volume_offset, pieces.length_bytes
@@ -170,7 +170,7 @@ def read_parts(volume: Volume, pieces: ForkPieces, workspace: Workspace | None =
         If a piece leaves the image or was never read into it; its address counts from the start of the volume.
     """
     try:
-        return volume.source.read_extents(*merged(pieces), workspace)
+        return volume.source.read_extents(*joined_pieces(pieces), workspace)
     except FormatError as error:
         raise shifted(error, -volume.source.origin) from error
 

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from layoutscope.api.scan import scan
-from layoutscope.report.map.bands import COLUMNS, PARTS, UPPER, legend, parts_of, picture, placement, scale_of
+from layoutscope.report.map.bands import COLUMNS, PARTS, UPPER, file_list_reach, legend, parts_of, picture, scale_of
 from layoutscope.report.map.first import first_screen
 from layoutscope.report.map.page import disk_shares
 from layoutscope.report.map.scans import disks
@@ -77,7 +77,7 @@ def test_parts_share_out_the_disk(result):
     tree = {"HFS+": "catalog", "APFS": "fs"}[layout.facts.variant]
     nodes = layout.nodes.filter(pl.col("tree").cast(pl.String) == tree).unique("image_offset")
     assert main == nodes["size_bytes"].sum()
-    assert f"in {len(shares[parts['main'][0]].runs):,} pieces" in placement(shares)
+    assert f"in {len(shares[parts['main'][0]].runs):,} pieces" in file_list_reach(shares)
 
 
 def test_a_locked_volume_is_locked_and_not_damaged(reference_image):

@@ -31,7 +31,7 @@ CAUSE_WORDS: Final = {
     "rotation": "waiting for the platter to turn (rotation)",
     "transfer": "transfer",
     "overhead": "overhead (commands, and waiting for the look-ahead)",
-    "host": "time of the host",
+    "host": "time of the computer",
 }
 """Causes as a sentence tells them."""
 
@@ -141,7 +141,7 @@ def _together(terms: dict[str, float]) -> dict[str, float]:
 
 def _reason(name: str, fast: Cost, slow: Cost) -> str:
     if name == "host":
-        return f"the host{_entries(fast, slow)}"
+        return f"the computer{_entries(fast, slow)}"
     word, _, kind = name.partition("-")
     before, after = _chosen(fast, kind), _chosen(slow, kind)
     text = KIND_WORDS[kind]

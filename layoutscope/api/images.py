@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from layoutscope.errors import LockedError, UsageError
 from layoutscope.frozen import frozen
 from layoutscope.partition import select_name
-from layoutscope.results.locked import how_to_open
+from layoutscope.results.locked import how_to_open, several_volumes
 from layoutscope.tables import VolumeLayout
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ class Opened:
         Bytes that each volume or container has at most, by where it starts in the image.
     search : VolumeSearch or None
         What lies where on the image, whether it was asked for or not; None of a capture.
+    capture : str
+        Where the capture lies; empty of an image.
     """
 
     about: ImageFacts
@@ -50,6 +52,7 @@ class Opened:
     images: ImageSet | None = None
     spaces: Mapping[int, int] = field(default_factory=dict)
     search: VolumeSearch | None = None
+    capture: str = ""
 
     def bytes(self) -> ImageSet:
         """Return what holds the bytes.
@@ -60,7 +63,7 @@ class Opened:
             If this is a capture, which holds tables and no bytes.
         """
         if self.images is None:
-            raise UsageError(f"{self.about.name}: is a capture; this needs the image itself")
+            raise UsageError(f"{self.capture}: is a capture; this needs the image itself")
         return self.images
 
 
@@ -93,7 +96,7 @@ def only_volume(layouts: Sequence[VolumeLayout]) -> VolumeLayout:
         raise nothing_to_walk(layouts)
     if len(walked) > 1:
         names = ", ".join(repr(layout.facts.name) for layout in walked)
-        raise UsageError(f"there are {len(walked)} volumes ({names}); choose with --partition or --volume")
+        raise UsageError(several_volumes(len(walked), names))
     return walked[0]
 
 

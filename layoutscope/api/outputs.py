@@ -164,7 +164,8 @@ def output(path: str | os.PathLike[str], *, force: bool = False, holds: str = ""
             prefix=f".{target.name[:64]}.", suffix=".part", dir=target.absolute().parent
         )
     except OSError as error:
-        raise OutputError(f"{target}: {(error.strerror or str(error)).lower()}") from error
+        reason = (error.strerror or str(error)).lower()
+        raise OutputError(f"{target}: its folder takes no new file: {reason}") from error
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file

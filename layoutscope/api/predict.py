@@ -19,6 +19,7 @@ from layoutscope.frozen import frozen
 from layoutscope.metrics import measure_trace
 from layoutscope.options import Predict, ReadOptions, Workload, WorkRequest
 from layoutscope.report.ncdu import ncdu_text
+from layoutscope.results.locked import several_volumes
 from layoutscope.results.predict import Alternative, DirectoryCost, DriveCase, PredictResult, VolumeCase
 from layoutscope.results.scan import Prediction, WalkFacts
 from layoutscope.walk.whatif import WHAT_IFS, what_if
@@ -132,6 +133,9 @@ def predict(
             start = work.start_offset_bytes
             orders = tuple(over_orders(layout, profiles, work, start_offset_bytes=start) for layout in walked)
             return PredictResult(image.about, (), orders)
+        if ncdu is not None and len(walked) > 1:
+            names = ", ".join(repr(layout.facts.name) for layout in walked)
+            raise UsageError(f"{image.about.name}: {several_volumes(len(walked), names)}")
         if ncdu is not None and profiles:
             _write_ncdu(walked[0], profiles[0], work, ncdu, force=force)
         cases = tuple(_volume(layout, profiles, work) for layout in walked)

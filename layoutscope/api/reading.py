@@ -252,7 +252,7 @@ def load_capture(path: Path, request: ReadRequest) -> Opened:
     try:
         about = _saved_facts(manifest["image"])
         findings = tuple(map(_saved_finding, manifest["findings"]))
-        return Opened(replace(about, name=about.name or str(path)), layouts, findings)
+        return Opened(replace(about, name=about.name or str(path)), layouts, findings, capture=str(path))
     except ValueError as error:
         raise ImageError(f"{path}: is a damaged capture: {error}") from error
 

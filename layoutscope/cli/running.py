@@ -194,8 +194,13 @@ def exit_code(command: Callable[[], int]) -> int:
     except BrokenPipeError:
         code = silence()
     except OSError as error:
-        silence()
-        code = fail(LayoutscopeError(f"the output cannot be written: {error.strerror or error}"), EXIT_FAILED)
+        reason = (error.strerror or str(error)).lower()
+        if error.filename is None:
+            silence()
+            reason = f"the output cannot be written: {reason}"
+        else:
+            reason = f"{error.filename}: {reason}"
+        code = fail(LayoutscopeError(reason), EXIT_FAILED)
     except MemoryError:
         code = fail(LayoutscopeError("there is not enough memory for this"), EXIT_FAILED)
     return code

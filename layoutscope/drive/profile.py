@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 KINDS: Final = ("measured", "datasheet", "fitted", "assumed")
 
 FIGURES: Final[Mapping[str, str]] = {
-    "capacity_bytes": "bytes that the host can address",
+    "capacity_bytes": "bytes that a computer can address",
     "rpm": "revolutions a minute",
     "heads": "recording surfaces",
     "cylinders": "positions of the arm",
@@ -47,7 +47,7 @@ FIGURES: Final[Mapping[str, str]] = {
     "head_switch_ms": "change of head in a cylinder",
     "read_miss_ms": "overhead of a read from the medium, before the arm moves",
     "read_hit_ms": "service time of a read that the buffer holds",
-    "interface_mb_s": "rate from the buffer to the host; 0: costs nothing",
+    "interface_mb_s": "rate from the buffer to the computer; 0: costs nothing",
     "buffer_bytes": "buffer in all",
     "segments": "buffer segments",
     "segment_sectors": "sectors a segment holds",

@@ -71,7 +71,8 @@ def read_trace(
         raise UsageError(f"unknown trace format {name!r}; there are {', '.join((*READERS, 'fs_usage'))}")
     trace = _parsed(path, name, data, block_bytes)
     if len(trace) == 0:
-        raise ImageError(f"{path} holds no reads in the format {name}")
+        tried = f"the format {name}" if form else f"any format that was tried: {', '.join((*READERS, 'fs_usage'))}"
+        raise ImageError(f"{path}: holds no reads in {tried}")
     check_reads(path, trace)
     if think_us is not None:
         trace.think_us[:] = think_us
@@ -120,7 +121,8 @@ def _unpacked(path: Path) -> bytes:
         data = path.read_bytes()
         return unpacked(data) if path.suffix == ".zst" else data
     except (OSError, ValueError) as error:
-        raise ImageError(f"cannot read the trace {path}: {error}") from error
+        reason = str(getattr(error, "strerror", None) or error)
+        raise ImageError(f"{path}: {reason[0].lower()}{reason[1:]}") from error
 
 
 def guess_form(name: str, data: bytes) -> str:

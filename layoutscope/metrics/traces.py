@@ -35,8 +35,8 @@ REQUEST_SCORE = Definition(
     "request-layout-score",
     "Requests in sequence",
     unit="share",
-    denominator="reads of the host but the first",
-    text="Share of reads that start where the last one ended: a property of the host too, which may split nodes.",
+    denominator="reads of the walk but the first",
+    text="Share of reads that start where the last one ended: a property of the system too, which may split nodes.",
     citation="dynamic layout score of Conway et al., FAST 2017",
     needs="trace",
 )

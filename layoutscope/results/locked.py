@@ -19,6 +19,19 @@ def is_locked(layout: VolumeLayout) -> bool:
     return bool(layout.facts.details.get("locked"))
 
 
+def several_volumes(count: int, names: str) -> str:
+    """Say that one volume must be chosen among several, and how.
+
+    Parameters
+    ----------
+    count : int
+        How many there are.
+    names : str
+        What they are called.
+    """
+    return f"{count} volumes can be walked ({names}); choose one with --volume, or as IMAGE:VOLUME"
+
+
 def how_to_open(layouts: Sequence[VolumeLayout]) -> str:
     """Say which volumes are locked and what opens them, in one sentence; empty where none is."""
     locked = [layout for layout in layouts if is_locked(layout)]

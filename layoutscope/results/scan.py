@@ -8,7 +8,7 @@ from layoutscope.display import Displayed
 from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED, LockedError, UsageError
 from layoutscope.frozen import frozen
 from layoutscope.results import Shown
-from layoutscope.results.locked import how_to_open
+from layoutscope.results.locked import how_to_open, several_volumes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -225,7 +225,8 @@ class ScanResult(Shown):
         if not found and locked:
             raise LockedError(f"{self.image.name}: {locked}")
         if len(found) != 1:
-            raise UsageError(f"{self.image.name}: {len(found)} volumes can be walked; choose one with --volume")
+            names = ", ".join(repr(volume.layout.facts.name) for volume in found) or "none"
+            raise UsageError(f"{self.image.name}: {several_volumes(len(found), names)}")
         return found[0]
 
     @property

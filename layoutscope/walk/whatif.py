@@ -211,7 +211,7 @@ WHAT_IFS: Final = {
         "no node is held by snapshots alone",
     ),
     "double-cache": Change(
-        _double_cache, "the host keeps twice as much metadata", "the host's memory for metadata is unlimited"
+        _double_cache, "twice as much metadata fits into memory", "the memory for metadata is unlimited"
     ),
 }
 """What-ifs by their names."""

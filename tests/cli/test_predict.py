@@ -67,7 +67,7 @@ def test_packing_may_take_longer_and_is_no_bound(run, reference_image):
 def test_what_changes_nothing_is_not_applicable(run, image):
     """An unlimited cache cannot be doubled; a limited one can, and then its time is shown."""
     words = ("predict", image, "--drive", "generic-7200", "--what-if", "double-cache")
-    assert "double-cache: not applicable: the host's memory for metadata is unlimited" in run(*words).stdout
+    assert "double-cache: not applicable: the memory for metadata is unlimited" in run(*words).stdout
     limited = run(*words, "--memory", "64KiB").stdout
     assert "not applicable" not in limited
     assert "double-cache: would take" in limited

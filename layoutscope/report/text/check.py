@@ -32,6 +32,8 @@ def _parts(result: CheckResult) -> Iterator[RenderableType]:
         yield Text(f"{escape_text(volume.volume)}: {coverage}")
         if volume.findings:
             yield _table("Findings", volume.findings)
+    if result.findings or any(volume.findings for volume in result.volumes):
+        yield Text("What a code means, and what to do about it: layoutscope explain CODE")
     yield Text("clean" if result.is_clean else "not clean", style="bold" if result.is_clean else "bold red")
 
 

@@ -118,7 +118,7 @@ def _volume(volume: VolumeCase) -> Iterator[RenderableType]:
 def _host_line(volume: VolumeCase) -> Text:
     """Tell processor and wall time of the host apart: on flash this is most of the time."""
     time = volume.host_time
-    return Text(f"Host: {format_seconds(time.cpu_s)} of processor time, {format_seconds(time.wall_s)} on the clock")
+    return Text(f"Computer: {format_seconds(time.cpu_s)} of processor time, {format_seconds(time.wall_s)} on the clock")
 
 
 def _case(case: DriveCase) -> Iterator[RenderableType]:

@@ -96,7 +96,8 @@ def nothing() -> Touches:
 
 
 def concatenated(parts: Sequence[Touches]) -> Touches:
-    """Put touches one after the other."""
+    """Put touches one after the other; one part alone is not copied."""
+    parts = [part for part in parts if len(part)]
     if not parts:
         return nothing()
     if len(parts) == 1:

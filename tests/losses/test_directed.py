@@ -1,0 +1,119 @@
+"""Losses that are hard to notice: all else is consistent, or the witness went with what is lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from fixtures.apfs.checksum import with_checksum
+from tests.losses.campaign import damaged, read
+from tests.losses.damage import Damage
+from tests.losses.images import written_images
+from tests.losses.victim import victim_of
+
+HFSPLUS, APFS, DEEP = "written-hfsplus-deep", "written-apfs-many", "written-apfs-deep"
+KIND_AT, NUM_RECORDS_AT = 8, 10
+"""In a node descriptor (TN1150, BTNodeDescriptor)."""
+NUM_KEYS_AT = 36
+"""In a node (Apple File System Reference, btree_node_phys_t)."""
+
+
+@pytest.fixture(scope="module")
+def victims(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sound")
+    sounds = {sound.name: sound for sound in written_images(folder)}
+    return {name: victim_of(sounds[name], tmp_path_factory.mktemp("work")) for name in (HFSPLUS, APFS, DEEP)}
+
+
+def spots(victim, structure):
+    return [spot for spot in victim.spots if spot.structure == structure]
+
+
+def put(victim, spot, at, data, *, mends=False):
+    """Change bytes of a node; its checksum is right again where that is asked for."""
+    node = bytearray(victim.read(spot.at, spot.length))
+    node[at : at + len(data)] = data
+    return Damage(spot, "bytes", mends, spot.at, with_checksum(bytes(node)) if mends else bytes(node))
+
+
+def losses(victim, *done):
+    """Read a mutant without and with a sweep; whatever is lost must be told by exit code and coverage."""
+    with damaged(victim, done):
+        readings = [read(victim, sweep=sweep)[0] for sweep in (False, True)]
+    for reading in readings:
+        assert reading.failure == ""
+        assert not reading.is_silent
+        assert reading.exit_code == 3
+        assert reading.coverage is None or reading.coverage < 1
+    return [reading.lost for reading in readings]
+
+
+@pytest.mark.parametrize("kind", [0x00, 0x01, 0x02, 0x37])
+def test_a_leaf_that_calls_itself_no_leaf(victims, kind):
+    """HFS+: its bytes say that it is something else, so that no leaf seems to be lost."""
+    victim = victims[HFSPLUS]
+    leaf = spots(victim, "catalog leaf")[3]
+    losses(victim, put(victim, leaf, KIND_AT, bytes([kind])))
+
+
+def test_a_root_of_zeros(victims):
+    """HFS+: a node of kind 0 is an index node of no records."""
+    victim = victims[HFSPLUS]
+    for spot in spots(victim, "catalog index"):
+        losses(victim, Damage(spot, "zeroed", False, spot.at, bytes(spot.length)))
+
+
+@pytest.mark.parametrize("left", [-1, -4, 0])
+def test_a_leaf_with_fewer_records_than_were_counted(victims, left):
+    """HFS+: nothing in the leaf itself is wrong; the header of the tree and that of the volume count more."""
+    victim = victims[HFSPLUS]
+    leaf = spots(victim, "catalog leaf")[3]
+    count = int.from_bytes(victim.read(leaf.at + NUM_RECORDS_AT, 2), "big")
+    fewer = max(count + left, 0) if left else 0
+    losses(victim, put(victim, leaf, NUM_RECORDS_AT, fewer.to_bytes(2, "big")))
+
+
+def test_a_leaf_of_zeros(victims):
+    """HFS+: index, chain and map lead to it, and nothing in it says what it held."""
+    victim = victims[HFSPLUS]
+    leaf = spots(victim, "catalog leaf")[3]
+    lost = losses(victim, Damage(leaf, "zeroed", False, leaf.at, bytes(leaf.length)))
+    assert lost[0] > 0
+    assert lost[1] < lost[0]
+
+
+@pytest.mark.parametrize("structure", ["fs index", "omap leaf", "object-map", "volume-superblock"])
+def test_the_way_to_a_whole_tree_is_gone(victims, structure):
+    """APFS: with the root goes the number of nodes that it counts, and a share of what is left would always be 1."""
+    victim = victims[APFS]
+    for spot in spots(victim, structure)[:2]:
+        losses(victim, Damage(spot, "zeroed", False, spot.at, bytes(spot.length)))
+
+
+def test_two_leaves_in_each_others_place(victims):
+    """APFS: both checksums are right, and both are another object than was looked for."""
+    victim = victims[APFS]
+    one, other = spots(victim, "fs leaf")[1:3]
+    nodes = [victim.read(spot.at, spot.length) for spot in (one, other)]
+    done = [
+        Damage(spot, "exchanged", False, spot.at, data) for spot, data in zip((one, other), nodes[::-1], strict=True)
+    ]
+    losses(victim, *done)
+
+
+@pytest.mark.parametrize("fewer", [1, 3])
+def test_a_leaf_with_fewer_keys(victims, fewer):
+    """APFS: the checksum is right; the root counts more keys than there are."""
+    victim = victims[APFS]
+    leaf = spots(victim, "fs leaf")[2]
+    count = int.from_bytes(victim.read(leaf.at + NUM_KEYS_AT, 4), "little")
+    losses(victim, put(victim, leaf, NUM_KEYS_AT, (count - fewer).to_bytes(4, "little"), mends=True))
+
+
+def test_more_gaps_than_are_listed(victims, monkeypatch):
+    """APFS: findings name the first of many gaps; leaves are found for all of them."""
+    victim = victims[DEEP]
+    nodes = [spot for spot in spots(victim, "fs index") if int.from_bytes(victim.read(spot.at + 34, 2), "little") == 1]
+    done = [Damage(spot, "zeroed", False, spot.at, bytes(spot.length)) for spot in nodes]
+    assert len(done) > 1
+    monkeypatch.setattr("layoutscope.filesystems.apfs.store.losses.MOST_LISTED", 1)
+    assert losses(victim, *done) == [0, 0]

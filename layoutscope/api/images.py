@@ -219,9 +219,9 @@ def walked_costs(layout: VolumeLayout, drive: Any, work: dict[str, Any]) -> Walk
     work : dict
         Keywords of the workload.
     """
-    from layoutscope.api.predict import walk_costs
+    from layoutscope.api.workloads import walk_costs
 
-    return walk_costs(layout, drive, work)
+    return walk_costs(only_volume([layout]), drive, work)
 
 
 # Tables know nothing of walks and drives, which work on them; whoever gets a layout from a verb can ask it for costs.

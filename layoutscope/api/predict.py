@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.analysis.owners import paths_of, volume_name
-from layoutscope.api.images import nothing_to_walk, only_volume
+from layoutscope.api.images import nothing_to_walk
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.orders import ALL, over_orders
 from layoutscope.api.outputs import output
@@ -26,8 +26,8 @@ from layoutscope.walk.whatif import WHAT_IFS, what_if
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
-    from typing import Any, Unpack
+    from collections.abc import Sequence
+    from typing import Unpack
 
     from numpy.typing import NDArray
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from layoutscope.drive import DriveProfile, ServiceResult
     from layoutscope.options import Drives
     from layoutscope.tables import VolumeLayout
-    from layoutscope.tables.frames import WalkCosts
 
 DEFAULT_DRIVES: Final = ("generic-5400-2.5", "generic-7200", "sata-ssd")
 """Drives that are predicted for unless told otherwise."""
@@ -140,32 +139,6 @@ def predict(
             _write_ncdu(walked[0], profiles[0], work, ncdu, force=force)
         cases = tuple(_volume(layout, profiles, work) for layout in walked)
         return PredictResult(image.about, cases)
-
-
-def walk_costs(layout: VolumeLayout, drive: str | os.PathLike[str], workload: Mapping[str, Any]) -> WalkCosts:
-    """Charge what a workload costs on a drive to nodes, files and directories.
-
-    Parameters
-    ----------
-    layout : VolumeLayout
-        The volume.
-    drive : str or path
-        A profile or a TOML file.
-    workload : mapping of str to value
-        Keywords of :class:`~layoutscope.options.Workload`.
-
-    Raises
-    ------
-    TypeError
-        If there is no such keyword.
-    UsageError
-        If there is no such drive, or the volume cannot be walked.
-    """
-    from layoutscope.analysis.costs import costs_of
-
-    work, (profile,) = checked(workload), profiles_of(drive)
-    reads = walk(only_volume([layout]), work).reads
-    return costs_of(layout, reads, Prediction.of(service(reads, profile), profile), work.order)
 
 
 def _volume(layout: VolumeLayout, profiles: Sequence[DriveProfile], work: PredictRequest) -> VolumeCase:

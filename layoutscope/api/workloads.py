@@ -9,6 +9,7 @@ import numpy as np
 
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.analysis.owners import resolve
+from layoutscope.api.keywords import profiles_of
 from layoutscope.errors import UsageError, did_you_mean
 from layoutscope.frames import pl
 from layoutscope.frozen import frozen
@@ -19,6 +20,7 @@ from layoutscope.walk.host import HOSTS, HostTime, host_profile, host_time, with
 from layoutscope.walk.orders import ORDERS, Work, model_of, trace_on
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from layoutscope.access.trace import AccessTrace
     from layoutscope.options import ReadOptions
     from layoutscope.tables import VolumeLayout
+    from layoutscope.tables.frames import WalkCosts
 
 
 OPTIONS: Final = {"paths": "--paths", "file": "--file"}
@@ -212,3 +215,31 @@ def _needed(layout: VolumeLayout, path: str) -> int:
     if file_id is None:
         raise UsageError(f"no file at {path!r}")
     return file_id
+
+
+def walk_costs(layout: VolumeLayout, drive: str | os.PathLike[str], workload: Mapping[str, Any]) -> WalkCosts:
+    """Charge what a workload costs on a drive to nodes, files and directories.
+
+    Parameters
+    ----------
+    layout : VolumeLayout
+        A volume that can be walked.
+    drive : str or path
+        A profile or a TOML file.
+    workload : mapping of str to value
+        Keywords of :class:`~layoutscope.options.Workload`.
+
+    Raises
+    ------
+    TypeError
+        If there is no such keyword.
+    UsageError
+        If there is no such drive, or the work names no file of the volume.
+    """
+    from layoutscope.analysis.costs import costs_of
+    from layoutscope.drive import service
+    from layoutscope.results.scan import Prediction
+
+    work, (profile,) = checked(workload), profiles_of(drive)
+    reads = walk(layout, work).reads
+    return costs_of(layout, reads, Prediction.of(service(reads, profile), profile), work.order)

@@ -171,6 +171,10 @@ def _fitted(profile: DriveProfile, source: str, **values: Any) -> DriveProfile:
 def profile_text(profile: DriveProfile) -> str:
     """Return a profile as the TOML text that `load_profile` reads."""
     lines = [f"name = {_toml(profile.title)}", f"kind = {_toml(profile.kind)}"]
+    if profile.take_for:
+        lines.append(f"take_for = {_toml(profile.take_for)}")
+    if profile.models:
+        lines.append(f"models = {_toml(list(profile.models))}")
     if profile.members:
         lines.append(f"members = {_toml([member.name for member in profile.members])}")
     if profile.note:

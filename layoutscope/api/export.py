@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final, Protocol
+from typing import IO, TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
 from layoutscope.api.documents import Walked, document_form, export_document
 from layoutscope.api.identity import metadata_ranges
+from layoutscope.api.images import OpenImage
 from layoutscope.api.keywords import takes
 from layoutscope.api.outputs import check_output, file_form, output
+from layoutscope.api.predict import predict
 from layoutscope.api.reading import opened, read_images, request_of, told
+from layoutscope.api.scan import scan
 from layoutscope.api.workloads import parted
 from layoutscope.arrays.intervals import runs_of
 from layoutscope.errors import UnreadError, UsageError, did_you_mean
@@ -37,10 +41,18 @@ if TYPE_CHECKING:
     from layoutscope.frames import pl
     from layoutscope.image import Source
     from layoutscope.options import ReadRequest
+    from layoutscope.results.predict import PredictResult
+    from layoutscope.results.scan import ScanResult
 
 
 ALL: Final = "all"
 """In place of a table's name: every one of them, a file each."""
+
+RESULTS: Final = ("metrics", "times", "directories", "reads")
+"""Tables of results: of a scan the metrics, of a prediction its times, and what each directory and read takes."""
+
+EXPORTED: Final = (*TABLES, *RESULTS)
+"""Every table; the columns of results are those of :data:`layoutscope.tables.frames.FRAMES`."""
 
 
 @takes(Walked, Workload, ReadOptions)
@@ -60,7 +72,8 @@ def export(
     path : path
         The image.
     table : str or None
-        One of the names in :data:`layoutscope.tables.TABLES`, or ``all`` for a file each; None for a document.
+        One of the names in :data:`EXPORTED`, or ``all`` for a file each, those of walks only where there is something
+        to walk; None for a document.
     target : path or binary file
         Where to; of all tables a folder, which is made.
     file_format : str, optional
@@ -97,44 +110,75 @@ def export(
         export_document(path, target, file_format=document, force=force, **options)
         return
     if table is None:
-        raise UsageError(f"which table? there are {', '.join(TABLES)}, and {ALL}")
-    if table != ALL and table not in TABLES:
-        raise UsageError(f"no table {table!r}{did_you_mean(table, TABLES)}; there are {', '.join(TABLES)}, and {ALL}")
-    options.pop("drives", None)
-    _, reading = parted(options, None)
+        raise UsageError(f"which table? there are {', '.join(EXPORTED)}, and {ALL}")
+    if table not in (ALL, *EXPORTED):
+        hint = did_you_mean(table, (ALL, *EXPORTED))
+        raise UsageError(f"no table {table!r}{hint}; there are {', '.join(EXPORTED)}, and {ALL}")
+    goals = _goals(path, table, target, file_format, force=force)
+    drives = options.pop("drives", None)
+    work, reading = parted(options, None)
     request = request_of(reading, path)
-    if table == ALL:
-        _export_all(path, target, file_format, request, force=force)
-        return
-    form = file_form(target, file_format, FORMATS, "csv")
-    with opened(path, request) as image:
-        frame = joined_table(image.layouts, table)
-    with reporting(request.progress):
-        _write_frame(frame, table, target, form, force=force)
+    with opened(path, request) as image, reporting(request.progress):
+        known = _Known(OpenImage(path, request, image), work, drives)
+        if table == ALL:
+            Path(str(target)).mkdir(exist_ok=True)
+        for name, (goal, form) in goals.items():
+            if table != ALL or name in TABLES or known.can_be_walked:
+                _write_frame(known.frame(name), name, goal, form, force=force)
 
 
-def _export_all(
+Goal = tuple["str | os.PathLike[str] | IO[bytes]", str]
+
+
+def _goals(
     path: str | os.PathLike[str],
+    table: str,
     target: str | os.PathLike[str] | IO[bytes],
     file_format: str | None,
-    request: ReadRequest,
     *,
     force: bool,
-) -> None:
-    """Write every table into a folder, each as a file of its own name."""
+) -> dict[str, Goal]:
+    """Say where each table goes and in which format, and refuse what could not be written there."""
+    if table != ALL:
+        return {table: (target, file_form(target, file_format, FORMATS, "csv"))}
     if not isinstance(target, str | os.PathLike):
         raise UsageError("all tables are several files: name the folder that they are written to")
     form, folder = file_form("", file_format, FORMATS, "csv"), Path(target)
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder}: is no folder")
-    goals = {name: folder / f"{name}.{form}" for name in TABLES}
+    files = {name: folder / f"{name}.{form}" for name in EXPORTED}
     if folder.is_dir():
-        for goal in goals.values():
-            check_output(goal, force=force, reads=[path])
-    with opened(path, request) as image, reporting(request.progress):
-        folder.mkdir(exist_ok=True)
-        for name, goal in goals.items():
-            _write_frame(joined_table(image.layouts, name), name, goal, form, force=force)
+        for file in files.values():
+            check_output(file, force=force, reads=[path])
+    return {name: (file, form) for name, file in files.items()}
+
+
+@dataclass
+class _Known:
+    """What tables are made of: an image, and results that are worked out when the first table needs them."""
+
+    image: OpenImage
+    work: dict[str, Any]
+    drives: Any
+
+    @property
+    def can_be_walked(self) -> bool:
+        return any(len(layout.columns("entries")) for layout in self.image.opened.layouts)
+
+    def frame(self, name: str) -> pl.DataFrame:
+        if name in TABLES:
+            return joined_table(self.image.opened.layouts, name)
+        result = self._scanned if name == "metrics" else self._predicted
+        frame: pl.DataFrame = getattr(result, name)
+        return frame
+
+    @cached_property
+    def _scanned(self) -> ScanResult:
+        return scan(self.image, drives=(), host=self.work.get("host", "linux"))
+
+    @cached_property
+    def _predicted(self) -> PredictResult:
+        return predict(self.image, drives=self.drives, **self.work)
 
 
 def _write_frame(

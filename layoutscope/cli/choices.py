@@ -10,7 +10,21 @@ from typing import Literal
 Order = Literal["fts", "readdir-stat", "bulk", "names", "catalog", "searchfs", "paths", "copy", "read"]
 OrderOrAll = Literal["fts", "readdir-stat", "bulk", "names", "catalog", "searchfs", "paths", "copy", "read", "all"]
 Host = Literal["linux", "macos"]
-Table = Literal["nodes", "node_fragments", "node_views", "regions", "extents", "entries", "free", "findings", "all"]
+Table = Literal[
+    "nodes",
+    "node_fragments",
+    "node_views",
+    "regions",
+    "extents",
+    "entries",
+    "free",
+    "findings",
+    "metrics",
+    "times",
+    "directories",
+    "reads",
+    "all",
+]
 ExportFormat = Literal["csv", "parquet", "jsonl", "bodyfile", "dfxml", "speedscope", "perfetto", "folded"]
 TraceFormat = Literal["csv", "fio", "blkparse"]
 ReplayFormat = Literal["csv", "fio", "blkparse", "fs_usage", "pairs"]

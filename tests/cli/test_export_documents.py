@@ -7,8 +7,10 @@ import json
 import polars as pl
 import pytest
 
-from layoutscope import read_layouts
+from layoutscope import predict, read_layouts, scan
+from layoutscope.api.export import EXPORTED, RESULTS
 from layoutscope.tables import TABLES
+from layoutscope.tables.frames import FRAMES
 
 
 def test_all_tables_are_a_file_each(run, image, tmp_path):
@@ -16,9 +18,32 @@ def test_all_tables_are_a_file_each(run, image, tmp_path):
     folder = tmp_path / "tables"
     result = run("export", image, "--table", "all", "--format", "parquet", "-o", folder)
     assert result.exit_code == 0, result.stderr
-    assert sorted(path.name for path in folder.iterdir()) == sorted(f"{name}.parquet" for name in TABLES)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(f"{name}.parquet" for name in EXPORTED)
     for name in TABLES:
         assert pl.read_parquet(folder / f"{name}.parquet").height == read_layouts(image)[0].table(name).height
+
+
+def test_results_are_tables_like_others(run, image):
+    """Metrics as scan has them; times, directories and reads as predict has them, of the work that was asked for."""
+    work = ("--order", "names", "--drive", "generic-7200")
+    for name in RESULTS:
+        result = predict(image, order="names", drives="generic-7200") if name != "metrics" else scan(image)
+        text = run("export", image, "--table", name, *work, "--format", "jsonl").stdout
+        rows = [json.loads(line) for line in text.splitlines()]
+        expected = getattr(result, name)
+        if name == "metrics":
+            expected = expected.filter(pl.col("subject") != "walk")
+            rows = [row for row in rows if row["subject"] != "walk"]
+        assert len(rows) == expected.height > 0
+        assert list(rows[0]) == [column.name for column in FRAMES[name]]
+    assert {row["drive"] for row in rows} == {"generic-7200"}
+
+
+def test_a_locked_volume_has_no_tables_of_walks(run, reference_image, tmp_path):
+    """All that there is, is written; what nobody can list has no times."""
+    folder = tmp_path / "tables"
+    run("export", reference_image("apple/dissect_encrypted.raw"), "--table", "all", "-o", folder)
+    assert sorted(path.stem for path in folder.iterdir()) == sorted(TABLES)
 
 
 def test_all_tables_overwrite_nothing_unasked(run, image, tmp_path):

@@ -8,14 +8,13 @@ import pytest
 
 from layoutscope.api.compare import ORDERINGS
 from layoutscope.api.documents import FORMATS as DOCUMENT_FORMATS
-from layoutscope.api.export import ALL
+from layoutscope.api.export import ALL, EXPORTED
 from layoutscope.api.predict import WHAT_IF_NAMES
 from layoutscope.api.trace import FORMATS as TRACE_FORMATS
 from layoutscope.cli import choices
 from layoutscope.cli.help import RENAMED, renamed
 from layoutscope.drive.replay import READERS
 from layoutscope.report.tables import FORMATS
-from layoutscope.tables import TABLES
 from layoutscope.walk.host import HOSTS
 from layoutscope.walk.orders import ORDERS
 
@@ -26,7 +25,7 @@ from layoutscope.walk.orders import ORDERS
         (get_args(choices.Order), ORDERS),
         (get_args(choices.OrderOrAll), [*ORDERS, "all"]),
         (get_args(choices.Host), HOSTS),
-        (get_args(choices.Table), [*TABLES, ALL]),
+        (get_args(choices.Table), [*EXPORTED, ALL]),
         (get_args(choices.ExportFormat), [*FORMATS, *DOCUMENT_FORMATS]),
         (get_args(choices.TraceFormat), TRACE_FORMATS),
         (get_args(choices.ReplayFormat), [*READERS, "fs_usage"]),

@@ -24,6 +24,16 @@ def test_examples_of_the_readme_hold(monkeypatch):
     assert outcome.failed == 0
 
 
+def test_examples_of_exports_hold(tmp_path, monkeypatch):
+    """Each example of the page on exports gives what it shows."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "fixtures").symlink_to(ROOT / "fixtures")
+    page = str(ROOT / "docs" / "exports.md")
+    outcome = doctest.testfile(page, module_relative=False, encoding="utf-8")
+    assert outcome.attempted > 0
+    assert outcome.failed == 0
+
+
 @pytest.mark.parametrize("name", WITH_EXAMPLES)
 def test_examples_of_the_docstrings_hold(name, tmp_path, monkeypatch):
     """Each example of a module gives what it shows, in a folder of its own beside the committed images."""

@@ -1,0 +1,159 @@
+"""Writes ``docs/schemas``: a JSON Schema of what each verb prints with ``--json``.
+
+``python -m tests.docs.schemas``. The shape is that of documents of two images, whole and with parts left out; what may
+be null is what is null in one of them, or is said to be in the fields of a scan. A test holds documents of other images
+to them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import layoutscope
+from fixtures.hfsplus.scenarios import SCENARIOS
+from fixtures.hfsplus.writer import write
+from layoutscope.report.json import result_document
+from layoutscope.report.json.inspect import states_json
+from layoutscope.report.json.predict import drives_json
+from layoutscope.report.json.scan import FIELDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "schemas"
+HFSPLUS = "fixtures/images/hfsplus-scattered.img.zst"
+APFS = "fixtures/images/apfs-scattered.img.zst"
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+MAPS = ("space", "details", "parts", "causes_s", "figures", "facts", "by_cause", "by_reads", "missed", "extra")
+"""Objects whose keys are words of the data: uses, causes, figures."""
+
+ANY = ("value",)
+"""Members of any type: figures of drives are numbers, lists and texts, values of fields likewise."""
+
+
+NULLABLE = ("value", "coverage", "verdict", "placement", "walk", "packed_gain", "seconds_per_1000", "image_offset")
+"""Members that are null where there is nothing that they could be, in whatever document."""
+
+
+def documents() -> Iterator[Any]:
+    """Yield documents of every verb, of volumes with files and without."""
+    with tempfile.TemporaryDirectory() as folder:
+        empty = Path(folder) / "empty.img"
+        write(SCENARIOS["empty"], empty)
+        yield from _of_images(empty)
+    yield from _of_many()
+
+
+def _of_images(empty: Path) -> Iterator[Any]:
+    yield result_document(layoutscope.scan(empty))
+    yield result_document(layoutscope.predict(empty))
+    yield result_document(layoutscope.predict(empty, order="all"))
+
+
+def _of_many() -> Iterator[Any]:
+    for image in (HFSPLUS, APFS):
+        yield result_document(layoutscope.scan(image))
+        yield result_document(layoutscope.check(image))
+        yield result_document(layoutscope.predict(image, what_ifs=("ssd", "no-snapshots")))
+        yield result_document(layoutscope.predict(image, order="all"))
+        yield result_document(layoutscope.inspect(image, file_path="/"))
+        yield result_document(layoutscope.inspect(image, at=0))
+    yield result_document(layoutscope.scan(APFS, drives=()))
+    yield result_document(layoutscope.verify(HFSPLUS))
+    yield result_document(layoutscope.compare([HFSPLUS, APFS]))
+    yield result_document(layoutscope.compare([APFS, APFS]))
+    yield result_document(layoutscope.series([APFS, APFS]))
+    yield json.loads(states_json(layoutscope.checkpoints(APFS)))
+    yield json.loads(drives_json(layoutscope.drives(())))
+
+
+def as_read(document: Any) -> Any:
+    """Return a document as whoever reads its text has it."""
+    return json.loads(json.dumps(document))
+
+
+def merged(shapes: list[dict[str, Any]]) -> dict[str, Any]:
+    """Make one shape of several: what is in each of them is required, and each may have any type that one has."""
+    shapes = [shape for shape in shapes if shape]
+    types = sorted({kind for shape in shapes for kind in shape["type"]})
+    if "number" in types and "integer" in types:
+        types.remove("integer")
+    found: dict[str, Any] = {"type": types}
+    objects = [shape for shape in shapes if "object" in shape["type"]]
+    maps = [shape["additionalProperties"] for shape in objects if "additionalProperties" in shape]
+    if maps:
+        found["additionalProperties"] = merged(maps)
+    elif objects:
+        names = dict.fromkeys(name for shape in objects for name in shape["properties"])
+        found["properties"] = {
+            name: merged([shape["properties"][name] for shape in objects if name in shape["properties"]])
+            for name in names
+        }
+        found["required"] = [name for name in names if all(name in shape["required"] for shape in objects)]
+    items = [shape["items"] for shape in shapes if shape.get("items")]
+    if items:
+        found["items"] = merged(items)
+    return found if types else {}
+
+
+def _nullable(name: str, shape: dict[str, Any]) -> dict[str, Any]:
+    return shape | {"type": sorted({*shape["type"], "null"})} if name in NULLABLE and shape else shape
+
+
+def shape_of(value: Any, name: str = "") -> dict[str, Any]:
+    """Describe one value."""
+    if isinstance(value, dict):
+        members = {key: shape_of(each, key) for key, each in value.items()}
+        if name in MAPS:
+            return {"type": ["object"], "additionalProperties": merged(list(members.values()))}
+        return {
+            "type": ["object"],
+            "properties": {
+                key: {} if key in ANY and name != "metrics" else _nullable(key, item) for key, item in members.items()
+            },
+            "required": list(members),
+        }
+    if isinstance(value, list):
+        return {"type": ["array"], "items": merged([shape_of(each, name) for each in value])}
+    kinds = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
+    return {"type": [kinds[type(value)]]}
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """Make the schema of each kind of document, by the verb."""
+    kinds: dict[str, list[dict[str, Any]]] = {}
+    for document in map(as_read, documents()):
+        kinds.setdefault(document["schema"], []).append(shape_of(document))
+    found = {}
+    for name, shapes in sorted(kinds.items()):
+        shape = merged(shapes)
+        shape["properties"]["schema"] = {"const": name}
+        found[re.split(r"[./]", name)[1]] = {"$schema": DIALECT, "title": name, **shape}
+    for path, text in FIELDS.items():
+        _describe(found["scan"], path, text)
+    return found
+
+
+def _describe(schema: dict[str, Any], path: str, text: str) -> None:
+    """Put the meaning of a field of a scan beside its type, and that it may be null where that says so."""
+    for part in path.split("."):
+        schema = schema.get("items", schema) if "properties" not in schema else schema
+        schema = schema.get("properties", {}).get(part.removesuffix("[]"), {})
+    if schema and "const" not in schema:
+        schema["description"] = text
+        if "null" in text and "null" not in schema["type"]:
+            schema["type"] = sorted([*schema["type"], "null"])
+
+
+def written(schema: dict[str, Any]) -> str:
+    """Write a schema as the text of a file."""
+    return json.dumps(schema, indent=1) + "\n"
+
+
+if __name__ == "__main__":
+    for verb, made in schemas().items():
+        (FOLDER / f"{verb}.json").write_text(written(made))

@@ -371,25 +371,6 @@ def _selected(layouts: tuple[VolumeLayout, ...], wanted: str | None) -> tuple[Vo
     return (volumes[select_name([layout.facts.name for layout in volumes], wanted)],)
 
 
-def check_strict(findings: tuple[Finding, ...]) -> None:
-    """Turn the first damage into an error.
-
-    Raises
-    ------
-    FormatError
-        If a finding is more than information.
-    """
-    for finding in findings:
-        if finding.level != "info":
-            raise FormatError(
-                finding.message,
-                structure=f"{finding.code}: {finding.structure}",
-                image_offset=finding.image_offset,
-                expected=finding.expected,
-                found=finding.found,
-            )
-
-
 def image_facts(source: Source, search: VolumeSearch) -> ImageFacts:
     """Sum up an image and what was read of it."""
     return ImageFacts(

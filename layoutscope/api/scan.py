@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from layoutscope.analysis.verdict import judge
 from layoutscope.api.keywords import profiles_of, takes
 from layoutscope.api.predict import DEFAULT_DRIVES, predict_enumeration
-from layoutscope.api.reading import check_strict, opened, request_of
+from layoutscope.api.reading import opened, request_of
+from layoutscope.errors import FormatError
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics import measure, tree_summaries
 from layoutscope.metrics.space import space_use
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from layoutscope.drive import DriveProfile
+    from layoutscope.findings import Finding
     from layoutscope.results.scan import Prediction, WalkFacts
     from layoutscope.results.verdict import Verdict
     from layoutscope.tables import VolumeLayout
@@ -87,6 +89,25 @@ def scan(
 
             about = replace(about, metadata_sha256=metadata_sha256(image.images, image.layouts))
         return ScanResult(about, volumes, image.findings)
+
+
+def check_strict(findings: tuple[Finding, ...]) -> None:
+    """Turn the first damage into an error.
+
+    Raises
+    ------
+    FormatError
+        If a finding is more than information.
+    """
+    for finding in findings:
+        if finding.level != "info":
+            raise FormatError(
+                finding.message,
+                structure=f"{finding.code}: {finding.structure}",
+                image_offset=finding.image_offset,
+                expected=finding.expected,
+                found=finding.found,
+            )
 
 
 def sharing(layout: VolumeLayout, layouts: Sequence[VolumeLayout]) -> tuple[VolumeLayout, ...]:

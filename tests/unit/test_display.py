@@ -69,7 +69,8 @@ def objects(found, seen=None):
     """Yield every object of the library that results lead to, once a kind and place."""
     seen = set() if seen is None else seen
     for item in found:
-        if id(item) in seen or not type(item).__module__.startswith("layoutscope."):
+        # Members of enumerations are texts.
+        if id(item) in seen or isinstance(item, str) or not type(item).__module__.startswith("layoutscope."):
             continue
         seen.add(id(item))
         yield item

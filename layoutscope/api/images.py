@@ -219,9 +219,11 @@ def walked_costs(layout: VolumeLayout, drive: Any, work: dict[str, Any]) -> Walk
     work : dict
         Keywords of the workload.
     """
-    from layoutscope.api.workloads import walk_costs
+    from layoutscope.api.workloads import checked, walk_costs
 
-    return walk_costs(only_volume([layout]), drive, work)
+    # Slips of the pen are told before what the volume lacks.
+    request = checked(work)
+    return walk_costs(only_volume([layout]), drive, request)
 
 
 # Tables know nothing of walks and drives, which work on them; whoever gets a layout from a verb can ask it for costs.

@@ -217,7 +217,7 @@ def _needed(layout: VolumeLayout, path: str) -> int:
     return file_id
 
 
-def walk_costs(layout: VolumeLayout, drive: str | os.PathLike[str], workload: Mapping[str, Any]) -> WalkCosts:
+def walk_costs(layout: VolumeLayout, drive: str | os.PathLike[str], work: WorkRequest) -> WalkCosts:
     """Charge what a workload costs on a drive to nodes, files and directories.
 
     Parameters
@@ -226,13 +226,11 @@ def walk_costs(layout: VolumeLayout, drive: str | os.PathLike[str], workload: Ma
         A volume that can be walked.
     drive : str or path
         A profile or a TOML file.
-    workload : mapping of str to value
-        Keywords of :class:`~layoutscope.options.Workload`.
+    work : WorkRequest
+        What is done, from :func:`checked`.
 
     Raises
     ------
-    TypeError
-        If there is no such keyword.
     UsageError
         If there is no such drive, or the work names no file of the volume.
     """
@@ -240,6 +238,6 @@ def walk_costs(layout: VolumeLayout, drive: str | os.PathLike[str], workload: Ma
     from layoutscope.drive import service
     from layoutscope.results.scan import Prediction
 
-    work, (profile,) = checked(workload), profiles_of(drive)
+    (profile,) = profiles_of(drive)
     reads = walk(layout, work).reads
     return costs_of(layout, reads, Prediction.of(service(reads, profile), profile), work.order)

@@ -11,10 +11,10 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from typer import BadParameter
+from typer import BadParameter, Exit
 from typer.core import TyperCommand
 
-from layoutscope.errors import did_you_mean
+from layoutscope.errors import EXIT_USAGE, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -184,7 +184,9 @@ class Verb(TyperCommand):
             if word is not None and option is not None:
                 known = [str(getattr(each, "value", each)) for each in option.type.choices]
                 like = did_you_mean(word["word"], known)
-                error.message = f"no {option.opts[0].strip('-')} {word['word']!r}{like}; there are {', '.join(known)}"
+                wanted = f"no {option.opts[0].strip('-')} {word['word']!r}{like}"
+                sys.stderr.write(f"layoutscope: {wanted}; there are {', '.join(known)}\n")
+                raise Exit(EXIT_USAGE) from error
             raise
         except Exception as error:
             possible = getattr(error, "possibilities", None)

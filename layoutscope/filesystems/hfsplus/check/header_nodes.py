@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from layoutscope.filesystems.hfsplus.contents.rebuild import InferredHeader
 from layoutscope.filesystems.hfsplus.tree.btree import pieces_of
 from layoutscope.filesystems.hfsplus.tree.nodes import DESCRIPTOR, DESCRIPTOR_BYTES, OFFSET_BYTES
 from layoutscope.filesystems.hfsplus.volume.fork import read_parts
@@ -150,7 +151,9 @@ def _whole(subject: Subject) -> list[TreeRecords]:
     """Trees whose header node was found; what is wrong with others is told of their headers."""
     lost = {item.structure for item in subject.volume.log.findings if item.code == "tree-header-invalid"}
     trees = subject.trees.items()
-    return [each for name, each in trees if f"{name} B-tree header node" not in lost and each.tree.file.readable[0]]
+    found = [each for name, each in trees if f"{name} B-tree header node" not in lost and each.tree.file.readable[0]]
+    # The file of a tree that a sweep found is made up of its leaves: whatever its node 0 is, it is no header.
+    return [each for each in found if not isinstance(each.tree.file.header, InferredHeader)]
 
 
 def _check_behind_last(located: TreeRecords) -> None:

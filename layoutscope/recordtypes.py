@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
     from numpy.typing import NDArray
@@ -183,6 +183,10 @@ class RecordType:
     def offset_of(self, path: str) -> int:
         """Return where a field or a nested record starts, by its dotted name, in bytes from the start of the record."""
         return int(reduce(getattr, path.split("."), self).offset)
+
+    def members(self) -> Iterator[Field | Instance | RecordType]:
+        """Yield fields, nested records and instances, in the order of the disk."""
+        return (getattr(self, name) for name in self._members)
 
     @property
     def last_placed(self) -> str:

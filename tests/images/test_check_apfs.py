@@ -24,7 +24,9 @@ from layoutscope.findings import FindingLog
 from layoutscope.image import open_image
 from layoutscope.image.source import MemorySource
 from layoutscope.ondisk.decoder import decoder_named
+from layoutscope.ondisk.records import NX_SUPERBLOCK, OBJ_PHYS, OMAP_PHYS, REAPER_HEAD, SPACEMAN_PHYS
 from layoutscope.partition import find_volumes
+from tests.images.test_check_apfs_fields import changed, container_map
 
 BLOCK_BYTES = 4096
 HASHED_KEY_BYTES = disk.HASHED_KEY.sizeof()
@@ -102,7 +104,10 @@ NEEDED = {
     "seals": "sealed-root-hash",
 }
 # The faults of the writers do not reach these; each has a test of its own.
-OTHERWISE_TESTED = {"double-claims", "sibling-links", "directories"}
+OTHERWISE_TESTED = {
+    *("double-claims", "sibling-links", "directories", "superblock-fields", "superblock-copy", "map-fields"),
+    *("reaper-fields", "space-fields", "map-head", "map-heads"),
+}
 
 
 def findings(path, scenario="", *, decoder="bulk", image_offset=0, without=()):
@@ -213,6 +218,13 @@ FURTHER = {
         in_record(RecordType.SIBLING_LINK, disk.NUMBERED_KEY, "number", lambda old: old + 1000, of_key=True),
     ),
     "directories": ("record-differs", _folder_in_itself),
+    "superblock-fields": ("superblock-differs", changed(at.superblock, NX_SUPERBLOCK.test_type)),
+    "superblock-copy": ("superblock-differs", changed(lambda *_: 0, NX_SUPERBLOCK.test_type)),
+    "map-fields": ("checkpoint-invalid", changed(at.checkpoint_map, OBJ_PHYS.subtype)),
+    "reaper-fields": ("reaper-differs", changed(at.ephemeral("nx_reaper_oid"), REAPER_HEAD.completed_id)),
+    "space-fields": ("spaceman-invalid", changed(at.ephemeral("nx_spaceman_oid"), SPACEMAN_PHYS.ip_bm_tx_multiplier)),
+    "map-head": ("object-map-differs", changed(container_map, OMAP_PHYS.tree_type)),
+    "map-heads": ("object-map-differs", changed(at.region("object-map"), OMAP_PHYS.tree_type)),
 }
 
 

@@ -29,6 +29,7 @@ CODES: Final[Mapping[str, str]] = declare(
         "reference-differs": "APFS extent references differ from the extents that refer to them.",
         "snapshot-differs": "The places that describe the snapshots of an APFS volume do not agree.",
         "superblock-differs": "A field of an APFS superblock contradicts what was read.",
+        "reaper-differs": "A field of the APFS reaper contradicts its checkpoint, or an idle reaper is not empty.",
         "object-map-differs": "An entry of an APFS object map contradicts the object it leads to.",
         "name-hash-differs": "The hash in an APFS directory record is not that of its name.",
         "container-changed": "An APFS container was written while it was read: what was read is of no single state.",

@@ -16,6 +16,7 @@ from layoutscope.filesystems.apfs.check import (
     extents,
     keys,
     names,
+    object_fields,
     pointers,
     records,
     snapshots,
@@ -98,6 +99,12 @@ def _container_trees(subject: Subject) -> None:
 CONTAINER_CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
     "numbers": lambda subject: consistency.check_numbers(subject.reporting),
     "checkpoint-maps": lambda subject: consistency.check_maps(subject.reporting),
+    "superblock-fields": object_fields.check_superblock,
+    "superblock-copy": object_fields.check_copy,
+    "map-fields": object_fields.check_maps,
+    "reaper-fields": object_fields.check_reaper,
+    "space-fields": object_fields.check_space,
+    "map-head": object_fields.check_container_omap,
     "newer-superblocks": lambda subject: consistency.check_newer(subject.reporting),
     "chunk-checksums": lambda subject: consistency.check_space_blocks(subject.container, subject.parts),
     "checkpoints": pointers.check_checkpoints,
@@ -115,6 +122,7 @@ CONTAINER_CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
 
 VOLUME_CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
     "roots": pointers.check_roots,
+    "map-heads": object_fields.check_volume_omaps,
     "object-maps": pointers.check_object_maps,
     "keys": keys.check_keys,
     "volume-identity": _identity,

@@ -1,0 +1,76 @@
+"""Rules of single fields of APFS containers: each is broken once, and found at its byte under its name."""
+
+from __future__ import annotations
+
+import pytest
+
+from fixtures.apfs import locate as at
+from fixtures.fault import Fault, planted
+from layoutscope.filesystems.apfs.check import object_fields as rules
+from layoutscope.filesystems.apfs.reader import Options, check_container
+from layoutscope.image import open_image
+from layoutscope.ondisk.records import NX_SUPERBLOCK
+
+BLOCK_BYTES = 4096
+STRANGE = (1, 0x10)
+"""A bit that is set nowhere in these fields: its byte, and its value there."""
+OTHERS = {"hdr.type_and_flags": (3, 0x08), "max_file_systems": (0, 1)}
+"""Fields that a reader needs: a bit of these that it passes over."""
+
+
+def container_map(image, expected):
+    """Return the block that the superblock names as the object map."""
+    start = at.superblock(image, expected) + NX_SUPERBLOCK.omap_oid.offset
+    return int.from_bytes(image[start : start + 8], "little") * BLOCK_BYTES
+
+
+PLACES = {
+    "superblock": (at.superblock, rules.SUPERBLOCK_RULES),
+    "checkpoint map": (at.checkpoint_map, rules.MAP_RULES),
+    "reaper": (at.ephemeral("nx_reaper_oid"), rules.REAPER_RULES),
+    "space manager": (at.ephemeral("nx_spaceman_oid"), rules.SPACE_RULES),
+    "container object map": (container_map, rules.OMAP_RULES),
+    "volume object map": (at.region("object-map"), rules.OMAP_RULES[:5]),
+}
+CASES = {(name, str(rule.field)): rule for name, (_, declared) in PLACES.items() for rule in declared}
+
+
+def changed(place, field):
+    """Return what changes a bit of a field of the object at a place, with its checksum."""
+
+    def apply(image, expected):
+        start = place(image, expected)
+        where = start + field.offset
+        byte, bit = OTHERS.get(str(field), STRANGE)
+        image[where + byte] ^= bit
+        at.fix_checksum(image, start, BLOCK_BYTES)
+        return where
+
+    return apply
+
+
+def findings(path, without=()):
+    with open_image(path) as source:
+        return check_container(source, options=Options(), without=without).findings()
+
+
+@pytest.mark.parametrize(("name", "field"), CASES)
+def test_broken_rule_is_found_at_its_field(name, field, victims):
+    """One strange bit is a finding with the rule's code, at the field, that begins with the field's name."""
+    rule = CASES[name, field]
+    with planted(Fault(name, "", "", "", changed(PLACES[name][0], rule.field)), victims) as image:
+        found = [item for item in findings(image.path) if item.image_offset == image.where]
+    assert (rule.code, field) in {(item.code, item.message.partition(":")[0]) for item in found}
+
+
+COPIED = [each for each in rules.copied_fields() if each.offset >= NX_SUPERBLOCK.xp_desc_next.offset][::5]
+
+
+@pytest.mark.parametrize("field", COPIED, ids=str)
+def test_copy_in_block_0_is_compared_field_by_field(field, victims):
+    """A strange bit in block 0 is found there, by the check of the copy alone."""
+    with planted(Fault("copy", "", "", "", changed(lambda *_: 0, field)), victims) as image:
+        whole, rest = findings(image.path), findings(image.path, without={"superblock-copy"})
+    here = {item.code for item in whole if item.image_offset == image.where}
+    assert "superblock-differs" in here
+    assert not [item for item in rest if item.image_offset == image.where and item.code == "superblock-differs"]

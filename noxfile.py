@@ -46,9 +46,9 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(python=False)
 def generated(session: nox.Session) -> None:
-    """Check that what is generated is that of its source: parsers and the README; needs Node and ``npm ci`` in ksy/."""
+    """Check that parsers, README and reference are those of their sources; needs Node and ``npm ci`` in ksy/."""
     run(session, "python", "ksy/build.py", "--check")
-    run(session, "python", "-m", "cogapp", "-P", "--check", "README.md")
+    run(session, "python", "-m", "cogapp", "-P", "--check", "README.md", *map(str, sorted(Path("docs").glob("*.md"))))
 
 
 @nox.session(python=False)

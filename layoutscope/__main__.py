@@ -12,7 +12,7 @@ GARBAGE_AFTER_OBJECTS = 100_000
 
 
 def main() -> None:
-    """Run the command line; the exit codes are those of the README."""
+    """Run the command line; the exit codes are those of docs/using.md."""
     # numpy starts a thread for each processor, which wait for matrices that nothing here multiplies.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Loading modules makes many objects and no garbage; looking through all of them again and again is for nothing.

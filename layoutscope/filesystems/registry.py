@@ -10,6 +10,7 @@ A package joins with an entry point of the group ``layoutscope.filesystems`` tha
 from __future__ import annotations
 
 import sys
+import warnings
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -21,6 +22,7 @@ from layoutscope.options import OF_ALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from importlib.metadata import EntryPoint
 
     from layoutscope.filesystems.contract import FileSystem
     from layoutscope.filesystems.traits import ReadOption, Scheme
@@ -58,7 +60,18 @@ def _of_other_packages() -> list[FileSystem]:
         return []
     from importlib.metadata import entry_points
 
-    return [point.load() for point in entry_points(group=GROUP)]
+    found = map(_loaded, entry_points(group=GROUP))
+    return [filesystem for filesystem in found if filesystem is not None]
+
+
+def _loaded(point: EntryPoint) -> FileSystem | None:
+    """Load what a package announces; one that is broken is named and left out, and the others still read."""
+    try:
+        filesystem: FileSystem = point.load()
+    except Exception as error:  # noqa: BLE001  # whatever a stranger's module does when it is imported
+        warnings.warn(f"the file system {point.name} ({point.value}) cannot be loaded: {error}", stacklevel=2)
+        return None
+    return filesystem
 
 
 def _lists_one(file: Path) -> bool:

@@ -31,7 +31,7 @@ HEAD = """\
 # The library
 
 `import layoutscope`. This page is written by `python -m tests.docs.library` from the code; `help(layoutscope.scan)`
-says the same, and Tab shows it. Words are in the [glossary](glossary.md), tables in the [README](../README.md),
+says the same, and Tab shows it. Words are in the [glossary](glossary.md), tables in [tables](tables.md),
 [a notebook](questions.ipynb) answers three questions from the beginning to the end.
 
 - A keyword that a verb does not have is a `TypeError`, which names what was meant.

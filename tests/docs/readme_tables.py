@@ -1,4 +1,4 @@
-"""Tables of the README, made from the code (``cog -r README.md`` writes them, CI checks them)."""
+"""Tables of README and reference, made from the code (``cog -r README.md docs/*.md`` writes them, CI checks them)."""
 
 from __future__ import annotations
 
@@ -149,3 +149,12 @@ def _speed_rows(image: dict) -> list[tuple[str, ...]]:
         )
         for name, times in seconds.items()
     ]
+
+
+def output(words: str, first: int = 0, last: int | None = None) -> None:
+    """Print what a command prints at 80 columns, or some of its lines."""
+    environment = {**os.environ, "COLUMNS": "80", "TERM": "dumb"}
+    program = [sys.executable, "-m", "layoutscope", *words.split()]
+    result = subprocess.run(program, env=environment, capture_output=True, text=True, check=True)
+    lines = [line.rstrip() for line in result.stdout.rstrip().splitlines()][first:last]
+    print("```text", f"$ layoutscope {words}", *lines, "```", sep="\n")  # noqa: T201

@@ -1,4 +1,4 @@
-"""The queries of the README run on a capture as it lies on the disk."""
+"""The queries of docs/images.md run on a capture as it lies on the disk."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from layoutscope import read_layouts, save, scan
 
 ROOT = Path(__file__).resolve().parents[2]
-QUERIES = re.findall(r"```sql\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+QUERIES = re.findall(r"```sql\n(.*?)```", (ROOT / "docs" / "images.md").read_text(encoding="utf-8"), re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -24,14 +24,14 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def ask(folder, monkeypatch):
-    """Return a function that runs the n-th query of the README with DuckDB; its rows."""
+    """Return a function that runs the n-th query of the page with DuckDB; its rows."""
     duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed (pip install 'layoutscope[query]')")
     monkeypatch.chdir(folder)
     return lambda number: duckdb.sql(QUERIES[number]).fetchall()
 
 
 def test_there_are_three():
-    """The README shows three queries."""
+    """The page shows three queries."""
     assert len(QUERIES) == 3
 
 

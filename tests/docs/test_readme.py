@@ -1,4 +1,4 @@
-"""The README says what the code does: commands, metrics, codes, generated tables."""
+"""README and reference say what the code does: commands, metrics, codes, generated tables."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from layoutscope.tables import TABLES
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TEXT = "".join(page.read_text(encoding="utf-8") for page in PAGES)
 
 
 def commands() -> list[str]:
@@ -28,16 +30,25 @@ def commands() -> list[str]:
 
 @pytest.mark.parametrize("name", [*commands(), *DEFINITIONS, *finding_codes(), *TABLES])
 def test_everything_is_named(name):
-    """Each command, metric, finding code and table occurs in the README."""
-    assert f"`{name}`" in README
+    """Each command, metric, finding code and table occurs in the reference."""
+    assert f"`{name}`" in TEXT
 
 
 def test_generated_parts_are_fresh():
-    """The README's tables and help texts are what the code prints now."""
+    """Tables, outputs and help texts are what the code prints now."""
     pytest.importorskip("cogapp", reason="cog is not installed (pip install -e '.[dev]')")
-    command = [sys.executable, "-m", "cogapp", "-P", "--check", "--diff", "README.md"]
+    command = [sys.executable, "-m", "cogapp", "-P", "--check", "--diff", *map(str, PAGES)]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout[-3000:]
+
+
+def test_the_readme_is_short_and_shows_a_picture():
+    """At most 8 KiB; what it shows and leads to is there."""
+    assert len(README.encode()) <= 8192
+    shown = re.findall(r'(?:src|srcset)="([^"]+)"', README)
+    assert len(shown) == 2
+    led = [target.partition("#")[0] for target in re.findall(r"\]\(([^)]+)\)", README)]
+    assert all((ROOT / name).is_file() for name in [*shown, *led])
 
 
 def test_first_command_scans_the_committed_image():

@@ -125,16 +125,28 @@ def test_it_is_drawn(image, tmp_path):
     assert "table map" in page
 
 
-def test_one_of_an_installed_package_joins(tmp_path):
-    """A package whose installer lists the entry point is known to a program that starts, wherever its path has it."""
-    about = tmp_path / "toys-1.0.dist-info"
+def _known_with(folder, announced):
+    """Start a program beside an installed package that announces a file system; what it knows and says."""
+    about = folder / "toys-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: toys\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[layoutscope.filesystems]\ntoy = tests.toyfs.toyfs:TOY\n")
-    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    (about / "entry_points.txt").write_text(f"[layoutscope.filesystems]\ntoy = {announced}\n")
+    environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
     asked = "from layoutscope.filesystems.registry import filesystem_names; print(*filesystem_names())"
     found = subprocess.run([sys.executable, "-c", asked], env=environment, capture_output=True, text=True, check=True)
-    assert found.stdout.split() == ["apfs", "hfsplus", "toyfs"]
+    return found.stdout.split(), found.stderr
+
+
+def test_one_of_an_installed_package_joins(tmp_path):
+    """A package whose installer lists the entry point is known to a program that starts, wherever its path has it."""
+    assert _known_with(tmp_path, "tests.toyfs.toyfs:TOY") == (["apfs", "hfsplus", "toyfs"], "")
+
+
+def test_a_broken_one_is_named_and_the_others_read(tmp_path):
+    """What cannot be imported is left out with a warning that names it."""
+    names, said = _known_with(tmp_path, "no_such_module:TOY")
+    assert names == ["apfs", "hfsplus"]
+    assert "the file system toy (no_such_module:TOY) cannot be loaded" in said
 
 
 def test_its_own_option_is_taken(image):

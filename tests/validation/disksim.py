@@ -1,6 +1,6 @@
 """The drive model beside a published simulator: DiskSim 4.0, three drives, made-up reads and recorded walks.
 
-``python -m tests.validation.disksim`` prints the tables of the README and, with ``--figure FILE.html``, draws the
+``python -m tests.validation.disksim`` prints the tables of docs/evidence.md and, with ``--figure FILE.html``, draws the
 cumulative service time of the walks.
 """
 

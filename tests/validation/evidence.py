@@ -1,7 +1,8 @@
-"""All evidence anew: ``python -m tests.validation.evidence`` writes ``results/*.json``, the README's tables follow.
+"""All evidence anew: ``python -m tests.validation.evidence`` writes ``results/*.json``; docs/evidence.md follows.
 
 ``python -m tests.validation.evidence witnesses`` (or ``reference``, ``ager``) does one part; ``--figure FILE.html``
-draws the cumulative service time of the walks, ours and DiskSim's. Afterwards ``python -m cogapp -P -r README.md``.
+draws the cumulative service time of the walks, ours and DiskSim's. Afterwards
+``python -m cogapp -P -r README.md docs/*.md``.
 """
 
 from __future__ import annotations

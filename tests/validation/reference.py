@@ -1,8 +1,8 @@
 """The reference measurements, predicted: what others timed, row by row, beside what layoutscope says.
 
-``python -m tests.validation.reference`` prints the table and writes ``results/reference.json``, from which the README's
-is made. Nobody kept images of the measured volumes, so the predictions are made on plans of the ager with the policies
-``macos-hfsplus`` and ``macos-apfs``, which are labelled so; and once on real images of 200,000 files, made by the
+``python -m tests.validation.reference`` prints the table and writes ``results/reference.json``, from which
+docs/evidence.md is made. Nobody kept images of the measured volumes, so the predictions are made on plans of the ager
+with the policies ``macos-hfsplus`` and ``macos-apfs``, which are labelled so; and once on real images of 200,000 files, made by the
 Linux drivers, for the ratio alone. Every parameter stands in a drive profile, a host profile or a policy, with its
 reason, and was fixed before anything was compared. Misses are shown.
 
@@ -303,7 +303,7 @@ def rounded(value: object) -> object:
 
 
 def save(name: str, results: dict[str, object]) -> None:
-    """Write results where the README's tables are made from."""
+    """Write results where the tables of docs/evidence.md are made from."""
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.json").write_text(json.dumps(rounded(results), indent=1) + "\n")
 

@@ -1,4 +1,4 @@
-"""The saved results that the README prints are those of the code and the witnesses as they are."""
+"""The saved results that docs/evidence.md prints are those of the code and the witnesses as they are."""
 
 from __future__ import annotations
 

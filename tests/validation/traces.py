@@ -1,7 +1,7 @@
 """Predicted reads beside those of real drivers, order by order and file system by file system.
 
-``python -m tests.validation.traces`` prints the table of the README. Each trace was recorded below a Linux driver on a
-cold cache; it is compared request by request, and by blocks and pairs of consecutive first touches.
+``python -m tests.validation.traces`` prints the table of docs/evidence.md. Each trace was recorded below a Linux driver
+on a cold cache; it is compared request by request, and by blocks and pairs of consecutive first touches.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _same(real: AccessTrace, here: AccessTrace) -> int:
 
 
 def table(rows: list[Row]) -> str:
-    """Make the README's table: a line for each file system and order, the worst of its traces."""
+    """Make the table of docs/evidence.md: a line for each file system and order, the worst of its traces."""
     lines = [
         "| file system | order | traces | requests | blocks predicted | extra | pairs |",
         "|---|---|--:|--:|--:|--:|--:|",

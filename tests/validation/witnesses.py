@@ -1,6 +1,6 @@
 """What the witnesses say: recorded reads of real drivers, times of a published simulator, and the claim by both.
 
-Collected as plain rows for ``results/witnesses.json``, from which the README's tables are made.
+Collected as plain rows for ``results/witnesses.json``, from which docs/evidence.md is made.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ FIELDS: Final[dict[str, str]] = {
     "findings[].found": "what is there",
     "findings[].message": "one sentence",
 }
-"""Every field of the document and its meaning; the README's table is made from this."""
+"""Every field of the document and its meaning; docs/json.md is made from this."""
 
 
 def _told(part: str) -> tuple[str, ...]:

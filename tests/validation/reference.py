@@ -2,9 +2,9 @@
 
 ``python -m tests.validation.reference`` prints the table and writes ``results/reference.json``, from which
 docs/evidence.md is made. Nobody kept images of the measured volumes, so the predictions are made on plans of the ager
-with the policies ``macos-hfsplus`` and ``macos-apfs``, which are labelled so; and once on real images of 200,000 files, made by the
-Linux drivers, for the ratio alone. Every parameter stands in a drive profile, a host profile or a policy, with its
-reason, and was fixed before anything was compared. Misses are shown.
+with the policies ``macos-hfsplus`` and ``macos-apfs``, which are labelled so; and once on real images of 200,000 files,
+made by the Linux drivers, for the ratio alone. Every parameter stands in a drive profile, a host profile or a policy,
+with its reason, and was fixed before anything was compared. Misses are shown.
 
 Measurements: "An analysis of APFS enumeration performance on rotational hard drives" (2019); rdar://32934061, "APFS
 performance lags HFS+ for common development operations such as Chrome" (2017); "The Speed of APFS: Just How Fast Is

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, cast
 
@@ -12,8 +11,9 @@ import typer
 
 from layoutscope import inputs
 from layoutscope.cli.choices import Host, Order, OrderOrAll
-from layoutscope.cli.running import Group, option, warn
-from layoutscope.errors import ImageError, UsageError
+from layoutscope.cli.running import Group, option
+from layoutscope.cli.secrets import secret_of
+from layoutscope.errors import UsageError
 from layoutscope.options import Workload
 
 if TYPE_CHECKING:
@@ -218,55 +218,6 @@ def usual_cache() -> Path | None:
     except OSError:
         return None
     return folder if folder is not None and os.access(folder, os.W_OK) else None
-
-
-def secret_of(name: str, typed: str | None, file: Path | None) -> str | None:
-    """Return a secret: from its file, as typed, asked for without an echo, or from the environment.
-
-    Parameters
-    ----------
-    name : str
-        The option.
-    typed : str or None
-        What stands behind it; a hyphen asks.
-    file : Path or None
-        A file with it.
-
-    Raises
-    ------
-    UsageError
-        If it is to be asked for, and nobody is there to answer.
-    """
-    if file is not None:
-        return read_secret(file)
-    if typed == "-":
-        return _asked_for(name)
-    if typed is None:
-        return os.environ.get(f"LAYOUTSCOPE_{name.upper()}") or None
-    warn(f"others on this machine can see what stands behind --{name}; --{name} - asks for it without showing it")
-    return typed
-
-
-def _asked_for(name: str) -> str:
-    from getpass import getpass
-
-    if not sys.stdin.isatty():
-        raise UsageError(f"--{name} - asks at a terminal, and there is none; write --{name}-file FILE")
-    return getpass(f"{name.capitalize()}: ")
-
-
-def read_secret(path: Path) -> str:
-    """Read a password from a file, without the line end that editors add.
-
-    Raises
-    ------
-    ImageError
-        If it cannot be read.
-    """
-    try:
-        return inputs.read_text(path).rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ImageError(f"{path}: cannot be read as a password file") from error
 
 
 def byte_count(text: str | None) -> int | None:

@@ -40,8 +40,18 @@ def paths(value, prefix=""):
 def test_every_field_of_the_json_is_documented(cut_off, image):
     """The table of fields and the documents have the same fields."""
     found = paths(scan_document(scan(image))) | paths(scan_document(scan(cut_off)))
-    without_rows = {"findings", "volumes", "volumes[].predictions"}
-    assert found - without_rows == set(FIELDS) - {"volumes[].walk", "volumes[].verdict"}
+    without_rows = {"findings", "volumes", "volumes[].predictions", "volumes[].verdict.yardsticks"}
+    assert found - without_rows == set(FIELDS) - {"volumes[].walk", "volumes[].verdict"} - _of_yardsticks(FIELDS)
+
+
+def _of_yardsticks(fields):
+    return {field for field in fields if field.startswith("volumes[].verdict.yardsticks[].")}
+
+
+def test_every_field_of_a_yardstick_is_documented(reference_image):
+    """Small volumes have none."""
+    found = paths(scan_document(scan(reference_image("aged/apfs-20000-c20.img"))))
+    assert _of_yardsticks(found) == _of_yardsticks(FIELDS) != set()
 
 
 def test_ids_of_64_bits_are_strings(image):

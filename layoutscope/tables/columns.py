@@ -192,6 +192,21 @@ class TextColumn:
             found[~self.known] = otherwise
         return found
 
+    def heads(self, width: int) -> U8:
+        """Return the first bytes of the text of each row, (n, width), behind shorter ones zeros."""
+        length = np.minimum(self.lengths(), width)
+        out = np.zeros((len(self), width), np.uint8)
+        start = self._start if self.rows is None else self._start[self.rows]
+        out.reshape(-1)[ranges(np.arange(len(self)) * width, length)] = self.data[ranges(start, length)]
+        return out
+
+    def num_chars(self) -> I64:
+        """Characters of the text of each row; 0 where there is none."""
+        # In UTF-8 a byte of 0b10xxxxxx goes on with a character, all others begin one.
+        begun = np.concatenate([[0], np.cumsum((self.data & 0xC0) != 0x80)])
+        start = self._start if self.rows is None else self._start[self.rows]
+        return np.asarray(begun[start + self.lengths()] - begun[start], np.int64)
+
     def take(self, rows: Any) -> TextColumn:
         """Return some rows, given by their places, by a mask or as a slice."""
         order = np.arange(len(self.length)) if self.rows is None else self.rows

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from functools import cache
 
@@ -58,6 +60,14 @@ def test_records_fill_leaves_in_the_order_of_keys(reference_image):
     assert (made.nodes["image_offset"].diff().drop_nulls() == 8192).all()
     roots = made.nodes.filter(made.nodes["parent_row"].is_null() & (made.nodes["kind"] != "header"))
     assert roots.height == 1
+
+
+def test_it_needs_no_frames(reference_image):
+    """To load polars takes as long as to read a hundred thousand files."""
+    asked = "import sys, layoutscope; (v,) = layoutscope.scan(sys.argv[1]).volumes[1:]; "
+    asked += "print(len(v.verdict.yardsticks), 'polars' in sys.modules)"
+    command = [sys.executable, "-c", asked, str(reference_image("aged/apfs-20000-c20.img"))]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == ["1", "False"]
 
 
 @pytest.fixture

@@ -163,6 +163,9 @@ def test_texts_are_found_in_any_order(texts, data):
     assert taken.equal_to(wanted.encode()).tolist() == [text == wanted for text in chosen]
     assert taken.lengths(20).tolist() == [20 if text is None else len(text.encode()) for text in chosen]
     assert taken.is_ascii() == all(text is None or text.isascii() for text in chosen)
+    assert taken.num_chars().tolist() == [len(text or "") for text in chosen]
+    raw = [(text or "").encode() for text in chosen]
+    assert [row.tobytes() for row in taken.heads(5)] == [text[:5].ljust(5, b"\0") for text in raw]
 
 
 @pytest.mark.parametrize("name", ["hfsplus-scattered", "apfs-scattered"])

@@ -65,12 +65,15 @@ def refuse_wrong_secret(name: str, layouts: Sequence[VolumeLayout], request: Rea
     Raises
     ------
     LockedError
-        If a password was given, and what is encrypted stayed locked nevertheless.
+        If a password was given, nothing is damaged, and what is encrypted stayed locked nevertheless.
     """
     known = read_options()
     secrets = [option for option, value in request.own.items() if known[option][0].kind == "secret" and value]
     encrypted = [layout for layout in layouts if layout.facts.details.get("encryption", "none") != "none"]
     if not secrets or not encrypted or not all(map(is_locked, encrypted)):
+        return
+    # Where anything is damaged it may be what holds the keys: no password is wrong then, and the rest is read.
+    if any(layout.findings.filter(level="error").height for layout in layouts):
         return
     if any("volume-locked" in layout.findings.filter(level="warning")["code"] for layout in encrypted):
         raise LockedError(f"{name}: the {secrets[0]} opens none of its encrypted volumes")

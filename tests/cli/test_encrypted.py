@@ -10,7 +10,10 @@ import sys
 import pytest
 
 from fixtures.apfs.scenarios import PASSWORD, SCENARIOS
+from fixtures.apfs.victims import VICTIMS
 from fixtures.apfs.writer import write
+from fixtures.fault import planted
+from fixtures.faults_apfs import FAULTS
 from layoutscope import predict, scan
 from layoutscope.errors import LockedError
 from tests.cli.conftest import ROOT
@@ -128,3 +131,16 @@ def test_a_capture_of_what_is_open_needs_no_password(run, image, tmp_path, monke
     run("scan", image, "--save", tmp_path / "a.lscope")
     monkeypatch.setenv("LAYOUTSCOPE_PASSWORD", "of another disk")
     assert run("scan", tmp_path / "a.lscope").exit_code == 0
+
+
+@pytest.mark.parametrize("name", ["volume-keybag", "container-keybag"])
+def test_a_password_is_not_called_wrong_where_its_keys_are_damaged(run, tmp_path, name):
+    """The damage is told with its place, and what needs no key is read."""
+    fault = next(fault for fault in FAULTS if fault.name == name)
+    victim = tmp_path / "victim.img"
+    with planted(fault, {fault.scenario: (victim, write(VICTIMS[fault.scenario], victim))}) as image:
+        result = run("scan", image.path, "--json", "--password", PASSWORD)
+    assert result.exit_code == 3
+    findings = [found for volume in json.loads(result.stdout)["volumes"] for found in volume["findings"]]
+    assert any(found["level"] == "error" and "key bag" in found["structure"] for found in findings)
+    assert "opens none" not in result.stderr

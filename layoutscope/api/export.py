@@ -18,7 +18,7 @@ from layoutscope.api.outputs import check_output, file_form, output
 from layoutscope.api.predict import predict
 from layoutscope.api.reading import opened, read_images, request_of, told
 from layoutscope.api.scan import scan
-from layoutscope.api.workloads import parted
+from layoutscope.api.workloads import checked, parted
 from layoutscope.arrays.intervals import runs_of
 from layoutscope.errors import UnreadError, UsageError, did_you_mean
 from layoutscope.image.opening import ImageSet, open_images
@@ -117,6 +117,8 @@ def export(
     goals = _goals(path, table, target, file_format, force=force)
     drives = options.pop("drives", None)
     work, reading = parted(options, None)
+    if table in TABLES and (drives is not None or checked(work) != checked({})):
+        raise UsageError(f"the table {table} is of no walk, whatever its order, host or drive; leave these out")
     request = request_of(reading, path)
     with opened(path, request) as image, reporting(request.progress):
         known = _Known(OpenImage(path, request, image), work, drives)

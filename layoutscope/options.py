@@ -43,7 +43,7 @@ class ReadOptions(TypedDict, total=False):
         Look at the whole volume for nodes: broken trees are rebuilt, old copies counted.
     names : bool, default True
         False leaves names out of all results.
-    map_file : path, optional
+    ddrescue_map : path, optional
         ddrescue's map of the image: areas that it does not call finished are unread, not zero.
     cache_dir : path, optional
         Where decompressed images are kept.
@@ -73,7 +73,7 @@ class ReadOptions(TypedDict, total=False):
     decoder: Literal["bulk", "grammar"]
     sweep: bool
     names: bool
-    map_file: str | os.PathLike[str] | None
+    ddrescue_map: str | os.PathLike[str] | None
     cache_dir: str | os.PathLike[str] | None
     progress: Progress | None
     on_damage: Callable[[str, float | None, int], None] | None
@@ -103,7 +103,7 @@ class ReadRequest:
     decoder: Literal["bulk", "grammar"] = "bulk"
     sweep: bool = False
     names: bool = True
-    map_file: str | os.PathLike[str] | None = None
+    ddrescue_map: str | os.PathLike[str] | None = None
     cache_dir: str | os.PathLike[str] | None = None
     progress: Progress | None = None
     on_damage: Callable[[str, float | None, int], None] | None = None
@@ -164,7 +164,7 @@ class Workload(TypedDict, total=False):
         Draws the records.
     offsets : sequence of int, bytes, optional
         Where records start in the file, in bytes and in order, in place of random ones.
-    cache_bytes : int, bytes, optional
+    memory_bytes : int, bytes, optional
         The host's memory for metadata; unlimited without it.
     threads : int, count, default 1
         Threads that share the host's work.
@@ -185,7 +185,7 @@ class Workload(TypedDict, total=False):
     record_bytes: int
     seed: int
     offsets: Sequence[int] | None
-    cache_bytes: int | None
+    memory_bytes: int | None
     threads: int
     warm: bool
     passes: int
@@ -248,7 +248,7 @@ class WorkRequest:
     record_bytes: int = 4096
     seed: int = 1
     offsets: Sequence[int] | None = None
-    cache_bytes: int | None = None
+    memory_bytes: int | None = None
     threads: int = 1
     warm: bool = False
     passes: int = 1

@@ -107,7 +107,7 @@ def fit(
     name: str,
     *,
     base: str = "generic-7200",
-    figures: Mapping[str, float] | None = None,
+    datasheet: Mapping[str, float] | None = None,
     source: str = "measured by the user",
     **measured: Unpack[Measured],
 ) -> str:
@@ -119,7 +119,7 @@ def fit(
         Of the new profile.
     base : str
         Profile from which everything is taken that is not told.
-    figures : mapping of str to float, optional
+    datasheet : mapping of str to float, optional
         Numbers of a datasheet, by the names of :data:`layoutscope.drive.FIGURES`; then `base` is left aside.
     source : str
         Where the numbers come from.
@@ -144,8 +144,8 @@ def fit(
     True
     """
     fio, random_ms, rate_mb_s = (measured.get("fio"), measured.get("random_ms"), measured.get("rate_mb_s"))
-    if figures:
-        return profile_text(from_datasheet(name, title=name, source=source, **figures))
+    if datasheet:
+        return profile_text(from_datasheet(name, title=name, source=source, **datasheet))
     profile = replace(load_profile(base), name=name)
     if fio is not None:
         profile = from_fio(_report(fio), profile, name=name)

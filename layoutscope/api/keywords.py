@@ -19,6 +19,14 @@ from layoutscope.drive import load_profile
 from layoutscope.errors import did_you_mean
 from layoutscope.frozen import frozen
 
+RENAMED: Final = {
+    "cache": "buffer",
+    "cache_bytes": "memory_bytes",
+    "figures": "datasheet",
+    "map_file": "ddrescue_map",
+}
+"""Keywords that earlier versions had; options of the command line are spelt as the new ones."""
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -162,7 +170,9 @@ def refuse_unknown(verb: str, unknown: Sequence[str], known: Iterable[str]) -> N
     names = [*known]
     for name in unknown:
         if "partition" not in names or name not in read_options():
-            raise TypeError(f"{verb}() has no keyword {name!r}{did_you_mean(name, names)}; its help lists them")
+            now = RENAMED.get(name)
+            hint = f" (it is called {now!r} now)" if now in names else did_you_mean(name, names)
+            raise TypeError(f"{verb}() has no keyword {name!r}{hint}; its help lists them")
 
 
 def _spelled_out(doc: str, known: Mapping[str, Keyword]) -> str:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from layoutscope.tables.layout import VolumeLayout
 
 
-IMAGE_ONLY: Final = ("partition", "volume_at", "map_file")
+IMAGE_ONLY: Final = ("partition", "volume_at", "ddrescue_map")
 """Options that choose among what only an image holds, besides those that single file systems have."""
 
 

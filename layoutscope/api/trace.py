@@ -160,7 +160,7 @@ class Replay(TypedDict, total=False):
         Format of the trace, where its content does not tell.
     start_offset_bytes : int, bytes, default 0
         Where the traced disk lies on the drive.
-    cache : str, default 'own'
+    buffer : str, default 'own'
         What the drive's buffer does: ``own``, ``off``, ``join`` or ``no-join``, see
         :meth:`layoutscope.drive.DriveProfile.with_cache`.
     think_us : float, microseconds, optional
@@ -171,7 +171,7 @@ class Replay(TypedDict, total=False):
 
     form: str
     start_offset_bytes: int
-    cache: str
+    buffer: str
     think_us: float | None
     queue_depth: int
 
@@ -224,7 +224,7 @@ def replay(
     True
     """
     think_us, start = options.pop("think_us", None), options.pop("start_offset_bytes", 0)
-    cache, depth = options.pop("cache", "own"), options.pop("queue_depth", 1)
+    buffer, depth = options.pop("buffer", "own"), options.pop("queue_depth", 1)
     form = options.pop("form", "")
     asked, reading = parted(options, workload)
     work = checked(asked)
@@ -234,7 +234,7 @@ def replay(
         profiles = [profile for profile in profiles if fits(profile, real, start)]
 
     def serve(reads: AccessTrace) -> tuple[Prediction, ...]:
-        buffered = [profile.with_cache(cache) for profile in profiles]
+        buffered = [profile.with_cache(buffer) for profile in profiles]
         return tuple(
             Prediction.of(service(reads, each, start_offset_bytes=start, queue_depth=depth), profile)
             for each, profile in zip(buffered, profiles, strict=True)

@@ -122,7 +122,7 @@ def host_of(work: WorkRequest) -> HostProfile:
     UsageError
         If it has no such property.
     """
-    usual = host_profile(work.host, cache_bytes=work.cache_bytes, threads=work.threads or 1)
+    usual = host_profile(work.host, cache_bytes=work.memory_bytes, threads=work.threads or 1)
     try:
         return with_properties(usual, work.host_properties or {})
     except ValueError as error:

@@ -152,7 +152,7 @@ class Reading(Group):
 
         unasked = {name: getattr(self, name) for name in self.without if hasattr(self, name)}
         given = {**unasked, **vars(self), **self.heard_by, "volume_at": byte_count(self.volume_at)}
-        given["names"], given["map_file"] = not self.no_names, self.ddrescue_map
+        given["names"], given["ddrescue_map"] = not self.no_names, self.ddrescue_map
         given["cache_dir"] = None if self.no_cache else self.cache_dir or usual_cache()
         for name in ("no_names", "no_cache", "heard_by", "quiet", "ddrescue_map"):
             given.pop(name, None)
@@ -316,7 +316,7 @@ class WorkInMemory(WorkOptions):
 
     def asked(self) -> Workload:
         """Return what was asked for, in the library's words."""
-        return {**super().asked(), "cache_bytes": byte_count(self.memory)}
+        return {**super().asked(), "memory_bytes": byte_count(self.memory)}
 
 
 class WorkOfAnyOrder(WorkInMemory):

@@ -199,7 +199,7 @@ def replay(
         workload=work.asked(),
         form=service.form or "",
         start_offset_bytes=byte_count(service.start_offset) or 0,
-        cache=service.buffer,
+        buffer=service.buffer,
         think_us=service.think_us,
         queue_depth=service.queue_depth,
         **reading.asked(),
@@ -243,7 +243,7 @@ def _fitted(name: str, measured: FitOptions) -> str:
     return fit(
         name,
         base=measured.base,
-        figures=numbers(measured.datasheet),
+        datasheet=numbers(measured.datasheet),
         fio=measured.fio,
         random_ms=measured.random_ms,
         rate_mb_s=measured.rate_mb_s,

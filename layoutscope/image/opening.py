@@ -200,5 +200,5 @@ def open_images(path: str | os.PathLike[str], request: ReadRequest) -> Iterator[
     wanted = partial(open_image, cache_dir=request.cache_dir, decoder=decoder_named(request.decoder))
     with ExitStack() as stack:
         stack.enter_context(reporting(request.progress))
-        main = stack.enter_context(wanted(path, map_file=request.map_file))
+        main = stack.enter_context(wanted(path, map_file=request.ddrescue_map))
         yield ImageSet(main, None if request.second is None else stack.enter_context(wanted(request.second)))

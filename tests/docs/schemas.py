@@ -45,7 +45,16 @@ def documents() -> Iterator[Any]:
         empty = Path(folder) / "empty.img"
         write(SCENARIOS["empty"], empty)
         yield from _of_images(empty)
+        yield from _of_traces(Path(folder))
     yield from _of_many()
+
+
+def _of_traces(folder: Path) -> Iterator[Any]:
+    for image, order in ((HFSPLUS, "fts"), (APFS, "names")):
+        reads = folder / f"{order}.csv"
+        layoutscope.write_trace(layoutscope.trace(image, order=order), reads)
+        yield result_document(layoutscope.replay(reads, drives="generic-7200"))
+        yield result_document(layoutscope.replay(reads, drives=["generic-7200", "sata-ssd"], against=APFS))
 
 
 def _of_images(empty: Path) -> Iterator[Any]:

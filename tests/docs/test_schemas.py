@@ -76,6 +76,7 @@ def test_schemas_are_fresh(published):
         "checkpoints",
         "drives",
         "verify",
+        "replay",
     }
 
 
@@ -108,6 +109,14 @@ def test_documents_of_other_images_follow_the_schemas(reference_image, published
     if "encrypted" not in name:
         validate(result_document(layoutscope.predict(path, drives="sata-ssd")), published)
         validate(result_document(layoutscope.predict(path, drives="sata-ssd", order="all")), published)
+
+
+def test_documents_of_other_traces_follow_the_schemas(published, tmp_path):
+    """Of another order, served otherwise, and held against the walk that it is of."""
+    reads = tmp_path / "reads.csv"
+    layoutscope.write_trace(layoutscope.trace(schemas.HFSPLUS, order="catalog"), reads)
+    validate(result_document(layoutscope.replay(reads, buffer="off", queue_depth=4)), published)
+    validate(result_document(layoutscope.replay(reads, against=schemas.HFSPLUS, order="catalog")), published)
 
 
 def test_documents_of_a_damaged_image_follow_the_schemas(published, tmp_path):

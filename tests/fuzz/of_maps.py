@@ -40,5 +40,5 @@ def run(path: Path, base: Base) -> int:
     """Scan with the map; what it hides is damage, so that the sound one must be looked at apart."""
     from layoutscope import scan
 
-    code = scan(image(), drives=(), map_file=path).exit_code
+    code = scan(image(), drives=(), ddrescue_map=path).exit_code
     return 0 if path.read_bytes() == base.whole() and code == 3 else code

@@ -46,6 +46,21 @@ def test_misspelt_keywords_are_refused_with_what_was_meant(verb):
         MISSPELT[verb]()
 
 
+@pytest.mark.parametrize(
+    ("call", "now"),
+    [
+        (lambda: layoutscope.scan(IMAGE, map_file="x"), "ddrescue_map"),
+        (lambda: layoutscope.predict(IMAGE, cache_bytes=1), "memory_bytes"),
+        (lambda: layoutscope.replay("nowhere", cache="own"), "buffer"),
+        (lambda: layoutscope.fit("mine", figures={}), "datasheet"),
+    ],
+)
+def test_keywords_of_earlier_versions_say_what_they_are_called_now(call, now):
+    """They are spelt as the options of the command line are."""
+    with pytest.raises(TypeError, match=rf"\(it is called '{now}' now\)"):
+        call()
+
+
 def test_every_verb_that_takes_options_is_held_to_them():
     """None of the verbs with keywords of reading is left out above."""
     verbs = {name: getattr(layoutscope, name) for name in layoutscope.__all__ if name != "__version__"}

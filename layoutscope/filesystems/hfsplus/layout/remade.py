@@ -100,7 +100,8 @@ def _by_key(table: Table) -> I64:
     """
     heads = table.texts("name").heads(_HEAD_BYTES)
     heads[(heads >= ord("A")) & (heads <= ord("Z"))] += ord("a") - ord("A")
-    words = heads.view(">u8")
+    # Eight letters as one number, the first of them the highest.
+    words = heads.view(np.dtype(np.uint64).newbyteorder("big"))
     return np.lexsort((*words.T[::-1], table["parent_id"].data))
 
 

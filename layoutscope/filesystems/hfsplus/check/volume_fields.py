@@ -13,7 +13,8 @@ import numpy as np
 from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY
 from layoutscope.filesystems.hfsplus.check.forks import FORKS, fork_arrays
 from layoutscope.filesystems.hfsplus.check.headers import SPECIAL_FILES
-from layoutscope.filesystems.hfsplus.check.links import home_of, links_by_kind
+from layoutscope.filesystems.hfsplus.check.links import home_of
+from layoutscope.filesystems.hfsplus.records.links import bear_a_links_type
 from layoutscope.filesystems.hfsplus.volume.volume import HEADER_OFFSET, alternate_header, read_at
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
@@ -171,10 +172,16 @@ def check_plain_files(subject: Subject) -> None:
 
 
 def _may_have_links(catalog: CatalogRecords) -> Mask:
-    """Say which files are links or lie in a private folder."""
+    """Say which files bear the type of links, of whatever date, or lie in a private folder.
+
+    One of another date is a plain file to a driver, and its number was not made by one: fsck_hfs looks at the type.
+    """
     homes = [home_of(catalog, name) for name in (FILE_LINKS_DIRECTORY, DIRECTORY_LINKS_DIRECTORY)]
-    of_files, of_folders = links_by_kind(catalog)
-    found: Mask = of_files | of_folders | np.isin(catalog.parent_id[catalog.files["row"]], homes)
+    files = catalog.files
+    of_files, of_folders = bear_a_links_type(
+        files["user_info.file_type"], files["user_info.file_creator"], files["has_link_chain"]
+    )
+    found: Mask = of_files | of_folders | np.isin(catalog.parent_id[files["row"]], homes)
     return found
 
 

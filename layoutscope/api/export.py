@@ -91,7 +91,8 @@ def export(
     TypeError
         If there is no such keyword.
     UsageError
-        If there is no such table or format, the target ends as another format does, or it exists.
+        If there is no such table or format, the target ends as another format does, or it exists; if what is to be
+        done is said beside a table of no walk.
     LayoutscopeError
         If the image cannot be read.
 

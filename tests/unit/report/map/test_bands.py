@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from layoutscope.api.scan import scan
+from layoutscope.report.map import bands
 from layoutscope.report.map.bands import COLUMNS, PARTS, UPPER, file_list_reach, legend, parts_of, picture, scale_of
 from layoutscope.report.map.first import first_screen
 from layoutscope.report.map.page import disk_shares
@@ -116,6 +117,15 @@ def test_a_disk_that_ends_early_leaves_the_rest_of_its_band_empty(result):
     assert any(painted[: COLUMNS // 4 + 1])
     assert not any(painted[COLUMNS // 4 + 1 :])
     assert f'<rect class="part-free" width="{COLUMNS // 4}"' in svg
+
+
+def test_bands_and_cells_have_the_same_steps():
+    """One legend serves both: what is a strong colour above is one below."""
+    cells = Path(bands.__file__).with_name("web") / "src" / "cells.ts"
+    steps = re.search(r"SHADES: \[number, number\]\[\] = \[(.*?)\];", cells.read_text("utf-8"), re.DOTALL)
+    assert steps is not None
+    found = [(float(least), float(strength)) for least, strength in re.findall(r"\[([\d.]+), ([\d.]+)\]", steps[1])]
+    assert tuple(found) == bands.SHADES
 
 
 def test_names_are_escaped(result):

@@ -37,6 +37,8 @@ class MapWalk:
         Low and high end of the prediction.
     entries : int
         Files and directories that it lists.
+    volume : int
+        Place of the volume that it goes through among its disk's layouts.
     """
 
     order: str
@@ -47,11 +49,19 @@ class MapWalk:
     bound_s: float | None = None
     interval_s: tuple[float, float] | None = None
     entries: int = 0
+    volume: int = 0
 
     @property
     def seconds(self) -> float:
         """How long it takes."""
         return sum(self.causes_s.values())
+
+    @property
+    def read_seconds(self) -> NDArray[np.float64]:
+        """What each read takes with the host's work before it, (n_reads,); the last one with what follows, too."""
+        found: NDArray[np.float64] = self.service_s + self.trace.think_us * 1e-6
+        found[-1:] += self.trace.after_us * 1e-6
+        return found
 
 
 @frozen

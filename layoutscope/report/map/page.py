@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.frames import pl
 from layoutscope.report.map import encode
-from layoutscope.report.map.panels import costs, directories, distances, walk_panel, written_when
+from layoutscope.report.map.directories import directories
+from layoutscope.report.map.panels import costs, distances, walk_panel, written_when
 from layoutscope.report.map.pyramid import Cells, Share, partition, pyramid, used_span
 from layoutscope.report.map.segments import from_layouts, merge_touching
 from layoutscope.report.map.text import sections
-from layoutscope.tables.columns import numbered
+from layoutscope.tables.table import stacked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from layoutscope.report.map.model import MapDisk
     from layoutscope.report.map.segments import Segments
+    from layoutscope.tables.columns import Values
+    from layoutscope.tables.table import Table
 
 
 def render(disks: Sequence[MapDisk], *, made: str, names: bool = True) -> str:
@@ -92,6 +94,8 @@ NAME_BUDGET: Final = 100_000
 
 TILE_SEGMENTS: Final = 16_384
 
+KINDS: Final = ("leaf", "index", "header", "map", "free")
+
 
 def disk_shares(item: MapDisk, segments: Segments) -> tuple[Share, ...]:
     """Share out a disk among the classes of the map."""
@@ -114,7 +118,7 @@ def disk_data(item: MapDisk, segments: Segments, shares: Sequence[Share], *, nam
     """
     owned = merge_touching(segments.take(np.flatnonzero(segments.owner)))
     tells_files = len(owned) <= OWNER_BUDGET
-    nodes = pl.concat([layout.nodes for layout in item.layouts], how="vertical_relaxed")
+    nodes = stacked([layout.columns("nodes") for layout in item.layouts])
     return {
         "title": item.title if names else "volume",
         "start": item.image_offset,
@@ -131,8 +135,8 @@ def disk_data(item: MapDisk, segments: Segments, shares: Sequence[Share], *, nam
         "walks": [walk_panel(one) for one in item.walks],
         "costs": [costs(one) for one in item.walks],
         "directories": directories(item, names=names),
-        "distances": distances(item),
-        "history": written_when(item),
+        "distances": distances(item, nodes),
+        "history": written_when(item, nodes),
     }
 
 
@@ -143,20 +147,21 @@ def _files(files: NDArray[np.uint64]) -> dict[str, Any]:
 
 def _entries(item: MapDisk) -> dict[str, Any] | None:
     """Pack the directories of all volumes, with the leaf of each inode; None for too many entries."""
-    tables, base = [], 0
-    for number, layout in enumerate(item.layouts):
-        node = pl.col("inode_node_row").cast(pl.Int64) + base
-        tables.append(layout.entries.select("parent_id", "file_id", "name", node=node, volume=pl.lit(number)))
-        base += layout.nodes.height
-    entries = pl.concat(tables, how="vertical_relaxed")
-    if not 0 < entries.height <= NAME_BUDGET:
+    tables = [layout.columns("entries") for layout in item.layouts]
+    counts = [len(table) for table in tables]
+    if not 0 < sum(counts) <= NAME_BUDGET:
         return None
+    base = np.cumsum([0, *(len(layout.columns("nodes")) for layout in item.layouts)])
+    rows = [table["inode_node_row"].signed() for table in tables]
+    nodes = [np.where(row >= 0, row + first, -1) for row, first in zip(rows, base, strict=False)]
+    entries = stacked(tables)
+    names = [name or "" for name in entries.texts("name").take(slice(None)).to_list()]
     return {
-        "volume": encode.array(entries["volume"].to_numpy()),
-        "node": encode.array(entries["node"].fill_null(-1).to_numpy()),
+        "volume": encode.array(np.repeat(np.arange(len(tables)), counts)),
+        "node": encode.array(np.concatenate(nodes)),
         "id": _texts(_ids(entries["file_id"])),
         "parent": _texts(_ids(entries["parent_id"])),
-        "names": encode.packed_text(json.dumps(entries["name"].fill_null("").to_list(), separators=(",", ":"))),
+        "names": encode.packed_text(json.dumps(names, separators=(",", ":"))),
     }
 
 
@@ -178,31 +183,31 @@ def _cells(cells: Cells) -> dict[str, Any]:
     }
 
 
-def _nodes(nodes: pl.DataFrame, classes: list[str]) -> dict[str, Any]:
-    kept = nodes.head(NODE_BUDGET)
-    codes, trees = numbered(kept["tree"])
+def _nodes(nodes: Table, classes: list[str]) -> dict[str, Any]:
+    kept = nodes.take(slice(None, NODE_BUDGET))
+    codes, trees = kept["tree"].numbered()
     return {
         "trees": list(trees),
         "classes": [classes.index(tree) if tree in classes else -1 for tree in trees],
-        "kinds": ["leaf", "index", "header", "map", "free"],
+        "kinds": list(KINDS),
         "tree": encode.array(codes),
         "kind": encode.array(_kinds(kept["kind"])),
-        "level": encode.array(kept["level"].fill_null(255).to_numpy()),
-        "offset": encode.array(kept["image_offset"].fill_null(-1).to_numpy(), delta=True),
-        "size": encode.array(kept["size_bytes"].to_numpy()),
-        "records": encode.array(kept["num_records"].fill_null(0).to_numpy()),
-        "xid": encode.array(kept["xid"].fill_null(0).to_numpy()),
-        "rank": encode.array(kept["key_rank"].cast(pl.Int64).fill_null(-1).to_numpy()),
+        "level": encode.array(kept["level"].filled(255)),
+        "offset": encode.array(kept["image_offset"].signed(), delta=True),
+        "size": encode.array(kept["size_bytes"].data),
+        "records": encode.array(kept["num_records"].filled(0)),
+        "xid": encode.array(kept["xid"].filled(0)),
+        "rank": encode.array(kept["key_rank"].signed()),
         "id": _texts(_ids(kept["node_id"])),
         "first": _texts(_ids(kept["first_key_id"])),
         "last": _texts(_ids(kept["last_key_id"])),
-        "total": nodes.height,
+        "total": len(nodes),
     }
 
 
-def _kinds(kinds: pl.Series) -> NDArray[np.uint8]:
-    codes = {"leaf": 0, "index": 1, "header": 2, "map": 3, "free": 4}
-    return kinds.cast(pl.String).replace_strict(codes, default=4, return_dtype=pl.UInt8).to_numpy()
+def _kinds(kinds: Values) -> NDArray[np.uint8]:
+    number, words = kinds.numbered()
+    return np.array([KINDS.index(word) if word in KINDS else KINDS.index("free") for word in words], np.uint8)[number]
 
 
 def _texts(ids: NDArray[np.uint64]) -> dict[str, Any]:
@@ -213,8 +218,8 @@ def _texts(ids: NDArray[np.uint64]) -> dict[str, Any]:
     }
 
 
-def _ids(column: pl.Series) -> NDArray[np.uint64]:
-    return column.fill_null(0).cast(pl.UInt64).to_numpy()
+def _ids(column: Values) -> NDArray[np.uint64]:
+    return column.filled(0).astype(np.uint64)
 
 
 def tiles(segments: Segments) -> list[dict[str, Any]]:

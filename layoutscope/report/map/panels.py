@@ -2,18 +2,16 @@
 
 As counts on grids of fixed size: distances between what belongs together (along the walk, along the keys, and from
 metadata to data), and when nodes were written, for file systems that number their transactions. Of a walk where the
-head is over time, what it costs, and which directories are the costliest.
+head is over time, and what it costs.
 """
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from layoutscope.arrays.lookup import dense_codes, find, first_places
-from layoutscope.frames import pl
 from layoutscope.report.map import encode
 from layoutscope.units import MIB
 
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
 
     from layoutscope.report.map.model import MapDisk, MapWalk
     from layoutscope.tables import VolumeLayout
+    from layoutscope.tables.table import Table
 
 COLUMNS: Final = 240
 
@@ -34,8 +33,6 @@ POINTS: Final = 40_000
 """Reads that are drawn one by one; of a longer walk every n-th."""
 
 BINS: Final = 300
-
-TREEMAP_DIRECTORIES: Final = 1_500
 
 
 def density(x: NDArray[Any], y: NDArray[Any]) -> dict[str, Any]:
@@ -62,11 +59,11 @@ def _range(values: NDArray[Any]) -> tuple[float, float]:
     return low, high if high > low else low + 1.0
 
 
-def distances(item: MapDisk) -> dict[str, Any]:
-    """Return the histograms and the key-order picture of one disk."""
+def distances(item: MapDisk, nodes: Table) -> dict[str, Any]:
+    """Return the histograms and the key-order picture of one disk, whose nodes are those of all its layouts."""
     return {
         "seek": _seeks(item),
-        "key_order": _key_order(item),
+        "key_order": _key_order(item, nodes),
         "to_data": _histogram(_to_data(item)),
     }
 
@@ -90,20 +87,19 @@ def _histogram(values: NDArray[np.int64]) -> dict[str, Any]:
     return {"touching": touching, "first_power": first, "counts": counts[first:].tolist(), "total": len(values)}
 
 
-def _key_order(item: MapDisk) -> list[dict[str, Any]]:
+def _key_order(item: MapDisk, nodes: Table) -> list[dict[str, Any]]:
     """Place on disk of each leaf over its place in key order, by tree, the largest trees first."""
-    nodes = pl.concat([layout.nodes for layout in item.layouts], how="vertical_relaxed")
-    known = pl.col("key_rank").is_not_null() & pl.col("image_offset").is_not_null()
-    leaves = nodes.filter((pl.col("kind").cast(pl.String) == "leaf") & known)
-    sizes = leaves.group_by(tree=pl.col("tree").cast(pl.String)).len().filter(pl.col("len") > 1)
-    trees = sizes.sort("len", "tree", descending=[True, False]).head(TREES)["tree"].to_list()
-    return [_tree_order(tree, leaves.filter(pl.col("tree").cast(pl.String) == tree), item) for tree in trees]
+    is_leaf = nodes["kind"].equals("leaf") & nodes["key_rank"].is_known & nodes["image_offset"].is_known
+    leaves = nodes.take(is_leaf)
+    tree, names = leaves["tree"].numbered()
+    sizes = dict(zip(names, np.bincount(tree, minlength=len(names)).tolist(), strict=True))
+    chosen = sorted((name for name in names if sizes[name] > 1), key=lambda name: (-sizes[name], name))[:TREES]
+    return [_tree_order(name, leaves.take(tree == names.index(name)), item) for name in chosen]
 
 
-def _tree_order(tree: str, leaves: pl.DataFrame, item: MapDisk) -> dict[str, Any]:
-    place = (leaves["image_offset"].to_numpy() - item.image_offset) / MIB
-    picture = density(leaves["key_rank"].to_numpy(), place)
-    return {"tree": tree, "total": leaves.height, "picture": picture}
+def _tree_order(tree: str, leaves: Table, item: MapDisk) -> dict[str, Any]:
+    place = (leaves["image_offset"].data - item.image_offset) / MIB
+    return {"tree": tree, "total": len(leaves), "picture": density(leaves["key_rank"].data, place)}
 
 
 def _to_data(item: MapDisk) -> NDArray[np.int64]:
@@ -127,17 +123,17 @@ def _to_first_extents(layout: VolumeLayout) -> NDArray[np.int64]:
     return found
 
 
-def written_when(item: MapDisk) -> dict[str, Any] | None:
+def written_when(item: MapDisk, nodes: Table) -> dict[str, Any] | None:
     """Return the transactions of all nodes as a picture, and the states that can be read; None without transactions."""
-    nodes = pl.concat([layout.nodes for layout in item.layouts], how="vertical_relaxed")
-    dated = nodes.filter(pl.col("xid").is_not_null() & (pl.col("xid") > 0) & pl.col("image_offset").is_not_null())
-    if dated["xid"].n_unique() < 2:
+    dated = nodes.take((nodes["xid"].filled(0) > 0) & nodes["image_offset"].is_known)
+    xid = dated["xid"].data
+    if not len(xid) or xid.min() == xid.max():
         return None
-    place = (dated["image_offset"].to_numpy() - item.image_offset) / MIB
+    place = (dated["image_offset"].data - item.image_offset) / MIB
     return {
-        "low": int(dated["xid"].min()),  # type: ignore[arg-type]
-        "high": int(dated["xid"].max()),  # type: ignore[arg-type]
-        "picture": density(place, dated["xid"].to_numpy().astype(float)),
+        "low": int(xid.min()),
+        "high": int(xid.max()),
+        "picture": density(place, xid.astype(float)),
         "states": [{"label": label, "xid": xid} for label, xid in item.states],
     }
 
@@ -172,10 +168,11 @@ def _rates(begin: NDArray[np.float64], offset: NDArray[np.int64], length: NDArra
     moved = np.concatenate([[True], offset[1:] != offset[:-1] + length[:-1]])
     seeks = np.histogram(begin, edges, weights=moved.astype(np.float64))[0] / width
     moved_bytes = np.histogram(begin, edges, weights=length.astype(np.float64))[0] / width
-    return {"time": _rounded(edges[:-1]), "seeks": _rounded(seeks), "bytes": _rounded(moved_bytes)}
+    return {"time": rounded(edges[:-1]), "seeks": rounded(seeks), "bytes": rounded(moved_bytes)}
 
 
-def _rounded(values: NDArray[np.float64]) -> list[float]:
+def rounded(values: NDArray[np.float64]) -> list[float]:
+    """Return numbers with as many digits as a page shows."""
     return [float(f"{value:.6g}") for value in values.tolist()]
 
 
@@ -188,57 +185,3 @@ def costs(item: MapWalk) -> dict[str, Any]:
         "bound_s": item.bound_s,
         "interval_s": item.interval_s,
     }
-
-
-def directories(item: MapDisk, *, names: bool) -> dict[str, Any] | None:
-    """Return the costliest directories with their ancestors: time of the first walk, entries and bytes."""
-    entries = pl.concat([layout.entries for layout in item.layouts], how="vertical_relaxed")
-    if not entries.height or not item.walks:
-        return None
-    table = _per_directory(entries, item.walks[0])
-    kept = _with_ancestors(table.sort("seconds", "id", descending=[True, False]).head(TREEMAP_DIRECTORIES), table)
-    return {
-        "id": kept["id"].cast(pl.String).to_list(),
-        "parent": kept["parent"].cast(pl.String).to_list(),
-        "name": kept["name"].to_list() if names else kept["id"].cast(pl.String).to_list(),
-        "seconds": _rounded(kept["seconds"].to_numpy()),
-        "entries": kept["entries"].to_list(),
-        "bytes": kept["bytes"].to_list(),
-        "whole": {
-            "seconds": math.fsum(table["seconds"]),  # the same in whatever order
-            "entries": int(table["entries"].sum()),
-            "bytes": int(table["bytes"].sum()),
-        },
-        "shown": kept.height,
-        "total": table.height,
-    }
-
-
-def _per_directory(entries: pl.DataFrame, walked: MapWalk) -> pl.DataFrame:
-    seconds = (
-        pl.DataFrame({"id": walked.trace.directory_id, "seconds": walked.service_s + walked.trace.think_us * 1e-6})
-        .group_by("id")
-        .agg(pl.col("seconds").sum())
-    )
-    held = entries.group_by(id="parent_id").agg(entries=pl.len(), bytes=pl.col("size_bytes").sum())
-    folders = entries.filter(pl.col("kind").cast(pl.String) == "directory").select(
-        id="file_id", parent="parent_id", name="name"
-    )
-    table = held.join(folders, on="id", how="left").join(seconds, on="id", how="left")
-    # Whose parent no entry names is a root: the volume's own directory.
-    known = table["id"].implode()
-    return table.unique("id", keep="first", maintain_order=True).with_columns(
-        parent=pl.when(pl.col("parent").is_in(known) & (pl.col("parent") != pl.col("id"))).then(pl.col("parent")),
-        name=pl.col("name").fill_null("/"),
-        seconds=pl.col("seconds").fill_null(0.0),
-    )
-
-
-def _with_ancestors(kept: pl.DataFrame, table: pl.DataFrame) -> pl.DataFrame:
-    """Add what lies between the chosen directories and the root; each step goes one level up."""
-    for _ in range(table.height):
-        missing = kept.select(id="parent").drop_nulls().unique().join(kept, on="id", how="anti")
-        if not missing.height:
-            break
-        kept = pl.concat([kept, table.join(missing, on="id", how="semi")])
-    return kept.sort("id")

@@ -6,9 +6,11 @@ from itertools import groupby
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from layoutscope.analysis.story import story
+from layoutscope.arrays.lookup import match
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.frames import pl
 from layoutscope.report import escape_text
 from layoutscope.report.map.model import MapDisk, MapFact, MapWalk
 from layoutscope.tables import coverage_of
@@ -73,7 +75,7 @@ def _disk(result: ScanResult, volumes: list[VolumeScan], *, names: bool) -> MapD
         image_offset=facts.image_offset,
         size_bytes=facts.size_bytes,
         block_size_bytes=facts.block_size_bytes,
-        walks=[walk for volume in named for walk in _walks(volume)],
+        walks=[walk for place, volume in enumerate(volumes) if volume in named for walk in _walks(place, volume)],
         facts=[fact for volume in volumes for fact in _facts(volume, names=names)],
         story=tuple(sentence for volume in named for sentence in story(volume)),
         kind=facts.variant,
@@ -101,12 +103,19 @@ def _warnings(volume: VolumeScan, *, names: bool) -> Iterator[str]:
 def _states(volume: VolumeScan, *, names: bool) -> Iterator[tuple[str, int]]:
     """Name the snapshots that the layout holds, each with the newest transaction among its nodes."""
     layout = volume.layout
-    held = layout.node_views.join(layout.nodes.select("xid", node_row="row"), on="node_row")
-    newest = (
-        held.group_by(view=pl.col("view").cast(pl.String)).agg(pl.col("xid").max()).drop_nulls().sort("xid", "view")
+    views, nodes = layout.columns("node_views"), layout.columns("nodes")
+    row, is_there = match(nodes["row"].data.astype(np.int64), views["node_row"].signed())
+    view, words = views["view"].numbered()
+    newest = np.zeros(len(words), np.int64)
+    if is_there.any():
+        np.maximum.at(newest, view[is_there], nodes["xid"].signed()[row[is_there]])
+    found = sorted(
+        (xid, word)
+        for word, xid in zip(words, newest.tolist(), strict=True)
+        if xid > 0 and word not in ("", layout.facts.view)
     )
-    for number, (view, xid) in enumerate(newest.filter(pl.col("view") != layout.facts.view).iter_rows(), 1):
-        yield (escape_text(view) if names else f"snapshot {number}"), int(xid)
+    for number, (xid, word) in enumerate(found, 1):
+        yield (escape_text(word) if names else f"snapshot {number}"), xid
 
 
 def _title(result: ScanResult, volumes: list[VolumeScan]) -> str:
@@ -114,14 +123,14 @@ def _title(result: ScanResult, volumes: list[VolumeScan]) -> str:
     return f"{escape_text(PurePath(result.image.name).name)}: {names}"
 
 
-def _walks(volume: VolumeScan) -> Iterator[MapWalk]:
+def _walks(place: int, volume: VolumeScan) -> Iterator[MapWalk]:
     if volume.walk is None:
         return
     for prediction in volume.predictions:
-        yield _walk(volume, volume.walk, prediction)
+        yield _walk(place, volume, volume.walk, prediction)
 
 
-def _walk(volume: VolumeScan, walk: WalkFacts, prediction: Prediction) -> MapWalk:
+def _walk(place: int, volume: VolumeScan, walk: WalkFacts, prediction: Prediction) -> MapWalk:
     verdict = volume.verdict
     return MapWalk(
         order=walk.order,
@@ -132,6 +141,7 @@ def _walk(volume: VolumeScan, walk: WalkFacts, prediction: Prediction) -> MapWal
         bound_s=verdict.packed_seconds if verdict is not None and verdict.drive == prediction.drive else None,
         interval_s=(prediction.seconds_low, prediction.seconds_high),
         entries=volume.layout.facts.num_files + volume.layout.facts.num_directories,
+        volume=place,
     )
 
 

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from layoutscope.arrays.lookup import dense_codes, first_places, match
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.frames import pl
 from layoutscope.frozen import frozen
-from layoutscope.tables.columns import numbered
 from layoutscope.tables.schema import DATA_REGIONS
 
 if TYPE_CHECKING:
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.traits import TreeTraits
     from layoutscope.tables import VolumeLayout
+    from layoutscope.tables.columns import Values
+    from layoutscope.tables.table import Table
 
 METADATA: Final = "metadata"
 DATA: Final = "data"
@@ -103,12 +104,10 @@ class _Collector:
         self.columns: list[tuple[NDArray[Any], ...]] = []
         self.files = np.empty((0, 2), np.uint64)
 
-    def add(
-        self, start: pl.Series, length: pl.Series, code: NDArray[np.uint8] | int, owner: NDArray[np.int64] | int
-    ) -> None:
+    def add(self, start: Values, length: Values, code: NDArray[np.uint8] | int, owner: NDArray[np.int64] | int) -> None:
         """Add stretches; those without an address or length are left out."""
-        held = (start.is_not_null() & (length > 0)).to_numpy()
-        columns = (start.fill_null(0).to_numpy(), length.to_numpy(), code, owner)
+        held = start.is_known & length.is_known & (length.data > 0)
+        columns = (start.data, length.data, code, owner)
         wide = [np.broadcast_to(np.asarray(column), len(held))[held] for column in columns]
         kinds = (np.int64, np.int64, np.uint8, np.int64)
         self.columns.append(tuple(column.astype(kind, copy=False) for column, kind in zip(wide, kinds, strict=True)))
@@ -132,7 +131,7 @@ def from_layouts(layouts: list[VolumeLayout], device: int = 0) -> Segments:
         _collect_nodes(layout, device, base, collector)
         _collect_regions(layout, device, collector)
         _collect_files(layout, device, number, collector)
-        base += layout.nodes.height
+        base += len(layout.columns("nodes"))
     return collector.segments()
 
 
@@ -141,10 +140,10 @@ def _known_classes(layouts: list[VolumeLayout]) -> tuple[MapClass, ...]:
     trees = {
         tree: filesystem_of(layout).traits.tree(tree)
         for layout in layouts
-        for tree in layout.nodes["tree"].unique().cast(pl.String)
+        for tree in _words(layout.columns("nodes")["tree"])
     }
-    kinds = {kind for layout in layouts for kind in layout.regions["type"].unique().cast(pl.String).to_list()}
-    bad = {_bad_class(layout) for layout in layouts if (layout.nodes["valid"].cast(pl.String) == "no").any()}
+    kinds = {kind for layout in layouts for kind in _words(layout.columns("regions")["type"])}
+    bad = {_bad_class(layout) for layout in layouts if layout.columns("nodes")["valid"].equals("no").any()}
     optional = [item for item in (PENDING, UNREAD) if item.key in kinds]
     return (
         *(tree_class(trees[tree]) for tree in sorted(trees)),
@@ -157,49 +156,68 @@ def _known_classes(layouts: list[VolumeLayout]) -> tuple[MapClass, ...]:
     )
 
 
+def _words(column: Values) -> list[str]:
+    """Return the words that rows have; what is unknown has none."""
+    return [word for word in column.numbered()[1] if word]
+
+
 def _bad_class(layout: VolumeLayout) -> MapClass:
     """Return the class of nodes that nothing verified: of a locked volume they are enciphered, headers and all."""
     return LOCKED if layout.facts.details.get("locked") else DAMAGED
 
 
 def _collect_regions(layout: VolumeLayout, device: int, collector: _Collector) -> None:
-    regions, free = layout.regions.filter(pl.col("device") == device), layout.free.filter(pl.col("device") == device)
+    regions, free = _on(layout.columns("regions"), device), _on(layout.columns("free"), device)
     collector.add(regions["image_offset"], regions["length_bytes"], _region_codes(regions, collector), 0)
     collector.add(free["image_offset"], free["length_bytes"], collector.codes[FREE_SPACE.key], 0)
 
 
 def _collect_files(layout: VolumeLayout, device: int, number: int, collector: _Collector) -> None:
-    extents = layout.extents.filter(pl.col("device") == device)
-    ids, place = np.unique(extents["file_id"].fill_null(0).to_numpy(), return_inverse=True)
-    owner = -1 - len(collector.files) - place.astype(np.int64)
-    own = np.stack([np.full(len(ids), number, np.uint64), ids.astype(np.uint64)], axis=1)
+    extents = _on(layout.columns("extents"), device)
+    ids, place = _numbered_ids(extents["file_id"].filled(0))
+    owner = -1 - len(collector.files) - place
+    own = np.stack([np.full(len(ids), number, np.uint64), ids], axis=1)
     collector.files = np.concatenate([collector.files, own])
     collector.add(extents["image_offset"], extents["length_bytes"], collector.codes[FILE_DATA.key], owner)
 
 
 def _collect_nodes(layout: VolumeLayout, device: int, base: int, collector: _Collector) -> None:
-    nodes = layout.nodes.with_columns(place=pl.int_range(base + 1, base + 1 + layout.nodes.height, dtype=pl.Int64))
-    own = nodes.filter(pl.col("device") == device)
-    pieces = layout.node_fragments.filter(pl.col("device") == device)
-    whole = own.join(pieces.select(row="node_row").unique(), on="row", how="anti")
+    nodes, pieces = layout.columns("nodes"), _on(layout.columns("node_fragments"), device)
+    rows = nodes["row"].data
+    whole = np.flatnonzero((nodes["device"].data == device) & ~np.isin(rows, pieces["node_row"].data))
     # Of a node whose pieces lie on several drives of a set, the row names the first piece's drive alone.
-    parts = pieces.join(nodes.select("tree", "valid", "place", node_row="row"), on="node_row")
+    of_piece, has_node = match(rows.astype(np.int64), pieces["node_row"].signed())
     bad = collector.codes.get(_bad_class(layout).key, 0)
-    for table, length in ((whole, "size_bytes"), (parts, "length_bytes")):
-        trees = _codes(table["tree"], collector.codes, 0)
-        codes = np.where(_codes(table["valid"], {"no": 1}, 0).astype(bool), bad, trees)
-        collector.add(table["image_offset"], table[length], codes, table["place"].to_numpy())
+    codes = np.where(nodes["valid"].equals("no"), bad, _codes(nodes["tree"], collector.codes, 0)).astype(np.uint8)
+    own = nodes.take(whole)
+    collector.add(own["image_offset"], own["size_bytes"], codes[whole], base + 1 + whole)
+    parts, of_part = pieces.take(has_node), of_piece[has_node]
+    collector.add(parts["image_offset"], parts["length_bytes"], codes[of_part], base + 1 + of_part)
 
 
-def _region_codes(regions: pl.DataFrame, collector: _Collector) -> NDArray[np.uint8]:
+def _on(table: Table, device: int) -> Table:
+    """Return what lies on a drive of a set."""
+    here = table["device"].data == device
+    return table if here.all() else table.take(here)
+
+
+def _numbered_ids(ids: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Return the distinct identifiers, ascending, and the place of each row's among them."""
+    (codes,), bound = dense_codes(ids)
+    is_there = np.zeros(bound, np.bool_)
+    is_there[codes] = True
+    return np.sort(ids[first_places(codes, bound)]), (np.cumsum(is_there) - 1)[codes]
+
+
+def _region_codes(regions: Table, collector: _Collector) -> NDArray[np.uint8]:
     fixed = {key: collector.codes[key] for key in NOT_METADATA_REGIONS if key in collector.codes}
     fixed |= dict.fromkeys(DATA_REGIONS, collector.codes[FILE_DATA.key])
     return _codes(regions["type"], fixed, collector.codes[REGION.key])
 
 
-def _codes(column: pl.Series, codes: dict[str, int], default: int) -> NDArray[np.uint8]:
-    """Translate categories through their own small table, not value by value."""
-    number, words = numbered(column)
+def _codes(column: Values, codes: dict[str, int], default: int) -> NDArray[np.uint8]:
+    """Translate words through their own small table, not value by value."""
+    number, words = column.numbered()
     table = np.array([codes.get(word, default) for word in words], np.uint8)
     return table[number]
 

@@ -77,7 +77,7 @@ def sections(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str
 def _has(panel: Panel, disks: Sequence[MapDisk]) -> bool:
     """Tell whether there is anything to draw; what the panel's card would say instead is not worth a title."""
     if panel.anchor == "history":
-        return any((layout.nodes["xid"].fill_null(0) > 0).any() for disk in disks for layout in disk.layouts)
+        return any((layout.columns("nodes")["xid"].filled(0) > 0).any() for disk in disks for layout in disk.layouts)
     return panel.anchor != "directories" or any(disk.walks for disk in disks)
 
 

@@ -580,9 +580,11 @@
       }
       return `/${parts.join("/")}`;
     }
-    /** Places of the nodes that hold the inodes of what lies in a directory, and its own. */
+    /** Places of the nodes that hold the inodes of what lies in a directory, told by volume and number, and its own. */
     nodesOf(folder) {
-      const own = this.entries.filter(({ id, parent, node }) => node >= 0 && (parent === folder || id === folder));
+      const own = this.entries.filter(
+        ({ volume, id, parent, node }) => node >= 0 && (key(volume, parent) === folder || key(volume, id) === folder)
+      );
       return [...new Set(own.map(({ node }) => node))];
     }
     /** Files whose path holds a text, in upper or lower case, or whose number it is: the first of them. */
@@ -1393,12 +1395,21 @@
       hovertemplate: "packed in key order: %{x:.3f} s<extra></extra>"
     };
   }
+  var ALL = "all";
   function withOthers(d, unit) {
     const left = d.whole[unit] - d[unit].reduce((a, b) => a + b, 0);
-    if (d.shown === d.total || !(left > 0)) return { id: d.id, parent: d.parent, name: d.name, own: d[unit] };
-    const root = d.id[d.parent.findIndex((parent) => !parent)] ?? null;
-    const name = `${counted(d.total - d.shown)} others`;
-    return { id: [...d.id, "others"], parent: [...d.parent, root], name: [...d.name, name], own: [...d[unit], left] };
+    const tree = {
+      id: [ALL, ...d.id],
+      parent: [null, ...d.parent.map((parent) => parent ?? ALL)],
+      name: ["all", ...d.name],
+      own: [0, ...d[unit]]
+    };
+    if (d.shown === d.total || !(left > 0)) return tree;
+    tree.id.push("others");
+    tree.parent.push(ALL);
+    tree.name.push(`${counted(d.total - d.shown)} other directories`);
+    tree.own.push(left);
+    return tree;
   }
   function subtreeTotals(tree) {
     const place = new Map(tree.id.map((id, i) => [id, i]));

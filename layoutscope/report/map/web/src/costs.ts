@@ -66,13 +66,24 @@ export interface Tree {
   own: number[];
 }
 
-/** The directories with what each has in itself; those that the page does not carry are one more, below the first root. */
+/** The box around all others. */
+const ALL = "all";
+
+/** The directories with what each has in itself, in one box; those that the page does not carry are one more. */
 export function withOthers(d: Directories, unit: Unit): Tree {
   const left = d.whole[unit] - d[unit].reduce((a, b) => a + b, 0);
-  if (d.shown === d.total || !(left > 0)) return { id: d.id, parent: d.parent, name: d.name, own: d[unit] };
-  const root = d.id[d.parent.findIndex((parent) => !parent)] ?? null;
-  const name = `${counted(d.total - d.shown)} others`;
-  return { id: [...d.id, "others"], parent: [...d.parent, root], name: [...d.name, name], own: [...d[unit], left] };
+  const tree = {
+    id: [ALL, ...d.id],
+    parent: [null, ...d.parent.map((parent) => parent ?? ALL)],
+    name: ["all", ...d.name],
+    own: [0, ...d[unit]],
+  };
+  if (d.shown === d.total || !(left > 0)) return tree;
+  tree.id.push("others");
+  tree.parent.push(ALL);
+  tree.name.push(`${counted(d.total - d.shown)} other directories`);
+  tree.own.push(left);
+  return tree;
 }
 
 /** What each directory has with all that lies below it; a damaged tree's circles end where they began. */

@@ -79,9 +79,11 @@ export class Files {
     return `/${parts.join("/")}`;
   }
 
-  /** Places of the nodes that hold the inodes of what lies in a directory, and its own. */
+  /** Places of the nodes that hold the inodes of what lies in a directory, told by volume and number, and its own. */
   nodesOf(folder: string): number[] {
-    const own = this.entries.filter(({ id, parent, node }) => node >= 0 && (parent === folder || id === folder));
+    const own = this.entries.filter(
+      ({ volume, id, parent, node }) => node >= 0 && (key(volume, parent) === folder || key(volume, id) === folder),
+    );
     return [...new Set(own.map(({ node }) => node))];
   }
 

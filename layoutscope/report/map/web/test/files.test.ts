@@ -41,9 +41,11 @@ test("files are found by part of a path in either case, and by number", () => {
   assert.equal(files.find("", 3).length, 3);
 });
 
-test("a directory's nodes are those of its entries and its own, each once", () => {
-  assert.deepEqual(files.nodesOf("16"), [16, 20]);
-  assert.deepEqual(files.nodesOf("99"), []);
+test("a directory's nodes are those of its entries and its own, each once, and of its own volume", () => {
+  assert.deepEqual(files.nodesOf("0:16"), [16, 20]);
+  assert.deepEqual(files.nodesOf("0:2"), [2, 16]);
+  assert.deepEqual(files.nodesOf("1:2"), [2, 20]);
+  assert.deepEqual(files.nodesOf("1:99"), []);
 });
 
 test("an owner is the file of its own volume", () => {

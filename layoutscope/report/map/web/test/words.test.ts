@@ -40,11 +40,13 @@ const TREE = {
   total: 9,
 };
 
-test("a directory has what lies below it, and others are one box", () => {
+test("a directory has what lies below it, others are one box, and one box is around all", () => {
   const tree = withOthers(TREE, "seconds");
-  assert.deepEqual(subtreeTotals(tree), [10, 6, 4, 3]);
-  assert.equal(tree.name[3], "6 others");
-  assert.equal(withOthers(TREE, "bytes").id.length, 3);
+  assert.deepEqual(tree.id, ["all", "2", "5", "7", "others"]);
+  assert.deepEqual(subtreeTotals(tree), [10, 7, 6, 4, 3]);
+  assert.deepEqual(tree.parent, [null, "all", "2", "5", "all"]);
+  assert.equal(tree.name[4], "6 other directories");
+  assert.equal(withOthers(TREE, "bytes").id.length, 4);
 });
 
 test("circles of a damaged tree end", () => {

@@ -1,0 +1,181 @@
+"""Which directories a walk takes its time in: those that are worth a box of the page's treemap.
+
+Each volume that was walked is a tree of its own: numbers of directories mean nothing across volumes of a container.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.arrays.lookup import dense_codes, first_places
+from layoutscope.frozen import frozen
+from layoutscope.report import escape_text
+from layoutscope.report.map.panels import rounded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from layoutscope.report.map.model import MapDisk, MapWalk
+    from layoutscope.tables import VolumeLayout
+
+MOST: Final = 1_500
+"""The costliest directories of a disk that have a box each; their ancestors have one, too."""
+
+NO_DIRECTORY: Final = 0
+"""Reads that no directory caused, such as those of a mount, are charged to this number."""
+
+
+@frozen
+class Directories:
+    """The directories of one volume by rising number; all arrays have shape (n,).
+
+    Attributes
+    ----------
+    volume : int
+        Place of the volume's layout on its disk.
+    ids : uint64 array
+        Their numbers.
+    parent : int64 array
+        Place of the directory that each lies in; -1 where there is none.
+    name_row : int64 array
+        Row of entries that names each; -1 where there is none.
+    seconds : float64 array
+        Of the walk, caused by each.
+    entries, held_bytes : int64 arrays
+        What each lists, and the sizes of that.
+    """
+
+    volume: int
+    ids: NDArray[np.uint64]
+    parent: NDArray[np.int64]
+    name_row: NDArray[np.int64]
+    seconds: NDArray[np.float64]
+    entries: NDArray[np.int64]
+    held_bytes: NDArray[np.int64]
+
+
+def directories(item: MapDisk, *, names: bool) -> dict[str, Any] | None:
+    """Return the costliest directories of a disk with their ancestors: time of a walk, entries and bytes.
+
+    Of each volume its first walk counts. None where nothing was walked.
+    """
+    walks = {walk.volume: walk for walk in reversed(item.walks)}
+    volumes = [of_volume(number, item.layouts[number], walks[number]) for number in sorted(walks)]
+    if not volumes:
+        return None
+    chosen = [_with_ancestors(one, rows) for one, rows in zip(volumes, _costliest(volumes), strict=True)]
+    kept = list(zip(volumes, chosen, strict=True))
+    return {
+        "id": [key for one, rows in kept for key in _keys(one, rows)],
+        "parent": [key for one, rows in kept for key in _keys(one, one.parent[rows])],
+        "name": [name for one, rows in kept for name in _names(one, item.layouts, rows, len(kept), names=names)],
+        "seconds": rounded(np.concatenate([one.seconds[rows] for one, rows in kept])),
+        "entries": [count for one, rows in kept for count in one.entries[rows].tolist()],
+        "bytes": [count for one, rows in kept for count in one.held_bytes[rows].tolist()],
+        "whole": {
+            "seconds": math.fsum(math.fsum(one.seconds) for one in volumes),  # the same in whatever order
+            "entries": sum(int(one.entries.sum()) for one in volumes),
+            "bytes": sum(int(one.held_bytes.sum()) for one in volumes),
+        },
+        "shown": sum(map(len, chosen)),
+        "total": sum(len(one.ids) for one in volumes),
+    }
+
+
+def of_volume(number: int, layout: VolumeLayout, walk: MapWalk) -> Directories:
+    """Add up what the directories of a volume list, and what of a walk each of them caused.
+
+    Parameters
+    ----------
+    number : int
+        Place of the layout on its disk.
+    layout : VolumeLayout
+        The volume.
+    walk : MapWalk
+        A walk of it.
+    """
+    entries = layout.columns("entries")
+    folder_rows = np.flatnonzero(entries["kind"].equals("directory"))
+    folders = entries["file_id"].data[folder_rows]
+    parents = entries["parent_id"].data
+    (listing, folder, caused), bound = dense_codes(parents, folders, walk.trace.directory_id)
+    there = np.zeros(bound, np.bool_)
+    for codes in (listing, folder, caused):
+        there[codes] = True
+    place = np.cumsum(there) - 1
+    found = first_places(np.concatenate([listing, folder, caused]), bound)
+    ids = np.sort(np.concatenate([parents, folders, walk.trace.directory_id])[found])
+    name_row, parent = np.full(len(ids), -1), np.full(len(ids), -1)
+    # Of a directory that several entries name, as damage and links to directories have it, the first one counts.
+    own = place[folder][::-1]
+    name_row[own] = folder_rows[::-1]
+    parent[own] = place[listing[folder_rows]][::-1]
+    parent[_circles(parent)] = -1
+    size = np.maximum(entries["size_bytes"].filled(0), 0)
+    return Directories(
+        number,
+        ids,
+        parent,
+        name_row,
+        np.bincount(place[caused], walk.read_seconds, minlength=len(ids)).astype(np.float64),
+        np.bincount(place[listing], minlength=len(ids)),
+        np.bincount(place[listing], size, minlength=len(ids)).astype(np.int64),
+    )
+
+
+def _circles(parent: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tell which directories have no topmost one: damage made one of their ancestors lie in itself."""
+    above = np.append(parent, -1)  # -1 stands for the last place, too: what has no parent stays there
+    for _ in range(len(parent).bit_length()):
+        above = above[above]
+    return above[:-1] >= 0
+
+
+def _costliest(volumes: Sequence[Directories]) -> list[NDArray[np.int64]]:
+    """Choose the costliest of all volumes; of equally costly ones those of lower numbers."""
+    seconds = np.concatenate([one.seconds for one in volumes])
+    chosen = np.zeros(len(seconds), np.bool_)
+    chosen[np.argsort(-seconds, kind="stable")[:MOST]] = True
+    return [np.flatnonzero(part) for part in np.split(chosen, np.cumsum([len(one.ids) for one in volumes])[:-1])]
+
+
+def _with_ancestors(volume: Directories, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Add what lies between directories and the root; a damaged tree's circles end where they began."""
+    chosen = np.zeros(len(volume.ids), np.bool_)
+    while len(rows):
+        chosen[rows] = True
+        above = volume.parent[rows]
+        above = above[above >= 0]
+        rows = np.unique(above[~chosen[above]])
+    return np.flatnonzero(chosen)
+
+
+def _keys(volume: Directories, rows: NDArray[np.int64]) -> list[str | None]:
+    """Name directories across volumes, as the page's files are; None for no directory."""
+    return [f"{volume.volume}:{volume.ids[row]}" if row >= 0 else None for row in rows.tolist()]
+
+
+def _names(
+    volume: Directories, layouts: Sequence[VolumeLayout], rows: NDArray[np.int64], num_volumes: int, *, names: bool
+) -> list[str]:
+    layout = layouts[volume.volume]
+    texts = layout.columns("entries").texts("name").take(np.maximum(volume.name_row[rows], 0)).to_list()
+    of_volume = (layout.facts.name if names else "") or f"volume {volume.volume}"
+    told = []
+    for row, text in zip(rows.tolist(), texts, strict=True):
+        number = int(volume.ids[row])
+        if number == NO_DIRECTORY:
+            told.append("no directory")
+        elif volume.name_row[row] >= 0 and names:
+            told.append(escape_text(text or ""))
+        elif volume.parent[row] < 0 and volume.name_row[row] < 0:
+            # No entry names the topmost.
+            told.append("/" if num_volumes == 1 else f"{escape_text(of_volume)} /")
+        else:
+            told.append(f"directory {number}")
+    return told

@@ -1,0 +1,106 @@
+"""The treemap's directories: each volume's are its own, and their times are the walk's."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from layoutscope.access.trace import AccessTrace
+from layoutscope.report.map import MapDisk, MapWalk
+from layoutscope.report.map.directories import directories
+from layoutscope.tables import VolumeFacts, VolumeLayout, build_table, findings_table
+
+IMAGES = Path(__file__).resolve().parents[4] / "fixtures" / "images"
+
+
+def _layout(name: str, *rows: tuple[int, int, str, str, int]) -> VolumeLayout:
+    """Parent, number, name, kind and size of each entry."""
+    parent, number, names, kind, size = zip(*rows, strict=True)
+    columns = {
+        "volume": 0, "parent_id": np.array(parent, np.uint64), "file_id": np.array(number, np.uint64),
+        "name": list(names), "name_raw": [text.encode() for text in names], "kind": list(kind),
+        "size_bytes": np.array(size, np.int64), "link_count": 1, "create_time": 0, "modify_time": 0, "flags": 0,
+        "entry_rank": 0, "entry_node_row": None, "inode_node_row": None,
+    }  # fmt: skip
+    facts = VolumeFacts("apfs", "APFS", 0, name, "", (), 0, 4096, 4096, False, 1, 0, 0)
+    empty = {key: build_table(key, {}) for key in ("nodes", "node_fragments", "regions", "extents", "free")}
+    return VolumeLayout(facts, entries=build_table("entries", columns), findings=findings_table([]), **empty)
+
+
+def _walk(volume: int, *reads: tuple[int, float], drive: str = "generic-7200") -> MapWalk:
+    """Directory and seconds of each read, of which half is the host's."""
+    caused, seconds = zip(*reads, strict=True)
+    n = len(reads)
+    half = np.array(seconds) / 2
+    zeros = np.zeros(n, np.int64)
+    trace = AccessTrace(
+        zeros.astype(np.uint8), zeros, zeros, zeros.astype(np.uint8), zeros.astype(np.uint8),
+        np.array(caused, np.uint64), zeros.astype(np.uint16), half * 1e6,
+    )  # fmt: skip
+    return MapWalk("fts", drive, trace, half, {"seek": sum(seconds)}, volume=volume)
+
+
+HOME = ((1, 2, "root", "directory", 0), (2, 16, "home", "directory", 0), (16, 20, "a", "file", 700))
+WORK = ((1, 2, "root", "directory", 0), (2, 16, "work", "directory", 0), (16, 21, "b", "file", 40))
+
+
+def _boxes(found: dict) -> dict[str, tuple]:
+    return {
+        key: (parent, name, seconds, entries, size)
+        for key, parent, name, seconds, entries, size in zip(
+            *(found[column] for column in ("id", "parent", "name", "seconds", "entries", "bytes")), strict=True
+        )
+    }
+
+
+def test_folders_of_one_number_on_two_volumes_are_two_boxes():
+    """Each has its own volume's name, time, entries and bytes; the tops are called after their volumes."""
+    layouts = [_layout("Home", *HOME), _layout("Work", *WORK)]
+    walks = [_walk(0, (16, 3.0), (2, 1.0)), _walk(0, (16, 9.0), drive="sata-ssd"), _walk(1, (16, 5.0))]
+    found = directories(MapDisk("both", "", layouts, 0, 4096, 4096, walks), names=True)
+    assert _boxes(found) == {
+        "0:1": (None, "Home /", 0.0, 1, 0),
+        "0:2": ("0:1", "root", 1.0, 1, 0),
+        "0:16": ("0:2", "home", 3.0, 1, 700),
+        "1:1": (None, "Work /", 0.0, 1, 0),
+        "1:2": ("1:1", "root", 0.0, 1, 0),
+        "1:16": ("1:2", "work", 5.0, 1, 40),
+    }
+    assert found["whole"] == {"seconds": 9.0, "entries": 6, "bytes": 740}
+    assert (found["shown"], found["total"]) == (6, 6)
+
+
+def test_no_name_stands_where_names_are_left_out():
+    """Numbers stand for directories, and for volumes."""
+    layouts = [_layout("Home", *HOME), _layout("Work", *WORK)]
+    found = directories(MapDisk("", "", layouts, 0, 4096, 4096, [_walk(0, (2, 1.0)), _walk(1, (2, 1.0))]), names=False)
+    assert set(found["name"]) == {"volume 0 /", "volume 1 /", "directory 2", "directory 16"}
+
+
+def test_reads_that_no_directory_caused_have_a_box_of_their_own():
+    """So that all boxes together are the walk."""
+    found = directories(MapDisk("", "", [_layout("Home", *HOME)], 0, 1, 1, [_walk(0, (0, 2.0), (2, 1.0))]), names=True)
+    assert _boxes(found)["0:0"] == (None, "no directory", 2.0, 0, 0)
+    assert found["whole"]["seconds"] == 3.0
+
+
+def test_a_directory_that_lies_in_itself_is_a_top():
+    """Damage may make circles of directories, which no treemap can draw; what hangs below them is a top, too."""
+    circle = ((5, 6, "x", "directory", 0), (6, 5, "y", "directory", 0), (5, 7, "z", "directory", 0))
+    found = directories(MapDisk("", "", [_layout("Home", *circle, *HOME)], 0, 1, 1, [_walk(0, (7, 1.0))]), names=True)
+    parents = dict(zip(found["id"], found["parent"], strict=True))
+    assert [parents[f"0:{number}"] for number in (5, 6, 7, 2)] == [None, None, None, "0:1"]
+
+
+@pytest.mark.parametrize("name", ["hfsplus", "apfs"])
+def test_a_page_is_made_without_frames(name):
+    """Scan and page work on arrays alone: polars is not loaded."""
+    script = (
+        "import sys; from layoutscope.api.map import map_page; from layoutscope.api.scan import scan;"
+        "map_page([scan(sys.argv[1])]); sys.exit('polars' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script, IMAGES / f"{name}-scattered.img.zst"], check=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 U8: TypeAlias = NDArray[np.uint8]
 I64: TypeAlias = NDArray[np.int64]
@@ -23,28 +23,6 @@ def concatenate(parts: Sequence[Columns], empty: Columns) -> Columns:
     if not parts:
         return empty
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-
-def take_joined(parts: Sequence[Columns], columns: Mapping[str, type[np.generic]], chosen: I64) -> Columns:
-    """Join batches column by column and choose rows; the batches lose their columns, so that no two copies are held.
-
-    Parameters
-    ----------
-    parts : sequence of Columns
-        Batches of equal columns.
-    columns : mapping of str to type
-        Names and types, for the case that there is no batch at all.
-    chosen : (n,) int64 array
-        Rows of the joined batches.
-
-    Returns
-    -------
-    Columns
-        Of (n,) arrays.
-    """
-    if not parts:
-        return {name: np.empty(0, dtype) for name, dtype in columns.items()}
-    return {name: np.concatenate([part.pop(name) for part in parts])[chosen] for name in columns}
 
 
 def signed(values: NDArray[Any]) -> I64:

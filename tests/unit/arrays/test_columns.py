@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from layoutscope.arrays.columns import LARGEST, concatenate, signed, take_joined
+from layoutscope.arrays.columns import LARGEST, concatenate, signed
 
 
 def test_batches_are_joined_column_by_column():
@@ -10,14 +10,6 @@ def test_batches_are_joined_column_by_column():
     parts = [{"id": np.array([1, 2])}, {"id": np.array([3])}]
     assert concatenate(parts, {})["id"].tolist() == [1, 2, 3]
     assert concatenate([], {"id": np.array([], np.uint8)})["id"].dtype == np.uint8
-
-
-def test_rows_are_chosen_of_joined_batches_which_are_used_up():
-    """Rows 2 and 0 of three; the batches hold no column any more."""
-    parts = [{"id": np.array([1, 2])}, {"id": np.array([3])}]
-    assert take_joined(parts, {"id": np.int64}, np.array([2, 0]))["id"].tolist() == [3, 1]
-    assert parts == [{}, {}]
-    assert take_joined([], {"id": np.uint16}, np.array([], np.int64))["id"].dtype == np.uint16
 
 
 def test_impossible_sizes_become_the_largest():

@@ -82,7 +82,8 @@ def are_outside(start_blocks: I64, block_counts: I64, total_blocks: int) -> Mask
     -------
     bool array of that shape
     """
-    found: Mask = (block_counts > 0) & (start_blocks + block_counts > total_blocks)
+    # As numbers without a sign, blocks wrap around below the largest one: the sum is not asked for.
+    found: Mask = (block_counts > 0) & ((start_blocks > total_blocks) | (block_counts > total_blocks - start_blocks))
     return found
 
 

@@ -186,7 +186,7 @@ def _block_size(catalog: Catalog, found: Swept, size_bytes: int) -> int:
 def _num_fitting(catalog: Catalog, found: Swept, block_size: int, size_bytes: int) -> int:
     """How many data forks need as many blocks as they have, less the extents outside and those where nodes lie."""
     length, blocks = (catalog.entries[name].astype(np.int64) for name in ("data_size", "data_blocks"))
-    start, count = (catalog.forks[name] * block_size for name in ("start_block", "block_count"))
+    start, count = (catalog.forks[name].astype(np.int64) * block_size for name in ("start_block", "block_count"))
     outside = start + count > size_bytes
     nodes = np.stack([found.volume_offset, found.node_size], axis=1)
     taken = overlaps(nodes, start[~outside], count[~outside])

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from layoutscope.recordtypes import Column, RecordType
     from layoutscope.tables import VolumeFacts
 
-"""From 1904-01-01, where HFS+ dates start, to 1970-01-01."""
-
 KINDS: Final = ("file", "directory", "symlink", "fifo", "socket", "char-device", "block-device")
 
 _MODE = grammar.HfsplusCatalog.ModeType

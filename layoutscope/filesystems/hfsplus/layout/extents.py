@@ -5,13 +5,13 @@ TN1150, "Fork Data Structure", "Extents Overflow File".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from layoutscope.arrays.columns import I64, Columns, take_joined
 from layoutscope.arrays.lookup import find
-from layoutscope.arrays.ragged import starts_of
+from layoutscope.arrays.ragged import heads, lengths_of, starts_of
 from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK
 from layoutscope.filesystems.hfsplus.records.overflow import flatten
 from layoutscope.filesystems.hfsplus.tree.tree import first_rows
@@ -20,6 +20,11 @@ from layoutscope.tables import NULL_ROW, Table, build_table
 from layoutscope.tables.schema import FLAG_PAST_END
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from layoutscope.arrays.columns import I64, Columns
     from layoutscope.filesystems.hfsplus.contents import Contents
     from layoutscope.filesystems.hfsplus.records.attributes import Attributes
     from layoutscope.filesystems.hfsplus.records.catalog import Catalog
@@ -29,7 +34,12 @@ if TYPE_CHECKING:
 
 CNID = grammar.HfsplusVolume.Cnid
 
-_COLUMNS = ("file_id", "fork", "fork_block", "start_block", "block_count", "node_row", "size")
+_COLUMNS: Final = {
+    **dict.fromkeys(("file_id", "fork", "fork_block", "start_block", "block_count", "size"), np.int64),
+    "node_row": np.uint32,
+}
+"""What is told of each extent, in allocation blocks; ``size`` is that of its fork in bytes, -1 where unknown."""
+
 FORKS = ("data", "resource")
 
 
@@ -45,56 +55,83 @@ def extents_table(volume: Volume, number: int | None, contents: Contents) -> Tab
     """
     rows, special = first_rows(list(contents.trees.values())), contents.special
     catalog, attributes, overflow = contents.catalog, contents.attributes, contents.trees.get("extents-overflow")
-    parts = [
-        _special(special, rows.get("extents-overflow", 0)),
-        _inline(catalog, rows.get("catalog", 0)),
-        _overflow(volume, catalog, overflow, rows.get("extents-overflow", 0), special),
-        _attributes(attributes),
-    ]
-    file_id, fork = (np.concatenate([part[name] for part in parts]) for name in ("file_id", "fork"))
+    parts: tuple[Callable[[str], NDArray[Any]], ...] = (
+        _special(special, rows.get("extents-overflow", 0)).__getitem__,
+        partial(_inline, catalog, rows.get("catalog", 0)),
+        _overflow(volume, catalog, overflow, rows.get("extents-overflow", 0), special).__getitem__,
+        _attributes(attributes).__getitem__,
+    )
+    fork_names = (*FORKS, *dict.fromkeys(attributes.owner_name))
+    return _table(volume, number, partial(_joined, parts, fork_names), fork_names)
+
+
+def _joined(parts: Sequence[Callable[[str], NDArray[Any]]], fork_names: Sequence[str], name: str) -> NDArray[Any]:
+    """Join one column of all parts: what is joined at once is held twice, and extents are what there is most of."""
+    dtype = np.min_scalar_type(len(fork_names)) if name == "fork" else _COLUMNS[name]
+    columns = (part(name) for part in parts)
+    return np.concatenate([column.astype(dtype, copy=False) for column in columns])
+
+
+def _table(
+    volume: Volume, number: int | None, column: Callable[[str], NDArray[Any]], fork_names: tuple[str, ...]
+) -> Table:
+    block, file_id, fork = volume.block_size_bytes, column("file_id"), column("fork")
     # Within each part the extents of a fork stand in its order, and overflow extents come behind the others.
-    order = np.argsort(file_id * (int(fork.max(initial=0)) + 1) + fork, kind="stable")
-    joined = take_joined(parts, dict.fromkeys(_COLUMNS, np.int64), order)
-    attribute_names = dict.fromkeys(attributes.owner_name)
-    return _table(volume, number, joined, (*FORKS, *attribute_names))
-
-
-def _table(volume: Volume, number: int | None, rows: Columns, fork_names: tuple[str, ...]) -> Table:
-    block = volume.block_size_bytes
-    logical, node_row, size = rows.pop("fork_block"), rows.pop("node_row").astype(np.uint32), rows.pop("size")
+    order = np.argsort(file_id * len(fork_names) + fork, kind="stable")
+    logical = column("fork_block")
     logical *= block
-    # Columns are computed in place, as memory is what there is least of here.
-    offset, length = rows.pop("start_block"), rows.pop("block_count")
+    size = column("size")
+    is_past_end = (size >= 0) & (logical >= size)
+    del size
+    offset = column("start_block")[order]
     offset *= block
     offset += volume.image_offset
+    length = column("block_count")[order]
     length *= block
     columns: dict[str, Any] = {
         "device": 0,
         "volume": number,
-        "file_id": rows.pop("file_id"),
-        "fork": (rows.pop("fork"), fork_names),
-        "logical_offset": logical,
+        "file_id": file_id[order],
+        "fork": (fork[order], fork_names),
+        "logical_offset": logical[order],
         "image_offset": offset,
         "length_bytes": length,
-        "node_row": node_row,
-        "flags": ((size >= 0) & (logical >= size)) * np.uint8(FLAG_PAST_END),
+        "node_row": column("node_row")[order],
+        "flags": is_past_end[order] * np.uint8(FLAG_PAST_END),
     }
     return build_table("extents", columns)
 
 
-def _inline(catalog: Catalog, first_row: int) -> Columns:
+def _inline(catalog: Catalog, first_row: int, name: str) -> NDArray[Any]:
+    """Return one column of the extents that stand in the records of their files."""
     forks, entries = catalog.forks, catalog.entries
-    entry = forks["entry"]
-    is_data = forks["fork_type"] == DATA_FORK
-    return {
-        "file_id": entries["file_id"][entry],
-        "fork": np.where(is_data, 0, 1),
-        "fork_block": forks["fork_block"],
-        "start_block": forks["start_block"],
-        "block_count": forks["block_count"],
-        "node_row": entries["node"][entry] + first_row,
-        "size": np.where(is_data, entries["data_size"][entry], entries["resource_size"][entry]),
-    }
+    found: NDArray[Any]
+    match name:
+        case "file_id":
+            found = entries["file_id"][forks["entry"]]
+        case "fork":
+            found = forks["fork_type"] != DATA_FORK
+        case "node_row":
+            found = (entries["node"] + first_row).astype(np.uint32)[forks["entry"]]
+        case "size":
+            found = entries["data_size"][forks["entry"]]
+            rows = np.flatnonzero(forks["fork_type"] != DATA_FORK)
+            found[rows] = entries["resource_size"][forks["entry"][rows]]
+        case "fork_block":
+            found = _blocks_before(forks)
+        case _:
+            found = forks[name]
+    return found
+
+
+def _blocks_before(forks: Columns) -> I64:
+    """Count the blocks of each fork before each of its extents, which follow one another."""
+    first = heads(forks["entry"], forks["fork_type"])
+    if len(first) == len(forks["entry"]):
+        return np.zeros(len(first), np.int64)
+    before = starts_of(forks["block_count"])
+    before -= np.repeat(before[first], lengths_of(first, len(before)))
+    return before
 
 
 def _overflow(

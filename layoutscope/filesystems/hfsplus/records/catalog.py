@@ -21,7 +21,7 @@ from layoutscope.ondisk import grammar
 from layoutscope.ondisk.leafplan import NO_LEAF, Kind, Leaf, Plan, Repeated, Text
 from layoutscope.ondisk.leaves import LeafTables
 from layoutscope.ondisk.records import CATALOG_FILE, CATALOG_FOLDER, CATALOG_KEY, CATALOG_RECORD_TYPE, CATALOG_THREAD
-from layoutscope.tables import TextColumn
+from layoutscope.tables import NULL_ROW, TextColumn
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -118,11 +118,10 @@ ENTRY_COLUMNS: Final[dict[str, type[np.generic]]] = {
 
 THREAD_COLUMNS: Final[dict[str, type[np.generic]]] = {"file_id": np.int64, "parent_id": np.int64, "is_folder": np.bool_}
 FORK_COLUMNS: Final[dict[str, type[np.generic]]] = {
-    "owner": np.int64,
+    "owner": np.uint32,
     "fork_type": np.uint8,
-    "before": np.int64,
-    "start_block": np.int64,
-    "block_count": np.int64,
+    "start_block": np.uint32,
+    "block_count": np.uint32,
 }
 
 _NAME: Final = Text("key", KEY.num_name_units, names.UNIT_BYTES)
@@ -239,8 +238,8 @@ class Catalog:
     threads : Columns
         One row a thread record: ``THREAD_COLUMNS`` and ``node``.
     forks : Columns
-        One row an extent of the catalog's own: ``entry`` is a row of `entries`, ``fork_type``, and ``fork_block,
-        start_block, block_count`` in allocation blocks.
+        One row an extent of the catalog's own, those of a fork in its order: ``entry`` is a row of `entries`,
+        ``fork_type``, and ``start_block, block_count`` in allocation blocks.
     stored : StoredNames
         The same names as bytes, for comparison.
     thread_of : (n_entries,) int64 array
@@ -296,7 +295,10 @@ def collect_catalog(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
         thread_of,
         is_renamed,
         orphans,
-        names.stored(own, threads.rows[orphans]) if len(orphans) else names.StoredNames(own.data, none, none),
+        # Bytes of names are held for as long as any of them is.
+        names.stored(own, threads.rows[orphans])
+        if len(orphans)
+        else names.StoredNames(own.data[:0].copy(), none, none),
     )
 
 
@@ -345,11 +347,13 @@ class _Chosen:
 def _renumbered(leaves: CatalogLeaves, chosen: _Chosen) -> Columns:
     """Extents of the entries that were reached; those of a fork stand in its order."""
     found = leaves.tables.table("forks")
-    forks: Columns = {"entry": found.pop("owner"), "fork_block": found.pop("before"), **found}
+    forks: Columns = {"entry": found.pop("owner"), **found}
     if chosen.is_all:
         return forks
-    row = np.full(leaves.tables.count("entries"), -1, np.int64)
-    row[chosen.rows] = np.arange(len(chosen.rows))
+    row = np.full(leaves.tables.count("entries"), NULL_ROW)
+    row[chosen.rows] = np.arange(len(chosen.rows), dtype=np.uint32)
     forks["entry"] = row[forks["entry"]]
-    reached = forks["entry"] >= 0
-    return forks if reached.all() else {name: values[reached] for name, values in forks.items()}
+    if chosen.has_all:
+        return forks
+    reached = forks["entry"] != NULL_ROW
+    return {name: values[reached] for name, values in forks.items()}

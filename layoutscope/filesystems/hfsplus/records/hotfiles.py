@@ -75,7 +75,8 @@ def _fork_of(catalog: Catalog, row: int) -> Fork:
     forks = catalog.forks
     mine = (forks["entry"] == row) & (forks["fork_type"] == DATA_FORK)
     size = int(catalog.entries["data_size"][row])
-    return Fork(size, forks["start_block"][mine], forks["block_count"][mine], np.full(int(mine.sum()), -1, np.int64))
+    starts, counts = (forks[name][mine].astype(np.int64) for name in ("start_block", "block_count"))
+    return Fork(size, starts, counts, np.full(len(starts), -1, np.int64))
 
 
 def _magic(tree: Tree) -> int:

@@ -152,9 +152,9 @@ class Reading(Group):
 
         unasked = {name: getattr(self, name) for name in self.without if hasattr(self, name)}
         given = {**unasked, **vars(self), **self.heard_by, "volume_at": byte_count(self.volume_at)}
-        given["names"], given["ddrescue_map"] = not self.no_names, self.ddrescue_map
+        given["names"] = not self.no_names
         given["cache_dir"] = None if self.no_cache else self.cache_dir or usual_cache()
-        for name in ("no_names", "no_cache", "heard_by", "quiet", "ddrescue_map"):
+        for name in ("no_names", "no_cache", "heard_by", "quiet"):
             given.pop(name, None)
         for secret in [name for name, (each, _) in read_options().items() if each.kind == "secret"]:
             given[secret] = secret_of(secret, given[secret], given.pop(f"{secret}_file"))

@@ -1,7 +1,12 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
+from typing import get_args, get_origin
 
+import pytest
+
+from layoutscope.cli.options import Reading
 from layoutscope.filesystems.registry import read_options
 from layoutscope.options import OF_ALL, ReadOptions, ReadRequest
 
@@ -19,3 +24,29 @@ def test_a_request_without_keywords_reads_everything_as_mounted():
     request = ReadRequest()
     assert (request.partition, request.volume, request.names, request.decoder) == (None, None, True, "bulk")
     assert (request.own, request.sweep) == ({}, False)
+
+
+def value_for(option):
+    """Return something that a user could say for an option, other than its default."""
+    kind = get_args(option.annotation)[0]
+    kinds = get_args(kind) if get_origin(kind) is not None and type(None) in get_args(kind) else (kind,)
+    if bool in kinds:
+        return not option.default
+    if int in kinds:
+        return 7
+    if Path in kinds:
+        return Path(__file__)
+    return "grammar" if option.name == "decoder" else "7"
+
+
+HEARD = [each for each in Reading.options() if each.name != "quiet"]
+"""Options that the reader hears of; how a terminal is watched is none of its business."""
+
+
+@pytest.mark.parametrize("option", HEARD, ids=lambda each: each.name)
+def test_every_option_reaches_the_reader(option, monkeypatch):
+    """Whatever is said on the command line changes what the library is asked for; none is dropped on the way."""
+    monkeypatch.setattr("layoutscope.cli.options.usual_cache", lambda: Path("cache"))
+    unsaid = {each.name: each.default for each in Reading.options()}
+    said = Reading(**{**unsaid, option.name: value_for(option)}).asked()
+    assert said != Reading(**unsaid).asked()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from html import escape
 from itertools import groupby
+from string import Template
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -11,6 +13,8 @@ import numpy as np
 from layoutscope.drive.seek import seek_curve
 from layoutscope.frozen import frozen
 from layoutscope.report import escape_text
+from layoutscope.report.map.encode import script_json
+from layoutscope.report.map.page import asset, packed_plotly, started
 from layoutscope.units import GIB, KIB, MIB, TIB
 
 if TYPE_CHECKING:
@@ -41,6 +45,16 @@ AXES: Final = {
 }
 """What the horizontal axes say."""
 
+DRAW: Final = """
+const made = JSON.parse(document.getElementById("payload").textContent);
+await Plotly.newPlot("plot", made.data, made.layout, {displaylogo: false, responsive: true});
+document.documentElement.dataset.ready = "yes";
+"""
+"""What the page does once Plotly is there."""
+
+HEIGHT_PIXELS: Final = 560
+"""Of the page of drives."""
+
 SEEK_POINTS = 400
 """Points of a seek curve that are drawn."""
 
@@ -67,7 +81,7 @@ def series_page(series: Series) -> str:
     for panel, place in zip(panels, where, strict=True):
         _draw(figure, series, panel, place)
     _dress(figure, series, len(rows))
-    return str(figure.to_html(include_plotlyjs=True, full_html=True))
+    return _page(figure, "layoutscope series")
 
 
 def _rows(series: Series) -> Iterator[list[str]]:
@@ -188,18 +202,34 @@ def drive_page(drives: Sequence[DriveFacts]) -> str:
     from plotly.subplots import make_subplots
 
     figure = make_subplots(1, 2, subplot_titles=("Seek time by distance", "Random 4 KiB reads"))
-    for item in drives:
+    for number, item in enumerate(drives):
+        drawn: dict[str, Any] = {
+            "name": item.profile.name,
+            "legendgroup": item.profile.name,
+            "line_color": COLOURS[number % len(COLOURS)],
+        }
         curve = seek_points(item.profile)
         if curve is not None:
-            figure.add_trace(go.Scatter(x=curve[0], y=curve[1], name=item.profile.name), 1, 1)
+            figure.add_trace(go.Scatter(x=curve[0], y=curve[1], showlegend=False, **drawn), 1, 1)
         ordered = np.sort(item.latencies_ms)
         share = np.linspace(0, 100, len(ordered))
-        figure.add_trace(go.Scatter(x=ordered, y=share, name=item.profile.name), 1, 2)
+        figure.add_trace(go.Scatter(x=ordered, y=share, **drawn), 1, 2)
     figure.update_xaxes(title_text="distance, share of a full stroke", row=1, col=1)
     figure.update_yaxes(title_text="ms", row=1, col=1)
     figure.update_xaxes(title_text="ms", type="log", row=1, col=2)
     figure.update_yaxes(title_text="% of reads that are no slower", row=1, col=2)
-    return str(figure.to_html(include_plotlyjs=True, full_html=True))
+    figure.update_layout(template="plotly_white", height=HEIGHT_PIXELS)
+    return _page(figure, "layoutscope drives")
+
+
+def _page(figure: Figure, title: str) -> str:
+    """Wrap a figure into a page of its own, which asks nothing of any network."""
+    return Template(asset("plots.html")).substitute(
+        title=escape(title),
+        payload=script_json(json.loads(figure.to_json())),
+        plotly=packed_plotly(),
+        script=started(DRAW),
+    )
 
 
 def seek_points(profile: DriveProfile) -> tuple[list[float], list[float]] | None:

@@ -48,7 +48,8 @@ def test_plot_is_one_page(run, tmp_path):
     assert run("drives", "generic-7200", "sata-ssd", "--plot", target).exit_code == 0
     page = target.read_text("utf-8")
     assert "Seek time by distance" in page
-    assert "cdn.plot.ly" not in page.split("<body>")[0]
+    assert "default-src 'none'" in page.split("<body>")[0]
+    assert "plot.ly" not in page
 
 
 @pytest.mark.parametrize(

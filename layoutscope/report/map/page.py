@@ -54,13 +54,13 @@ def render(disks: Sequence[MapDisk], *, made: str, names: bool = True) -> str:
         sections=sections(disks, shares),
         made=html.escape(made),
         payload=encode.script_json(data),
-        plotly=_plotly(),
-        script=_script(),
+        plotly=packed_plotly(),
+        script=started(asset("page.js")),
     )
 
 
-def _script() -> str:
-    """Plotly is kept compressed and started first; the page's own script follows."""
+def started(script: str) -> str:
+    """Return a script that unpacks Plotly (:func:`packed_plotly`) from the page, and goes on with another."""
     # Called through another expression, eval runs in the global scope, where Plotly leaves its name for the page.
     return (
         '"use strict";\n(async () => {\n'
@@ -68,12 +68,13 @@ def _script() -> str:
         'const raw = Uint8Array.from(atob(document.getElementById("plotly").textContent), (c) => c.charCodeAt(0));\n'
         'const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"));\n'
         "(0, eval)(await new Response(stream).text());\n"
-        f"{asset('page.js')}}})();"
+        f"{script}}})();"
     )
 
 
 @cache
-def _plotly() -> str:
+def packed_plotly() -> str:
+    """Return our own bundle of Plotly, as pages hold it: a third of all of it, and nothing that sends."""
     return encode.packed_text(asset("plotly.js"))
 
 

@@ -11,8 +11,25 @@ GARBAGE_AFTER_OBJECTS = 100_000
 """As many objects are made before those that hold each other are looked for; Python's own number is 700."""
 
 
+def open_closed_streams() -> None:
+    """Put something in the place of standard streams that were closed before the start (``>&-``).
+
+    The next file that is opened gets the lowest free number, which would make the image the standard output. What is
+    written to a closed output fails, as it should; what is said on a closed standard error is lost.
+    """
+    for number, way in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, way)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
+
+
 def main() -> None:
     """Run the command line; the exit codes are those of docs/using.md."""
+    open_closed_streams()
     # numpy starts a thread for each processor, which wait for matrices that nothing here multiplies.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Loading modules makes many objects and no garbage; looking through all of them again and again is for nothing.

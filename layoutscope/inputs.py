@@ -7,9 +7,18 @@ one place where it is opened; whoever is about to write asks here.
 
 from __future__ import annotations
 
+import errno
+import io
 import os
+import stat
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from io import BufferedReader
+
+MOST_TEXT_BYTES: Final = 1 << 30
+"""Of a list of paths, a map of ddrescue, a profile or a password."""
 
 _READ: Final[set[tuple[int, int]]] = set()
 
@@ -70,10 +79,57 @@ def read_text(path: Path, encoding: str = "utf-8", errors: str = "strict") -> st
     Raises
     ------
     OSError, UnicodeDecodeError
-        As :meth:`pathlib.Path.read_text`.
+        As :meth:`pathlib.Path.read_text`, and where it is longer than anyone writes, as a device without end is.
+    """
+    return io.TextIOWrapper(io.BytesIO(read_bytes(path, MOST_TEXT_BYTES)), encoding, errors).read()
+
+
+def read_bytes(path: Path, most_bytes: int) -> bytes:
+    """Read a file that is an input, or a pipe to its end.
+
+    Parameters
+    ----------
+    path : Path
+        The file, which no output may replace from now on.
+    most_bytes : int
+        More is no file of its kind.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read, or is longer.
     """
     note(path)
-    return path.read_text(encoding, errors)
+    with path.open("rb") as file:
+        data = file.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise OSError(errno.EFBIG, f"is longer than {most_bytes:,} bytes, which no such file is", str(path))
+    return data
+
+
+def open_file(path: Path) -> BufferedReader:
+    """Open a file that lies beside or within what was named: a stranger chose what it is.
+
+    Parameters
+    ----------
+    path : Path
+        The file; whoever opens its folder as an input notes that.
+
+    Returns
+    -------
+    BufferedReader
+        Open for reading.
+
+    Raises
+    ------
+    OSError
+        If it cannot be opened, or is no regular file: a pipe would be waited for, a device read without end.
+    """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "is no regular file", str(path))
+    return os.fdopen(descriptor, "rb")
 
 
 def _identity(file: str | os.PathLike[str] | int) -> tuple[int, int] | None:

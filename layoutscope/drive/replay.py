@@ -23,6 +23,7 @@ from layoutscope.drive.limits import unpacked
 from layoutscope.drive.surface import SECTOR_BYTES
 from layoutscope.errors import ImageError, UsageError
 from layoutscope.frames import pl
+from layoutscope.units import GIB
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -108,6 +109,9 @@ def check_reads(path: str | Path, trace: AccessTrace) -> None:
         raise ImageError(f"{path}: read {row + 1} is none that a drive could serve: {what}")
 
 
+MOST_TRACE_BYTES: Final = 4 * GIB
+"""Of a trace as it is stored: a hundred million lines."""
+
 MAX_READ_BYTES: Final = 1 << 40
 MAX_DRIVE_BYTES: Final = 10**16
 MAX_THINK_US: Final = 1e15
@@ -117,8 +121,7 @@ MAX_DEVICES: Final = 256
 
 def _unpacked(path: Path) -> bytes:
     try:
-        inputs.note(path)
-        data = path.read_bytes()
+        data = inputs.read_bytes(path, MOST_TRACE_BYTES)
         return unpacked(data) if path.suffix == ".zst" else data
     except (OSError, ValueError) as error:
         reason = str(getattr(error, "strerror", None) or error)

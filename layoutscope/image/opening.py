@@ -18,7 +18,6 @@ from layoutscope.image import compressed
 from layoutscope.image.containers import asif, bundle, foreign, udif
 from layoutscope.image.raw import RawFile
 from layoutscope.image.signatures import (
-    HEAD_BYTES,
     has_udif_trailer,
     head_of,
     is_asif,
@@ -161,7 +160,7 @@ def _refuse_empty(source: Source) -> None:
 
 def _decompressed(source: Source, cache_dir: Path | None) -> Source:
     """Return the image inside if the file is compressed, otherwise the file."""
-    way = compressed.compression_of(source.read(0, min(HEAD_BYTES, source.size_bytes)))
+    way = compressed.compression_of(head_of(source))
     if way is None or has_udif_trailer(source):  # a disk image may begin with a compressed piece
         return source
     from layoutscope.image.unpack import unpack
@@ -169,7 +168,7 @@ def _decompressed(source: Source, cache_dir: Path | None) -> Source:
     image = unpack(source, way, cache_dir=cache_dir)
     source.close()
     _refuse_empty(image)
-    if compressed.compression_of(image.read(0, min(HEAD_BYTES, image.size_bytes))) is not None:
+    if compressed.compression_of(head_of(image)) is not None:
         image.close()
         raise ImageError(f"{source.name}: is compressed twice; decompress it once first")
     return image

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -47,15 +48,27 @@ def open_read_only(path: Path) -> int:
         If that fails, in one line.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        # Opening a pipe waits for its writer otherwise, for ever where a stranger laid it beside an image.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
     except PermissionError as error:
         raise ImageError(f"{path}: permission denied; run as a user who may read it") from error
     except FileNotFoundError as error:
         raise ImageError(f"{path}: no such file") from error
     except (OSError, ValueError) as error:
         raise ImageError(f"{path}: {_reason(error)}") from error
+    if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise ImageError(f"{path}: is a pipe, not a file")
     inputs.note(descriptor)
     return descriptor
+
+
+def _size_bytes(descriptor: int, path: Path) -> int:
+    try:
+        return os.lseek(descriptor, 0, os.SEEK_END)
+    except OSError as error:
+        os.close(descriptor)
+        raise ImageError(f"{path}: has no size, so it holds no disk: {_reason(error)}") from error
 
 
 def _reason(error: OSError | ValueError) -> str:
@@ -83,7 +96,7 @@ class RawFile(Source):
     def __init__(self, path: Path, descriptor: int | None = None) -> None:
         self._descriptor = open_read_only(path) if descriptor is None else descriptor
         self.name = str(path)
-        self.size_bytes = os.lseek(self._descriptor, 0, os.SEEK_END)
+        self.size_bytes = _size_bytes(self._descriptor, path)
         self.counter = ReadCounter()
         self._is_sparse = is_sparse(self._descriptor)
         self._stored = 0, 0  # the stretch that the last read met, which the next one often meets too

@@ -6,11 +6,10 @@ By content, not by name, so that a renamed file still gets the right advice.
 from __future__ import annotations
 
 import codecs
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import numpy as np
-
-from layoutscope.errors import FormatError, ImageError, UnsupportedError
+from layoutscope.errors import FormatError, ImageError, UnreadError, UnsupportedError
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.records import ENCRYPTED_IMAGE_HEADER as HEADER
 from layoutscope.units import format_bytes
@@ -23,6 +22,9 @@ HEAD_BYTES: Final = 4096
 """How much of the start of a file is looked at."""
 
 TRAILER_BYTES: Final = 512
+
+SECTOR_BYTES: Final = 512
+"""The smallest piece that a disk gives or refuses."""
 
 
 class Signature(NamedTuple):
@@ -118,8 +120,14 @@ def trailer_of(source: Source) -> bytes:
 
 
 def _peek(source: Source, image_offset: int, length_bytes: int) -> bytes:
+    """Read what may tell the kind of a file; a sector that the disk does not give tells nothing, and stops nothing."""
     data = bytearray(length_bytes)
-    source.read_into(image_offset, memoryview(data))
+    try:
+        source.read_into(image_offset, memoryview(data))
+    except UnreadError:
+        for start in range(0, length_bytes, SECTOR_BYTES):
+            with suppress(UnreadError):
+                source.read_into(image_offset + start, memoryview(data)[start : start + SECTOR_BYTES])
     return bytes(data)
 
 
@@ -145,9 +153,7 @@ def is_text(head: bytes) -> bool:
 
 def has_udif_trailer(source: Source) -> bool:
     """Whether the file ends as an Apple disk image does, which :mod:`layoutscope.image.containers` reads."""
-    at = source.size_bytes - TRAILER_BYTES
-    ends = np.array([at], np.int64), np.array([TRAILER_BYTES], np.int64)
-    return at >= 0 and not source.touches_unread(*ends).any() and source.read(at, 4) == b"koly"
+    return trailer_of(source).startswith(b"koly")
 
 
 def is_asif(source: Source) -> bool:

@@ -39,7 +39,7 @@ def find_parts(path: Path) -> list[Path]:
     Raises
     ------
     ImageError
-        If a part in between is missing, or the path is not the first part.
+        If a part in between is missing or no file, or the path is not the first part.
     """
     match = _NUMBERED.fullmatch(path.name) or _LETTERED.fullmatch(path.name)
     if match is None:
@@ -53,7 +53,11 @@ def find_parts(path: Path) -> list[Path]:
     for suffix in expected[: len(siblings)]:
         if suffix not in siblings:
             raise ImageError(f"{path}: part {match['stem']}{suffix} of the split image is missing")
-    return [siblings[suffix] for suffix in expected[: len(siblings)]]
+    parts = [siblings[suffix] for suffix in expected[: len(siblings)]]
+    for part in parts:
+        if not part.is_file():
+            raise ImageError(f"{part}: has the name of a part of {path}, and is no file")
+    return parts
 
 
 def _siblings(path: Path, stem: str, suffix: str) -> dict[str, Path]:
@@ -63,7 +67,7 @@ def _siblings(path: Path, stem: str, suffix: str) -> dict[str, Path]:
     for candidate in path.parent.iterdir():
         rest = candidate.name.removeprefix(stem)
         is_part = candidate.name.startswith(stem) and len(rest) == len(suffix)
-        if is_part and rest.isascii() and kind(rest) and rest == rest.lower() and candidate.is_file():
+        if is_part and rest.isascii() and kind(rest) and rest == rest.lower() and not candidate.is_dir():
             found[rest] = candidate
     return found
 

@@ -7,6 +7,7 @@ many readers keep only 53 bits of a number.
 
 from __future__ import annotations
 
+import io
 from typing import IO, TYPE_CHECKING, Final
 
 from layoutscope.frames import pl
@@ -108,8 +109,13 @@ def guard_formula(text: pl.Expr) -> pl.Expr:
 
 
 def write_parquet(frame: pl.DataFrame, file: IO[bytes]) -> None:
-    """Write Parquet with the types of the tables."""
-    frame.write_parquet(file, compression="zstd", statistics=True)
+    """Write Parquet with the types of the tables.
+
+    It is made in memory: polars tells of a full disk or a closed pipe by errors of its own, which say neither.
+    """
+    held = io.BytesIO()
+    frame.write_parquet(held, compression="zstd", statistics=True)
+    file.write(held.getbuffer())
 
 
 def write_jsonl(frame: pl.DataFrame, file: IO[bytes]) -> None:

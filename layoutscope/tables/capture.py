@@ -10,6 +10,7 @@ for their range, its references for what they refer to, since everything right o
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import math
 import os
@@ -86,7 +87,7 @@ _OWN: Final = re.compile(rf"{re.escape(MANIFEST)}|[0-9]+/[a-z_]+\.parquet")
 def _is_ours(manifest: Path) -> bool:
     """Whether a manifest names the format of captures, in whatever version."""
     try:
-        with manifest.open("rb") as file:
+        with inputs.open_file(manifest) as file:
             saved = json.loads(file.read(MAX_MANIFEST_BYTES))
     except (OSError, ValueError, RecursionError):
         return False
@@ -109,16 +110,34 @@ def write_capture(folder: Path, layouts: Sequence[VolumeLayout], about: Mapping[
     for number, layout in enumerate(layouts):
         (folder / str(number)).mkdir()
         for table in TABLES:
-            layout.table(table).write_parquet(folder / str(number) / f"{table}.parquet", compression="zstd")
+            _write_table(layout.table(table), folder / str(number) / f"{table}.parquet")
         volumes.append({"facts": asdict(layout.facts), "sha256": digests(folder / str(number))})
     manifest = {"format": FORMAT, **about, "volumes": volumes}
     # Last of all: without a manifest a folder is no capture, and so is what an interrupted save leaves behind.
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), "utf-8")
 
 
+def _write_table(frame: pl.DataFrame, path: Path) -> None:
+    """Write a table by way of memory: what polars says of a full disk does not say that it is full."""
+    held = io.BytesIO()
+    frame.write_parquet(held, compression="zstd")
+    path.write_bytes(held.getbuffer())
+
+
 def digests(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of each table's file, by table."""
-    return {table: hashlib.sha256((folder / f"{table}.parquet").read_bytes()).hexdigest() for table in TABLES}
+    """Return the SHA-256 of each table's file, by table.
+
+    Raises
+    ------
+    OSError
+        If a file is missing, cannot be read, or is none, such as a pipe, which would never end.
+    """
+    return {table: _digest(folder / f"{table}.parquet") for table in TABLES}
+
+
+def _digest(path: Path) -> str:
+    with inputs.open_file(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_capture(folder: Path) -> tuple[tuple[VolumeLayout, ...], dict[str, Any]]:
@@ -176,10 +195,12 @@ def _without_panics() -> Iterator[None]:
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
-    if (folder / MANIFEST).stat().st_size > MAX_MANIFEST_BYTES:
+    with inputs.open_file(folder / MANIFEST) as file:
+        text = file.read(MAX_MANIFEST_BYTES + 1)
+    if len(text) > MAX_MANIFEST_BYTES:
         raise ValueError("the manifest is too long")
     # Python's reader takes NaN and Infinity, which JSON does not have.
-    manifest = json.loads((folder / MANIFEST).read_text("utf-8"), parse_constant=_refuse)
+    manifest = json.loads(text.decode("utf-8"), parse_constant=_refuse)
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ImageError(f"{folder}: is no capture of the version {FORMAT}")
     check_values("manifest", manifest, MANIFEST_TYPES)

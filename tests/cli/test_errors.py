@@ -139,8 +139,29 @@ def test_broken_pipe_is_quiet(image):
     assert result.stdout.startswith("row,")
 
 
+PARQUET = ("export", "--table", "nodes", "--format", "parquet")
+
+
+def test_a_closed_output_is_one_line(image):
+    """The image that is opened next does not become the standard output, and nothing is printed into it."""
+    command = f'"{sys.executable}" -m layoutscope scan "{image}" >&-'
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith("layoutscope: the output cannot be written: ")
+    assert result.stderr.count("\n") == 1
+
+
+def test_all_streams_closed(image, tmp_path):
+    """A command that writes a file does so without any of the three."""
+    target = tmp_path / "nodes.csv"
+    command = f'"{sys.executable}" -m layoutscope export "{image}" --table nodes -o "{target}" <&- >&- 2>&-'
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    assert target.read_text().startswith("row,")
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
-@pytest.mark.parametrize("words", [("scan",), ("scan", "--json"), ("export", "--table", "nodes"), ("trace",)])
+@pytest.mark.parametrize("words", [("scan",), ("scan", "--json"), ("export", "--table", "nodes"), ("trace",), PARQUET])
 def test_a_full_disk_is_one_line(image, words):
     """Standard output that takes nothing more ends with 1 and says why, without a stack."""
     command = [sys.executable, "-m", "layoutscope", words[0], str(image), *words[1:]]

@@ -112,7 +112,7 @@ class SparseBundle(Source):
 def _refuse_encrypted(path: Path, size_bytes: int) -> None:
     """Refuse a bundle whose token tells that its bands are encrypted."""
     try:
-        with (path / "token").open("rb") as file:
+        with inputs.open_file(path / "token") as file:
             header = signatures.header_of(file.read(MAX_PLIST_BYTES))
     except OSError:
         return
@@ -130,7 +130,7 @@ def _sizes(path: Path) -> tuple[int, int]:
     from xml.parsers.expat import ExpatError
 
     try:
-        with (path / "Info.plist").open("rb") as file:
+        with inputs.open_file(path / "Info.plist") as file:
             facts: Any = plistlib.loads(file.read(MAX_PLIST_BYTES))
         size, band = facts["size"], facts["band-size"]
     except (OSError, KeyError, TypeError, ValueError, ExpatError, plistlib.InvalidFileException) as error:

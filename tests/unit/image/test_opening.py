@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import errno
 import os
 
 import pytest
 
+from fixtures.hfsplus.scenarios import SCENARIOS
+from fixtures.hfsplus.writer import write
+from layoutscope import scan
 from layoutscope.errors import ImageError, UnsupportedError
-from layoutscope.image import open_image
+from layoutscope.image import open_image, raw
 from layoutscope.image.opening import open_images
-from layoutscope.image.signatures import SIGNATURES, is_text
+from layoutscope.image.signatures import SECTOR_BYTES, SIGNATURES, is_text
 from layoutscope.options import ReadRequest
 
 
@@ -132,3 +136,28 @@ def test_a_missing_second_image_is_an_error(tmp_path):
     wanted = ReadRequest(second=tmp_path / "hdd")
     with pytest.raises(ImageError, match="hdd: no such file"), open_images(tmp_path / "ssd", wanted):
         pass
+
+
+@pytest.mark.parametrize(("sector", "exit_code"), [(0, 3), (2, 3), (-1, 0)])
+def test_a_bad_sector_costs_what_it_holds(tmp_path, monkeypatch, sector, exit_code):
+    """A disk that fails at a sector that may tell what is around a volume does not stop a scan of the volume.
+
+    A map of partitions may have begun in the first sector, and a volume of HFS+ does in the third: both are told. In
+    the last one is nothing but what disk images of Apple end with.
+    """
+    path = tmp_path / "disk.img"
+    write(SCENARIOS["hard-links"], path)
+    bad = range(0, path.stat().st_size, SECTOR_BYTES)[sector]
+    sound = scan(path, drives=())
+
+    def read(descriptor, at, target):
+        if at < bad + SECTOR_BYTES and bad < at + len(target):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return whole(descriptor, at, target)
+
+    whole = raw.pread_into
+    monkeypatch.setattr(raw, "pread_into", read)
+    monkeypatch.setattr(raw, "READ_PIECES", lambda *_: None)
+    result = scan(path, drives=())
+    assert result.exit_code == exit_code
+    assert result.volume.layout.entries.equals(sound.volume.layout.entries)

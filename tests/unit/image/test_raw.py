@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -129,3 +130,17 @@ def test_pieces_past_a_cut_are_truncated(tmp_path):
         with pytest.raises(TruncatedError) as caught:
             source.read_pieces(*np.array([[0, 4096], [4096, 4096], [0, 4096]]), memoryview(bytearray(8192)))
     assert caught.value.image_offset == 4096
+
+
+def test_a_pipe_is_refused_at_once(tmp_path):
+    """Opening it for reading would wait for a writer that never comes."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ImageError, match="is a pipe, not a file"):
+        RawFile(tmp_path / "pipe")
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="the system shows no memory as a file")
+def test_a_file_without_a_size_is_no_disk():
+    """It opens, and has no end to look for; the message speaks of the image, not of an output."""
+    with pytest.raises(ImageError, match="has no size, so it holds no disk"):
+        RawFile(Path("/proc/self/mem"))

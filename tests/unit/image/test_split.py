@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
@@ -108,3 +110,16 @@ def test_counters_add_up_over_parts(tmp_path):
         before = source.counter.bytes
         source.read(1020, 8)
         assert source.counter.bytes - before + source.counter.hole_bytes >= 8
+
+
+def test_a_part_that_is_no_file_is_named(tmp_path):
+    """A pipe with a part's name is neither waited for nor passed over; a folder of such a name is nobody's part."""
+    write_parts(tmp_path, ["001", "002"])
+    (tmp_path / "disk.002").unlink()
+    os.mkfifo(tmp_path / "disk.002")
+    with pytest.raises(ImageError, match=r"disk\.002: has the name of a part of .*, and is no file"):
+        open_image(tmp_path / "disk.001")
+    (tmp_path / "disk.002").unlink()
+    (tmp_path / "disk.002").mkdir()
+    with open_image(tmp_path / "disk.001") as source:
+        assert source.size_bytes == 1024

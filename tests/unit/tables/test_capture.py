@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import polars as pl
@@ -150,3 +151,12 @@ def test_equal_names_have_equal_hashes_within_a_salt(result):
     one, other = (with_hashed_names(layout, salt).entries["name"] for salt in (b"1", b"2"))
     assert one.n_unique() == other.n_unique() == layout.entries["name"].n_unique()
     assert set(one).isdisjoint(other)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "0/nodes.parquet"])
+def test_a_pipe_in_a_capture_is_refused_at_once(capture, name):
+    """A stranger's capture may hold anything: what is no file is not waited for."""
+    (capture / name).unlink()
+    os.mkfifo(capture / name)
+    with pytest.raises(ImageError):
+        scan(capture)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import plistlib
 import struct
 import subprocess
@@ -138,6 +139,17 @@ def test_a_sparse_bundle(bundle, disk):
     assert_same(bundle, disk)
     with open_image(bundle) as source:
         assert source.holes.tolist() == [[2 * MIB, 20 * MIB]]
+
+
+def test_pipes_in_a_bundle_are_not_waited_for(bundle, disk):
+    """A token that is no file says nothing; a band that is none is named."""
+    (bundle / "token").unlink()
+    os.mkfifo(bundle / "token")
+    assert_same(bundle, disk)
+    (bundle / "bands" / "0").unlink()
+    os.mkfifo(bundle / "bands" / "0")
+    with pytest.raises(ImageError, match="bands/0: is a pipe"):
+        open_image(bundle)
 
 
 def test_an_encrypted_bundle_is_named(bundle):

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.report.map import encode
+from layoutscope.report.map.bands import scale_of
 from layoutscope.report.map.directories import directories
+from layoutscope.report.map.nodes import identifiers, ids_of, packed_nodes
 from layoutscope.report.map.panels import costs, distances, walk_panel, written_when
 from layoutscope.report.map.pyramid import Cells, Share, partition, pyramid, used_span
 from layoutscope.report.map.segments import from_layouts, merge_touching
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
 
     from layoutscope.report.map.model import MapDisk
     from layoutscope.report.map.segments import Segments
-    from layoutscope.tables.columns import Values
-    from layoutscope.tables.table import Table
 
 
 def render(disks: Sequence[MapDisk], *, made: str, names: bool = True) -> str:
@@ -46,7 +46,10 @@ def render(disks: Sequence[MapDisk], *, made: str, names: bool = True) -> str:
     segments = [from_layouts(item.layouts) for item in disks]
     shares = [disk_shares(item, own) for item, own in zip(disks, segments, strict=True)]
     parts = zip(disks, segments, shares, strict=True)
-    data = {"disks": [disk_data(item, own, held, names=names) for item, own, held in parts]}
+    data = {
+        "disks": [disk_data(item, own, held, names=names) for item, own, held in parts],
+        "scale": _scale(disks, shares),
+    }
     title = " and ".join(item.title for item in disks) if names else "layout map"
     return Template(asset("page.html")).substitute(
         title=html.escape(title),
@@ -57,6 +60,15 @@ def render(disks: Sequence[MapDisk], *, made: str, names: bool = True) -> str:
         plotly=packed_plotly(),
         script=started(asset("page.js")),
     )
+
+
+def _scale(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> dict[str, float]:
+    """Return what all disks are drawn on: bytes of the largest, bytes that are of interest, seconds of the slowest."""
+    return {
+        "span": max((disk.size_bytes for disk in disks), default=0),
+        "used": scale_of(disks, shares),
+        "seconds": max((disk.walks[0].seconds for disk in disks if disk.walks), default=0.0),
+    }
 
 
 def started(script: str) -> str:
@@ -87,15 +99,10 @@ def asset(name: str) -> str:
 OWNER_BUDGET: Final = 800_000
 """Stretches whose file or node the page can tell; past it those of files are left out."""
 
-NODE_BUDGET: Final = 250_000
-"""Nodes whose records, keys and xid the page can tell."""
-
 NAME_BUDGET: Final = 100_000
 """Directory entries up to which the page can name the file that an extent belongs to."""
 
 TILE_SEGMENTS: Final = 16_384
-
-KINDS: Final = ("leaf", "index", "header", "map", "free")
 
 
 def disk_shares(item: MapDisk, segments: Segments) -> tuple[Share, ...]:
@@ -130,7 +137,7 @@ def disk_data(item: MapDisk, segments: Segments, shares: Sequence[Share], *, nam
         "pyramid": _pyramid(shares, item.block_size_bytes),
         "owners": tiles(owned if tells_files else owned.take(np.flatnonzero(owned.owner > 0))),
         "tells_files": tells_files,
-        "nodes": _nodes(nodes, [share.item.key for share in shares]),
+        "nodes": packed_nodes(nodes, item, segments, [share.item.key for share in shares]),
         "files": _files(owned.files),
         "entries": _entries(item) if names else None,
         "walks": [walk_panel(one) for one in item.walks],
@@ -143,7 +150,7 @@ def disk_data(item: MapDisk, segments: Segments, shares: Sequence[Share], *, nam
 
 def _files(files: NDArray[np.uint64]) -> dict[str, Any]:
     """Pack which volume's file each owner of data is."""
-    return {"volume": encode.array(files[:, 0]), **_texts(files[:, 1])}
+    return {"volume": encode.array(files[:, 0]), **identifiers(files[:, 1])}
 
 
 def _entries(item: MapDisk) -> dict[str, Any] | None:
@@ -160,8 +167,8 @@ def _entries(item: MapDisk) -> dict[str, Any] | None:
     return {
         "volume": encode.array(np.repeat(np.arange(len(tables)), counts)),
         "node": encode.array(np.concatenate(nodes)),
-        "id": _texts(_ids(entries["file_id"])),
-        "parent": _texts(_ids(entries["parent_id"])),
+        "id": identifiers(ids_of(entries["file_id"])),
+        "parent": identifiers(ids_of(entries["parent_id"])),
         "names": encode.packed_text(json.dumps(names, separators=(",", ":"))),
     }
 
@@ -182,45 +189,6 @@ def _cells(cells: Cells) -> dict[str, Any]:
         "count": encode.array(cells.count - 1),
         "held": encode.array(cells.held),
     }
-
-
-def _nodes(nodes: Table, classes: list[str]) -> dict[str, Any]:
-    kept = nodes.take(slice(None, NODE_BUDGET))
-    codes, trees = kept["tree"].numbered()
-    return {
-        "trees": list(trees),
-        "classes": [classes.index(tree) if tree in classes else -1 for tree in trees],
-        "kinds": list(KINDS),
-        "tree": encode.array(codes),
-        "kind": encode.array(_kinds(kept["kind"])),
-        "level": encode.array(kept["level"].filled(255)),
-        "offset": encode.array(kept["image_offset"].signed(), delta=True),
-        "size": encode.array(kept["size_bytes"].data),
-        "records": encode.array(kept["num_records"].filled(0)),
-        "xid": encode.array(kept["xid"].filled(0)),
-        "rank": encode.array(kept["key_rank"].signed()),
-        "id": _texts(_ids(kept["node_id"])),
-        "first": _texts(_ids(kept["first_key_id"])),
-        "last": _texts(_ids(kept["last_key_id"])),
-        "total": len(nodes),
-    }
-
-
-def _kinds(kinds: Values) -> NDArray[np.uint8]:
-    number, words = kinds.numbered()
-    return np.array([KINDS.index(word) if word in KINDS else KINDS.index("free") for word in words], np.uint8)[number]
-
-
-def _texts(ids: NDArray[np.uint64]) -> dict[str, Any]:
-    """Identifiers of 64 bits in two halves, which doubles cannot hold whole."""
-    return {
-        "low": encode.array(ids & np.uint64(0xFFFFFFFF), delta=True),
-        "high": encode.array(ids >> np.uint64(32), delta=True),
-    }
-
-
-def _ids(column: Values) -> NDArray[np.uint64]:
-    return column.filled(0).astype(np.uint64)
 
 
 def tiles(segments: Segments) -> list[dict[str, Any]]:

@@ -26,6 +26,12 @@
   function shade(hue, strength) {
     return mix(hue, isDark() ? "#2b3038" : "#d4d7db", strength);
   }
+  function hatchedSwatch(hue) {
+    const box = swatch(hueOf(hue));
+    const line = isDark() ? "#000000" : "#ffffff";
+    box.style.backgroundImage = `repeating-linear-gradient(135deg, ${line} 0 1px, transparent 1px 4px)`;
+    return box;
+  }
   function swatch(colour) {
     const box = element("span", { class: "swatch" });
     box.style.background = colour;
@@ -79,9 +85,22 @@
   var HIDDEN = { light: "#E6E0F0", dark: "#332E40" };
   var CHOSEN = { light: "#e000c8", dark: "#ff7bf0" };
   var shadeOf = (share) => SHADES.findIndex(([least]) => share >= least);
+  var NO_NUMBER = { light: "#d4d7db", dark: "#3a4049" };
+  var HATCHED = /* @__PURE__ */ new Set(["damaged", "unclaimed", "unread"]);
+  var hatchOn = (c) => ({ hue: hueOf(c), hatch: isDark() ? "#000000" : "#ffffff" });
   function palette(classes) {
-    const shades = classes.flatMap((c) => SHADES.map(([, strength]) => shade(hueOf(c), strength)));
-    return [isDark() ? "#14171b" : "#ffffff", ...shades, hueOf(HIDDEN)];
+    const shades = classes.flatMap(
+      (c) => SHADES.map(([, strength]) => ({
+        ...HATCHED.has(c.key) ? hatchOn(c) : {},
+        hue: shade(hueOf(c), strength)
+      }))
+    );
+    return [{ hue: isDark() ? "#14171b" : "#ffffff" }, ...shades, { hue: hueOf(HIDDEN) }];
+  }
+  function withoutMetadata(picked, classes, instead) {
+    const isMetadata = classes.map(({ group }) => group === "metadata");
+    for (let c = 0; c < picked.length; c++)
+      if (isMetadata[Math.floor((picked[c] - 1) / SHADES.length)]) picked[c] = instead;
   }
   function colours(classes, held, hidden, cellSize) {
     const cells = hidden.length;
@@ -190,7 +209,20 @@
       return this.nodes.length ? `${plural(this.nodes.length, "node")} ${this.about}, ${bytesText(bytes)}` : "";
     }
   };
-  var COLUMNS = ["tree", "kind", "node", "byte", "size", "level", "records", "xid", "first key", "last key"];
+  var COLUMNS = [
+    "tree",
+    "kind",
+    "node",
+    "byte",
+    "size",
+    "level",
+    "records",
+    "xid",
+    "fill %",
+    "ms to read",
+    "first key",
+    "last key"
+  ];
   function row(nodes, i) {
     return [
       nodes.trees[nodes.tree[i]],
@@ -201,6 +233,8 @@
       nodes.level[i] === 255 ? "" : String(nodes.level[i]),
       String(nodes.records[i]),
       nodes.xid[i] ? String(nodes.xid[i]) : "",
+      nodes.fill[i] === 255 ? "" : String(nodes.fill[i]),
+      nodes.cost[i] ? String(nodes.cost[i] / 1e3) : "",
       nodes.first(i),
       nodes.last(i)
     ];
@@ -240,54 +274,112 @@
   }
 
   // src/colouring.ts
-  var COLOURINGS = ["tree", "level", "age"];
+  var COLOURINGS = ["tree", "level", "age", "cost", "fill"];
   var STEPS = ["#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da39", "#fde725"];
-  var NO_LEVEL = 255;
-  function measureOf(nodes, by) {
-    if (by === "level") return { of: nodes.level, has: (level) => level !== NO_LEVEL, words: "level" };
-    return { of: nodes.xid, has: (xid) => xid > 0, words: "transaction" };
+  var NONE = 255;
+  var seconds = (micro) => secondsText(micro / 1e6);
+  function measureOf(nodes, by, walk) {
+    const numbered = { told: counted, has: (xid) => xid > 0 };
+    const measures = {
+      level: {
+        of: nodes.level,
+        has: (level) => level !== NONE,
+        told: counted,
+        words: "level, 0 at the leaves",
+        none: "no level"
+      },
+      age: { of: nodes.xid, ...numbered, words: "transaction that wrote it", none: "no transaction known" },
+      cost: {
+        of: nodes.cost,
+        has: (micro) => micro > 0,
+        told: seconds,
+        words: walk ? `time that ${walk} pays for the node` : "time of a walk",
+        none: "not read by it",
+        byRatio: true
+      },
+      fill: {
+        of: nodes.fill,
+        has: (share) => share !== NONE,
+        told: (share) => `${share} %`,
+        words: "how full it is",
+        none: "not known",
+        span: [0, 100]
+      }
+    };
+    return measures[by];
   }
   var Scale = class {
-    low = Infinity;
-    high = -Infinity;
-    measure;
-    constructor(nodes, by) {
-      this.measure = measureOf(nodes, by);
-      const { of, has } = this.measure;
+    constructor(nodes, by, walk) {
+      this.nodes = nodes;
+      this.by = by;
+      this.measure = measureOf(nodes, by, walk);
+      const { of, has, span } = this.measure;
       for (let i = 0; i < of.length; i++) {
         if (!has(of[i])) continue;
         this.low = Math.min(this.low, of[i]);
         this.high = Math.max(this.high, of[i]);
       }
+      if (span && this.low <= this.high) [this.low, this.high] = span;
+      this.steps = Int8Array.from(of, (value) => has(value) ? this.step(value) : -1);
     }
-    get hues() {
-      return STEPS;
+    nodes;
+    by;
+    /** Which of the hues each node has; -1 where it has no such number. */
+    steps;
+    low = Infinity;
+    high = -Infinity;
+    measure;
+    /** The hues, low to high, behind that of what has no such number. */
+    get inks() {
+      return [hatchOn(NO_NUMBER), ...STEPS.map((hue) => ({ hue }))];
     }
-    /** Which of the hues a node has; -1 where it has no such number. */
-    step(i) {
-      const { of, has } = this.measure;
-      if (!has(of[i])) return -1;
-      const share = this.high > this.low ? (of[i] - this.low) / (this.high - this.low) : 0;
+    step(value) {
+      const [low, high, at] = this.measure.byRatio ? [this.low, this.high, value].map(Math.log) : [this.low, this.high, value];
+      const share = high > low ? (at - low) / (high - low) : 0;
       return Math.min(STEPS.length - 1, Math.floor(share * STEPS.length));
     }
-    /** What the hues mean, as a line of a legend. */
+    /** What the hues mean, as lines of a legend. */
     key() {
-      const { words } = this.measure;
-      const none = `no node has a ${words} here`;
-      const key2 = element("div", { class: "bar legend muted" }, this.low > this.high ? none : `${words}: `);
-      if (this.low <= this.high) key2.append(counted(this.low), ...STEPS.map(swatch), counted(this.high));
+      const { words, none, told: told2, byRatio } = this.measure;
+      const key2 = element("div", { class: "bar legend muted scale" });
+      const hatched = [hatchedSwatch(NO_NUMBER), `metadata of which this is not told: ${none}`];
+      if (this.low > this.high) {
+        key2.append(`no node has a ${this.by} here; `, ...hatched);
+        return key2;
+      }
+      const ratio = (this.high / this.low) ** (1 / STEPS.length);
+      const each = byRatio && ratio > 1.005 ? `each step ${ratio.toPrecision(2)} times the one before; ` : "";
+      const past = this.nodes.total - this.nodes.offset.length;
+      const left = past > 0 ? `, and ${counted(past)} nodes past those that the page carries` : "";
+      const span = element(
+        "span",
+        { class: "span" },
+        `${words}: ${told2(this.low)} `,
+        ...STEPS.map(swatch),
+        ` ${told2(this.high)}`
+      );
+      key2.append(span, `${each}of several nodes in a cell, the highest; `, hatched[0], `${hatched[1]}${left}`);
       return key2;
     }
   };
-  function overpaint(picked, nodes, which, colour, { from, cellSize }) {
-    const { offset, size } = nodes;
+  function overpaint(picked, { offset, size }, which, hue, cut) {
     for (const i of which) {
-      const hue = colour(i);
-      if (hue < 0) continue;
-      const first = Math.max(0, Math.floor((offset[i] - from) / cellSize));
-      const last = Math.min(CELLS - 1, Math.floor((offset[i] + size[i] - 1 - from) / cellSize));
-      picked.fill(hue, first, Math.max(first, last + 1));
+      const [first, last] = cellsOf(offset[i], size[i], cut);
+      if (first <= last) picked.fill(hue, first, last + 1);
     }
+  }
+  function paintSteps(picked, { offset, size }, which, steps2, base, cut) {
+    for (const i of which) {
+      if (steps2[i] < 0) continue;
+      const hue = base + steps2[i];
+      const [first, last] = cellsOf(offset[i], size[i], cut);
+      for (let c = first; c <= last; c++) if (picked[c] < hue) picked[c] = hue;
+    }
+  }
+  function cellsOf(offset, size, { from, cellSize }) {
+    const first = Math.floor((offset - from) / cellSize);
+    const last = Math.floor((offset + size - 1 - from) / cellSize);
+    return last < 0 || first >= CELLS ? [0, -1] : [Math.max(0, first), Math.min(CELLS - 1, last)];
   }
 
   // src/unpack.ts
@@ -334,7 +426,7 @@
     const { low, high } = await unpackAll(packed2, ["low", "high"]);
     return (i) => (BigInt(high[i]) << 32n | BigInt(low[i])).toString();
   }
-  var COLUMNS2 = ["tree", "kind", "level", "offset", "size", "records", "xid", "rank"];
+  var COLUMNS2 = ["tree", "kind", "level", "offset", "size", "records", "xid", "rank", "fill", "cost"];
   async function nodesOf(packed2) {
     const columns = await unpackAll(packed2, COLUMNS2);
     const { trees, classes, kinds, total } = packed2;
@@ -611,6 +703,8 @@
       this.disk = disk;
       this.nodes = nodes;
       this.files = files;
+      this.ordered = Uint32Array.from(nodes.offset.keys()).sort((a, b) => nodes.offset[a] - nodes.offset[b]);
+      this.widest = Array.from(nodes.size).reduce((a, b) => Math.max(a, b), 1);
     }
     disk;
     nodes;
@@ -618,6 +712,8 @@
     unpacked = /* @__PURE__ */ new Map();
     parts = null;
     asked = 0;
+    ordered;
+    widest;
     static async of(disk) {
       return new _Owners(disk, await nodesOf(disk.nodes), await Files.of(disk));
     }
@@ -637,6 +733,20 @@
       const part = await unpackAll(tile, ["start", "length", "owner"]);
       this.unpacked.set(tile, part);
       return part;
+    }
+    /** Places of the nodes that overlap a stretch of disk, in the order of their addresses. */
+    nodesBetween(low, high) {
+      const { offset } = this.nodes;
+      const first = (byte) => {
+        let [least, most] = [0, this.ordered.length];
+        while (least < most) {
+          const middle = least + most >> 1;
+          if (offset[this.ordered[middle]] < byte) least = middle + 1;
+          else most = middle;
+        }
+        return least;
+      };
+      return this.ordered.subarray(first(low - this.widest + 1), first(high));
     }
     /** Say in lines what lies between two bytes. */
     lines(low, high) {
@@ -686,6 +796,8 @@
         ...n.level[i] === 255 ? [] : [`level ${n.level[i]}`],
         ...n.xid[i] ? [`xid ${n.xid[i]}`] : [],
         `${n.records[i]} records`,
+        ...n.fill[i] === 255 ? [] : [`${n.fill[i]} % full`],
+        ...n.cost[i] ? [`${secondsText(n.cost[i] / 1e6)} to read`] : [],
         `keys of ${n.first(i)} to ${n.last(i)}`,
         `${bytesText(n.size[i])} at byte ${counted(n.offset[i])}`
       ].join(" · ");
@@ -693,6 +805,7 @@
   };
 
   // src/picture.ts
+  var FINE = 4;
   var RGB = /\d+/g;
   function bytesOf(colour) {
     const [r, g, b] = colour.startsWith("#") ? [1, 3, 5].map((i) => Number.parseInt(colour.slice(i, i + 2), 16)) : colour.match(RGB).map(Number);
@@ -703,12 +816,20 @@
     /** Paint each cell where the order has it; colours are places in the palette. */
     paint(chosen2, palette2, { columns, rows, cell }) {
       const { canvas } = this;
-      if (canvas.width !== columns || canvas.height !== rows) Object.assign(canvas, { width: columns, height: rows });
+      const [width, height] = [columns * FINE, rows * FINE];
+      if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
       const pen = canvas.getContext("2d");
-      const image = pen.createImageData(columns, rows);
+      const image = pen.createImageData(width, height);
       const pixels = new Int32Array(image.data.buffer);
-      const hues = Int32Array.from(palette2, bytesOf);
-      for (let i = 0; i < pixels.length; i++) pixels[i] = hues[chosen2[cell[i]]];
+      const hues = Int32Array.from(palette2, ({ hue }) => bytesOf(hue));
+      const lines = Int32Array.from(palette2, ({ hue, hatch }) => bytesOf(hatch ?? hue));
+      for (let y = 0, at = 0; y < height; y++) {
+        const row2 = Math.floor(y / FINE) * columns;
+        for (let column = 0; column < columns; column++) {
+          const ink = chosen2[cell[row2 + column]];
+          for (let x = 0; x < FINE; x++) pixels[at++] = (x + y) % FINE ? hues[ink] : lines[ink];
+        }
+      }
       pen.putImageData(image, 0, 0);
     }
     /** Lie exactly under the axes. */
@@ -1006,6 +1127,9 @@
     plot;
     picture = new Picture();
     drawn = "";
+    isSeen = true;
+    isStale = false;
+    shades = null;
     strip = element("canvas", {
       class: "strip",
       title: "the whole disk; click to go there",
@@ -1042,6 +1166,12 @@
     }
     listen() {
       followPointer(this.plot, this, this.gone.signal);
+      const sight = new IntersectionObserver(([last]) => {
+        this.isSeen = last.isIntersecting;
+        if (this.isSeen && this.isStale) this.restyle();
+      });
+      sight.observe(this.plot);
+      this.gone.signal.addEventListener("abort", () => sight.disconnect());
       this.plot.addEventListener("keydown", (e) => this.press(e));
       this.plot.on("plotly_relayout", () => this.picture.lieUnder(this.plot));
     }
@@ -1160,20 +1290,32 @@
     /** Paint the cells; nodes by their level or age where that is asked for, and chosen nodes in a colour of their own. */
     paint() {
       const { classes } = this.disk;
-      const hues = [...palette(classes), isDark() ? CHOSEN.dark : CHOSEN.light];
-      const chosen2 = hues.length - 1;
+      const inks = [...palette(classes), { hue: hueOf(CHOSEN) }];
+      const chosen2 = inks.length - 1;
       const picked = colours(classes, this.current, this.hiddenBytes, this.cellSize);
       const { nodes } = this.owners;
-      this.scaleKey.replaceChildren();
-      if (this.by !== "tree") {
-        const scale = new Scale(nodes, this.by);
-        hues.push(...scale.hues);
-        const shown = Array.from(nodes.offset.keys()).filter((i) => this.shows(i));
-        overpaint(picked, nodes, shown, (i) => scale.step(i) < 0 ? -1 : chosen2 + 1 + scale.step(i), this);
-        this.scaleKey.append(scale.key());
+      const scale = this.scale();
+      if (scale) {
+        const none = inks.length;
+        inks.push(...scale.inks);
+        withoutMetadata(picked, classes, none);
+        const shown = this.owners.nodesBetween(this.from, this.to).filter((i) => this.shows(i));
+        paintSteps(picked, nodes, shown, scale.steps, none + 1, this);
       }
-      overpaint(picked, nodes, this.selection.nodes, () => chosen2, this);
-      this.picture.paint(picked, hues, this.places);
+      overpaint(picked, nodes, this.selection.nodes, chosen2, this);
+      this.picture.paint(picked, inks, this.places);
+    }
+    /** The scale that nodes are coloured by, with its legend; null where they have the colours of their trees. */
+    scale() {
+      const { by, shades } = this;
+      if (by === "tree" || shades?.by === by) {
+        if (by === "tree") this.scaleKey.replaceChildren();
+        else if (!this.scaleKey.firstChild) this.scaleKey.append(shades.key());
+        return by === "tree" ? null : shades;
+      }
+      this.shades = new Scale(this.owners.nodes, by, this.disk.walks[0]?.label ?? "");
+      this.scaleKey.replaceChildren(this.shades.key());
+      return this.shades;
     }
     /** Whether neither legend nor slider hides a node. */
     shows(i) {
@@ -1222,9 +1364,15 @@
         }
       };
     }
+    /** Show marks and head; where the map is out of sight, when it is seen again. */
     mark(offsets, head) {
       this.marks = offsets;
       this.head = head;
+      this.isStale = !this.isSeen;
+      return this.isSeen ? this.restyle() : void 0;
+    }
+    restyle() {
+      this.isStale = false;
       const { x, y, marker } = this.overlay();
       const changes = { x: [x], y: [y], "marker.size": [marker.size], "marker.color": [marker.color] };
       return plotly().restyle(this.plot, changes, [0]);
@@ -1819,12 +1967,6 @@
     folded2.ontoggle = go;
     go();
   }
-  function scaleOf(disks) {
-    const used = Math.max(...disks.map((disk) => disk.used || disk.size));
-    const span = Math.max(...disks.map((disk) => disk.size));
-    const seconds = Math.max(...disks.map((disk) => disk.walks[0]?.total_s ?? 0));
-    return { span, used: used > span / 2 ? span : used, seconds };
-  }
   function together(maps, holder) {
     if (maps.length < 2) return;
     const box = element("input", { type: "checkbox" });
@@ -1837,8 +1979,7 @@
     holder.append(element("label", { class: "bar" }, box, "zoom and move all maps together"));
   }
   async function draw(page2, kept2) {
-    const { disks } = page2;
-    const scale = scaleOf(disks);
+    const { disks, scale } = page2;
     const [places, orders, walks] = ["map", "order", "walk"].map(cardsOf);
     const maps = disks.map((disk, i) => Object.assign(new AddressMap(disk, places[i], scale), kept2[i]));
     for (const [i, map] of maps.entries()) {

@@ -1,8 +1,21 @@
 // The address map: cells of equal size, coloured by what they hold; metadata shows through everything else.
 
-import { CELLS, CHOSEN, cellPlaces, colours, ORDERS, type Order, type Places, palette, SHADES, shadeOf } from "./cells";
+import {
+  CELLS,
+  CHOSEN,
+  cellPlaces,
+  colours,
+  type Ink,
+  ORDERS,
+  type Order,
+  type Places,
+  palette,
+  SHADES,
+  shadeOf,
+  withoutMetadata,
+} from "./cells";
 import { chosenTable } from "./chosen";
-import { COLOURINGS, type Colouring, overpaint, Scale as Shades } from "./colouring";
+import { COLOURINGS, type Colouring, overpaint, paintSteps, Scale as Shades } from "./colouring";
 import { element, hueOf, isDark } from "./dom";
 import { ageSlider } from "./history";
 import { legend } from "./legend";
@@ -65,6 +78,9 @@ export class AddressMap implements Choices, Pointed {
   private readonly plot: Plot;
   private readonly picture = new Picture();
   private drawn = "";
+  private isSeen = true;
+  private isStale = false;
+  private shades: Shades | null = null;
   private readonly strip = element("canvas", {
     class: "strip",
     title: "the whole disk; click to go there",
@@ -116,6 +132,12 @@ export class AddressMap implements Choices, Pointed {
 
   private listen(): void {
     followPointer(this.plot, this, this.gone.signal);
+    const sight = new IntersectionObserver(([last]) => {
+      this.isSeen = last!.isIntersecting;
+      if (this.isSeen && this.isStale) this.restyle();
+    });
+    sight.observe(this.plot);
+    this.gone.signal.addEventListener("abort", () => sight.disconnect());
     this.plot.addEventListener("keydown", (e) => this.press(e));
     this.plot.on("plotly_relayout", () => this.picture.lieUnder(this.plot));
   }
@@ -246,20 +268,33 @@ export class AddressMap implements Choices, Pointed {
   /** Paint the cells; nodes by their level or age where that is asked for, and chosen nodes in a colour of their own. */
   private paint(): void {
     const { classes } = this.disk;
-    const hues = [...palette(classes), isDark() ? CHOSEN.dark : CHOSEN.light];
-    const chosen = hues.length - 1;
+    const inks: Ink[] = [...palette(classes), { hue: hueOf(CHOSEN) }];
+    const chosen = inks.length - 1;
     const picked = colours(classes, this.current, this.hiddenBytes, this.cellSize);
     const { nodes } = this.owners;
-    this.scaleKey.replaceChildren();
-    if (this.by !== "tree") {
-      const scale = new Shades(nodes, this.by);
-      hues.push(...scale.hues);
-      const shown = Array.from(nodes.offset.keys()).filter((i) => this.shows(i));
-      overpaint(picked, nodes, shown, (i) => (scale.step(i) < 0 ? -1 : chosen + 1 + scale.step(i)), this);
-      this.scaleKey.append(scale.key());
+    const scale = this.scale();
+    if (scale) {
+      const none = inks.length;
+      inks.push(...scale.inks);
+      withoutMetadata(picked, classes, none);
+      const shown = this.owners.nodesBetween(this.from, this.to).filter((i) => this.shows(i));
+      paintSteps(picked, nodes, shown, scale.steps, none + 1, this);
     }
-    overpaint(picked, nodes, this.selection.nodes, () => chosen, this);
-    this.picture.paint(picked, hues, this.places);
+    overpaint(picked, nodes, this.selection.nodes, chosen, this);
+    this.picture.paint(picked, inks, this.places);
+  }
+
+  /** The scale that nodes are coloured by, with its legend; null where they have the colours of their trees. */
+  private scale(): Shades | null {
+    const { by, shades } = this;
+    if (by === "tree" || shades?.by === by) {
+      if (by === "tree") this.scaleKey.replaceChildren();
+      else if (!this.scaleKey.firstChild) this.scaleKey.append(shades!.key());
+      return by === "tree" ? null : shades;
+    }
+    this.shades = new Shades(this.owners.nodes, by, this.disk.walks[0]?.label ?? "");
+    this.scaleKey.replaceChildren(this.shades.key());
+    return this.shades;
   }
 
   /** Whether neither legend nor slider hides a node. */
@@ -316,9 +351,16 @@ export class AddressMap implements Choices, Pointed {
     };
   }
 
-  mark(offsets: number[], head: number | null): Promise<unknown> {
+  /** Show marks and head; where the map is out of sight, when it is seen again. */
+  mark(offsets: number[], head: number | null): Promise<unknown> | undefined {
     this.marks = offsets;
     this.head = head;
+    this.isStale = !this.isSeen;
+    return this.isSeen ? this.restyle() : undefined;
+  }
+
+  private restyle(): Promise<unknown> {
+    this.isStale = false;
     const { x, y, marker } = this.overlay();
     const changes = { x: [x], y: [y], "marker.size": [marker.size], "marker.color": [marker.color] };
     return plotly().restyle(this.plot, changes, [0]);

@@ -1,6 +1,6 @@
 // How addresses run through the picture, and which colour a cell has.
 
-import { hueOf, isDark, shade } from "./dom";
+import { type Hue, hueOf, isDark, shade } from "./dom";
 import type { MapClass } from "./payload";
 
 export const CELLS = 16384;
@@ -69,10 +69,36 @@ export const CHOSEN = { light: "#e000c8", dark: "#ff7bf0" };
 
 export const shadeOf = (share: number): number => SHADES.findIndex(([least]) => share >= least);
 
+/** What has no colour of its own among those of a scale. */
+export const NO_NUMBER = { light: "#d4d7db", dark: "#3a4049" };
+
+/** A cell's colour, and that of the lines over it where it must be told from all else without its colour. */
+export interface Ink {
+  hue: string;
+  hatch?: string;
+}
+
+const HATCHED = new Set(["damaged", "unclaimed", "unread"]);
+
+/** Lines that are seen on a colour. */
+export const hatchOn = (c: Hue): Ink => ({ hue: hueOf(c), hatch: isDark() ? "#000000" : "#ffffff" });
+
 /** The colours of all cells: nothing, each class in each shade, hidden. */
-export function palette(classes: MapClass[]): string[] {
-  const shades = classes.flatMap((c) => SHADES.map(([, strength]) => shade(hueOf(c), strength)));
-  return [isDark() ? "#14171b" : "#ffffff", ...shades, hueOf(HIDDEN)];
+export function palette(classes: MapClass[]): Ink[] {
+  const shades = classes.flatMap((c) =>
+    SHADES.map(([, strength]) => ({
+      ...(HATCHED.has(c.key) ? hatchOn(c) : {}),
+      hue: shade(hueOf(c), strength),
+    })),
+  );
+  return [{ hue: isDark() ? "#14171b" : "#ffffff" }, ...shades, { hue: hueOf(HIDDEN) }];
+}
+
+/** The cells' colours with another one for all metadata, whatever its shade. */
+export function withoutMetadata(picked: Uint16Array, classes: MapClass[], instead: number): void {
+  const isMetadata = classes.map(({ group }) => group === "metadata");
+  for (let c = 0; c < picked.length; c++)
+    if (isMetadata[Math.floor((picked[c]! - 1) / SHADES.length)]) picked[c] = instead;
 }
 
 /**

@@ -1,80 +1,163 @@
 // Nodes coloured by a number of theirs instead of by their tree.
 
-import { CELLS } from "./cells";
-import { element, swatch } from "./dom";
+import { CELLS, hatchOn, type Ink, NO_NUMBER } from "./cells";
+import { element, hatchedSwatch, swatch } from "./dom";
 import type { Nodes } from "./unpack";
-import { counted } from "./words";
+import { counted, secondsText } from "./words";
 
-export const COLOURINGS = ["tree", "level", "age"] as const;
+export const COLOURINGS = ["tree", "level", "age", "cost", "fill"] as const;
 export type Colouring = (typeof COLOURINGS)[number];
 
 /** Viridis, whose steps everybody sees rise, from low to high. */
 const STEPS = ["#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da39", "#fde725"];
-const NO_LEVEL = 255;
+/** In place of a level, or of how full a node is. */
+const NONE = 255;
 
-/** A number of each node, and the range that the colours span. */
+/** A number of each node, how it is told, and the range that the colours span. */
 interface Measure {
   of: ArrayLike<number>;
   has: (value: number) => boolean;
+  told: (value: number) => string;
   words: string;
+  none: string;
+  /** Steps of equal ratio instead of equal width. */
+  byRatio?: boolean;
+  span?: [number, number];
 }
 
-function measureOf(nodes: Nodes, by: Colouring): Measure {
-  if (by === "level") return { of: nodes.level, has: (level) => level !== NO_LEVEL, words: "level" };
-  return { of: nodes.xid, has: (xid) => xid > 0, words: "transaction" };
+const seconds = (micro: number) => secondsText(micro / 1e6);
+
+function measureOf(nodes: Nodes, by: Exclude<Colouring, "tree">, walk: string): Measure {
+  const numbered = { told: counted, has: (xid: number) => xid > 0 };
+  const measures: Record<typeof by, Measure> = {
+    level: {
+      of: nodes.level,
+      has: (level) => level !== NONE,
+      told: counted,
+      words: "level, 0 at the leaves",
+      none: "no level",
+    },
+    age: { of: nodes.xid, ...numbered, words: "transaction that wrote it", none: "no transaction known" },
+    cost: {
+      of: nodes.cost,
+      has: (micro) => micro > 0,
+      told: seconds,
+      words: walk ? `time that ${walk} pays for the node` : "time of a walk",
+      none: "not read by it",
+      byRatio: true,
+    },
+    fill: {
+      of: nodes.fill,
+      has: (share) => share !== NONE,
+      told: (share) => `${share} %`,
+      words: "how full it is",
+      none: "not known",
+      span: [0, 100],
+    },
+  };
+  return measures[by];
 }
 
 export class Scale {
+  /** Which of the hues each node has; -1 where it has no such number. */
+  readonly steps: Int8Array;
   private low = Infinity;
   private high = -Infinity;
   private readonly measure: Measure;
 
-  constructor(nodes: Nodes, by: Colouring) {
-    this.measure = measureOf(nodes, by);
-    const { of, has } = this.measure;
+  constructor(
+    private readonly nodes: Nodes,
+    readonly by: Exclude<Colouring, "tree">,
+    walk: string,
+  ) {
+    this.measure = measureOf(nodes, by, walk);
+    const { of, has, span } = this.measure;
     for (let i = 0; i < of.length; i++) {
       if (!has(of[i]!)) continue;
       this.low = Math.min(this.low, of[i]!);
       this.high = Math.max(this.high, of[i]!);
     }
+    if (span && this.low <= this.high) [this.low, this.high] = span;
+    this.steps = Int8Array.from(of, (value) => (has(value) ? this.step(value) : -1));
   }
 
-  get hues(): string[] {
-    return STEPS;
+  /** The hues, low to high, behind that of what has no such number. */
+  get inks(): Ink[] {
+    return [hatchOn(NO_NUMBER), ...STEPS.map((hue) => ({ hue }))];
   }
 
-  /** Which of the hues a node has; -1 where it has no such number. */
-  step(i: number): number {
-    const { of, has } = this.measure;
-    if (!has(of[i]!)) return -1;
-    const share = this.high > this.low ? (of[i]! - this.low) / (this.high - this.low) : 0;
+  private step(value: number): number {
+    const [low, high, at] = this.measure.byRatio
+      ? [this.low, this.high, value].map(Math.log)
+      : [this.low, this.high, value];
+    const share = high! > low! ? (at! - low!) / (high! - low!) : 0;
     return Math.min(STEPS.length - 1, Math.floor(share * STEPS.length));
   }
 
-  /** What the hues mean, as a line of a legend. */
+  /** What the hues mean, as lines of a legend. */
   key(): HTMLElement {
-    const { words } = this.measure;
-    const none = `no node has a ${words} here`;
-    const key = element("div", { class: "bar legend muted" }, this.low > this.high ? none : `${words}: `);
-    if (this.low <= this.high) key.append(counted(this.low), ...STEPS.map(swatch), counted(this.high));
+    const { words, none, told, byRatio } = this.measure;
+    const key = element("div", { class: "bar legend muted scale" });
+    const hatched = [hatchedSwatch(NO_NUMBER), `metadata of which this is not told: ${none}`];
+    if (this.low > this.high) {
+      key.append(`no node has a ${this.by} here; `, ...hatched);
+      return key;
+    }
+    const ratio = (this.high / this.low) ** (1 / STEPS.length);
+    const each = byRatio && ratio > 1.005 ? `each step ${ratio.toPrecision(2)} times the one before; ` : "";
+    const past = this.nodes.total - this.nodes.offset.length;
+    const left = past > 0 ? `, and ${counted(past)} nodes past those that the page carries` : "";
+    const span = element(
+      "span",
+      { class: "span" },
+      `${words}: ${told(this.low)} `,
+      ...STEPS.map(swatch),
+      ` ${told(this.high)}`,
+    );
+    key.append(span, `${each}of several nodes in a cell, the highest; `, hatched[0]!, `${hatched[1]}${left}`);
     return key;
   }
+}
+
+interface Cut {
+  from: number;
+  cellSize: number;
 }
 
 /** Give the cells of some nodes a colour; cells between them keep theirs. */
 export function overpaint(
   picked: Uint16Array,
-  nodes: Nodes,
+  { offset, size }: Pick<Nodes, "offset" | "size">,
   which: Iterable<number>,
-  colour: (i: number) => number,
-  { from, cellSize }: { from: number; cellSize: number },
+  hue: number,
+  cut: Cut,
 ): void {
-  const { offset, size } = nodes;
   for (const i of which) {
-    const hue = colour(i);
-    if (hue < 0) continue;
-    const first = Math.max(0, Math.floor((offset[i]! - from) / cellSize));
-    const last = Math.min(CELLS - 1, Math.floor((offset[i]! + size[i]! - 1 - from) / cellSize));
-    picked.fill(hue, first, Math.max(first, last + 1));
+    const [first, last] = cellsOf(offset[i]!, size[i]!, cut);
+    if (first <= last) picked.fill(hue, first, last + 1);
   }
+}
+
+/** Give the cells of nodes the highest of their colours, which stand in rising order from `base` on. */
+export function paintSteps(
+  picked: Uint16Array,
+  { offset, size }: Pick<Nodes, "offset" | "size">,
+  which: Iterable<number>,
+  steps: Int8Array,
+  base: number,
+  cut: Cut,
+): void {
+  for (const i of which) {
+    if (steps[i]! < 0) continue;
+    const hue = base + steps[i]!;
+    const [first, last] = cellsOf(offset[i]!, size[i]!, cut);
+    for (let c = first; c <= last; c++) if (picked[c]! < hue) picked[c] = hue;
+  }
+}
+
+/** The cells of the picture that a stretch touches: first and last; of none the last is before the first. */
+function cellsOf(offset: number, size: number, { from, cellSize }: Cut): [number, number] {
+  const first = Math.floor((offset - from) / cellSize);
+  const last = Math.floor((offset + size - 1 - from) / cellSize);
+  return last < 0 || first >= CELLS ? [0, -1] : [Math.max(0, first), Math.min(CELLS - 1, last)];
 }

@@ -44,6 +44,14 @@ export function shade(hue: string, strength: number): string {
   return mix(hue, isDark() ? "#2b3038" : "#d4d7db", strength);
 }
 
+/** A swatch with lines, of what must be told without its colour. */
+export function hatchedSwatch(hue: Hue): HTMLElement {
+  const box = swatch(hueOf(hue));
+  const line = isDark() ? "#000000" : "#ffffff";
+  box.style.backgroundImage = `repeating-linear-gradient(135deg, ${line} 0 1px, transparent 1px 4px)`;
+  return box;
+}
+
 export function swatch(colour: string): HTMLElement {
   const box = element("span", { class: "swatch" });
   box.style.background = colour;

@@ -3,7 +3,7 @@
 import { type File, Files } from "./files";
 import type { Disk, Tile } from "./payload";
 import { type Nodes, type Numbers, nodesOf, unpackAll } from "./unpack";
-import { bytesText, counted, plural } from "./words";
+import { bytesText, counted, plural, secondsText } from "./words";
 
 /** So many tiles are unpacked for one view. */
 const NAMED_TILES = 12;
@@ -18,12 +18,17 @@ export class Owners {
   private readonly unpacked = new Map<Tile, Part>();
   private parts: Part[] | null = null;
   private asked = 0;
+  private readonly ordered: Uint32Array;
+  private readonly widest: number;
 
   private constructor(
     private readonly disk: Disk,
     readonly nodes: Nodes,
     readonly files: Files,
-  ) {}
+  ) {
+    this.ordered = Uint32Array.from(nodes.offset.keys()).sort((a, b) => nodes.offset[a]! - nodes.offset[b]!);
+    this.widest = Array.from(nodes.size).reduce((a, b) => Math.max(a, b), 1);
+  }
 
   static async of(disk: Disk): Promise<Owners> {
     return new Owners(disk, await nodesOf(disk.nodes), await Files.of(disk));
@@ -46,6 +51,21 @@ export class Owners {
     const part = await unpackAll(tile, ["start", "length", "owner"]);
     this.unpacked.set(tile, part);
     return part;
+  }
+
+  /** Places of the nodes that overlap a stretch of disk, in the order of their addresses. */
+  nodesBetween(low: number, high: number): Uint32Array {
+    const { offset } = this.nodes;
+    const first = (byte: number) => {
+      let [least, most] = [0, this.ordered.length];
+      while (least < most) {
+        const middle = (least + most) >> 1;
+        if (offset[this.ordered[middle]!]! < byte) least = middle + 1;
+        else most = middle;
+      }
+      return least;
+    };
+    return this.ordered.subarray(first(low - this.widest + 1), first(high));
   }
 
   /** Say in lines what lies between two bytes. */
@@ -100,6 +120,8 @@ export class Owners {
       ...(n.level[i] === 255 ? [] : [`level ${n.level[i]}`]),
       ...(n.xid[i] ? [`xid ${n.xid[i]}`] : []),
       `${n.records[i]} records`,
+      ...(n.fill[i] === 255 ? [] : [`${n.fill[i]} % full`]),
+      ...(n.cost[i] ? [`${secondsText(n.cost[i]! / 1e6)} to read`] : []),
       `keys of ${n.first(i)} to ${n.last(i)}`,
       `${bytesText(n.size[i]!)} at byte ${counted(n.offset[i]!)}`,
     ].join(" · ");

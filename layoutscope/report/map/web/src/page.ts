@@ -7,7 +7,7 @@ import { distancePanel, orderPanel } from "./distances";
 import { element, isDark } from "./dom";
 import { historyPanel } from "./history";
 import { chosen, follow } from "./link";
-import type { Disk, Scale } from "./payload";
+import type { Payload } from "./payload";
 import { plotly } from "./plots";
 import { type Player, Race } from "./race";
 import { walkPanel } from "./walk";
@@ -16,7 +16,7 @@ const PANELS = ["map", "costs", "order", "walk", "directories", "history", "dist
 
 /** What tests and curious people find in `window.layoutscope`. */
 interface Page {
-  page: { disks: Disk[] };
+  page: Payload;
   maps: AddressMap[];
   race: Race;
 }
@@ -43,13 +43,6 @@ function whenOpened(anchor: string, draw: (cards: HTMLElement[]) => unknown): vo
   go();
 }
 
-function scaleOf(disks: Disk[]): Scale {
-  const used = Math.max(...disks.map((disk) => disk.used || disk.size));
-  const span = Math.max(...disks.map((disk) => disk.size));
-  const seconds = Math.max(...disks.map((disk) => disk.walks[0]?.total_s ?? 0));
-  return { span, used: used > span / 2 ? span : used, seconds };
-}
-
 /** Let the maps of several disks show the same stretch, while the box is ticked. */
 function together(maps: AddressMap[], holder: HTMLElement): void {
   if (maps.length < 2) return;
@@ -63,9 +56,8 @@ function together(maps: AddressMap[], holder: HTMLElement): void {
   holder.append(element("label", { class: "bar" }, box, "zoom and move all maps together"));
 }
 
-async function draw(page: { disks: Disk[] }, kept: (Partial<Choices> | null)[]): Promise<void> {
-  const { disks } = page;
-  const scale = scaleOf(disks);
+async function draw(page: Payload, kept: (Partial<Choices> | null)[]): Promise<void> {
+  const { disks, scale } = page;
   const [places, orders, walks] = ["map", "order", "walk"].map(cardsOf);
   const maps = disks.map((disk, i) => Object.assign(new AddressMap(disk, places![i]!, scale), kept[i]));
   for (const [i, map] of maps.entries()) {
@@ -127,7 +119,7 @@ document.getElementById("theme")!.addEventListener("click", () => {
   redraw();
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-const page: { disks: Disk[] } = JSON.parse(document.getElementById("payload")!.textContent!);
+const page: Payload = JSON.parse(document.getElementById("payload")!.textContent!);
 const kept = chosen(
   location.hash,
   page.disks.map((disk) => disk.classes.length),

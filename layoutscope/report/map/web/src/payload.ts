@@ -48,6 +48,8 @@ export interface PackedNodes {
   records: PackedArray;
   xid: PackedArray;
   rank: PackedArray;
+  fill: PackedArray;
+  cost: PackedArray;
   id: PackedIds;
   first: PackedIds;
   last: PackedIds;
@@ -146,9 +148,14 @@ export interface Disk {
   history: History | null;
 }
 
-/** The same for all disks, so that they are drawn on one scale: bytes, and seconds. */
+/** The same for all disks, so that they are drawn on one scale: bytes of the largest, bytes of interest, seconds. */
 export interface Scale {
   span: number;
   used: number;
   seconds: number;
+}
+
+export interface Payload {
+  disks: Disk[];
+  scale: Scale;
 }

@@ -1,8 +1,11 @@
-// The cells as a picture of one pixel each, which the browser enlarges: under the axes of a chart, which keeps marks.
+// The cells as a picture, which the browser fits to the axes of a chart above it, which keeps marks.
 
-import type { Places } from "./cells";
+import type { Ink, Places } from "./cells";
 import { element } from "./dom";
 import type { Plot } from "./plots";
+
+/** A cell is so many pixels wide and high, enough for lines across it. */
+export const FINE = 4;
 
 const RGB = /\d+/g;
 
@@ -18,14 +21,22 @@ export class Picture {
   readonly canvas = element("canvas", { class: "cells", "aria-hidden": "true" });
 
   /** Paint each cell where the order has it; colours are places in the palette. */
-  paint(chosen: Uint16Array, palette: string[], { columns, rows, cell }: Places): void {
+  paint(chosen: Uint16Array, palette: Ink[], { columns, rows, cell }: Places): void {
     const { canvas } = this;
-    if (canvas.width !== columns || canvas.height !== rows) Object.assign(canvas, { width: columns, height: rows });
+    const [width, height] = [columns * FINE, rows * FINE];
+    if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
     const pen = canvas.getContext("2d")!;
-    const image = pen.createImageData(columns, rows);
+    const image = pen.createImageData(width, height);
     const pixels = new Int32Array(image.data.buffer);
-    const hues = Int32Array.from(palette, bytesOf);
-    for (let i = 0; i < pixels.length; i++) pixels[i] = hues[chosen[cell[i]!]!]!;
+    const hues = Int32Array.from(palette, ({ hue }) => bytesOf(hue));
+    const lines = Int32Array.from(palette, ({ hue, hatch }) => bytesOf(hatch ?? hue));
+    for (let y = 0, at = 0; y < height; y++) {
+      const row = Math.floor(y / FINE) * columns;
+      for (let column = 0; column < columns; column++) {
+        const ink = chosen[cell[row + column]!]!;
+        for (let x = 0; x < FINE; x++) pixels[at++] = (x + y) % FINE ? hues[ink]! : lines[ink]!;
+      }
+    }
     pen.putImageData(image, 0, 0);
   }
 

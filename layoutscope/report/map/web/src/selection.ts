@@ -54,7 +54,20 @@ export class Selection {
   }
 }
 
-export const COLUMNS = ["tree", "kind", "node", "byte", "size", "level", "records", "xid", "first key", "last key"];
+export const COLUMNS = [
+  "tree",
+  "kind",
+  "node",
+  "byte",
+  "size",
+  "level",
+  "records",
+  "xid",
+  "fill %",
+  "ms to read",
+  "first key",
+  "last key",
+];
 
 /** A node as the table's cells. */
 export function row(nodes: Nodes, i: number): string[] {
@@ -67,6 +80,8 @@ export function row(nodes: Nodes, i: number): string[] {
     nodes.level[i] === 255 ? "" : String(nodes.level[i]!),
     String(nodes.records[i]!),
     nodes.xid[i] ? String(nodes.xid[i]!) : "",
+    nodes.fill[i] === 255 ? "" : String(nodes.fill[i]!),
+    nodes.cost[i] ? String(nodes.cost[i]! / 1000) : "",
     nodes.first(i),
     nodes.last(i),
   ];

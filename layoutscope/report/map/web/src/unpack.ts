@@ -58,7 +58,7 @@ export async function identifiers(packed: PackedIds): Promise<(i: number) => str
   return (i) => ((BigInt(high[i]!) << 32n) | BigInt(low[i]!)).toString();
 }
 
-const COLUMNS = ["tree", "kind", "level", "offset", "size", "records", "xid", "rank"] as const;
+const COLUMNS = ["tree", "kind", "level", "offset", "size", "records", "xid", "rank", "fill", "cost"] as const;
 
 export type Nodes = Record<(typeof COLUMNS)[number], Numbers> &
   Pick<PackedNodes, "trees" | "classes" | "kinds" | "total"> &

@@ -14,7 +14,7 @@ const MOST_PLACES = 3000;
 
 interface Marked {
   selection: Selection;
-  mark(offsets: number[], head: number | null): Promise<unknown>;
+  mark(offsets: number[], head: number | null): unknown;
 }
 
 type Reads = Record<"time" | "offset" | "length" | "tree", Numbers>;

@@ -14,6 +14,8 @@ const ALL = {
   records: Uint8Array.of(3, 2, 1),
   xid: Uint8Array.of(5, 0, 7),
   rank: Float64Array.of(0, -1, 0),
+  fill: Uint8Array.of(80, 255, 0),
+  cost: Float64Array.of(15000, 0, 120),
   id: (i: number) => String(100 + i),
   first: () => "1",
   last: () => "2",
@@ -47,6 +49,6 @@ test("the file holds every chosen node, with empty cells for what it has not", (
   const chosen = new Selection(ALL);
   chosen.choose([0, 2], "");
   const [head, ...rows] = csv(chosen).trimEnd().split("\r\n");
-  assert.equal(head, "tree,kind,node,byte,size,level,records,xid,first key,last key");
-  assert.deepEqual(rows, ["fs,leaf,100,0,4096,0,3,5,1,2", "omap,leaf,102,16384,4096,,1,7,1,2"]);
+  assert.equal(head, "tree,kind,node,byte,size,level,records,xid,fill %,ms to read,first key,last key");
+  assert.deepEqual(rows, ["fs,leaf,100,0,4096,0,3,5,80,15,1,2", "omap,leaf,102,16384,4096,,1,7,0,0.12,1,2"]);
 });

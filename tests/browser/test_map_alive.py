@@ -1,0 +1,105 @@
+"""The map in a browser answers: colours by number, what is out of sight, keys, pointers, links."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from layoutscope.api.map import map_page
+from layoutscope.api.scan import scan
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "images"
+STEPS = ["#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da39", "#fde725"]
+COLOUR = """async (at) => {
+  const m = layoutscope.maps[0];
+  await m.show(at - 4096 * 5000, 1);
+  const cell = Math.floor((at - m.from) / m.cellSize);
+  const c = document.querySelector('.cells');
+  const fine = c.width / 256;
+  const { data } = c.getContext('2d').getImageData(fine * (cell % 256), fine * Math.floor(cell / 256), fine, fine);
+  const hex = (i) => '#' + [...data.slice(i, i + 3)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+  return [...new Set(Array.from({ length: data.length / 4 }, (_, i) => hex(4 * i)))];
+}"""
+
+
+@pytest.fixture(scope="session")
+def scans():
+    """Scans of the two committed images."""
+    return {name: scan(FIXTURES / f"{name}-scattered.img.zst") for name in ("hfsplus", "apfs")}
+
+
+@pytest.fixture(scope="session")
+def pages(scans, tmp_path_factory):
+    """Their pages: each alone, and both side by side."""
+    folder = tmp_path_factory.mktemp("alive")
+    for name, chosen in {**{name: [one] for name, one in scans.items()}, "both": list(scans.values())}.items():
+        (folder / f"{name}.html").write_text(map_page(chosen), "utf-8")
+    return folder
+
+
+def _nodes(result) -> pl.DataFrame:
+    return pl.concat([volume.layout.nodes for volume in result.volumes], how="vertical_relaxed")
+
+
+@pytest.mark.parametrize("name", ["hfsplus", "apfs"])
+def test_nodes_are_coloured_by_how_full_they_are(visit, pages, scans, name):
+    """The scale goes from empty to full on every disk; a node whose fill is not known is hatched, and that is said."""
+    known = pl.col("used_bytes").is_not_null() & (pl.col("used_bytes") + pl.col("free_bytes") > 0)
+    nodes = _nodes(scans[name]).filter(pl.col("image_offset") > 4096 * 5000)
+    seen = visit(pages / f"{name}.html")
+    seen.page.get_by_label("what colours nodes").select_option("fill")
+    told = seen.page.locator(".scale").inner_text()
+    assert "0 %" in told
+    assert "100 %" in told
+    assert "not told: not known" in told
+    for node in nodes.filter(known).sample(5, seed=3).iter_rows(named=True):
+        share = round(100 * node["used_bytes"] / (node["used_bytes"] + node["free_bytes"]))
+        assert seen.page.evaluate(COLOUR, node["image_offset"]) == [STEPS[min(7, share * 8 // 100)]]
+        cell = f"Math.floor(({node['image_offset']} - m.from) / m.cellSize)"
+        seen.run(f"() => {{ const m = layoutscope.maps[0]; m.describe({cell}); }}")
+        assert f"{share} % full" in seen.run("() => layoutscope.maps[0].info.textContent")
+
+
+def test_nodes_are_coloured_by_what_reading_them_costs(visit, pages):
+    """A node that the walk never reads is hatched and has no step; the costliest has the last one."""
+    seen = visit(pages / "hfsplus.html")
+    seen.page.get_by_label("what colours nodes").select_option("cost")
+    told = seen.page.locator(".scale").inner_text()
+    assert "fts on generic-5400-2.5" in told
+    assert "not read by it" in told
+    places, costs = seen.run(
+        "() => { const n = layoutscope.maps[0].owners.nodes; return [Array.from(n.offset), Array.from(n.cost)]; }"
+    )
+    rows = [row for row in zip(costs, places, strict=True) if row[1] >= 0]
+    dearest, unread = max(rows), min(rows)
+    assert unread[0] == 0
+    assert seen.page.evaluate(COLOUR, dearest[1]) == [STEPS[7]]
+    assert sorted(seen.page.evaluate(COLOUR, unread[1])) == ["#d4d7db", "#ffffff"]
+
+
+def test_the_race_leaves_a_map_alone_that_is_out_of_sight(visit, pages):
+    """While it plays above the map, the map's chart is not drawn; scrolled to, it shows the head at once."""
+    seen = visit(pages / "hfsplus.html", size=(1280, 720))
+    seen.run(
+        """() => {
+          window.restyled = 0;
+          const { restyle } = Plotly;
+          Plotly.restyle = (...given) => {
+            if (given[0].classList.contains('map')) window.restyled++;
+            return restyle(...given);
+          };
+          scrollTo(0, 0);
+          document.querySelector('#what').style.marginBottom = '2000px';
+        }"""
+    )
+    seen.page.wait_for_timeout(300)
+    before = seen.run("() => window.restyled")
+    seen.run("() => { for (let i = 1; i < 9; i++) layoutscope.race.show((layoutscope.race.longest() * i) / 10); }")
+    assert seen.run("() => [window.restyled, layoutscope.maps[0].head === null]") == [before, False]
+    seen.run("() => document.querySelector('.map').scrollIntoView()")
+    seen.page.wait_for_function("(before) => window.restyled > before", arg=before)
+    drawn = seen.run("() => document.querySelector('.map').data[0].x.length")
+    assert drawn > 0
+    assert seen.run("() => window.restyled") == before + 1

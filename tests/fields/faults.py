@@ -163,6 +163,15 @@ def changes(stored: bytes, field: Field, order: str, seed: int = 0) -> Iterator[
             seen.add(value)
             changed = stored[: field.at] + value.to_bytes(length, order) + stored[field.at + length :]
             yield name, mended(stored, changed, field)
+    yield from _exchanged(stored, field, length)
+
+
+def _exchanged(stored: bytes, field: Field, length: int) -> Iterator[tuple[str, bytes]]:
+    """Exchange the field with as many bytes behind it."""
+    stop = field.at + length
+    own, next_ = stored[field.at : stop], stored[stop : stop + length]
+    if own != next_ and len(next_) == length:
+        yield "exchange", mended(stored, stored[: field.at] + next_ + own + stored[stop + length :], field)
 
 
 def mended(stored: bytes, changed: bytes, field: Field) -> bytes:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from layoutscope.filesystems.apfs.check.nodes import TreeNodes
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES, container_sources, volume_sources
 from layoutscope.filesystems.apfs.store.source import low_keys
 from layoutscope.filesystems.apfs.store.walk import read_levels
@@ -101,18 +102,20 @@ def check_tree(subject: Subject, source: TreeSource, *, hashed_names: bool) -> N
     hashed_names : bool
         Whether directory keys carry a hash of the name, which then sorts before the name.
     """
-    level = Level()
+    level, nodes = Level(), TreeNodes(subject)
     for batch in read_levels(source):
         level.enter(batch.level)
         keys = whole_keys(batch, hashed_names=hashed_names)
         _check_order(subject, batch, keys, level)
         _check_bounds(subject, batch, keys, level)
         _check_empty(subject, batch)
+        nodes.add(batch)
         level.num_nodes += len(batch.places)
         if batch.level:
             level.own.append(keys)
         if len(keys.lead):
             level.last = _whole(batch.buffer, keys, -1)
+    nodes.close()
 
 
 def whole_keys(batch: ReadNodes, *, hashed_names: bool) -> WholeKeys:

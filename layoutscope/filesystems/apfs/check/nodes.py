@@ -1,0 +1,341 @@
+"""Nodes of every tree as a driver keeps them: head, free lists, room, and what the root says of its tree.
+
+Apple File System Reference, B-Trees. A reader needs little of this, yet a driver that changes a node takes its free
+space as the head tells it, and would write over records where that is wrong.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.filesystems.apfs.check.subject import MOST_CASES
+from layoutscope.frozen import frozen
+from layoutscope.ondisk import grammar
+from layoutscope.ondisk.fieldrules import (
+    NOT_ZERO,
+    ZERO,
+    FieldRule,
+    Structures,
+    Want,
+    at_least,
+    check_fields,
+    equals,
+    only_bits,
+    rules,
+)
+from layoutscope.ondisk.records import BTREE_INFO, BTREE_NODE, NLOC
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutscope.filesystems.apfs.check.subject import Subject
+    from layoutscope.filesystems.apfs.store.btree import ReadNodes
+
+REFERENCE: Final = "Apple File System Reference, B-Trees"
+OBSERVED: Final = "as apfsck checks, observed"
+DIFFERS: Final = "node-header-differs"
+NODE, INFO, PIECE = BTREE_NODE, BTREE_INFO, NLOC
+_FLAG, _TREE = grammar.ApfsBtree.BtreeNodeFlag, grammar.ApfsBtree.BtreeFlag
+_STORED = grammar.ApfsObject.ObjectFlag
+_PHYSICAL, _VARYING = int(_TREE.physical), int(_TREE.kv_nonaligned)
+_SEALED: Final = int(_TREE.hashed | _TREE.noheader)
+_END: Final = int(grammar.ApfsBtree.Location.invalid)
+
+
+@frozen
+class TreeRow:
+    """What the root of a tree of one kind says of it."""
+
+    flags: int
+    len_key: int = 0
+    len_val: int = 0
+
+
+TREES: Final = {
+    "container-omap": TreeRow(_PHYSICAL, 16, 16),
+    "omap": TreeRow(_PHYSICAL, 16, 16),
+    "omap-snapshots": TreeRow(_PHYSICAL, 8, 16),
+    "extentref": TreeRow(_PHYSICAL | _VARYING),
+    "snapmeta": TreeRow(_PHYSICAL | _VARYING),
+    "fext": TreeRow(_PHYSICAL, 16, 16),
+    "fs": TreeRow(_VARYING),
+    "spaceman": TreeRow(int(_TREE.ephemeral | _TREE.allow_ghosts), 16, 8),
+}
+"""Flags and sizes by the kind of tree, in every container that macOS or Linux made; sequential insertion is a hint."""
+
+
+@frozen
+class _Facts:
+    """What is known of the nodes of a batch, and of their tree."""
+
+    batch: ReadNodes
+    xid: int
+    longest: tuple[int, int] = (0, 0)
+
+    @property
+    def row(self) -> TreeRow | None:
+        return TREES.get(self.batch.tree.source.tree)
+
+    def node_flags(self) -> Want | None:
+        shape = self.batch.tree.shape
+        if self.row is None:
+            return None
+        expected = int(_FLAG.fixed_kv_size) if self.row.len_key else 0
+        expected |= int(_FLAG.hashed) if shape.is_hashed else 0
+        expected |= int(_FLAG.noheader) if shape.is_noheader else 0
+        # Root and leaf are compared while the tree is read.
+        place = int(_FLAG.root | _FLAG.leaf)
+        return Want(lambda found: found & ~found.dtype.type(place) == expected, f"{expected:#x}, root and leaf aside")
+
+    def transaction(self) -> Want | None:
+        if self.batch.tree.shape.is_noheader:
+            return None
+        return NOT_ZERO if self.batch.tree.source.ephemerals is None else equals(self.xid)
+
+    def tree_flags(self) -> Want | None:
+        if self.row is None:
+            return None
+        expected = self.row.flags | (_SEALED if self.batch.tree.shape.is_hashed else 0)
+        hint = int(_TREE.sequential_insert)
+        return Want(lambda found: found & ~found.dtype.type(hint) == expected, f"{expected:#x}, and the hint {hint:#x}")
+
+    def len_key(self) -> Want | None:
+        return None if self.row is None else equals(self.row.len_key)
+
+    def len_val(self) -> Want | None:
+        return None if self.row is None else equals(self.row.len_val)
+
+    def longest_key(self) -> Want | None:
+        return None if self.row is None else self._longest(self.row.len_key, self.longest[0])
+
+    def longest_val(self) -> Want | None:
+        return None if self.row is None else self._longest(self.row.len_val, self.longest[1])
+
+    def _longest(self, fixed: int, seen: int) -> Want:
+        if fixed:
+            return equals(fixed)
+        # A tree remembers records that were longer than those of today, but none that no node could hold.
+        room = self.batch.size_bytes
+        least = at_least(seen)
+        return Want(lambda found: least.is_met(found) & (found < room), f"{seen} to {room}")
+
+
+NODE_RULES: Final[tuple[FieldRule[_Facts], ...]] = rules(
+    DIFFERS,
+    f"{REFERENCE}, btree_node_phys_t",
+    (
+        NODE.hdr.type_and_flags,
+        only_bits(0xFFFF | int(_STORED.physical | _STORED.ephemeral | _STORED.encrypted)),
+        "flags that a node cannot have",
+    ),
+    (NODE.hdr.xid, _Facts.transaction, "not of the transaction that wrote it"),
+    (NODE.flags, _Facts.node_flags, "not the flags of its tree"),
+    (NODE.table_space.ofs_data, ZERO, "the table of contents follows the head"),
+    level="warning",
+)
+"""Rules of the heads of nodes."""
+
+TREE_RULES: Final[tuple[FieldRule[_Facts], ...]] = rules(
+    DIFFERS,
+    f"{REFERENCE}, btree_info_t; {OBSERVED}",
+    (INFO.fixed.flags, _Facts.tree_flags, "not the flags of such a tree"),
+    (INFO.fixed.len_key, _Facts.len_key, "keys of such a tree have another size"),
+    (INFO.fixed.len_val, _Facts.len_val, "values of such a tree have another size"),
+    level="warning",
+)
+"""Rules of what a root says of its tree, as soon as it is read."""
+
+LONGEST_RULES: Final[tuple[FieldRule[_Facts], ...]] = rules(
+    "count-differs",
+    f"{REFERENCE}, btree_info_t",
+    (INFO.longest_key, _Facts.longest_key, "not the length of the longest key"),
+    (INFO.longest_val, _Facts.longest_val, "not the length of the longest value"),
+    level="warning",
+)
+"""Rules of what a root says of its records, when all of them are read."""
+
+
+class TreeNodes:
+    """The nodes of one tree, looked at batch by batch."""
+
+    def __init__(self, subject: Subject) -> None:
+        """Begin a tree."""
+        self.subject = subject
+        self.root: ReadNodes | None = None
+        self.longest = (0, 0)
+
+    def add(self, batch: ReadNodes) -> None:
+        """Check the nodes of a batch."""
+        facts = _Facts(batch, self.subject.container.xid)
+        rows = np.flatnonzero(batch.check.is_sound)
+        _hold(self.subject, batch, rows, NODE_RULES, facts)
+        if self.root is None:
+            # The bytes of a batch may be gone with the next one.
+            self.root = batch
+            _hold_root(self.subject, batch, TREE_RULES, facts)
+        if len(batch.slots):
+            values = int(batch.slots.val_len.max()) if not batch.level else 0
+            key, val = self.longest
+            self.longest = (max(key, int(batch.slots.key_len.max())), max(val, values))
+        if len(rows):
+            _check_room(self.subject, batch)
+
+    def close(self) -> None:
+        """Check what the root says of all records."""
+        if self.root is not None:
+            facts = _Facts(self.root, self.subject.container.xid, self.longest)
+            _hold_root(self.subject, self.root, LONGEST_RULES, facts)
+
+
+def _hold(
+    subject: Subject, batch: ReadNodes, rows: NDArray[np.int64], declared: tuple[FieldRule[_Facts], ...], facts: _Facts
+) -> None:
+    starts = rows * batch.size_bytes
+    structures = Structures(NODE, batch.buffer, starts, batch.tree.source.decoder)
+
+    def at(row: int, plus: int) -> Any:
+        return batch.at(int(rows[row]), int(starts[row]) + plus, log=subject.log)
+
+    check_fields(structures, declared, facts, at)
+
+
+def _hold_root(subject: Subject, batch: ReadNodes, declared: tuple[FieldRule[_Facts], ...], facts: _Facts) -> None:
+    start = np.array([batch.size_bytes - INFO.width], np.int64)
+    structures = Structures(INFO, batch.buffer, start, batch.tree.source.decoder)
+    check_fields(structures, declared, facts, lambda _, plus: batch.at(0, int(start[0]) + plus, log=subject.log))
+
+
+@frozen
+class _Area:
+    """Where keys or values of each node lie, and its free list; positions in the buffer.
+
+    Keys are counted upwards from the start of their area, values downwards from the end of theirs.
+    """
+
+    name: str
+    first: NDArray[np.int64]
+    stop: NDArray[np.int64]
+    offset: NDArray[np.int64]
+    length: NDArray[np.int64]
+    rec_start: NDArray[np.int64]
+    rec_len: NDArray[np.int64]
+    is_upward: bool
+
+    def position(self, nodes: NDArray[np.int64], offset: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self.first[nodes] + offset if self.is_upward else self.stop[nodes] - offset
+
+
+_HEAD: Final = (
+    *(NODE.table_space.ofs_data, NODE.table_space.len_data, NODE.free_space.ofs_data, NODE.free_space.len_data),
+    *(NODE.key_free_list.ofs_data, NODE.key_free_list.len_data),
+    *(NODE.val_free_list.ofs_data, NODE.val_free_list.len_data),
+)
+
+
+def _check_room(subject: Subject, batch: ReadNodes) -> None:
+    """The gap is between keys and values, and what is free in their areas is what the lists say."""
+    decoder, size = batch.tree.source.decoder, batch.size_bytes
+    starts = np.arange(len(batch.places), dtype=np.int64) * size
+    found = decoder.columns(NODE, batch.buffer, starts, _HEAD)
+    head = {name: values.astype(np.int64) for name, values in found.items()}
+    keys = starts + NODE.width + head["table_space.ofs_data"] + head["table_space.len_data"]
+    gap = keys + head["free_space.ofs_data"]
+    values, end = gap + head["free_space.len_data"], starts + size - np.where(batch.head["is_root"], INFO.width, 0)
+    slots = batch.slots
+    # A ghost has no value, and stands nowhere.
+    has_value = slots.val_len > 0
+    areas = (
+        _Area("key", keys, gap, head["key_free_list.ofs_data"], head["key_free_list.len_data"],
+              slots.key_start, slots.key_len.astype(np.int64), is_upward=True),
+        _Area("val", values, end, head["val_free_list.ofs_data"], head["val_free_list.len_data"],
+              np.where(has_value, slots.val_start, end[slots.node]), slots.val_len.astype(np.int64), is_upward=False),
+    )  # fmt: skip
+    sound = batch.check.is_sound.copy()
+    message = "the free space does not lie between keys and values"
+    wrong = sound & ((values > end) | (gap > end))
+    outside = np.zeros(len(slots), bool)
+    for area in areas:
+        outside |= (area.rec_start < area.first[slots.node]) | (area.rec_start + area.rec_len > area.stop[slots.node])
+    wrong[slots.node[outside]] = True
+    _report(subject, batch, wrong & sound, NODE.free_space.ofs_data.offset, message)
+    sound &= ~wrong
+    for area in areas:
+        _check_area(subject, batch, area, sound)
+
+
+def _report(
+    subject: Subject,
+    batch: ReadNodes,
+    wrong: NDArray[np.bool_],
+    plus: int,
+    message: str,
+    sides: tuple[NDArray[Any], NDArray[Any]] | None = None,
+) -> None:
+    for node in np.flatnonzero(wrong)[:MOST_CASES].tolist():
+        log = batch.at(node, node * batch.size_bytes + plus, log=subject.log)
+        expected, found = ("", "") if sides is None else (sides[0][node], sides[1][node])
+        log.add(DIFFERS, "warning", message, expected=expected, found=found)
+
+
+def _check_area(subject: Subject, batch: ReadNodes, area: _Area, sound: NDArray[np.bool_]) -> None:
+    """Compare the free bytes of an area with its list, and see that no byte is in use twice."""
+    slots, field = batch.slots, getattr(NODE, f"{area.name}_free_list")
+    used = np.bincount(slots.node, area.rec_len, len(sound)).astype(np.int64)
+    # The sum counts gaps that are too small for an entry of the list too.
+    free = area.stop - area.first - used
+    wrong = sound & (free != area.length)
+    message = f"{field.len_data}: not the bytes that its records leave free"
+    _report(subject, batch, wrong, field.len_data.offset, message, (free, area.length))
+    listed = _listed(batch, area, np.flatnonzero(sound))
+    message = f"{field.ofs_data}: the list of free bytes leaves its area or does not end"
+    broken = np.zeros(len(sound), bool)
+    broken[listed.broken] = True
+    _report(subject, batch, broken, field.ofs_data.offset, message)
+    # Records and free pieces of all nodes, by their place: none begins before the one before it ends.
+    node = np.concatenate([slots.node, listed.node])
+    start = np.concatenate([area.rec_start, listed.start])
+    stop = start + np.concatenate([area.rec_len, listed.length])
+    order = np.argsort(start, kind="stable")
+    node, start, stop = node[order], start[order], stop[order]
+    twice = np.flatnonzero((start[1:] < stop[:-1]) & (node[1:] == node[:-1]) & (stop[1:] > start[1:])) + 1
+    for row in twice[sound[node[twice]]][:MOST_CASES].tolist():
+        log = batch.at(int(node[row]), int(start[row]), log=subject.log)
+        log.add(DIFFERS, "warning", f"bytes of its {area.name} area are in use twice")
+
+
+@frozen
+class _Listed:
+    """Pieces of free lists, and the nodes whose list is broken."""
+
+    node: NDArray[np.int64]
+    start: NDArray[np.int64]
+    length: NDArray[np.int64]
+    broken: NDArray[np.int64]
+
+
+def _listed(batch: ReadNodes, area: _Area, nodes: NDArray[np.int64]) -> _Listed:
+    """Walk the free lists of many nodes at once, a step at a time."""
+    found: list[tuple[NDArray[np.int64], ...]] = []
+    broken: list[NDArray[np.int64]] = []
+    offset = area.offset[nodes]
+    # Each piece begins with the place of the next one and its own length, so that it has at least four bytes.
+    for _ in range(batch.size_bytes // PIECE.width):
+        going = offset != _END
+        nodes, offset = nodes[going], offset[going]
+        if not len(nodes):
+            break
+        at = area.position(nodes, offset)
+        inside = (at >= area.first[nodes]) & (at + PIECE.width <= area.stop[nodes])
+        broken.append(nodes[~inside])
+        nodes, at = nodes[inside], at[inside]
+        pieces = batch.tree.source.decoder.columns(PIECE, batch.buffer, at, (PIECE.ofs_data, PIECE.len_data))
+        length = pieces["len_data"].astype(np.int64)
+        fits = (length >= PIECE.width) & (at + length <= area.stop[nodes])
+        broken.append(nodes[~fits])
+        nodes, offset = nodes[fits], pieces["ofs_data"].astype(np.int64)[fits]
+        found.append((nodes, at[fits], length[fits]))
+    broken.append(nodes[offset != _END] if len(offset) == len(nodes) else nodes)
+    pieces_of = [np.concatenate([np.empty(0, np.int64), *(step[part] for step in found)]) for part in range(3)]
+    return _Listed(pieces_of[0], pieces_of[1], pieces_of[2], np.concatenate(broken))

@@ -1,0 +1,140 @@
+"""Heads, free lists and roots of nodes: each rule is broken once, and found at its byte."""
+
+from __future__ import annotations
+
+import pytest
+
+from fixtures.apfs import locate as at
+from fixtures.fault import Fault, planted
+from layoutscope.filesystems.apfs.check import nodes as rules
+from layoutscope.ondisk.records import BTREE_INFO, BTREE_NODE
+from tests.images.test_check_apfs_fields import BLOCK_BYTES, findings
+
+TREES = ("fs", "omap", "container-omap", "extentref", "snapmeta", "spaceman")
+INFO = BLOCK_BYTES - BTREE_INFO.width
+FIELDS = {
+    **{str(rule.field): (rule.field.offset, rule.code) for rule in rules.NODE_RULES},
+    **{str(rule.field): (INFO + rule.field.offset, rule.code) for rule in (*rules.TREE_RULES, *rules.LONGEST_RULES)},
+    "key_free_list.len_data": (BTREE_NODE.key_free_list.len_data.offset, rules.DIFFERS),
+    "val_free_list.len_data": (BTREE_NODE.val_free_list.len_data.offset, rules.DIFFERS),
+}
+FLAGS = {"hdr.type_and_flags": (3, 0x08), "flags": (0, 0x10), "hdr.xid": (0, None), "table_space.ofs_data": (0, 4)}
+FLAGS |= {"fixed.len_key": (1, 1), "fixed.len_val": (0, 4)}
+"""Which byte is changed and how, where a strange bit in the second byte would stop the reader; None makes all zero."""
+
+
+def changed(tree, field):
+    offset, _ = FIELDS[field]
+    byte, bit = FLAGS.get(field, (1, 0x10))
+
+    def apply(image, expected):
+        start = at.root(tree, -1 if tree in {"container-omap", "spaceman"} else 0)(image, expected)
+        if bit is None:
+            image[start + offset : start + offset + 8] = bytes(8)
+        else:
+            image[start + offset + byte] ^= bit
+        at.fix_checksum(image, start, BLOCK_BYTES)
+        return start + offset
+
+    return apply
+
+
+TORN = {("container-omap", "fixed.len_val"), *((tree, "table_space.ofs_data") for tree in TREES[:3] + TREES[5:])}
+"""Where records leave the node after the change: reading says that of the whole node, and leaves it out."""
+CASES = [(tree, field) for tree in TREES for field in FIELDS if (tree, field) not in {*TORN, ("fs", "hdr.xid")}]
+"""The transaction of a virtual node is compared with the object map's when it is read."""
+
+
+@pytest.mark.parametrize(("tree", "field"), CASES)
+def test_strange_value_in_a_root_is_found_at_its_field(tree, field, victims):
+    """Every rule of heads and of what a root says holds for every kind of tree."""
+    victim = "snapshots" if tree == "snapmeta" else "victim"
+    with planted(Fault(field, victim, "", "", changed(tree, field)), victims) as image:
+        found = {item.code for item in findings(image.path) if item.image_offset == image.where}
+    assert FIELDS[field][1] in found
+
+
+def put(image, place, *numbers):
+    for number in numbers:
+        image[place : place + 2] = number.to_bytes(2, "little")
+        place += 2
+
+
+def number(image, place):
+    return int.from_bytes(image[place : place + 2], "little")
+
+
+LIST_END = 0xFFFF
+FREED = 16
+"""Bytes that are taken from the gap between keys and values and put into each free list."""
+
+
+def freed(change=None):
+    """Return what gives a leaf two free lists, as a driver that removed a record has them, and changes them."""
+
+    def apply(image, expected):
+        start = at.node("fs", min_keys=4)(image, expected)
+        field = {name: start + getattr(BTREE_NODE, name).ofs_data.offset for name in (*LISTS, "free_space")}
+        table = start + BTREE_NODE.table_space.ofs_data.offset
+        keys = start + BTREE_NODE.width + number(image, table) + number(image, table + 2)
+        end = start + BLOCK_BYTES - (BTREE_INFO.width if image[start + BTREE_NODE.flags.offset] & 1 else 0)
+        gap, room = number(image, field["free_space"]), number(image, field["free_space"] + 2)
+        put(image, field["free_space"], gap + FREED, room - 2 * FREED)
+        value = end - (keys + gap + room - FREED)
+        put(image, field["key_free_list"], gap, FREED)
+        put(image, field["val_free_list"], value, FREED)
+        put(image, keys + gap, LIST_END, FREED)
+        put(image, end - value, LIST_END, FREED)
+        where = start
+        if change is not None:
+            where = change(image, field, {"key_free_list": keys + gap, "val_free_list": end - value})
+        at.fix_checksum(image, start, BLOCK_BYTES)
+        return where
+
+    return apply
+
+
+LISTS = ("key_free_list", "val_free_list")
+CHANGES = {
+    "a piece too small": ("entry", 2, 3),
+    "a piece too long": ("entry", 2, 4000),
+    "an entry outside": ("entry", 0, 4000),
+    "a start outside": ("head", 0, 4000),
+    "bytes of a record": ("head", 0, 8),
+    "another sum": ("head", 2, FREED + 4),
+}
+
+
+def test_free_lists_that_add_up_are_sound(victims):
+    """Pieces between records and gap, listed and summed up, are no finding."""
+    with planted(Fault("lists", "victim", "", "", freed()), victims) as image:
+        assert findings(image.path) == []
+
+
+@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("change", CHANGES)
+def test_broken_free_list_is_found_in_its_node(change, name, victims):
+    """Pieces that are too small, too long, outside or in use, and another sum, are findings in the node."""
+
+    def apply(image, head, entry):
+        part, plus, value = CHANGES[change]
+        put(image, {"entry": entry, "head": head}[part][name] + plus, value)
+        return head[name]
+
+    with planted(Fault("lists", "victim", "", "", freed(apply)), victims) as image:
+        found = findings(image.path)
+        first = image.where - image.where % BLOCK_BYTES
+    assert {item.code for item in found} == {rules.DIFFERS}
+    assert all(first <= item.image_offset < first + BLOCK_BYTES for item in found)
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_free_list_in_a_loop_ends(name, victims):
+    """A piece that leads to itself is found, and the walk of the list ends."""
+
+    def apply(image, head, entry):
+        put(image, entry[name], number(image, head[name]))
+        return head[name]
+
+    with planted(Fault("lists", "victim", "", "", freed(apply)), victims) as image:
+        assert {item.code for item in findings(image.path)} == {rules.DIFFERS}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES
+from layoutscope.findings import Contradiction
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.fieldrules import (
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.apfs.check.subject import Subject
     from layoutscope.filesystems.apfs.store.btree import ReadNodes
+    from layoutscope.findings import FindingLog
 
 REFERENCE: Final = "Apple File System Reference, B-Trees"
 OBSERVED: Final = "as apfsck checks, observed"
@@ -165,6 +167,7 @@ class TreeNodes:
         self.subject = subject
         self.root: ReadNodes | None = None
         self.longest = (0, 0)
+        self.xids = np.empty(0, np.uint64)
 
     def add(self, batch: ReadNodes) -> None:
         """Check the nodes of a batch."""
@@ -181,6 +184,17 @@ class TreeNodes:
             self.longest = (max(key, int(batch.slots.key_len.max())), max(val, values))
         if len(rows):
             _check_room(self.subject, batch)
+        self._check_age(batch)
+
+    def _check_age(self, batch: ReadNodes) -> None:
+        """A physical node has another address after each change, so that its parents change with it."""
+        xids, parent = batch.head["hdr.xid"], batch.places.parent
+        if batch.tree.source.view is None and parent[0] >= 0:
+            limit = self.xids[parent]
+            wrong = batch.check.is_sound & (xids > limit)
+            what = Contradiction(DIFFERS, "hdr.xid: younger than the node that leads to it", "warning", limit, xids)
+            _report(self.subject, batch, wrong, NODE.hdr.xid.offset, what)
+        self.xids = np.append(self.xids, xids)
 
     def close(self) -> None:
         """Check what the root says of all records."""
@@ -259,24 +273,17 @@ def _check_room(subject: Subject, batch: ReadNodes) -> None:
     for area in areas:
         outside |= (area.rec_start < area.first[slots.node]) | (area.rec_start + area.rec_len > area.stop[slots.node])
     wrong[slots.node[outside]] = True
-    _report(subject, batch, wrong & sound, NODE.free_space.ofs_data.offset, message)
+    _report(subject, batch, wrong & sound, NODE.free_space.ofs_data.offset, Contradiction(DIFFERS, message))
     sound &= ~wrong
     for area in areas:
         _check_area(subject, batch, area, sound)
 
 
-def _report(
-    subject: Subject,
-    batch: ReadNodes,
-    wrong: NDArray[np.bool_],
-    plus: int,
-    message: str,
-    sides: tuple[NDArray[Any], NDArray[Any]] | None = None,
-) -> None:
-    for node in np.flatnonzero(wrong)[:MOST_CASES].tolist():
-        log = batch.at(node, node * batch.size_bytes + plus, log=subject.log)
-        expected, found = ("", "") if sides is None else (sides[0][node], sides[1][node])
-        log.add(DIFFERS, "warning", message, expected=expected, found=found)
+def _report(subject: Subject, batch: ReadNodes, wrong: NDArray[np.bool_], plus: int, what: Contradiction) -> None:
+    def at(node: int) -> FindingLog:
+        return batch.at(node, node * batch.size_bytes + plus, log=subject.log)
+
+    subject.log.cases(wrong, what, at, most=MOST_CASES)
 
 
 def _check_area(subject: Subject, batch: ReadNodes, area: _Area, sound: NDArray[np.bool_]) -> None:
@@ -287,12 +294,13 @@ def _check_area(subject: Subject, batch: ReadNodes, area: _Area, sound: NDArray[
     free = area.stop - area.first - used
     wrong = sound & (free != area.length)
     message = f"{field.len_data}: not the bytes that its records leave free"
-    _report(subject, batch, wrong, field.len_data.offset, message, (free, area.length))
+    what = Contradiction(DIFFERS, message, "warning", free, area.length)
+    _report(subject, batch, wrong, field.len_data.offset, what)
     listed = _listed(batch, area, np.flatnonzero(sound))
     message = f"{field.ofs_data}: the list of free bytes leaves its area or does not end"
     broken = np.zeros(len(sound), bool)
     broken[listed.broken] = True
-    _report(subject, batch, broken, field.ofs_data.offset, message)
+    _report(subject, batch, broken, field.ofs_data.offset, Contradiction(DIFFERS, message))
     # Records and free pieces of all nodes, by their place: none begins before the one before it ends.
     node = np.concatenate([slots.node, listed.node])
     start = np.concatenate([area.rec_start, listed.start])

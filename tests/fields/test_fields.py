@@ -19,13 +19,14 @@ def volume(tmp_path_factory):
 
 
 def test_changes_are_all_different_and_only_in_the_field():
-    """Of a field of two bytes: one bit, one more, one less, zero, ones and a random value, none of them twice."""
+    """Of a field of two bytes: one bit, one more, one less, zero, ones, a random value, and the neighbour's; none of them twice."""
     found = dict(changes(bytes(range(16)), Field("a.b.c", 0, 16, 4, 2), "big"))
     assert len(set(found.values())) == len(found)
     assert {found["plus"], found["zero"]} == {
         bytes([*range(4), 4, 6, *range(6, 16)]),
         bytes([*range(4), 0, 0, *range(6, 16)]),
     }
+    assert found.pop("exchange") == bytes([0, 1, 2, 3, 6, 7, 4, 5, *range(8, 16)])
     assert all(data[:4] == bytes(range(4)) and data[6:] == bytes(range(6, 16)) for data in found.values())
 
 

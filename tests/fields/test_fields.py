@@ -19,7 +19,7 @@ def volume(tmp_path_factory):
 
 
 def test_changes_are_all_different_and_only_in_the_field():
-    """Of a field of two bytes: one bit, one more, one less, zero, ones, a random value, and the neighbour's; none of them twice."""
+    """Of a field of two bytes: one bit, one more, one less, zero, ones, random, the neighbour's; none twice."""
     found = dict(changes(bytes(range(16)), Field("a.b.c", 0, 16, 4, 2), "big"))
     assert len(set(found.values())) == len(found)
     assert {found["plus"], found["zero"]} == {
@@ -39,7 +39,8 @@ def test_changes_of_header_nodes_are_found_and_put_back(volume):
     before = volume.read_bytes()
     fields = [each for each in fields_of(volume, places=1) if each.owner == "kind 1"]
     fields = [each for each in fields if not each.address.endswith(FREE)]
-    missed = [each for each in outcomes(volume, fields, "big") if not each.codes]
+    # An exchange changes the neighbour too, which may be free.
+    missed = [each for each in outcomes(volume, fields, "big") if not each.codes and each.change != "exchange"]
     assert len(fields) > 20
     assert missed == []
     assert volume.read_bytes() == before

@@ -99,6 +99,16 @@ class Fuzzer:
         return int(counted[-1])
 
 
+def _has_fuzzer(clang: str, folder: Path) -> bool:
+    """Whether libFuzzer is there: distributions pack it apart from the compiler."""
+    probe = folder / "probe.c"
+    probe.write_text(
+        "int LLVMFuzzerTestOneInput(const unsigned char *data, unsigned long size) { return !data && size; }"
+    )
+    command = [clang, "-fsanitize=fuzzer,address,undefined", str(probe), "-o", str(folder / "probe")]
+    return subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
 def build(folder: Path) -> Fuzzer:
     """Compile kernels and targets with sanitizers.
 
@@ -108,6 +118,8 @@ def build(folder: Path) -> Fuzzer:
         If there is no compiler.
     """
     clang = shutil.which("clang")
+    if clang and not _has_fuzzer(clang, folder):
+        clang = None
     command = [clang] if clang else compiler()
     if not command:
         raise FileNotFoundError("there is no C compiler")

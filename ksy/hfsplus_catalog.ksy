@@ -558,7 +558,14 @@ enums:
     0x1000:
       id: expanded_times
       -orig-id: kHFSCatExpandedTimesMask
+  mode_bit:
+    0x200:
+      id: sticky
+      -orig-id: S_ISVTX
   owner_flag:
+    0x02:
+      id: immutable
+      -orig-id: UF_IMMUTABLE
     0x20:
       id: compressed
       -orig-id: UF_COMPRESSED

@@ -54,6 +54,9 @@ class HfsplusCatalog(KaitaiStruct):
         hard_link = 1751936619
         symbolic_link = 1936485995
 
+    class ModeBit(IntEnum):
+        sticky = 512
+
     class ModeType(IntEnum):
         fifo = 4096
         character_device = 8192
@@ -65,6 +68,7 @@ class HfsplusCatalog(KaitaiStruct):
         whiteout = 57344
 
     class OwnerFlag(IntEnum):
+        immutable = 2
         compressed = 32
 
     class RecordType(IntEnum):

@@ -50,7 +50,10 @@ class HfsplusCatalog(Struct):
         child_link = 64
         date_added = 128
         expanded_times = 4096
+    class ModeBit(IntEnum):
+        sticky = 512
     class OwnerFlag(IntEnum):
+        immutable = 2
         compressed = 32
     class CatalogKey(Struct):
         len_key: int

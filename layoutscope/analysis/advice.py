@@ -47,7 +47,10 @@ ADVICE: Final = (
         ),
     ),
     (
-        r"differs?$|claimed|-reserved$|-duplicate$|-used$|-short$|-orphaned$|-unreached$",
+        (
+            r"differs?$|claimed|-reserved$|-duplicate$|-used$|-short$|-orphaned$|-unreached$|-zeroed$"
+            r"|^(attribute|clump-size|flags|link|permissions|volume-field)-invalid$"
+        ),
         (
             "What was read stands, but two places disagree. Let the file system's own check (Disk Utility, fsck) "
             "repair a copy of the disk; it may have been wrong for long."

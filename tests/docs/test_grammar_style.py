@@ -74,6 +74,7 @@ CONSTANTS = {
     "key_length_limit": "a limit of the format",
     "node_size_limit": "a limit of the format",
     "block_size_limit": "a limit of the format",
+    "mode_bit": "bits of a mode beside its type, which is what the field is bound to",
     "cnid": "numbers of files, which fields of other grammars hold; an enum of another file cannot be bound",
 }
 """Enums whose values no field of the grammar holds, with the reason."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.arrays.columns import I64, U8, Columns, concatenate
+from layoutscope.arrays.columns import I64, U8, Columns, Mask, concatenate
 from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.hfsplus.check.located import Batch, TreeRecords, read_records
 from layoutscope.filesystems.hfsplus.records.attributes import (
@@ -44,6 +44,9 @@ RECORD_TYPES: Final[dict[int, RecordType]] = {
 FIRST_LINK: Final = "com.apple.system.hfs.firstlink"
 """The attribute of a folder with hard links that names the first of them, as digits and a zero byte."""
 
+ACCESS_LIST: Final = "com.apple.system.Security"
+"""The attribute that holds an access list (kauth.h, KAUTH_FILESEC_XATTR)."""
+
 # CNIDs have 32 bits, so that 4294967295 is the largest.
 MOST_DIGITS: Final = 10
 
@@ -70,6 +73,8 @@ class AttributeRecords:
         Number in an attribute of this name; 0 where it is none, -1 in other attributes.
     starts, counts : (n, 8) int64 arrays
         Extents; zeros in inline records.
+    is_access_list : (n,) bool array
+        Whether it is the attribute of an access list.
     """
 
     located: TreeRecords
@@ -87,6 +92,7 @@ class AttributeRecords:
     first_link: I64
     starts: I64
     counts: I64
+    is_access_list: Mask
 
     def field(self, row: int, path: str) -> FindingLog:
         """Bind the log to a field of a record's data; of its key where the path starts with ``key.``."""
@@ -124,6 +130,8 @@ class _Collector:
         rows = _named(units, counts, FIRST_LINK)
         rows = rows[kind[rows] == TYPES.inline_data]
         columns["first_link"][rows] = _numbers(buffer, data[rows] + INLINE.width, columns["size"][rows], stop[rows])
+        columns["is_access_list"] = np.zeros(len(data), np.bool_)
+        columns["is_access_list"][_named(units, counts, ACCESS_LIST)] = True
         self.parts.append(columns)
 
     def _kinds(self, batch: Batch, data: I64, stop: I64) -> I64:
@@ -182,7 +190,8 @@ def read_attributes(volume: Volume, tree: Tree) -> AttributeRecords:
     located = read_records(volume, tree, collector.read)
     none, eight = np.empty(0, np.int64), np.empty((0, 8), np.int64)
     plain = ("key", "data", "stop", "kind", "count", "file_id", "start_block", "size", "blocks", "first_link")
-    rows = concatenate(collector.parts, {**dict.fromkeys(plain, none), "starts": eight, "counts": eight})
+    nothing: Columns = {**dict.fromkeys(plain, none), "starts": eight, "counts": eight}
+    rows = concatenate(collector.parts, {**nothing, "is_access_list": none.astype(np.bool_)})
     units = np.concatenate([np.empty(0, np.uint16), *collector.names])
     start = starts_of(rows["count"])
     return AttributeRecords(located, units=units, start=start, **rows)

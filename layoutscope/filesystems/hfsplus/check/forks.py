@@ -16,6 +16,7 @@ from layoutscope.filesystems.hfsplus.check.headers import SPECIAL_FILES
 from layoutscope.filesystems.hfsplus.contents.rules import are_outside, overflow_blocks
 from layoutscope.filesystems.hfsplus.records.attributes import EXTENT_FIELDS, INLINE
 from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK, RESOURCE_FORK
+from layoutscope.filesystems.hfsplus.tree.tree import is_whole
 from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
@@ -219,6 +220,26 @@ def check_attribute_values(subject: Subject) -> None:
             expected=f"at most {room[row]}",
             found=int(records.size[row]),
         )
+    # Only the records that carry a fork's extents on begin behind its start (TN1150, "Attributes File").
+    heads = inline | (records.kind == TYPES.fork_data)
+    for row in subject.cases("attribute-invalid", np.flatnonzero(heads & (records.start_block != 0)), "attributes"):
+        records.field(row, "key.start_block").add(
+            "attribute-invalid",
+            "error",
+            "the first record of an attribute says that it carries one on",
+            expected=0,
+            found=int(records.start_block[row]),
+        )
+    most = records.blocks * subject.volume.block_size_bytes
+    longer = (records.kind == TYPES.fork_data) & (records.size > most)
+    for row in subject.cases("attribute-invalid", np.flatnonzero(longer), "attributes"):
+        records.field(row, "the_fork.len_logical").add(
+            "attribute-invalid",
+            "error",
+            "the fork of an attribute is longer than its blocks",
+            expected=f"at most {most[row]}",
+            found=int(records.size[row]),
+        )
     _check_attribute_groups(subject)
 
 
@@ -275,18 +296,28 @@ def check_attribute_owners(subject: Subject) -> None:
 
 
 def check_attribute_flags(subject: Subject) -> None:
-    """Files and folders say whether they have attributes."""
+    """Files and folders say whether they have attributes, and whether one of them is an access list."""
     records, catalog = subject.attributes, subject.catalog
-    if catalog is None:
+    if catalog is None or records is None:
         return
-    owners = np.unique(records.file_id) if records is not None else np.empty(0, np.int64)
+    with_any, with_list = np.unique(records.file_id), np.unique(records.file_id[records.is_access_list])
+    # What lies in leaves that were not reached is not lacking.
+    may_lack = is_whole(records.located.tree)
     for holders, field in ((catalog.files, "file_id"), (catalog.folders, "folder_id")):
-        has = find(owners, holders[field].astype(np.int64)) >= 0
-        for place in subject.cases("attribute-flag-differs", np.flatnonzero(has & ~holders["has_attributes"]), "files"):
-            catalog.field(int(holders["row"][place]), "flags").add(
-                "attribute-flag-differs",
-                "error",
-                "a file or folder with attributes says that it has none",
-                expected="has attributes",
-                found=f"{int(holders['flags'][place]):#06x}",
-            )
+        ids = holders[field].astype(np.int64)
+        for name, noun, owners in (
+            ("has_attributes", "attributes", with_any),
+            ("has_security", "an access list", with_list),
+        ):
+            has, says = find(owners, ids) >= 0, holders[name]
+            wrong = (has & ~says) | (says & ~has & may_lack)
+            for place in subject.cases("attribute-flag-differs", np.flatnonzero(wrong), "catalog records"):
+                says_no = bool(has[place])
+                what = f"denies {noun} that it has" if says_no else f"claims {noun} that it lacks"
+                catalog.field(int(holders["row"][place]), "flags").add(
+                    "attribute-flag-differs",
+                    "error",
+                    f"a file or folder {what}",
+                    expected=f"{'has' if says_no else 'does not have'} {noun}",
+                    found=f"{int(holders['flags'][place]):#06x}",
+                )

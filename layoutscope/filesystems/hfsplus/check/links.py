@@ -264,13 +264,14 @@ def _first_of_folders(subject: Subject, family: Family) -> I64:
 
 
 def _check_missing(subject: Subject, catalog: CatalogRecords, family: Family, chains: _Chains, first: I64) -> None:
-    """Folders with links have the attribute, where there are attributes at all."""
-    if family.noun == "file" or subject.attributes is None:
+    """Inodes in a chain name its first link: of folders in an attribute, where there are attributes at all."""
+    if family.noun == "folder" and subject.attributes is None:
         return
+    field = "reserved1" if family.noun == "file" else "folder_id"
     linked = np.isin(np.arange(len(first)), chains.target)
     for row in subject.cases(CODE, np.flatnonzero(linked & (first < 0)), "inodes"):
-        message = "the inode of a folder does not say which its first link is"
-        catalog.field(int(family.inode_rows[row]), "folder_id").add(CODE, "error", message)
+        message = f"the inode of a {family.noun} does not say which its first link is"
+        catalog.field(int(family.inode_rows[row]), field).add(CODE, "error", message)
 
 
 def _check_wrong(subject: Subject, family: Family, first: I64, rows: I64, message: str) -> None:

@@ -11,8 +11,10 @@ import numpy as np
 
 from layoutscope.arrays.ragged import heads
 from layoutscope.filesystems.hfsplus.check.located import COUNT_FLAW, KEY_FLAW, NAME_FLAW, OFFSET_FLAW
+from layoutscope.filesystems.hfsplus.tree.btree import BATCH_BYTES, pieces_of
 from layoutscope.filesystems.hfsplus.tree.keys import FORMS
 from layoutscope.filesystems.hfsplus.tree.nodes import DESCRIPTOR, HEADER, INDEX, LEAF, MAP, UNKNOWN_KIND
+from layoutscope.filesystems.hfsplus.volume.fork import read_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -207,3 +209,34 @@ def _culprits(located: TreeRecords, wrong: I64) -> I64:
     has_other = (wrong >= 2) & (level[np.maximum(wrong - 2, 0)] == level[wrong])
     fits = ~located.keys.not_after(np.maximum(wrong - 2, 0), wrong)
     return np.where(has_other & fits, wrong - 1, wrong)
+
+
+def check_unused_nodes(subject: Subject) -> None:
+    """Unused nodes hold nothing but zeros (fsck_hfs: E_UnusedNodeNotZeroed)."""
+    # A bit of the volume header says that it keeps this rule (hfs_format.h, kHFSUnusedNodeFixBit). fsck_hfs makes it so
+    # on others too, and sets the bit, but no driver minds remains there.
+    level: Level = "error" if subject.volume.header.is_unused_node_fix else "warning"
+    for located in subject.trees.values():
+        file = located.tree.file
+        if file.num_mapped < file.num_nodes:
+            continue
+        free = np.flatnonzero(~file.used & file.readable & (located.tree.nodes.key_rank < 0))
+        remains = _first_remains(located, free)
+        for case in subject.cases("node-not-zeroed", np.flatnonzero(remains >= 0), f"{located.name} nodes"):
+            located.at(int(free[case]) * file.node_size_bytes + int(remains[case])).add(
+                "node-not-zeroed", level, "an unused node is not all zeros", expected=0
+            )
+
+
+def _first_remains(located: TreeRecords, numbers: I64) -> I64:
+    """Return the first byte of each node that is not zero, -1 where all of them are."""
+    file = located.tree.file
+    size = file.node_size_bytes
+    found = np.full(len(numbers), -1, np.int64)
+    step = max(1, BATCH_BYTES // size)
+    for start in range(0, len(numbers), step):
+        chosen = numbers[start : start + step]
+        data = read_parts(located.volume, pieces_of(located.volume, file.fork, size, chosen)).reshape(-1, size)
+        rows = np.flatnonzero(data.any(axis=1))
+        found[start + rows] = (data[rows] != 0).argmax(axis=1)
+    return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.filesystems.hfsplus.check import (
+    catalog_fields,
     forks,
     header_nodes,
     headers,
@@ -40,6 +41,7 @@ CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
     "key-lengths": headers.check_key_lengths,
     "header-nodes": header_nodes.check_header_nodes,
     "map-nodes": header_nodes.check_map_nodes,
+    "unused-nodes": nodes.check_unused_nodes,
     "descriptors": nodes.check_descriptors,
     "record-offsets": nodes.check_record_offsets,
     "keys": nodes.check_keys,
@@ -53,10 +55,9 @@ CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
     "threads": records.check_threads,
     "valence": records.check_valence,
     "subfolders": records.check_subfolders,
-    "flags": volume_fields.check_flags,
+    "catalog-fields": catalog_fields.check_catalog_fields,
     "link-targets": links.check_link_targets,
     "link-counts": links.check_link_counts,
-    "plain-files": volume_fields.check_plain_files,
     "link-chains": links.check_link_chains,
     "first-links": links.check_first_links,
     "fork-sizes": forks.check_fork_sizes,

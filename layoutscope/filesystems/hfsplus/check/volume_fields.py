@@ -1,7 +1,7 @@
-"""Rules of the volume header's fields, and of catalog records' fields, that no other structure is counted for.
+"""Rules of the volume header's fields that no other structure is counted for, and of extents that are not used.
 
-TN1150, "Volume Header" and "Catalog File". Free are the dates but that of creation, hints (next allocation), the write
-count, and the Finder's words: nothing on the volume tells what they must be.
+TN1150, "Volume Header" and "Fork Data Structure". Free are the dates but that of creation, hints (next allocation), the
+write count, and the Finder's words: nothing on the volume tells what they must be.
 """
 
 from __future__ import annotations
@@ -10,28 +10,36 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY
 from layoutscope.filesystems.hfsplus.check.forks import FORKS, fork_arrays
 from layoutscope.filesystems.hfsplus.check.headers import SPECIAL_FILES
-from layoutscope.filesystems.hfsplus.check.links import home_of
-from layoutscope.filesystems.hfsplus.records.links import bear_a_links_type
 from layoutscope.filesystems.hfsplus.volume.volume import HEADER_OFFSET, alternate_header, read_at
 from layoutscope.frozen import frozen
-from layoutscope.ondisk import grammar
-from layoutscope.ondisk.fieldrules import FieldRule, Structures, Want, bits_set, check_fields, equals, rules
+from layoutscope.ondisk.fieldrules import (
+    NOT_ZERO,
+    FieldRule,
+    Structures,
+    Want,
+    at_most,
+    bits_set,
+    check_fields,
+    equals,
+    rules,
+)
 from layoutscope.ondisk.records import HFSPLUS_VOLUME_EXTENT_DESCRIPTOR, VOLUME_HEADER
 
 if TYPE_CHECKING:
-    from layoutscope.arrays.columns import I64, Mask
+    from layoutscope.arrays.columns import I64
     from layoutscope.filesystems.hfsplus.check.catalog import CatalogRecords
     from layoutscope.filesystems.hfsplus.check.subject import Subject
 
-FLAG = grammar.HfsplusCatalog.CatalogFlag
-_WORD_BITS: Final = 64
-_FAR_ENCODINGS: Final = {140: 49, 152: 48}
-"""Bits of text encodings whose numbers are too large to be bits (TN1150, "Volume Header", encodingsBitmap)."""
-_MODE = grammar.HfsplusCatalog.ModeType
-_DEVICES: Final = (int(_MODE.character_device), int(_MODE.block_device))
+FAR_ENCODINGS: Final = {140: 49, 152: 48, 126: 0}
+"""Bits of text encodings whose numbers are too large to be bits (TN1150, "Volume Header", encodingsBitmap).
+
+126 is Unicode, which macOS writes for names that no other encoding has; it shares the bit of Roman.
+"""
+
+ENCODINGS: Final = frozenset({*range(39), *FAR_ENCODINGS})
+"""Numbers of the Mac's text encodings (fsck_hfs: ValidMacEncoding)."""
 
 
 @frozen
@@ -62,10 +70,14 @@ class _VolumeFacts:
         most = max(self.num_blocks // 4, 1) * self.block_size_bytes
         return Want(lambda found: found <= most, f"at most {most}")
 
+    def of_volume(self) -> Want:
+        return Want(lambda found: found < self.num_blocks, f"less than {self.num_blocks}")
+
     def of_copy(self) -> Want | None:
         return None if self.create_date is None else equals(self.create_date)
 
 
+_LARGEST_CLUMP: Final = 1 << 20
 _CLUMPS: Final = (VOLUME_HEADER.len_rsrc_clump, VOLUME_HEADER.len_data_clump)
 _SPECIAL_CLUMPS: Final = (
     VOLUME_HEADER.allocation_file.len_clump,
@@ -85,7 +97,14 @@ VOLUME_HEADER_RULES: Final[tuple[FieldRule[_VolumeFacts], ...]] = (
         "TN1150, Volume Header; fsck_hfs: E_InvalidClumpSize",
         *((field, _VolumeFacts.whole_blocks, "a clump is no whole number of blocks") for field in _CLUMPS),
         *((field, _VolumeFacts.whole_blocks, "a clump is no whole number of blocks") for field in _SPECIAL_CLUMPS),
+        *((field, NOT_ZERO, "files would not grow") for field in _CLUMPS),
+        *((field, at_most(_LARGEST_CLUMP), "a clump is larger than drivers make them") for field in _CLUMPS),
         *((field, _VolumeFacts.modest, "a clump is more than a quarter of the volume") for field in _SPECIAL_CLUMPS),
+    ),
+    *rules(
+        "volume-field-invalid",
+        "TN1150, Volume Header, nextAllocation; fsck_hfs: E_VolumeHeaderDamaged",
+        (VOLUME_HEADER.next_allocation, _VolumeFacts.of_volume, "a block that the volume does not have"),
     ),
     *rules(
         "encodings-differ",
@@ -121,68 +140,8 @@ def check_volume_fields(subject: Subject) -> None:
 
 def _encodings(catalog: CatalogRecords) -> int:
     found = np.unique(np.concatenate([catalog.files["text_encoding"], catalog.folders["text_encoding"]])).tolist()
-    bits = {_FAR_ENCODINGS.get(number, number) for number in found}
-    return sum(1 << bit for bit in bits if bit < _WORD_BITS)
-
-
-def check_flags(subject: Subject) -> None:
-    """Flags of files and folders are those of their kind."""
-    catalog = subject.catalog
-    if catalog is None:
-        return
-    folders, files = catalog.folders, catalog.files
-    # Folders always have a thread, so that the flag of files that have one means nothing for them (TN1150, "Catalog
-    # Folder Records"; fsck_hfs: E_CatalogFlagsNotZero).
-    odd = folders["flags"] & (int(FLAG.locked) | int(FLAG.thread)) != 0
-    for place in subject.cases("flags-invalid", np.flatnonzero(odd), "catalog folders"):
-        catalog.field(int(folders["row"][place]), "flags").add(
-            "flags-invalid",
-            "error",
-            "a folder has flags of files",
-            expected="neither locked nor with a thread",
-            found=f"{int(folders['flags'][place]):#06x}",
-        )
-    stray = files["has_link_chain"] & ~_may_have_links(catalog)
-    for place in subject.cases("flags-invalid", np.flatnonzero(stray), "catalog files"):
-        catalog.field(int(files["row"][place]), "flags").add(
-            "flags-invalid",
-            "error",
-            "a file that is no hard link is in a chain of links",
-            found=f"{int(files['flags'][place]):#06x}",
-        )
-
-
-def check_plain_files(subject: Subject) -> None:
-    """Files outside of the private folder count one link (fsck_hfs: E_FileLinkCountError)."""
-    catalog = subject.catalog
-    if catalog is None:
-        return
-    files = catalog.files
-    # The field is the number of a device, of an inode, or a count of links, as the record's kind has it.
-    is_device = np.isin(files["permissions.file_type"], _DEVICES)
-    wrong = (files["permissions.special"] > 1) & ~is_device & ~_may_have_links(catalog)
-    for place in subject.cases("link-count-differs", np.flatnonzero(wrong), "catalog files"):
-        catalog.field(int(files["row"][place]), "permissions.special").add(
-            "link-count-differs",
-            "error",
-            "a file with one name counts several links",
-            expected="at most 1",
-            found=int(files["permissions.special"][place]),
-        )
-
-
-def _may_have_links(catalog: CatalogRecords) -> Mask:
-    """Say which files bear the type of links, of whatever date, or lie in a private folder.
-
-    One of another date is a plain file to a driver, and its number was not made by one: fsck_hfs looks at the type.
-    """
-    homes = [home_of(catalog, name) for name in (FILE_LINKS_DIRECTORY, DIRECTORY_LINKS_DIRECTORY)]
-    files = catalog.files
-    of_files, of_folders = bear_a_links_type(
-        files["user_info.file_type"], files["user_info.file_creator"], files["has_link_chain"]
-    )
-    found: Mask = of_files | of_folders | np.isin(catalog.parent_id[files["row"]], homes)
-    return found
+    # A number that is no encoding's has no bit; it is told where it stands.
+    return sum(1 << bit for bit in {FAR_ENCODINGS.get(number, number) for number in found if number in ENCODINGS})
 
 
 def check_unused_extents(subject: Subject) -> None:

@@ -48,8 +48,9 @@ def ordinals(counts: NDArray[np.integer[Any]]) -> I64:
     >>> ordinals(np.array([2, 0, 3])).tolist()
     [0, 1, 0, 1, 2]
     """
-    starts = starts_of(counts)
-    return np.arange(int(counts.sum()), dtype=np.int64) - np.repeat(starts, counts)
+    found = np.arange(int(counts.sum()), dtype=np.int64)
+    found -= np.repeat(starts_of(counts), counts)
+    return found
 
 
 def ranges(starts: NDArray[np.integer[Any]], counts: NDArray[np.integer[Any]]) -> I64:
@@ -68,7 +69,9 @@ def ranges(starts: NDArray[np.integer[Any]], counts: NDArray[np.integer[Any]]) -
     >>> ranges(np.array([5, 0]), np.array([2, 3])).tolist()
     [5, 6, 0, 1, 2]
     """
-    return np.arange(int(counts.sum()), dtype=np.int64) + np.repeat(starts - starts_of(counts), counts)
+    found = np.arange(int(counts.sum()), dtype=np.int64)
+    found += np.repeat(starts - starts_of(counts), counts)
+    return found
 
 
 def heads(*keys: NDArray[Any]) -> I64:

@@ -12,7 +12,7 @@ from layoutscope.tables.layout import (
     layout_findings,
 )
 from layoutscope.tables.schema import LIVE_STATES, TABLES, Column
-from layoutscope.tables.table import NULL_OFFSET, NULL_ROW, Table, build_table, stacked
+from layoutscope.tables.table import NULL_OFFSET, NULL_ROW, Later, Table, build_table, stacked
 
 __all__ = [
     "LIVE_STATES",
@@ -20,6 +20,7 @@ __all__ = [
     "NULL_ROW",
     "TABLES",
     "Column",
+    "Later",
     "Table",
     "TextColumn",
     "TreeFacts",

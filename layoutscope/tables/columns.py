@@ -133,14 +133,18 @@ class TextColumn:
         The texts, one after the other; UTF-8 if they are text. They must not change any more.
     length : (n_texts,) integer array
         Bytes of each.
-    rows : (n,) int64 array, optional
+    rows : (n,) integer array, optional
         The text of each row, by its place; in their own order without it.
     known : (n,) bool array, optional
         Which rows have a text; all by default.
     """
 
     def __init__(
-        self, data: U8, length: NDArray[np.integer[Any]], rows: I64 | None = None, known: Mask | None = None
+        self,
+        data: U8,
+        length: NDArray[np.integer[Any]],
+        rows: NDArray[np.integer[Any]] | None = None,
+        known: Mask | None = None,
     ) -> None:
         self.data = data
         self.length = length
@@ -159,7 +163,7 @@ class TextColumn:
     def stacked(cls, parts: Sequence[TextColumn]) -> TextColumn:
         """Put columns one below the other; their texts are not brought into the order of the rows."""
         first = starts_of(np.array([len(part.length) for part in parts], np.int64))
-        orders = [np.arange(len(part.length)) if part.rows is None else part.rows for part in parts]
+        orders = [np.arange(len(part.length)) if part.rows is None else part.rows.astype(np.int64) for part in parts]
         return cls(
             np.concatenate([part.data for part in parts]),
             np.concatenate([part.length.astype(np.int64) for part in parts]),
@@ -209,8 +213,12 @@ class TextColumn:
 
     def take(self, rows: Any) -> TextColumn:
         """Return some rows, given by their places, by a mask or as a slice."""
-        order = np.arange(len(self.length)) if self.rows is None else self.rows
-        return TextColumn(self.data, self.length, order[rows], None if self.known is None else self.known[rows])
+        if self.rows is not None:
+            order = self.rows[rows]
+        else:
+            is_places = isinstance(rows, np.ndarray) and rows.dtype.kind in "iu"
+            order = rows if is_places else np.arange(len(self.length))[rows]
+        return TextColumn(self.data, self.length, order, None if self.known is None else self.known[rows])
 
     def raw(self) -> list[bytes]:
         """Return the texts as bytes; for some rows that were taken."""

@@ -30,6 +30,25 @@ _FEW_WORDS: Final = 256
 """So many codes fit into a byte."""
 
 
+class Later:
+    """A column that is made when somebody asks for it: many columns of a table nobody does.
+
+    Parameters
+    ----------
+    length : int
+        How many rows it will have.
+    make : callable
+        Makes what :func:`build_table` takes for a column; what it needs for that is held until then.
+    """
+
+    def __init__(self, length: int, make: Callable[[], Any]) -> None:
+        self._length = length
+        self.make = make
+
+    def __len__(self) -> int:
+        return self._length
+
+
 class Table:
     """One of the public tables.
 
@@ -137,7 +156,7 @@ def build_table(name: str, columns: Mapping[str, Any]) -> Table:
     ----------
     name : str
         Key of ``TABLES``.
-    columns : mapping of str to array, Values, TextColumn, polars Series, sequence or scalar
+    columns : mapping of str to array, Values, TextColumn, Later, polars Series, sequence or scalar
         Arrays of one length; a scalar fills its column. ``row`` may be left out and is then numbered; a missing
         optional column is null. :data:`NULL_ROW` in references and :data:`NULL_OFFSET` in ``image_offset`` become
         null. Categories may come as ``(codes, names)``.
@@ -153,7 +172,12 @@ def build_table(name: str, columns: Mapping[str, Any]) -> Table:
         raise ValueError(f"table {name} has no column {sorted(unknown)}")
     height = _height(name, columns) if columns else 0
     made = {column.name: _column(column, columns, height) for column in schema}
-    return Table(name, height, made.__getitem__)
+
+    def column(name: str) -> AnyColumn:
+        found = made[name]
+        return found.make() if isinstance(found, Later) else found
+
+    return Table(name, height, column)
 
 
 def _height(name: str, columns: Mapping[str, Any]) -> int:
@@ -171,13 +195,19 @@ def _has_length(value: Any) -> bool:
     return hasattr(value, "__len__") and not isinstance(value, str | bytes)
 
 
-def _column(column: Column, columns: Mapping[str, Any], height: int) -> AnyColumn:
+def _column(column: Column, columns: Mapping[str, Any], height: int) -> AnyColumn | Later:
     if column.name not in columns:
         if column.name == "row":
-            return Values(np.arange(height, dtype=np.uint32))
+            return Later(height, lambda: Values(np.arange(height, dtype=np.uint32)))
         if columns and column.name not in OPTIONAL:
             raise ValueError(f"a table misses column {column.name!r}")
     value = columns.get(column.name)
+    if isinstance(value, Later):
+        return Later(height, lambda: _made(column, value.make(), height))
+    return _made(column, value, height)
+
+
+def _made(column: Column, value: Any, height: int) -> AnyColumn:
     if not _has_length(value):
         return _filled(column, value, height)
     if isinstance(value, tuple):

@@ -33,6 +33,13 @@ def test_extents_may_end_with_the_volume_but_not_behind_it():
     assert are_outside(numbers(90, 91, 500), numbers(10, 10, 0), 100).tolist() == [False, True, False]
 
 
+def test_blocks_near_the_largest_number_are_outside_as_well():
+    """As numbers of 32 bits, as they are decoded, start and count together would wrap around to 4."""
+    start, count = np.array([2**32 - 1, 5], np.uint32), np.array([5, 2**32 - 1], np.uint32)
+    assert are_outside(start, count, 100).tolist() == [True, True]
+    assert are_outside(start[:1], np.array([1], np.uint32), 2**32 - 1).tolist() == [True]
+
+
 def test_threads_are_orphans_only_where_no_entry_has_their_number():
     """Of two threads of file 17 neither is one, though it leads to the first alone; that of 30 is."""
     assert orphaned_threads(numbers(17, 30, 17, 16), numbers(16, 17), numbers(3, 0)).tolist() == [1]

@@ -17,6 +17,7 @@ from layoutscope.findings import Finding
 from layoutscope.tables import (
     NULL_ROW,
     TABLES,
+    Later,
     Table,
     TextColumn,
     Values,
@@ -60,6 +61,24 @@ def test_wrong_columns_are_refused(change):
     """Unknown columns and different lengths are errors of the caller."""
     with pytest.raises(ValueError, match=r"column"):
         build_table("regions", {**REGION, "image_offset": np.array([0, 5]), **change})
+
+
+def test_a_column_that_is_given_later_is_made_once_when_it_is_asked_for():
+    """It is checked, converted and taken rows of as any other; nobody who asks for another column makes it."""
+    asked = []
+
+    def make():
+        asked.append(1)
+        return np.array([5, -1])
+
+    table = build_table("regions", {**REGION, "image_offset": Later(2, make)})
+    assert table.take(np.array([1]))["length_bytes"].to_list() == [4]
+    assert not asked
+    assert table["image_offset"].to_list() == [5, None]
+    assert table.take(np.array([True, False]))["image_offset"].to_list() == [5]
+    assert len(asked) == 1
+    with pytest.raises(ValueError, match="different lengths"):
+        build_table("regions", {**REGION, "image_offset": Later(3, make)})
 
 
 def test_missing_column_is_refused():

@@ -221,7 +221,7 @@ def _wrong_threads(_: Volume, contents: Contents) -> Mask:
     """Every folder has a thread record; those of files may be missing on old volumes, but not lie."""
     entries, threads = contents.catalog.entries, contents.catalog.threads
     place = contents.catalog.thread_of
-    elsewhere = (place >= 0) & (np.append(threads["parent_id"], -1)[place] != entries["parent_id"])
+    elsewhere = (place >= 0) & (np.append(threads["parent_id"], 0)[place] != entries["parent_id"])
     wrong: Mask = elsewhere | contents.catalog.is_renamed | (entries["is_folder"] & (place < 0))
     return wrong
 

@@ -5,6 +5,7 @@ The order of the tables follows the disk.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from layoutscope.filesystems.hfsplus.contents import Contents, open_contents
@@ -38,6 +39,7 @@ def read_layout(request: VolumeRequest) -> VolumeLayout:
     """
     opened, contents = open_contents(request)
     check_contents(opened, contents)
+    contents = replace(contents, catalog=contents.catalog.checked())
     # The last layer is the volume itself, which its header names better.
     return build_layout(opened, contents, request.stack[:-1], request.first_volume)
 
@@ -65,8 +67,13 @@ def build_layout(volume: Volume, contents: Contents, stack: tuple[str, ...], num
     rows = first_rows(trees)
     nodes, fragments = nodes_tables(volume, number, trees)
     catalog = contents.trees.get("catalog")
-    resolved = links.resolve_links(volume, contents.catalog, catalog.file if catalog is not None else None)
-    entries = entries_table(number, contents.catalog, resolved, contents.attributes, rows.get("catalog", 0))
+    entries = entries_table(
+        number,
+        contents.catalog,
+        links.resolve_links(volume, contents.catalog, catalog.file if catalog is not None else None),
+        contents.attributes,
+        rows.get("catalog", 0),
+    )
     if contents.stale is not None:
         entries = with_orphans(entries, number, contents.catalog, rows.get("catalog", 0))
     extents = extents_table(volume, number, contents)

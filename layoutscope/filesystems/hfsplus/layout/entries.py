@@ -5,13 +5,14 @@ TN1150, "Catalog File", "HFS Plus Permissions", "HFS Plus Dates".
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from layoutscope.arrays.columns import LARGEST
 from layoutscope.arrays.lookup import find
-from layoutscope.arrays.ragged import heads, lengths_of, ordinals
+from layoutscope.arrays.ragged import heads, lengths_of
 from layoutscope.filesystems.contract import NO_TIME, InodeStats
 from layoutscope.filesystems.hfsplus.records.catalog import FILE, FOLDER, TYPE, unix_seconds
 from layoutscope.filesystems.hfsplus.tree.folding import compared
@@ -19,7 +20,7 @@ from layoutscope.filesystems.hfsplus.tree.names import ENCODING
 from layoutscope.filesystems.hfsplus.tree.nodes import decode_nodes, locate_records
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import BULK
-from layoutscope.tables import NULL_ROW, Table, Values, build_table, stacked
+from layoutscope.tables import NULL_ROW, Later, Table, Values, build_table, stacked
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_DIRECTORY_LINK, FLAG_HARD_LINK, FLAG_INFERRED, FLAG_PRIVATE
 
 if TYPE_CHECKING:
@@ -35,14 +36,15 @@ if TYPE_CHECKING:
 KINDS: Final = ("file", "directory", "symlink", "fifo", "socket", "char-device", "block-device")
 
 _MODE = grammar.HfsplusCatalog.ModeType
-_KIND_OF_MODE: Final = {
-    int(_MODE.directory): 1,
-    int(_MODE.symbolic_link): 2,
-    int(_MODE.fifo): 3,
-    int(_MODE.socket): 4,
-    int(_MODE.character_device): 5,
-    int(_MODE.block_device): 6,
-}
+_KIND_OF_MODE: Final = np.zeros(1 << 16, np.uint8)
+for _mode, _kind in (
+    (_MODE.symbolic_link, "symlink"),
+    (_MODE.fifo, "fifo"),
+    (_MODE.socket, "socket"),
+    (_MODE.character_device, "char-device"),
+    (_MODE.block_device, "block-device"),
+):
+    _KIND_OF_MODE[int(_mode)] = KINDS.index(_kind)
 
 
 def entries_table(
@@ -64,6 +66,8 @@ def entries_table(
     is_link = links.is_link | links.is_directory_link
     is_compressed = follow(entries["is_compressed"])
     sizes = _sizes(catalog, links, attributes, is_compressed)
+    entry_row = _rows(entries["node"], catalog_row)
+    count = len(entry_row)
     columns: dict[str, Any] = {
         "volume": volume_number,
         "parent_id": entries["parent_id"],
@@ -72,17 +76,21 @@ def entries_table(
         "name_raw": catalog.name_raw,
         "kind": (_kinds(catalog, links), KINDS),
         "size_bytes": Values(sizes, sizes != LARGEST),
-        "link_count": np.where(follow(links.is_inode), follow(entries["special"]), np.uint32(1)),
-        "create_time": _times(follow(entries["create_date"]), follow(entries["has_expanded_times"])),
-        "modify_time": _times(follow(entries["modify_date"]), follow(entries["has_expanded_times"])),
+        "link_count": _link_counts(catalog, links),
+        **{
+            f"{name}_time": Later(
+                count, partial(_times, follow(entries[f"{name}_date"]), follow(entries["has_expanded_times"]))
+            )
+            for name in ("create", "modify")
+        },
         "flags": _flags(links, is_compressed),
         "entry_rank": _ranks(entries["parent_id"]),
-        "entry_node_row": _rows(entries["node"], catalog_row),
-        "inode_node_row": _rows(follow(entries["node"]), catalog_row),
+        "entry_node_row": entry_row,
+        "inode_node_row": follow(entry_row),
         "thread_node_row": _chosen_rows(catalog.threads["node"], follow(catalog.thread_of), catalog_row),
         "xattr_node_row": attributes.rows_of(file_id, is_compressed),
         "valence": Values(follow(entries["valence"]), follow(entries["is_folder"])),
-        "link_id": Values(entries["file_id"], is_link),
+        "link_id": Values(entries["file_id"], is_link) if is_link.any() else None,
     }
     columns["listing_node_row"] = np.where(follow(entries["is_folder"]), columns["thread_node_row"], NULL_ROW)
     return build_table("entries", columns)
@@ -130,21 +138,19 @@ def with_orphans(table: Table, volume_number: int | None, catalog: Catalog, cata
 
 def _kinds(catalog: Catalog, links: Links) -> NDArray[np.uint8]:
     entries = catalog.entries
-    mode = links.follow(entries["mode_type"])
-    kinds = np.zeros(len(mode), np.uint8)
-    for number, kind in _KIND_OF_MODE.items():
-        kinds[mode == number] = kind
     # A record without a mode was written by a system before Mac OS X; a file is never a directory.
-    is_folder = links.follow(entries["is_folder"])
-    kinds[(kinds == 1) & ~is_folder] = 0
-    kinds[is_folder] = 1
+    kinds: NDArray[np.uint8] = _KIND_OF_MODE[links.follow(entries["mode_type"])]
+    kinds[links.follow(entries["is_folder"])] = KINDS.index("directory")
     return kinds
 
 
 def _sizes(catalog: Catalog, links: Links, attributes: Attributes, is_compressed: Mask) -> I64:
     """Logical sizes; those of compressed files stand in an attribute."""
-    sizes = links.follow(catalog.entries["data_size"]).copy()
+    sizes = links.follow(catalog.entries["data_size"])
     rows = np.flatnonzero(is_compressed)
+    if not len(rows):
+        return sizes
+    sizes = sizes.copy()
     place = find(attributes.compressed_id, catalog.entries["file_id"][links.target[rows]])
     sizes[rows[place >= 0]] = attributes.uncompressed_size[place[place >= 0]]
     return sizes
@@ -155,7 +161,16 @@ def _times(dates: NDArray[np.uint32], is_expanded: Mask) -> Values:
     return Values(unix_seconds(dates, is_expanded) * 1_000_000, dates != 0)
 
 
-def _flags(links: Links, is_compressed: Mask) -> NDArray[np.uint8]:
+def _link_counts(catalog: Catalog, links: Links) -> NDArray[np.uint32] | int:
+    """Links of each file; what is no indirect node has one."""
+    if not links.is_inode.any():
+        return 1
+    return np.where(links.follow(links.is_inode), links.follow(catalog.entries["special"]), np.uint32(1))
+
+
+def _flags(links: Links, is_compressed: Mask) -> NDArray[np.uint8] | int:
+    if not any(mask.any() for mask in (links.is_link, is_compressed, links.is_private, links.is_directory_link)):
+        return 0
     flags = links.is_link * np.uint8(FLAG_HARD_LINK)
     flags |= is_compressed * np.uint8(FLAG_COMPRESSED)
     flags |= links.is_private * np.uint8(FLAG_PRIVATE)
@@ -165,17 +180,20 @@ def _flags(links: Links, is_compressed: Mask) -> NDArray[np.uint8]:
 
 def _ranks(parent_id: I64) -> NDArray[np.uint32]:
     """Place of each entry among those of its folder, which stand together in key order."""
-    return ordinals(lengths_of(heads(parent_id), len(parent_id))).astype(np.uint32)
+    first = heads(parent_id)
+    ranks = np.arange(len(parent_id), dtype=np.uint32)
+    ranks -= np.repeat(first.astype(np.uint32), lengths_of(first, len(parent_id)))
+    return ranks
 
 
-def _rows(nodes: I64, first_row: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
-    return (nodes + first_row).astype(np.uint32)
+def _rows(nodes: NDArray[np.uint32], first_row: int) -> NDArray[np.uint32]:
+    return nodes + np.uint32(first_row)
 
 
-def _chosen_rows(nodes: I64, places: I64, first_row: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
-    """Rows of nodes at places, none where the place is -1."""
-    padded = np.append(nodes, 0)
-    return np.where(places >= 0, padded[places] + first_row, int(NULL_ROW)).astype(np.uint32)
+def _chosen_rows(nodes: NDArray[np.uint32], places: NDArray[np.int32], first_row: int) -> NDArray[np.uint32]:
+    """Rows of nodes at places, none where the place is -1: that leads to the last one."""
+    found: NDArray[np.uint32] = np.append(_rows(nodes, first_row), NULL_ROW)[places]
+    return found
 
 
 def compared_by(name: str, facts: VolumeFacts) -> str:

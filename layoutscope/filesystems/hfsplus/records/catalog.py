@@ -7,7 +7,7 @@ entries of a folder stand together, sorted by name.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -21,7 +21,7 @@ from layoutscope.ondisk import grammar
 from layoutscope.ondisk.leafplan import NO_LEAF, Kind, Leaf, Plan, Repeated, Text
 from layoutscope.ondisk.leaves import LeafTables
 from layoutscope.ondisk.records import CATALOG_FILE, CATALOG_FOLDER, CATALOG_KEY, CATALOG_RECORD_TYPE, CATALOG_THREAD
-from layoutscope.tables import NULL_ROW, TextColumn
+from layoutscope.tables import NULL_ROW, Later, TextColumn
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -116,7 +116,14 @@ ENTRY_COLUMNS: Final[dict[str, type[np.generic]]] = {
 }
 """Columns of entries and their types: as narrow as they may be, as there are millions of them."""
 
-THREAD_COLUMNS: Final[dict[str, type[np.generic]]] = {"file_id": np.int64, "parent_id": np.int64, "is_folder": np.bool_}
+_FOR_CHECKS: Final = ("data_blocks", "resource_blocks")
+"""Columns of entries that no table is made of."""
+
+THREAD_COLUMNS: Final[dict[str, type[np.generic]]] = {
+    "file_id": np.uint32,
+    "parent_id": np.uint32,
+    "is_folder": np.bool_,
+}
 FORK_COLUMNS: Final[dict[str, type[np.generic]]] = {
     "owner": np.uint32,
     "fork_type": np.uint8,
@@ -240,9 +247,7 @@ class Catalog:
     forks : Columns
         One row an extent of the catalog's own, those of a fork in its order: ``entry`` is a row of `entries`,
         ``fork_type``, and ``start_block, block_count`` in allocation blocks.
-    stored : StoredNames
-        The same names as bytes, for comparison.
-    thread_of : (n_entries,) int64 array
+    thread_of : (n_entries,) int32 array
         Row of each entry's thread, -1 where it has none.
     is_renamed : (n_entries,) bool array
         Entries with another name than in their threads.
@@ -254,18 +259,27 @@ class Catalog:
 
     entries: Columns
     name: TextColumn
-    name_raw: TextColumn
+    name_raw: TextColumn | Later
     threads: Columns
     forks: Columns
-    stored: StoredNames
-    thread_of: I64
+    thread_of: NDArray[np.int32]
     is_renamed: Mask
     orphans: I64
     orphan_names: StoredNames
 
     def misplaced(self, *, is_folded: bool) -> Mask:
         """Say which entries have a key that does not come after the one before, with regard to case or without."""
-        return misplaced(self.entries["parent_id"], self.stored, is_folded=is_folded)
+        raw = self.name_raw.make() if isinstance(self.name_raw, Later) else self.name_raw
+        return misplaced(self.entries["parent_id"], names.stored(raw, raw.rows), is_folded=is_folded)
+
+    def checked(self) -> Catalog:
+        """Return what tables are made of: what the checks alone ask for is left out, and bytes that are there twice."""
+        entries = {name: values for name, values in self.entries.items() if name not in _FOR_CHECKS}
+        return replace(
+            self,
+            entries=entries,
+            name_raw=names.told_by(self.name, raw) if isinstance(raw := self.name_raw, TextColumn) else raw,
+        )
 
 
 def collect_catalog(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
@@ -276,14 +290,16 @@ def collect_catalog(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
     own = leaves.tables.table("threads")["name_raw"]
     # Names of sound volumes stand in both places, in different orders: their sums are compared before the names are.
     is_same = chosen.has_all and threads.has_all and names.sum_of_units(own.data) == names.sum_of_units(raw.data)
-    stored = names.stored(raw, chosen.rows)
     entries, known = chosen.numbers(), threads.numbers()
-    thread_of = find(known["file_id"], entries["file_id"])
+    thread_ids = known["file_id"].astype(np.int64)
+    thread_of = find(thread_ids, entries["file_id"]).astype(np.int32)
     is_renamed = np.zeros(len(thread_of), np.bool_)
     if not is_same:
         rows = np.flatnonzero(thread_of >= 0)
-        is_renamed[rows] = names.differ(stored.take(rows), names.stored(own, threads.rows).take(thread_of[rows]))
-    orphans = orphaned_threads(known["file_id"], entries["file_id"], thread_of)
+        is_renamed[rows] = names.differ(
+            names.stored(raw, chosen.rows[rows]), names.stored(own, threads.rows[thread_of[rows]])
+        )
+    orphans = orphaned_threads(thread_ids, entries["file_id"], thread_of)
     none = np.empty(0, np.int64)
     return Catalog(
         entries,
@@ -291,7 +307,6 @@ def collect_catalog(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
         chosen.texts(raw.data, raw.length),
         known,
         forks,
-        stored,
         thread_of,
         is_renamed,
         orphans,
@@ -302,7 +317,7 @@ def collect_catalog(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
     )
 
 
-def orphaned_threads(thread_ids: I64, entry_ids: I64, thread_of: I64) -> I64:
+def orphaned_threads(thread_ids: I64, entry_ids: I64, thread_of: NDArray[np.integer[Any]]) -> I64:
     """List the rows of threads whose file or folder is not there.
 
     Parameters
@@ -311,7 +326,7 @@ def orphaned_threads(thread_ids: I64, entry_ids: I64, thread_of: I64) -> I64:
         CNIDs in the keys of threads.
     entry_ids : (m,) int64 array
         CNIDs of files and folders.
-    thread_of : (m,) int64 array
+    thread_of : (m,) integer array
         Row of each one's thread, -1 where it has none.
     """
     is_known = np.zeros(len(thread_ids) + 1, np.bool_)
@@ -329,9 +344,10 @@ class _Chosen:
         leaves = tree.records if tree is not None else dict.fromkeys(("node", table, f"num_{table}"), none)
         self.tables, self.table = tables, table
         self.rows = ranges(leaves[table], leaves[f"num_{table}"])
-        self.node = np.repeat(leaves["node"], leaves[f"num_{table}"])
+        self.node = np.repeat(leaves["node"].astype(np.uint32), leaves[f"num_{table}"])
         self.has_all = len(self.rows) == tables.count(table)
         self.is_all = self.has_all and is_ascending(leaves[table])
+        self._order = None if self.is_all else self.rows.astype(np.uint32)
 
     def numbers(self) -> Columns:
         """Return the columns with numbers, which the table may lose."""
@@ -341,7 +357,7 @@ class _Chosen:
 
     def texts(self, data: U8, length: NDArray[np.uint32]) -> TextColumn:
         """Return a column of texts."""
-        return TextColumn(data, length, None if self.is_all else self.rows)
+        return TextColumn(data, length, self._order)
 
 
 def _renumbered(leaves: CatalogLeaves, chosen: _Chosen) -> Columns:

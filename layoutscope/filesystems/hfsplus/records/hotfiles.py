@@ -13,7 +13,6 @@ import numpy as np
 from layoutscope.filesystems.hfsplus.records.catalog import DATA_FORK
 from layoutscope.filesystems.hfsplus.records.links import ROOT_FOLDER
 from layoutscope.filesystems.hfsplus.records.overflow import FixedLeaves, extend_fork
-from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.filesystems.hfsplus.tree.btree import TreePlace
 from layoutscope.filesystems.hfsplus.tree.tree import Tree, read_tree
 from layoutscope.filesystems.hfsplus.volume.fork import Fork
@@ -67,7 +66,7 @@ def _find_file(catalog: Catalog) -> int:
     entries = catalog.entries
     # The volume header has no field for this tree, whose CNID is that of any file.
     rows = np.flatnonzero((entries["parent_id"] == ROOT_FOLDER) & (entries["is_folder"] == 0))
-    matches = rows[catalog.name_raw.take(rows).equal_to(FILE_NAME.encode(names.ENCODING))]
+    matches = rows[catalog.name.take(rows).equal_to(FILE_NAME.encode())]
     return int(matches[0]) if len(matches) else -1
 
 

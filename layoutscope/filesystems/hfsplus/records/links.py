@@ -17,7 +17,6 @@ import numpy as np
 from layoutscope.arrays.lookup import find
 from layoutscope.filesystems.hfsplus import DIRECTORY_LINKS_DIRECTORY, FILE_LINKS_DIRECTORY
 from layoutscope.filesystems.hfsplus.records.catalog import unix_seconds
-from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.filesystems.hfsplus.tree.shape import node_log
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
@@ -42,7 +41,7 @@ class Links:
 
     Attributes
     ----------
-    target : (n_entries,) int64 array
+    target : (n_entries,) uint32 array
         Row of the entry that holds the inode: of the indirect node for a link that leads to one, else its own.
     is_link, is_directory_link : (n_entries,) bool arrays
         Hard links of files, and of directories.
@@ -52,7 +51,7 @@ class Links:
         Indirect nodes: files and folders whose ``special`` field counts their links.
     """
 
-    target: I64
+    target: NDArray[np.uint32]
     is_link: Mask
     is_directory_link: Mask
     is_private: Mask
@@ -88,7 +87,7 @@ def resolve_links(volume: Volume, catalog: Catalog, file: TreeFile | None) -> Li
     is_dated = bear_a_links_date(catalog, is_link | is_directory_link)
     _report_plain(volume, catalog, file, np.flatnonzero((is_link | is_directory_link) & ~is_dated))
     is_link, is_directory_link = is_link & is_dated, is_directory_link & is_dated
-    target = np.arange(len(is_file), dtype=np.int64)
+    target = np.arange(len(is_file), dtype=np.uint32)
     is_private, is_inode = np.zeros(len(is_file), np.bool_), np.zeros(len(is_file), np.bool_)
     for directory, prefix, links in (
         (FILE_LINKS_DIRECTORY, "iNode", is_link),
@@ -152,7 +151,7 @@ def _private_directory(catalog: Catalog, name: str) -> tuple[I64, I64]:
     """Rows of a private directory, one at most, and of what lies in it."""
     entries = catalog.entries
     rows = np.flatnonzero((entries["parent_id"] == ROOT_FOLDER) & entries["is_folder"])
-    home = rows[catalog.name_raw.take(rows).equal_to(name.encode(names.ENCODING))][:1]
+    home = rows[catalog.name.take(rows).equal_to(name.encode())][:1]
     inside = entries["parent_id"] == entries["file_id"][home] if len(home) else np.zeros(len(catalog.name), np.bool_)
     return home, np.flatnonzero(inside)
 

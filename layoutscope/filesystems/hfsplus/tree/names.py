@@ -6,15 +6,16 @@ A ``/`` on the disk stands for the ``:`` of Unix paths and is shown as one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from layoutscope.arrays.ragged import owners, ranges, starts_of
+from layoutscope.tables import Later, TextColumn
 
 if TYPE_CHECKING:
-    from layoutscope.arrays.columns import I64, U8
+    from layoutscope.arrays.columns import I64, U8, Mask
     from layoutscope.ondisk.leaves import Texts
 
 Units: TypeAlias = NDArray[np.uint16]
@@ -73,7 +74,7 @@ class StoredNames(NamedTuple):
     start: I64
     length: I64
 
-    def take(self, rows: I64) -> StoredNames:
+    def take(self, rows: NDArray[np.integer[Any]]) -> StoredNames:
         """Return the names of some rows."""
         return StoredNames(self.data, self.start[rows], self.length[rows])
 
@@ -84,10 +85,46 @@ def sum_of_units(data: U8) -> tuple[int, int]:
     return len(units), int(units.sum(dtype=np.uint64))
 
 
-def stored(texts: Texts, rows: I64) -> StoredNames:
-    """Return names of some rows of a table that was decoded."""
+def stored(texts: Texts | TextColumn, rows: NDArray[np.integer[Any]] | None) -> StoredNames:
+    """Return names of some rows of a table that was decoded, or of all."""
     lengths = texts.length.astype(np.int64)
-    return StoredNames(texts.data, starts_of(lengths)[rows], lengths[rows])
+    start = starts_of(lengths)
+    return (
+        StoredNames(texts.data, start, lengths).take(rows)
+        if rows is not None
+        else StoredNames(texts.data, start, lengths)
+    )
+
+
+def told_by(shown: TextColumn, raw: TextColumn) -> TextColumn | Later:
+    """Return names as stored, without those bytes that the names that are shown tell: twice as many, of most names.
+
+    Parameters
+    ----------
+    shown, raw : TextColumn
+        The same names in the same order, as people see them and as stored.
+    """
+    # UTF-8 has one byte for a unit of 16 bits in ASCII alone. A colon on the disk, which is none of a name's
+    # characters, is shown as one, and so is a slash: where both are, nothing tells them apart.
+    is_plain = raw.length == UNIT_BYTES * shown.length
+    num_slashes = np.count_nonzero(raw.data.view(np.uint16) == in_disk_order(np.array([_SLASH], np.uint16)))
+    if num_slashes != np.count_nonzero(shown.data == _COLON):
+        return raw
+    others = raw.data[np.repeat(~is_plain, raw.length)] if not is_plain.all() else raw.data[:0].copy()
+    lengths = raw.length if len(others) else None
+    return Later(len(shown), lambda: _widened(shown, is_plain, lengths, others))
+
+
+def _widened(shown: TextColumn, is_plain: Mask, lengths: NDArray[np.integer[Any]] | None, others: U8) -> TextColumn:
+    """Make names of ASCII those that are stored, and put the bytes of all others between them."""
+    data = np.zeros((len(shown.data), UNIT_BYTES), np.uint8)
+    data[:, 1] = np.where(shown.data == _COLON, np.uint8(_SLASH), shown.data)
+    if lengths is None:
+        return TextColumn(data.reshape(-1), UNIT_BYTES * shown.length, shown.rows)
+    merged, is_mine = np.empty(int(lengths.sum(dtype=np.int64)), np.uint8), np.repeat(is_plain, lengths)
+    merged[is_mine] = data[np.repeat(is_plain, shown.length)].reshape(-1)
+    merged[~is_mine] = others
+    return TextColumn(merged, lengths, shown.rows)
 
 
 def differ(first: StoredNames, second: StoredNames) -> NDArray[np.bool_]:

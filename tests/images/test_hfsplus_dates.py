@@ -107,6 +107,28 @@ def test_link_of_that_date_to_nowhere_is_broken(image):
     assert result.exit_code == 3
 
 
+@pytest.mark.parametrize(("field", "new"), [(CREATED, 0), (FINDER_TYPE, int.from_bytes(b"text", "big"))])
+def test_link_that_is_none_any_more_is_missed_by_its_inode(image, field, new):
+    """It shows as a file, as in a driver; the inode counts a link more than leads to it, and that is damage."""
+    whole = rows(image.scan())
+    image.put("two", field, ">I", new)
+    result = image.scan()
+    assert rows(result)["two"]["file_id"] != whole["two"]["file_id"]
+    assert ("link-count-differs", "error") in codes(result)
+    assert result.exit_code == 3
+    assert result.coverage is None
+    assert "link-count-differs" in {finding.code for finding in layoutscope.check(image.path).volumes[0].findings}
+
+
+def test_inode_of_fewer_links_than_lead_to_it_loses_none(image):
+    """A check says so; a scan shows all entries, and is complete."""
+    image.put(f"iNode{image.get('one', SPECIAL)}", SPECIAL, ">I", 1)
+    result = image.scan()
+    assert result.exit_code == 0
+    assert result.coverage == 1
+    assert layoutscope.check(image.path).exit_code == 3
+
+
 def test_dates_beyond_2040_count_from_1970(image):
     """A record says so by a flag; the others count from 1904."""
     day = int(datetime(2050, 1, 1, tzinfo=UTC).timestamp())

@@ -102,6 +102,8 @@ def resolve_links(volume: Volume, catalog: Catalog, file: TreeFile | None) -> Li
         found = find(numbers, entries["special"][rows].astype(np.int64))
         target[rows[found >= 0]] = inodes[found[found >= 0]]
         _report_broken(volume, catalog, file, rows[found < 0])
+        counted = np.bincount(found[found >= 0], minlength=len(inodes))
+        _report_missing(volume, catalog, file, inodes[(numbers >= 0) & (counted < entries["special"][inodes])])
     return Links(target, is_link, is_directory_link, is_private, is_inode)
 
 
@@ -177,3 +179,11 @@ def _report_broken(volume: Volume, catalog: Catalog, file: TreeFile | None, rows
         node, cnid = (int(catalog.entries[name][rows[0]]) for name in ("node", "file_id"))
         message = f"{len(rows):,} links lead to no indirect node; the first is file {cnid}"
         node_log(volume, file, node).add("hard-link-broken", "error", message)
+
+
+def _report_missing(volume: Volume, catalog: Catalog, file: TreeFile | None, inodes: I64) -> None:
+    """Report indirect nodes that count more links than lead to them: a link of another type or date shows as a file."""
+    if len(inodes) and file is not None:
+        node, cnid = (int(catalog.entries[name][inodes[0]]) for name in ("node", "file_id"))
+        message = f"{len(inodes):,} indirect nodes count links that are missing; the first has CNID {cnid}"
+        node_log(volume, file, node).add("link-count-differs", "error", message)

@@ -37,7 +37,7 @@ class Opened:
     findings : tuple of Finding
         What is wrong outside of them, candidates that could not be read among it.
     images : ImageSet or None
-        The image, or both of a set, open as long as the context; None of a capture.
+        The image, or both of a set in the order of their devices, open as long as the context; None of a capture.
     spaces : mapping of int to int
         Bytes that each volume or container has at most, by where it starts in the image.
     search : VolumeSearch or None

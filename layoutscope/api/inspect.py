@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from layoutscope.analysis.owners import file_owner, needed_id, owners_at, row_owner
 from layoutscope.api.keywords import takes
-from layoutscope.api.reading import opened, request_of, with_options
+from layoutscope.api.reading import one_volume, opened, read_images, request_of, with_chosen, with_options
 from layoutscope.api.views import node_pieces, views_of
 from layoutscope.errors import UsageError
 from layoutscope.filesystems.contract import VolumeRequest
@@ -97,8 +97,9 @@ def inspect(path: str | os.PathLike[str], **options: Unpack[InspectOptions]) -> 
 
 def _place(image: Opened, at: int, *, view: ViewOf) -> Found:
     """Show whatever lies at a byte: of a node its head and the record there."""
-    if not 0 <= at < image.bytes().main.size_bytes:
-        raise UsageError(f"byte {at:,} lies outside the image of {image.bytes().main.size_bytes:,} bytes")
+    size_bytes = max(source.size_bytes for source in image.bytes().devices)
+    if not 0 <= at < size_bytes:
+        raise UsageError(f"byte {at:,} lies outside the image of {size_bytes:,} bytes")
     owners, structures = [], []
     for layout in image.layouts:
         for table, row in owners_at(layout, at):
@@ -260,22 +261,27 @@ def checkpoints(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) ->
     >>> states[0].kind, states[0].is_complete
     ('checkpoint', True)
     """
-    request = request_of(options, path)
+    path, request = one_volume(path, request_of(options, path))
     with open_images(path, request) as images:
         source = images.main
         decoder = decoder_named(request.decoder)
         search = find_volumes(source, decoder)
         wanted = choose(source, search, partition=request.partition, volume_at=request.volume_at, decoder=decoder)
-        found = [(candidate, filesystem(candidate.kind)) for candidate in wanted]
-        containers = [(candidate, chosen) for candidate, chosen in found if chosen.traits.keeps_states]
+        kinds = [(candidate, filesystem(candidate.kind)) for candidate in wanted]
+        containers = [(candidate, chosen) for candidate, chosen in kinds if chosen.traits.keeps_states]
         if not containers:
             keeping = " or ".join(item.traits.label for item in filesystems() if item.traits.keeps_states)
             kept_by = " and ".join(item.traits.label for item in filesystems() if not item.traits.keeps_states)
             raise UsageError(f"{source.name}: no {keeping} container; {kept_by} keeps no older states")
-        return tuple(
+        found = tuple(
             StateLine(" > ".join(candidate.stack), **asdict(state))
             for candidate, chosen in containers
             for state in chosen.states(
                 with_options(VolumeRequest(source, candidate.image_offset), images, chosen, request)
             )
         )
+        if request.volume is None:
+            return found
+        (layout,) = with_chosen(read_images(images, request), request).layouts
+        # A checkpoint names all of its volumes.
+        return tuple(state for state in found if f", {layout.facts.name}, " in f", {state.volume}, ")

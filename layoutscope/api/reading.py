@@ -16,7 +16,7 @@ from layoutscope.errors import FormatError, ImageError, LayoutscopeError, UsageE
 from layoutscope.filesystems.contract import VolumeRequest
 from layoutscope.filesystems.registry import filesystem, filesystem_names, filesystem_of, filesystems, read_options
 from layoutscope.findings import Finding, from_error
-from layoutscope.image.opening import open_images
+from layoutscope.image.opening import ImageSet, open_images
 from layoutscope.ondisk.decoder import decoder_named
 from layoutscope.options import ReadOptions, ReadRequest
 from layoutscope.partition import VolumeCandidate, choose, find_volumes, select_name
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from layoutscope.filesystems.contract import FileSystem
     from layoutscope.image import Source
-    from layoutscope.image.opening import ImageSet
     from layoutscope.ondisk.decoder import Decoder
     from layoutscope.partition import VolumeSearch
     from layoutscope.tables.layout import VolumeLayout
@@ -112,10 +111,10 @@ def opened(path: str | os.PathLike[str], request: ReadRequest) -> Iterator[Opene
         return
     path, request = one_volume(path, request)
     if is_capture(Path(path)):
-        yield _known_to_all(_chosen(load_capture(Path(path), request), request), request)
+        yield _known_to_all(with_chosen(load_capture(Path(path), request), request), request)
         return
     with open_images(path, request) as images:
-        yield _known_to_all(_chosen(read_images(images, request), request), request)
+        yield _known_to_all(with_chosen(read_images(images, request), request), request)
 
 
 def _known_to_all(image: Opened, request: ReadRequest) -> Opened:
@@ -174,8 +173,23 @@ def read_images(images: ImageSet, request: ReadRequest) -> Opened:
     except FormatError as error:
         raise lost or error from error
     _check_states(source, layouts, request)
+    about, findings = image_facts(source, search), (*search.findings, *damage)
     spaces = {candidate.image_offset: candidate.size_bytes for candidate in wanted}
-    return Opened(image_facts(source, search), tuple(layouts), (*search.findings, *damage), images, spaces, search)
+    if _is_second_first(images, wanted, request):
+        images, spaces = ImageSet(*images.devices[::-1]), {}
+    return Opened(about, tuple(layouts), findings, images, spaces, search)
+
+
+def _is_second_first(images: ImageSet, wanted: tuple[VolumeCandidate, ...], request: ReadRequest) -> bool:
+    """Whether the image that was named is the one whose device tables call the second."""
+    if images.second is None:
+        return False
+    sets = [(found, filesystem(found.kind)) for found in wanted]
+    return any(
+        chosen.is_second(with_options(VolumeRequest(images.main, found.image_offset), images, chosen, request))
+        for found, chosen in sets
+        if chosen.traits.takes_second
+    )
 
 
 def _check_states(source: Source, layouts: list[VolumeLayout], request: ReadRequest) -> None:
@@ -221,8 +235,14 @@ def _at(source: Source, volume_at: int) -> VolumeCandidate:
     )
 
 
-def _chosen(image: Opened, request: ReadRequest) -> Opened:
-    """Keep the volume that was asked for, and leave names out where they are not wanted."""
+def with_chosen(image: Opened, request: ReadRequest) -> Opened:
+    """Keep the volume that was asked for, and leave names out where they are not wanted.
+
+    Raises
+    ------
+    UsageError
+        If there is no such volume, or more than one.
+    """
     layouts = _selected(image.layouts, request.volume)
     if not request.names:
         layouts = tuple(without_names(layout) for layout in layouts)

@@ -133,12 +133,21 @@ def extract(
             help="Where it is written to; compressed if it ends in .zst, else sparse.",
         ),
     ],
+    second_output: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+            show_default="there is one image",
+            help="Of a Fusion set: where the other image is written to, that of --second.",
+        ),
+    ] = None,
     force: Force = False,
 ) -> None:
     """Write a raw image with the metadata alone, which scans the same; names of files are metadata and are in it."""
     from layoutscope.api.export import extract as run
 
-    run(image, output, force=force, **reading.asked())
+    run(image, output, second_target=second_output, force=force, **reading.asked())
     warn("it holds the names of files and volumes; a capture can leave them out (scan --save --no-names)")
 
 

@@ -233,6 +233,9 @@ class FileSystem(Protocol):
     def view(self, request: VolumeRequest, layout: VolumeLayout) -> View:
         """Open the bytes of a volume for people who look at single structures."""
 
+    def is_second(self, request: VolumeRequest) -> bool:
+        """Whether the image that was named holds the second device of the set that both images make."""
+
     def states(self, request: VolumeRequest) -> list[ReadableState]:
         """List the older states that can be read, the newest first; nothing where none are kept."""
 

@@ -1,7 +1,7 @@
 """From a path to a source, whatever kind of thing lies there, and whatever the disk is wrapped into.
 
 Two images are read together where a Fusion drive is one volume on two devices. Its tables number them (column
-``device``): 0 is the image that was named, 1 the other one.
+``device``) as the file system does, whichever image was named first.
 """
 
 from __future__ import annotations

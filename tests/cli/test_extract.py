@@ -99,6 +99,71 @@ def test_apfsck_calls_an_extract_clean(name, tmp_path, peer):
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
+@pytest.fixture
+def fusion(tmp_path):
+    """Return both images of a set whose volumes have nodes and data on either device."""
+    paths = tmp_path / "main.img", tmp_path / "second.img"
+    write(SCENARIOS["fusion"], *paths)
+    return paths
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_fusion_set_is_extracted_into_two_images(run, fusion, tmp_path, order):
+    """They scan the same as the set, whichever image is named first, and hold the metadata alone."""
+    first, second = (fusion[place] for place in order)
+    goals = tmp_path / "one.img", tmp_path / "other.img.zst"
+    done = run("extract", first, "--second", second, "-o", goals[0], "--second-output", goals[1])
+    assert done.exit_code == 0
+    wanted, found = (
+        scan_document(scan(one, second=two, drives=["generic-7200"])) for one, two in ((first, second), goals)
+    )
+    wanted["image"] = found["image"] = {}
+    assert found == wanted
+    assert found["exit_code"] == 0
+    assert scan(goals[0], second=goals[1], drives=()).image.size_bytes == first.stat().st_size
+
+
+def test_each_image_of_a_set_needs_its_output(run, fusion, tmp_path):
+    """One output for two images, two for one, and the same for both are refused before anything is written."""
+    out = tmp_path / "a.img"
+    for asked in (
+        ("--second", fusion[1]),
+        ("--second-output", tmp_path / "b.img"),
+        ("--second", fusion[1], "--second-output", out),
+        ("--second", fusion[1], "--second-output", fusion[1], "--force"),
+    ):
+        assert run("extract", fusion[0], "-o", out, *asked).exit_code == 2
+    assert not out.exists()
+
+
+def test_of_a_chosen_volume_the_other_ones_trees_are_left_out(run, tmp_path):
+    """The volume scans the same by its name and its number; of the other one the name is there, and no file's."""
+    path = tmp_path / "a.img"
+    write(SCENARIOS["volumes"], path)
+    names = [layout.facts.name for layout in read_layouts(path) if layout.facts.volume]
+    for wanted in (names[1], 2):
+        goal = tmp_path / f"{wanted}.img"
+        assert run("extract", f"{path}:{wanted}", "-o", goal).exit_code == 0
+        (before,), (after,) = (read_layouts(image, volume=names[1]) for image in (path, goal))
+        assert after.entries.equals(before.entries)
+        assert after.nodes.equals(before.nodes)
+        assert after.coverage == 1
+        other = next(layout for layout in read_layouts(goal) if layout.facts.name == names[0])
+        assert not len(other.entries)
+        assert other.coverage != 1
+    assert run("extract", f"{path}:nobody", "-o", tmp_path / "c.img").exit_code == 2
+
+
+def test_checkpoints_of_a_chosen_volume(run, tmp_path):
+    """Of the container's checkpoints those that have it, and its own snapshots alone."""
+    path = tmp_path / "a.img"
+    write(SCENARIOS["snapshots"], path)
+    name = read_layouts(path)[1].facts.name
+    every, one = (json.loads(run("checkpoints", image, "--json").stdout) for image in (path, f"{path}:{name}"))
+    assert one == every
+    assert run("checkpoints", f"{path}:nobody").exit_code == 2
+
+
 def test_it_says_that_names_are_in_it(run, image, tmp_path):
     """The command tells what it kept and that names are part of it, and refuses to leave them out."""
     done = run("extract", image, "-o", tmp_path / "a.img.zst")

@@ -6,6 +6,8 @@ import pytest
 
 import layoutscope
 from fixtures.apfs.checksum import with_checksum
+from fixtures.apfs.scenarios import SCENARIOS
+from fixtures.apfs.writer import write
 from layoutscope.errors import FormatError
 
 BLOCK = 4096
@@ -85,6 +87,41 @@ def test_halves_alone_say_which_one_is_missing(pair):
         messages = [message for volume in result.volumes for message in volume.layout.findings["message"]]
         assert result.exit_code == 3
         assert any(words in message and "not given" in message for message in messages)
+
+
+def test_second_device_alone_has_no_checkpoints(pair):
+    """What lists states says which half this is, and which one is missing."""
+    with pytest.raises(FormatError, match=r"second device of a Fusion set; its main device.* was not given"):
+        layoutscope.checkpoints(pair[1])
+    assert [state.kind for state in layoutscope.checkpoints(pair[0])] == ["checkpoint"]
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """A set with nodes and data on both devices, by our own writer."""
+    folder = tmp_path_factory.mktemp("filled")
+    paths = folder / "main.img", folder / "second.img"
+    write(SCENARIOS["fusion"], *paths)
+    return paths
+
+
+def test_bytes_are_those_of_the_device_in_the_tables(filled, tmp_path):
+    """Whichever half is named first: hash of the metadata, owners and modes of files, single nodes, check, inspect."""
+    seen = []
+    for first, second in (filled, filled[::-1]):
+        result = layoutscope.scan(first, second=second, drives=(), identify=True)
+        nodes = [row for item in result.volumes for row in item.layout.nodes.iter_rows(named=True)]
+        assert {row["device"] for row in nodes} == {0, 1}
+        shown = [
+            layoutscope.inspect(first, second=second, node=f"fs:{row['node_id']}").structures
+            for row in nodes
+            if row["tree"] == "fs" and row["level"] == 0
+        ]
+        assert all(fields.fields for each in shown for fields in each)
+        layoutscope.export(first, None, tmp_path / "list", second=second, file_format="bodyfile", force=True)
+        checked = layoutscope.check(first, second=second)
+        seen.append((result.image.metadata_sha256, shown, (tmp_path / "list").read_bytes(), checked.volumes))
+    assert seen[0] == seen[1]
 
 
 def test_first_byte_of_the_identifier_says_nothing(copies):

@@ -110,6 +110,10 @@ class Toy:
         """Show the bytes as they lie."""
         return PlainView(request.source)
 
+    def is_second(self, request):  # noqa: ARG002  (none of any)
+        """Know of one image alone."""
+        return False
+
     def states(self, request):  # noqa: ARG002  (none of any)
         """Keep no older states."""
         return []

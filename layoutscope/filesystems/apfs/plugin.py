@@ -124,6 +124,12 @@ class Apfs:
         )
         return ContainerView(request.source, second, plaintext)
 
+    def is_second(self, request: VolumeRequest) -> bool:
+        """Tell the devices of a Fusion set apart."""
+        from layoutscope.filesystems.apfs.reader import is_second
+
+        return is_second((request.source, request.image_offset), request.second)
+
     def states(self, request: VolumeRequest) -> list[ReadableState]:
         """List checkpoints and snapshots, with how many of their nodes still exist."""
         from layoutscope.filesystems.apfs.reader import list_states

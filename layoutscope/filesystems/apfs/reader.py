@@ -196,6 +196,11 @@ def check_container(
     return run_checks(open_contents(source, image_offset, options), without)
 
 
+def is_second(half: Half, other: Half | None) -> bool:
+    """Whether a half of a Fusion set is the second device, which tables number 1 whichever image was named first."""
+    return main_first(half, other, FindingLog())[0] is not half
+
+
 def list_states(
     source: Source, *, image_offset: int = 0, second: tuple[Source, int] | None = None
 ) -> list[ReadableState]:
@@ -218,9 +223,12 @@ def list_states(
     Raises
     ------
     FormatError
-        If there is no usable superblock or checkpoint.
+        If there is no usable superblock or checkpoint, as on the second device of a Fusion set alone.
     """
-    return states_of(open_with((source, image_offset), Options(second=second), FindingLog()))
+    half, alone = (source, image_offset), FindingLog()
+    if second is None and second_half(half, (), alone) is not None:
+        raise FormatError(alone.findings[-1].message, structure="container superblock", image_offset=image_offset)
+    return states_of(open_with(half, Options(second=second), FindingLog()))
 
 
 def open_contents(source: Source, image_offset: int, options: Options) -> ContainerContents:

@@ -151,6 +151,10 @@ class Hfsplus:
             # Of a volume that only a sweep brought out, no journal was applied.
             return MountedView(request.source, 0)
 
+    def is_second(self, request: VolumeRequest) -> bool:  # noqa: ARG002  (none of any)
+        """Return False: a volume lies on one image."""
+        return False
+
     def states(self, request: VolumeRequest) -> list[ReadableState]:  # noqa: ARG002  (none of any)
         """Return nothing: older states are overwritten."""
         return []

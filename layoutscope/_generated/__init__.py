@@ -35,6 +35,7 @@ _MODULES = {
     'HfsplusHotfiles': 'hfsplus_hotfiles',
     'HfsplusJournal': 'hfsplus_journal',
     'HfsplusVolume': 'hfsplus_volume',
+    'Lzfse': 'lzfse',
     'Mbr': 'mbr',
     'Udif': 'udif',
 }

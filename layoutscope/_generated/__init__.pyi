@@ -30,6 +30,7 @@ from .hfsplus_extents import HfsplusExtents as HfsplusExtents
 from .hfsplus_hotfiles import HfsplusHotfiles as HfsplusHotfiles
 from .hfsplus_journal import HfsplusJournal as HfsplusJournal
 from .hfsplus_volume import HfsplusVolume as HfsplusVolume
+from .lzfse import Lzfse as Lzfse
 from .mbr import Mbr as Mbr
 from .udif import Udif as Udif
 
@@ -65,6 +66,7 @@ __all__ = [
     'HfsplusHotfiles',
     'HfsplusJournal',
     'HfsplusVolume',
+    'Lzfse',
     'Mbr',
     'Udif',
 ]

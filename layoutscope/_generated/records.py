@@ -1758,6 +1758,27 @@ VOLUME_END = RecordType(
     reserved='V512',
 )
 
+BLOCK_HEAD = RecordType(
+    'lzfse.block_head',
+    kind='<u4',
+    len_raw='<u4',
+    len_payload='<u4',
+)
+
+LZFSE = RecordType(
+    'lzfse',
+    head=BLOCK_HEAD,
+)
+
+PACKED_HEAD = RecordType(
+    'lzfse.packed_head',
+    kind='<u4',
+    len_raw='<u4',
+    literals='<u8',
+    matches='<u8',
+    own='<u8',
+)
+
 PARTITION_RECORD = RecordType(
     'mbr.partition_record',
     boot_indicator='u1',
@@ -2020,6 +2041,9 @@ RECORD_TYPES = {
     'hfsplus_volume.volume_header': VOLUME_HEADER,
     'hfsplus_volume.volume_start': HFSPLUS_VOLUME_VOLUME_START,
     'hfsplus_volume.volume_end': VOLUME_END,
+    'lzfse.block_head': BLOCK_HEAD,
+    'lzfse': LZFSE,
+    'lzfse.packed_head': PACKED_HEAD,
     'mbr.partition_record': PARTITION_RECORD,
     'mbr.boot_record': BOOT_RECORD,
     'udif.checksum': CHECKSUM,

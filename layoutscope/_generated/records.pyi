@@ -1755,6 +1755,27 @@ class VolumeEnd(RecordType):
 
 VOLUME_END: VolumeEnd
 
+class BlockHead(RecordType):
+    kind: Field
+    len_raw: Field
+    len_payload: Field
+
+BLOCK_HEAD: BlockHead
+
+class Lzfse(RecordType):
+    head: BlockHead
+
+LZFSE: Lzfse
+
+class PackedHead(RecordType):
+    kind: Field
+    len_raw: Field
+    literals: Field
+    matches: Field
+    own: Field
+
+PACKED_HEAD: PackedHead
+
 class PartitionRecord(RecordType):
     boot_indicator: Field
     starting_chs: Field
@@ -1846,6 +1867,7 @@ __all__ = [
     'ATTRIBUTE_KEY',
     'ATTRIBUTE_RECORD_TYPE',
     'BLOCK_ADDRESS',
+    'BLOCK_HEAD',
     'BLOCK_INFO_BE',
     'BLOCK_INFO_LE',
     'BLOCK_LIST_CHECKED',
@@ -1960,6 +1982,7 @@ __all__ = [
     'LUKS_HEADER',
     'LVM_LABEL',
     'LVM_START',
+    'LZFSE',
     'MASTER_DIRECTORY_BLOCK',
     'METADATA_BLOCK_HEAD',
     'METADATA_HEADER',
@@ -1975,6 +1998,7 @@ __all__ = [
     'OMAP_SNAPSHOT',
     'OMAP_SNAPSHOT_KEY',
     'OMAP_VAL',
+    'PACKED_HEAD',
     'PARTITION_RECORD',
     'PHYSICAL_VOLUME_HEADER',
     'PHYS_EXT_VAL',

@@ -144,3 +144,12 @@ def test_a_password_is_not_called_wrong_where_its_keys_are_damaged(run, tmp_path
     findings = [found for volume in json.loads(result.stdout)["volumes"] for found in volume["findings"]]
     assert any(found["level"] == "error" and "key bag" in found["structure"] for found in findings)
     assert "opens none" not in result.stderr
+
+
+def test_a_key_that_asks_for_too_much_is_not_tried(run, locked, monkeypatch):
+    """Rounds of PBKDF2 beyond a limit are damage of the bag; no password is called wrong that was not tried."""
+    monkeypatch.setattr("layoutscope.filesystems.apfs.container.keybag.MAX_ITERATIONS", 999)
+    result = run("scan", locked, "--json", "--password", PASSWORD)
+    assert result.exit_code == 3
+    assert "rounds of PBKDF2" in result.stdout
+    assert "opens none" not in result.stderr

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from layoutscope.arrays.intervals import runs_of, subtract
 from layoutscope.errors import FormatError, ImageError, UnsupportedError
 from layoutscope.frozen import frozen
 from layoutscope.image.source import Source
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.decoder import BULK
-from layoutscope.ondisk.records import BLOCK_MAP, PIECE, TRAILER
+from layoutscope.ondisk.records import BLOCK_HEAD, BLOCK_MAP, PACKED_HEAD, PIECE, TRAILER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +35,11 @@ MAX_PLIST_BYTES: Final = 256 * 1024**2
 MAX_PIECE_BYTES: Final = 64 * 1024**2
 """hdiutil makes pieces of at most 1 MiB of disk; a larger one that is compressed is refused as a bomb."""
 
-KEPT_PIECES: Final = 64
+KEPT_BYTES: Final = MAX_PIECE_BYTES
+"""Of pieces that are decompressed: 64 of the usual length, or one of the longest."""
+
+
+LZFSE_PLAIN_HEADER_BYTES: Final = 772
 
 
 @frozen
@@ -194,7 +199,7 @@ class UdifSource(Source):
             return self._kept[number]
         data = self._decompress(number)
         self._kept[number] = data
-        if len(self._kept) > KEPT_PIECES:
+        while len(self._kept) > 1 and sum(map(len, self._kept.values())) > KEPT_BYTES:
             self._kept.popitem(last=False)
         return data
 
@@ -216,6 +221,14 @@ class UdifSource(Source):
                 expected=str(limit), found=str(len(data)),
             )  # fmt: skip
         return data
+
+    @property
+    def holes(self) -> NDArray[np.int64]:
+        """Areas of which nothing is stored, shape (n, 2): offset and length in bytes."""
+        kinds = grammar.Udif.Storage
+        stored = ~np.isin(self._pieces.storage, [int(kinds.zeros), int(kinds.ignored)])
+        start, stop = self._pieces.start[stored], self._pieces.stop[stored]
+        return subtract(np.array([[0, self.size_bytes]]), runs_of(start, stop - start))
 
     def close(self) -> None:
         """Close the file."""
@@ -244,8 +257,46 @@ def _lzfse(data: bytes, limit: int) -> bytes:
         raise UnsupportedError(
             "the disk image is compressed with LZFSE", code="lzfse", advice="pip install 'layoutscope[containers]'"
         ) from error
+    # The library makes all of it at once, however much that is: what the blocks claim is added up before.
+    if lzfse_length(data) > limit:
+        raise ValueError(f"becomes longer than {limit:,} bytes")
     result: bytes = lzfse.decompress(data)
-    return result[:limit]
+    return result
+
+
+def lzfse_length(data: bytes) -> int:
+    """Add up what the blocks of an LZFSE stream say that they become, without decompressing them.
+
+    Each begins with four letters and its length decompressed; how long it is itself stands in its header, whose form
+    the letters tell (``ksy/lzfse.ksy``).
+
+    Returns
+    -------
+    int
+        Bytes; blocks behind one of no known form are not counted, as no decoder reads them.
+    """
+    kinds, total, at = grammar.Lzfse.BlockKind, 0, 0
+    while at + BLOCK_HEAD.width <= len(data):
+        head = grammar.parse(grammar.Lzfse.BlockHead, data[at:], structure="LZFSE block", image_offset=at)
+        if head.kind == kinds.plain:
+            size = BLOCK_HEAD.len_payload.offset + head.len_raw
+        elif head.kind == kinds.lzvn:
+            size = BLOCK_HEAD.width + head.len_payload
+        elif head.kind == kinds.lzfse_plain:
+            size = LZFSE_PLAIN_HEADER_BYTES + head.len_payload
+        elif head.kind == kinds.lzfse_packed and at + PACKED_HEAD.width <= len(data):
+            size = _packed_block_bytes(data[at:], at)
+        else:
+            break
+        total += head.len_raw
+        at += max(size, BLOCK_HEAD.width)
+    return total
+
+
+def _packed_block_bytes(data: bytes, at: int) -> int:
+    """How long a block with a packed header is: its header, and two payloads of lengths of 20 bits each."""
+    packed = grammar.parse(grammar.Lzfse.PackedHead, data, structure="LZFSE block", image_offset=at)
+    return (packed.own & 0xFFFFFFFF) + (packed.literals >> 20 & 0xFFFFF) + (packed.matches >> 40 & 0xFFFFF)
 
 
 def adc(data: bytes, limit: int) -> bytes:

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from layoutscope.filesystems.apfs.container.container import Container
 
 MAX_BAG_BLOCKS: Final = 256
-MAX_ITERATIONS: Final = 100_000_000
+MAX_ITERATIONS: Final = 10_000_000
+"""Rounds of PBKDF2 that all records of a bag may ask for together: two seconds; macOS asks for some 100,000 of each."""
+
 ALIGNMENT: Final = 16
 AES128_BYTES, AES256_BYTES = 16, 32
 WRAPPING_BYTES: Final = 8
@@ -231,13 +233,26 @@ def unlock(container: Container, volume_uuid: bytes, password: str) -> Cipher | 
     if run is None or not volume_key:
         return None
     own = read_keybag(container, *run, volume_uuid, "volume key bag")
+    left, refused = MAX_ITERATIONS, 0
     for record in _wrapped(own, None, int(grammar.ApfsKeybag.KeybagTag.volume_unlock_records)):
+        if not 0 < record.iterations <= left:
+            refused = record.iterations
+            continue
+        left -= record.iterations
         # The password opens a key-encryption key in the volume's bag, and that one the volume's own key, which stands
         # in the container's bag: so passwords change without the volume being written anew.
         key = _open_with_password(record, password)
         opened = volume_key[0].unwrapped_with(key) if key else None
         if opened:
             return Cipher(_volume_key(volume_key[0], opened), container.blocks.block_size)
+    if refused:
+        # No password can be called wrong where a key was not tried.
+        raise FormatError(
+            f"a key asks for more than {MAX_ITERATIONS:,} rounds of PBKDF2, and is not tried",
+            structure="volume key bag",
+            image_offset=container.blocks.at(run[0]),
+            found=f"{refused:,}",
+        )
     return None
 
 
@@ -248,8 +263,6 @@ def _wrapped(entries: list[Entry], owner: bytes | None, tag: int) -> list[Wrappe
 
 
 def _open_with_password(record: WrappedKey, password: str) -> bytes | None:
-    if not 0 < record.iterations <= MAX_ITERATIONS:
-        return None
     return record.unwrapped_with(password_key(password, record.salt, record.iterations, record.key_bytes))
 
 

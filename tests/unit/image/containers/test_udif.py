@@ -6,6 +6,7 @@ import bz2
 import lzma
 import plistlib
 import struct
+import tracemalloc
 import zlib
 
 import numpy as np
@@ -13,7 +14,8 @@ import pytest
 
 from layoutscope.errors import FormatError, UnsupportedError
 from layoutscope.image import MemorySource
-from layoutscope.image.containers.udif import adc, open_udif
+from layoutscope.image.containers import udif as udif_module
+from layoutscope.image.containers.udif import adc, lzfse_length, open_udif
 from layoutscope.image.opening import unwrap
 from layoutscope.image.signatures import has_udif_trailer
 
@@ -146,3 +148,41 @@ def test_a_broken_property_list_is_named():
 def test_short_files_are_none():
     """A file shorter than a trailer is no disk image."""
     assert not has_udif_trailer(MemorySource(b"koly"))
+
+
+@pytest.mark.parametrize(
+    "data", [b"", bytes(1 << 20), noise(4096, 6), np.random.default_rng(7).bytes(3 << 18), b"abc" * 5], ids=len
+)
+def test_an_lzfse_stream_tells_its_length_before_it_is_decompressed(data):
+    """Of each kind of block that Apple's encoder makes: packed, LZVN where short, plain where nothing shrinks."""
+    assert lzfse_length(lzfse_compress(data)) == len(data)
+
+
+def test_an_lzfse_bomb_is_refused_before_it_is_made():
+    """A piece of 4 KiB that would become 64 MiB is an error, and takes no memory."""
+    bomb = lzfse_compress(bytes(64 << 20))
+    image = udif([(LZFSE, noise(8, 3))], change=lambda rows: [(LZFSE, 0, 0, 8, 0, len(bomb)), *rows[1:]])
+    image = bomb + image[len(lzfse_compress(noise(8, 3))) :]
+    tracemalloc.start()
+    with pytest.raises(FormatError):
+        open_udif(MemorySource(image)).read(0, 512)
+    assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    tracemalloc.stop()
+
+
+def test_what_is_not_stored_is_a_hole():
+    """A disk of 8 PiB of zeros in 1.5 KB is no more work to look through than what it stores."""
+    rows = [(ZEROS, 0, 0, 2**44, 0, 0), (PLAIN, 0, 2**44, 8, 0, 4096)]
+    image = bytearray(udif([(PLAIN, noise(8, 4))], change=lambda old: [*rows, *old[1:]]))
+    image[-512:] = image[-512:].replace(struct.pack(">IQ", 1, 8), struct.pack(">IQ", 1, 2**44 + 8))
+    source = open_udif(MemorySource(bytes(image)))
+    assert source.size_bytes == (2**44 + 8) * 512
+    assert source.holes.tolist() == [[0, 2**53]]
+
+
+def test_pieces_are_kept_within_a_limit_of_bytes(monkeypatch):
+    """Many long pieces take no more memory than one of the longest."""
+    monkeypatch.setattr(udif_module, "KEPT_BYTES", 3 * 4096)
+    source = open_udif(MemorySource(udif([(ZLIB, noise(8, seed)) for seed in range(6)])))
+    source.read(0, source.size_bytes)
+    assert sum(map(len, source._kept.values())) == 3 * 4096

@@ -99,7 +99,7 @@ def _sentences(volume: VolumeScan) -> Iterator[str]:
 
 def _cost(verdict: Verdict, reads: int, first: Prediction) -> str:
     if not reads:
-        return "Listing every file takes no read that mounting has not made."
+        return "Listing every file reads nothing more: mounting has read it all."
     between = f" ({interval(first)})" if interval(first) else ""
     made = f"{reads:,} read{'s' if reads != 1 else ''}"
     return (

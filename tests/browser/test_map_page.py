@@ -576,7 +576,7 @@ def test_a_box_over_the_order_chooses_leaves(visit, pages):
     _drag(seen.page, (box["x"] + 100, box["y"] + 30), (box["x"] + 400, box["y"] + 200))
     seen.page.wait_for_function("() => layoutscope.maps[0].selection.nodes.length > 0")
     told = seen.page.locator(".chosen b").inner_text()
-    assert "chosen in key order of fs" in told
+    assert "chosen in key order of file-system B-tree" in told
     ranks = seen.run("() => { const s = layoutscope.maps[0].selection; return s.nodes.map((i) => s.all.rank[i]); }")
     assert max(ranks) - min(ranks) + 1 >= len(set(ranks)) > 1  # leaves of the snapshot have ranks of their own
     pixels = """() => {

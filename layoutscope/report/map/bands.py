@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from layoutscope.report.map.segments import MapClass
 
 COLUMNS: Final = 1200
+MOST_TOLD: Final = 2
+"""Of so many disks the legend tells what they hold."""
 UPPER, LOWER = 38, 14
 """Heights of the two parts of a band."""
 
@@ -172,10 +174,12 @@ def _amounts(shares: Sequence[Share], size_bytes: int) -> Iterator[tuple[str, st
 def legend(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str:
     """Return the colours of the bands with what each disk holds of them, disks apart by a bar."""
     told = [dict(_amounts(held, disk.size_bytes)) for disk, held in zip(disks, shares, strict=True)]
+    # Of many disks the amounts are read in a table of their own.
+    amounts = [{part.label: "" for part in PARTS}] if len(told) > MOST_TOLD else told
     entries = (
         f'<span><svg class="swatch" viewBox="0 0 12 12"><rect class="part-{part.key}" width="12" height="12"/>'
         f"{HATCHED_SWATCH if part.key in HATCHED else ''}</svg> "
-        f'{part.label} <span class="muted">{" | ".join(own.get(part.label, "none") for own in told)}</span></span>'
+        f'{part.label} <span class="muted">{" | ".join(own.get(part.label, "none") for own in amounts)}</span></span>'
         for part in PARTS
         if any(part.label in own for own in told)
     )

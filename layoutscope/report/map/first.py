@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from layoutscope.analysis.story import drive_words
 from layoutscope.report.map.bands import file_list_reach, legend, picture, scale_of
+from layoutscope.report.map.model import images_of
 from layoutscope.units import format_bytes, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -42,20 +43,20 @@ def first_screen(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) ->
     span = scale_of(disks, shares)
     headline = comparison(disks)
     # A disk alone says first what is in the way of its numbers, else the time; all else is read under its band.
-    first = (*disks[0].warnings, *disks[0].story, NO_TIME)[0] if len(disks) == 1 else ""
+    first = (*disks[0].warnings, *disks[0].story, NO_TIME)[0] if len(images_of(disks)) == 1 else ""
     bands = "".join(
         _band(place, disk, held, span, first) for place, (disk, held) in enumerate(zip(disks, shares, strict=True))
     )
     headline = f'<p class="headline">{escape(first or headline)}</p>' if first or headline else ""
     return (
         f'<section id="what">{headline}{bands}{_scale(span)}'
-        f'<div id="race"></div>{_times(disks)}{legend(disks, shares)}</section>'
+        f'{legend(disks, shares)}<div id="race"></div>{_times(disks)}</section>'
     )
 
 
 def comparison(disks: Sequence[MapDisk]) -> str:
     """Say how much longer the slowest of several disks takes than the quickest, on one drive and in one order."""
-    walks = [(disk, disk.walks[0]) for disk in disks if disk.walks and disk.walks[0].entries]
+    walks = [(disk, disk.walks[0]) for disk in images_of(disks) if disk.walks and disk.walks[0].entries]
     if len(walks) < 2 or len({(walk.order, walk.drive) for _, walk in walks}) > 1:
         return ""
     ranked = sorted(walks, key=lambda item: item[1].seconds / item[1].entries)
@@ -74,10 +75,12 @@ def comparison(disks: Sequence[MapDisk]) -> str:
 
 
 def _band(place: int, disk: MapDisk, shares: Sequence[Share], span: int, first: str) -> str:
+    walks = [walk for walk in disk.walks if walk.seconds]
     times = "".join(
-        f"<span><b>{format_seconds(walk.seconds)}</b> {escape(drive_words(walk.drive))}</span>" for walk in disk.walks
+        f"<span><b>{format_seconds(walk.seconds)}</b> {escape(drive_words(walk.drive))}</span>"
+        for walk in (walks if not disk.device else ())
     )
-    clock = f'<span class="clock">{format_seconds(disk.walks[0].seconds)}</span>' if disk.walks else ""
+    clock = f'<span class="clock">{format_seconds(walks[0].seconds)}</span>' if walks else ""
     sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in disk.story if sentence != first)
     why = (
         f'<details class="story"><summary>Why, and what would help</summary>{sentences}</details>' if sentences else ""
@@ -87,7 +90,7 @@ def _band(place: int, disk: MapDisk, shares: Sequence[Share], span: int, first: 
         f'<span class="muted">{escape(disk.subtitle)}</span>{times}</div>{_unread(disk, first)}'
         f'<div class="band" data-disk="{place}" data-span="{span}">{picture(disk, shares, span)}'
         f'<canvas aria-hidden="true"></canvas></div>'
-        f'<div class="bar under"><span>{file_list_reach(shares)}</span>{clock}</div>{why}</div>'
+        f'<div class="bar under"><span>{file_list_reach(shares)}</span>{why}{clock}</div></div>'
     )
 
 
@@ -105,13 +108,13 @@ def _scale(span: int) -> str:
 
 def _times(disks: Sequence[MapDisk]) -> str:
     """Show where the time of each disk's first walk goes, on one scale, with what it is packed in key order."""
-    walks = [(disk, disk.walks[0]) for disk in disks if disk.walks]
+    walks = [(disk, disk.walks[0]) for disk in images_of(disks) if disk.walks]
     most = max((walk.seconds for _, walk in walks), default=0.0)
     if not most:
         return ""
     rows = "".join(_time(disk.kind or disk.title, walk, most) for disk, walk in walks)
-    order, drive = walks[0][1].order, drive_words(walks[0][1].drive)
-    return f'<h3>Where the time goes ({escape(order)}, {escape(drive)})</h3><table class="times">{rows}</table>'
+    drive = drive_words(walks[0][1].drive)
+    return f'<h3>Where the time goes on a {escape(drive)}</h3><table class="times">{rows}</table>'
 
 
 def _time(name: str, walk: MapWalk, most: float) -> str:

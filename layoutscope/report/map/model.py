@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -101,6 +101,8 @@ class MapDisk:
         Sentences that must be read before any number: what is locked, damaged, missing.
     states : list of (str, int)
         Checkpoints and snapshots with their transactions, where the file system has them.
+    device : int
+        Which image of a set it is; 0 for all others.
     """
 
     title: str
@@ -116,3 +118,9 @@ class MapDisk:
     coverage: float | None = 1.0
     warnings: tuple[str, ...] = ()
     states: list[tuple[str, int]] = field(default_factory=list)
+    device: int = 0
+
+
+def images_of(disks: Sequence[MapDisk]) -> list[MapDisk]:
+    """Return the disks without the further devices of sets: what is told once of each volume is told of these."""
+    return [disk for disk in disks if not disk.device]

@@ -52,7 +52,11 @@ def packed_nodes(nodes: Table, item: MapDisk, segments: Segments, classes: list[
     """
     kept = nodes.take(slice(None, NODE_BUDGET))
     codes, trees = kept["tree"].numbered()
-    seconds = node_seconds(nodes["image_offset"].signed(), segments, item.walks)[: len(kept)]
+    # What has no place on this disk ends before it begins.
+    is_here = nodes["device"].data == item.device
+    place = np.where(is_here, nodes["image_offset"].signed(), -1)
+    seconds = node_seconds(place, segments, item.walks, item.device)[: len(kept)]
+    size, offset = kept["size_bytes"].data, place[: len(kept)]
     return {
         "trees": list(trees),
         "classes": [classes.index(tree) if tree in classes else -1 for tree in trees],
@@ -60,8 +64,8 @@ def packed_nodes(nodes: Table, item: MapDisk, segments: Segments, classes: list[
         "tree": encode.array(codes),
         "kind": encode.array(_kinds(kept["kind"])),
         "level": encode.array(kept["level"].filled(NOT_KNOWN)),
-        "offset": encode.array(kept["image_offset"].signed(), delta=True),
-        "size": encode.array(kept["size_bytes"].data),
+        "offset": encode.array(np.where(offset < 0, -1 - size, offset), delta=True),
+        "size": encode.array(size),
         "records": encode.array(kept["num_records"].filled(0)),
         "xid": encode.array(kept["xid"].filled(0)),
         "rank": encode.array(kept["key_rank"].signed()),
@@ -86,7 +90,9 @@ def _fill(nodes: Table) -> NDArray[np.uint8]:
     return np.where(known, np.round(100 * used / np.maximum(used + room, 1)), NOT_KNOWN).astype(np.uint8)
 
 
-def node_seconds(place: NDArray[np.int64], segments: Segments, walks: Sequence[MapWalk]) -> NDArray[np.float64]:
+def node_seconds(
+    place: NDArray[np.int64], segments: Segments, walks: Sequence[MapWalk], device: int = 0
+) -> NDArray[np.float64]:
     """Charge each node with the service time of the reads that bring it in.
 
     Parameters
@@ -97,6 +103,8 @@ def node_seconds(place: NDArray[np.int64], segments: Segments, walks: Sequence[M
         Where nodes lie.
     walks : sequence of MapWalk
         The first is charged, with those of other volumes in the same order on the same drive.
+    device : int
+        Which image of a set the nodes lie on.
 
     Returns
     -------
@@ -107,7 +115,7 @@ def node_seconds(place: NDArray[np.int64], segments: Segments, walks: Sequence[M
     seconds = np.zeros(len(place))
     for walk in walks:
         if (walk.order, walk.drive) == (walks[0].order, walks[0].drive):
-            seconds += _charged(nodes, walk, len(place))
+            seconds += _charged(nodes, walk, device, len(place))
     # The tables of several volumes, or states, have the same node in a row each; the map has it once.
     first, same = np.unique(place, return_inverse=True)
     shared = np.zeros(len(first))
@@ -115,9 +123,9 @@ def node_seconds(place: NDArray[np.int64], segments: Segments, walks: Sequence[M
     return np.where(place >= 0, shared[same], 0.0)
 
 
-def _charged(nodes: Segments, walk: MapWalk, num_nodes: int) -> NDArray[np.float64]:
+def _charged(nodes: Segments, walk: MapWalk, device: int, num_nodes: int) -> NDArray[np.float64]:
     begin, end = nodes.start, np.maximum.accumulate(nodes.start + nodes.length)
-    on_this = walk.trace.device == 0
+    on_this = walk.trace.device == device
     start = walk.trace.image_offset[on_this]
     stop = start + walk.trace.length_bytes[on_this]
     low = np.searchsorted(end, start, side="right")

@@ -43,7 +43,7 @@ def render(disks: Sequence[MapDisk], *, made: str, names: bool = True) -> str:
     names : bool
         Whether names from the image may appear.
     """
-    segments = [from_layouts(item.layouts) for item in disks]
+    segments = [from_layouts(item.layouts, item.device) for item in disks]
     shares = [disk_shares(item, own) for item, own in zip(disks, segments, strict=True)]
     parts = zip(disks, segments, shares, strict=True)
     data = {
@@ -127,6 +127,7 @@ def disk_data(item: MapDisk, segments: Segments, shares: Sequence[Share], *, nam
     owned = merge_touching(segments.take(np.flatnonzero(segments.owner)))
     tells_files = len(owned) <= OWNER_BUDGET
     nodes = stacked([layout.columns("nodes") for layout in item.layouts])
+    here = nodes if not nodes["device"].data.any() else nodes.take(nodes["device"].data == item.device)
     return {
         "title": item.title if names else "volume",
         "start": item.image_offset,
@@ -140,11 +141,11 @@ def disk_data(item: MapDisk, segments: Segments, shares: Sequence[Share], *, nam
         "nodes": packed_nodes(nodes, item, segments, [share.item.key for share in shares]),
         "files": _files(owned.files),
         "entries": _entries(item) if names else None,
-        "walks": [walk_panel(one) for one in item.walks],
-        "costs": [costs(one) for one in item.walks],
-        "directories": directories(item, names=names),
-        "distances": distances(item, nodes),
-        "history": written_when(item, nodes),
+        "walks": [walk_panel(one, item) for one in item.walks],
+        "costs": [costs(one) for one in item.walks if not item.device],
+        "directories": None if item.device else directories(item, names=names),
+        "distances": distances(item, here),
+        "history": written_when(item, here),
     }
 
 

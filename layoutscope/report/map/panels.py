@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from layoutscope.analysis.story import drive_words
 from layoutscope.arrays.lookup import dense_codes, find, first_places
 from layoutscope.report.map import encode
 from layoutscope.units import MIB
@@ -73,6 +74,7 @@ def _seeks(item: MapDisk) -> dict[str, Any] | None:
     if not item.walks:
         return None
     trace = item.walks[0].trace
+    trace = trace[trace.device == item.device] if trace.device.any() else trace
     jump = trace.image_offset[1:] - (trace.image_offset[:-1] + trace.length_bytes[:-1])
     return _histogram(np.abs(jump))
 
@@ -138,15 +140,21 @@ def written_when(item: MapDisk, nodes: Table) -> dict[str, Any] | None:
     }
 
 
-def walk_panel(item: MapWalk) -> dict[str, Any]:
-    """Return where the head is over time, and its rates."""
+def walk_panel(item: MapWalk, disk: MapDisk) -> dict[str, Any]:
+    """Return where the head of one disk is over time, and its rates."""
     trace = item.trace
     end = np.cumsum(item.service_s + trace.think_us * 1e-6)
     begin = end - item.service_s
+    if trace.device.any():
+        own = trace.device == disk.device
+        trace, begin = trace[own], begin[own]
     step = max(1, -(-len(trace) // POINTS))
     shown = slice(None, None, step)
+    low = int(trace.image_offset.min(initial=disk.image_offset + disk.size_bytes))
     return {
-        "label": f"{item.order} on {item.drive}",
+        "label": drive_words(item.drive),
+        "order": item.order,
+        "reach": [low, max(low, int((trace.image_offset + trace.length_bytes).max(initial=0)))],
         "total_s": item.seconds,  # with what the host does behind the last read
         "reads": len(trace),
         "step": step,
@@ -179,7 +187,7 @@ def rounded(values: NDArray[np.float64]) -> list[float]:
 def costs(item: MapWalk) -> dict[str, Any]:
     """Return the causes of one prediction, in seconds."""
     return {
-        "drive": item.drive,
+        "drive": drive_words(item.drive),
         "order": item.order,
         "causes": {name: float(value) for name, value in item.causes_s.items()},
         "bound_s": item.bound_s,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import groupby
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -22,10 +23,34 @@ if TYPE_CHECKING:
     from layoutscope.results.scan import Prediction, ScanResult, VolumeScan, WalkFacts
 
 
+DEVICES: Final = ("main device", "second device")
+"""What the images of a set are called, by the number of the device."""
+
+
 def disks(results: Sequence[ScanResult], *, names: bool = True) -> list[MapDisk]:
     """Make a disk of each range of addresses that volumes share, with or without the volumes' names."""
     ranges = ((result, list(volumes)) for result in results for _, volumes in groupby(result.volumes, _range))
-    return [_disk(result, volumes, names=names) for result, volumes in ranges]
+    made = (_disk(result, volumes, names=names) for result, volumes in ranges)
+    return [disk for one in made for disk in _devices(one)]
+
+
+def _devices(disk: MapDisk) -> Iterator[MapDisk]:
+    """Take the devices of a Fusion set apart: each has addresses of its own."""
+    sizes = [disk.layouts[0].facts.details.get(f"bytes of device {number}") for number in range(len(DEVICES))]
+    ends = [size for size in sizes if isinstance(size, int)]
+    if len(ends) < len(DEVICES):
+        yield disk
+        return
+    for number, (name, size) in enumerate(zip(DEVICES, ends, strict=True)):
+        further: dict[str, Any] = {"image_offset": 0, "facts": [], "story": (), "warnings": (), "coverage": 1.0}
+        yield replace(
+            disk,
+            title=f"{disk.title}, {name}",
+            subtitle=f"{disk.subtitle.rpartition(', ')[0]}, {format_bytes(size)}",
+            size_bytes=size,
+            device=number,
+            **(further if number else {}),
+        )
 
 
 def made(results: Sequence[ScanResult], *, version: str, names: bool = True) -> str:

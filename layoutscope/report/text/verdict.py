@@ -290,7 +290,7 @@ def _in_short(volume: VolumeScan) -> Iterator[Text]:
         _cut(
             f"  Listing it: {most(times, COLUMNS - 14)}"
             if walk.reads
-            else "  Listing it takes no read that mounting has not made"
+            else "  Listing it reads nothing more: mounting has read it all"
         )
     )
     if verdict.named_causes:

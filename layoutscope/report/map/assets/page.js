@@ -143,8 +143,8 @@
   }
   function secondsText(s) {
     if (!s) return "0 s";
-    if (s < 1e-3) return `${(s * 1e6).toPrecision(3)} µs`;
-    if (s < 1) return `${(s * 1e3).toPrecision(3)} ms`;
+    if (s < 1e-3) return `${+(s * 1e6).toPrecision(3)} us`;
+    if (s < 1) return `${+(s * 1e3).toPrecision(3)} ms`;
     if (s < 120) return `${s.toPrecision(3)} s`;
     const whole = Math.round(s);
     if (whole < 7200) return `${Math.floor(whole / 60)} min ${String(whole % 60).padStart(2, "0")} s`;
@@ -579,11 +579,16 @@
 
   // src/legend.ts
   var FIRST = 2;
+  var ALWAYS = ["damaged", "locked"];
   function legend(map, hiddenKey) {
     const { classes } = map.disk;
     const held = classes.map((_, k) => k).filter((k) => classes[k].bytes > 0);
     const metadata = held.filter((k) => classes[k].group === "metadata").sort((a, b) => classes[b].bytes - classes[a].bytes);
-    const first = /* @__PURE__ */ new Set([...metadata.slice(0, FIRST), ...held.filter((k) => classes[k].group !== "metadata")]);
+    const first = /* @__PURE__ */ new Set([
+      ...held.filter((k) => ALWAYS.includes(classes[k].key)),
+      ...metadata.slice(0, FIRST),
+      ...held.filter((k) => classes[k].group !== "metadata")
+    ]);
     const more = held.filter((k) => !first.has(k));
     const bar = element("div", { class: "bar legend" }, ...[...first].map((k) => entry(map, k)));
     if (more.length) bar.append(folded(map, more));
@@ -799,7 +804,7 @@
         ...n.fill[i] === 255 ? [] : [`${n.fill[i]} % full`],
         ...n.cost[i] ? [`${secondsText(n.cost[i] / 1e6)} to read`] : [],
         `keys of ${n.first(i)} to ${n.last(i)}`,
-        `${bytesText(n.size[i])} at byte ${counted(n.offset[i])}`
+        n.offset[i] < 0 ? "not on this disk" : `${bytesText(n.size[i])} at byte ${counted(n.offset[i])}`
       ].join(" · ");
     }
   };
@@ -1149,12 +1154,12 @@
       this.holder.append(
         element("h3", {}, this.disk.title),
         element("div", { class: "bar" }, searchField(this), this.controls()),
-        legend(this, this.hiddenKey),
-        this.scaleKey,
-        ...slider ? [slider] : [],
         this.strip,
         element("div", { class: "cellbox" }, this.picture.canvas, this.plot),
         this.info,
+        ...slider ? [slider] : [],
+        legend(this, this.hiddenKey),
+        this.scaleKey,
         chosenTable(this.selection)
       );
       this.strip.addEventListener("click", (e) => {
@@ -1421,7 +1426,8 @@
             if (bytes <= 0) return;
             const share = bytes / width.bytes;
             pen.globalAlpha = metadata ? SHADES[shadeOf(share)][1] : Math.max(0.15, share);
-            pen.fillRect(i * pixel, metadata ? 0 : 8, Math.max(1, pixel), 24);
+            const [left, right] = [Math.round(i * pixel), Math.round((i + 1) * pixel)];
+            pen.fillRect(left, metadata ? 0 : 8, Math.max(1, right - left), 24);
           });
         });
       pen.globalAlpha = 1;
@@ -1539,7 +1545,7 @@
       name: "packed in key order",
       y,
       x,
-      marker: { symbol: "line-ns-open", size: 18, line: { width: 3, color: isDark() ? "#fff" : "#000" } },
+      marker: { symbol: "line-ns-open", size: 18, color: isDark() ? "#fff" : "#000", line: { width: 3 } },
       hovertemplate: "packed in key order: %{x:.3f} s<extra></extra>"
     };
   }
@@ -1623,16 +1629,34 @@
     };
   }
 
+  // src/payload.ts
+  function spreadOf(disk) {
+    const reads = disk.walks.map(({ reach }) => reach.map((place) => place - disk.start));
+    const leaves = disk.distances.key_order.map(({ picture }) => picture.y.map((place) => place * 2 ** 20));
+    const places = [...reads, ...leaves].flat();
+    return places.length ? [Math.min(...places), Math.max(...places)] : [0, disk.used || disk.size];
+  }
+  function reachOf(disks) {
+    return Math.max(...disks.map(spreadOf).map(([low, high]) => high - low));
+  }
+  function placeRange(disk, scale) {
+    const [low] = spreadOf(disk);
+    return [(low - 0.04 * scale.reach) / 2 ** 20, (low + 1.04 * scale.reach) / 2 ** 20];
+  }
+  function labelOf(disk, tree) {
+    return disk.classes.find(({ key: key2 }) => key2 === tree)?.label ?? tree;
+  }
+
   // src/distances.ts
   async function orderPanel(disk, holder, selection, scale) {
     const orders = disk.distances.key_order;
     if (!orders.length) holder.append(element("p", { class: "muted" }, "There are no leaves to compare."));
     for (const { tree, total, picture } of orders) {
-      const title = `${tree}: ${counted(total)} leaves`;
+      const title = `${labelOf(disk, tree)}: ${counted(total)} leaves`;
       holder.append(element("h3", {}, title));
       const layout = {
         xaxis: { title: { text: "place in key order" } },
-        yaxis: { title: { text: "place on disk, MiB" }, range: [0, 1.02 * scale.used / 2 ** 20] }
+        yaxis: { title: { text: "place on disk, MiB" }, range: placeRange(disk, scale) }
       };
       const { all } = selection;
       const own = all.trees.indexOf(tree);
@@ -1641,7 +1665,14 @@
       const told2 = "leaf %{x:,.0f} in key order<br>%{y:,.1f} MiB";
       const points = Array.from(all.offset.keys(), place).filter((point) => point !== null);
       const trace = points.length === total ? pointsTrace(points, told2) : await pictureTrace(picture, told2);
-      await brushed(plotIn(holder, 260, title), trace, layout, selection, place, `chosen in key order of ${tree}`);
+      await brushed(
+        plotIn(holder, 260, title),
+        trace,
+        layout,
+        selection,
+        place,
+        `chosen in key order of ${labelOf(disk, tree)}`
+      );
     }
   }
   function pointsTrace(points, told2) {
@@ -1721,7 +1752,7 @@
         this.pause();
         this.show(+this.bar.value / STEPS2 * this.longest());
       });
-      if (!players.length) return;
+      if (!this.hasTime) return;
       const speeds = element(
         "select",
         { title: "how fast" },
@@ -1751,6 +1782,10 @@
     clock = element("span", { class: "muted clock" });
     button;
     bar;
+    /** Whether any walk takes time at all: where mounting has read everything, nothing moves. */
+    get hasTime() {
+      return this.players.length > 0 && this.longest() > 0;
+    }
     longest() {
       return Math.max(...this.players.map((player) => player.total()));
     }
@@ -1771,7 +1806,7 @@
       this.began = performance.now() - 1e3 * this.now / this.speed();
     }
     play() {
-      if (!this.players.length || this.frame !== null) return;
+      if (!this.hasTime || this.frame !== null) return;
       if (this.now >= this.longest()) this.now = 0;
       this.since();
       const step = () => {
@@ -1824,11 +1859,11 @@
     const draw2 = async () => {
       walk = disk.walks[+choose.value];
       reads = await unpackAll(walk, ["time", "offset", "length", "tree"]);
-      note.textContent = `${told(walk)}; select a span of time to see its places in the map above`;
+      note.textContent = `${walk.order}: ${told(walk)}; select a span of time to see its places in the map above`;
       map.mark([], null);
       const traces = [...walkTraces(disk, walk, reads), chosenTrace()];
       last = traces.length - 1;
-      await plotly().react(plot, traces, walkLayout(walk, scale), CONFIG);
+      await plotly().react(plot, traces, walkLayout(disk, walk, scale), CONFIG);
       showReads();
     };
     const showReads = () => {
@@ -1912,11 +1947,11 @@
       return {
         type: "scattergl",
         mode: "markers",
-        name: plain(name),
+        name: plain(labelOf(disk, name)),
         x,
         y: own.map((i) => (reads.offset[i] - disk.start) / 2 ** 20),
         marker: { size: 3, color: known ? hueOf(known) : HUES[tree % HUES.length] },
-        hovertemplate: `%{x:.3f} s<br>%{y:,.1f} MiB<extra>${plain(name)}</extra>`
+        hovertemplate: `%{x:.3f} s<br>%{y:,.1f} MiB<extra>${plain(labelOf(disk, name))}</extra>`
       };
     });
     const { time, seeks, bytes } = walk.rates;
@@ -1934,8 +1969,7 @@
       )
     ];
   }
-  function walkLayout(walk, scale) {
-    const used = scale.used / 2 ** 20;
+  function walkLayout(disk, walk, scale) {
     const rate = { rangemode: "tozero", fixedrange: true };
     return plotLayout({
       xaxis: {
@@ -1943,7 +1977,7 @@
         range: [0, scale.seconds || walk.total_s],
         anchor: "y3"
       },
-      yaxis: { title: { text: "place on disk, MiB" }, domain: [0.42, 1], range: [-0.02 * used, 1.02 * used] },
+      yaxis: { title: { text: "place on disk, MiB" }, domain: [0.42, 1], range: placeRange(disk, scale) },
       yaxis2: { title: { text: "seeks/s" }, domain: [0.22, 0.38], ...rate },
       yaxis3: { title: { text: "MB/s" }, domain: [0, 0.16], ...rate },
       legend: { orientation: "h", y: 1.08 },
@@ -1979,7 +2013,8 @@
     holder.append(element("label", { class: "bar" }, box, "zoom and move all maps together"));
   }
   async function draw(page2, kept2) {
-    const { disks, scale } = page2;
+    const { disks } = page2;
+    const scale = { ...page2.scale, reach: reachOf(disks) };
     const [places, orders, walks] = ["map", "order", "walk"].map(cardsOf);
     const maps = disks.map((disk, i) => Object.assign(new AddressMap(disk, places[i], scale), kept2[i]));
     for (const [i, map] of maps.entries()) {

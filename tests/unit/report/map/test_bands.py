@@ -18,6 +18,7 @@ from layoutscope.report.map.page import disk_shares
 from layoutscope.report.map.scans import disks
 from layoutscope.report.map.segments import from_layouts
 
+FUSION = Path(__file__).resolve().parents[5] / "shared" / "images" / "fusion"
 FIXTURES = Path(__file__).resolve().parents[4] / "fixtures" / "images"
 PATH = re.compile(r'<path class="part-(\w+)" fill-opacity="([\d.]+)" d="([^"]*)"/>')
 STEP = re.compile(r"M(\d+) (\d+)h(\d+)v")
@@ -135,3 +136,24 @@ def test_names_are_escaped(result):
     page = first_screen([replace(disk, title=bad, kind=bad, warnings=(bad,), story=(bad,))] * 2, [shares] * 2)
     assert "<b>&" not in page
     assert "&lt;b&gt;&amp;" in page
+
+
+def test_devices_of_a_set_have_a_band_each():
+    """Of a Fusion set each device has its own size and addresses: all of it is known, no byte stands on both."""
+    images = [Path(FUSION) / name for name in ("main.img.zst", "tier2.img.zst")]
+    if not all(image.exists() for image in images):
+        pytest.skip("the images of the set are not beside the checkout")
+    result = scan(images[0], second=images[1])
+    main, second = disks([result])
+    details = result.volumes[0].layout.facts.details
+    assert [main.size_bytes, second.size_bytes] == [details[f"bytes of device {number}"] for number in (0, 1)]
+    shares = [disk_shares(disk, from_layouts(disk.layouts, disk.device)) for disk in (main, second)]
+    for disk, own in zip((main, second), shares, strict=True):
+        held = {share.item.key: share.size_bytes for share in own}
+        assert sum(held.values()) == disk.size_bytes
+        assert held["unclaimed"] == 0
+    assert second.walks == main.walks  # whose reads each panel shows by their device
+    screen = first_screen([main, second], shares)
+    assert screen.count('class="band"') == 2
+    assert '<p class="headline">' in screen
+    assert "0 us" not in screen

@@ -114,12 +114,12 @@ export class AddressMap implements Choices, Pointed {
     this.holder.append(
       element("h3", {}, this.disk.title),
       element("div", { class: "bar" }, searchField(this), this.controls()),
-      legend(this, this.hiddenKey),
-      this.scaleKey,
-      ...(slider ? [slider] : []),
       this.strip,
       element("div", { class: "cellbox" }, this.picture.canvas, this.plot),
       this.info,
+      ...(slider ? [slider] : []),
+      legend(this, this.hiddenKey),
+      this.scaleKey,
       chosenTable(this.selection),
     );
     this.strip.addEventListener("click", (e) => {
@@ -412,7 +412,8 @@ export class AddressMap implements Choices, Pointed {
           if (bytes <= 0) return;
           const share = bytes / width.bytes;
           pen.globalAlpha = metadata ? SHADES[shadeOf(share)]![1] : Math.max(0.15, share);
-          pen.fillRect(i * pixel, metadata ? 0 : 8, Math.max(1, pixel), 24);
+          const [left, right] = [Math.round(i * pixel), Math.round((i + 1) * pixel)]; // halves of pixels would be blurred
+          pen.fillRect(left, metadata ? 0 : 8, Math.max(1, right - left), 24);
         });
       });
     pen.globalAlpha = 1;

@@ -54,7 +54,7 @@ function packed(y: string[], x: (number | null)[]): Fields {
     name: "packed in key order",
     y,
     x,
-    marker: { symbol: "line-ns-open", size: 18, line: { width: 3, color: isDark() ? "#fff" : "#000" } },
+    marker: { symbol: "line-ns-open", size: 18, color: isDark() ? "#fff" : "#000", line: { width: 3 } },
     hovertemplate: "packed in key order: %{x:.3f} s<extra></extra>",
   };
 }

@@ -2,7 +2,7 @@
 
 import { brushed } from "./brush";
 import { element } from "./dom";
-import type { Disk, Histogram, Scale } from "./payload";
+import { type Disk, type Histogram, labelOf, placeRange, type Scale } from "./payload";
 import { addPlot, type Fields, HUES, pictureTrace, plotIn } from "./plots";
 import type { Selection } from "./selection";
 import { bytesText, counted } from "./words";
@@ -11,11 +11,11 @@ export async function orderPanel(disk: Disk, holder: HTMLElement, selection: Sel
   const orders = disk.distances.key_order;
   if (!orders.length) holder.append(element("p", { class: "muted" }, "There are no leaves to compare."));
   for (const { tree, total, picture } of orders) {
-    const title = `${tree}: ${counted(total)} leaves`;
+    const title = `${labelOf(disk, tree)}: ${counted(total)} leaves`;
     holder.append(element("h3", {}, title));
     const layout = {
       xaxis: { title: { text: "place in key order" } },
-      yaxis: { title: { text: "place on disk, MiB" }, range: [0, (1.02 * scale.used) / 2 ** 20] },
+      yaxis: { title: { text: "place on disk, MiB" }, range: placeRange(disk, scale) },
     };
     const { all } = selection;
     const own = all.trees.indexOf(tree);
@@ -28,7 +28,14 @@ export async function orderPanel(disk: Disk, holder: HTMLElement, selection: Sel
     const points = Array.from(all.offset.keys(), place).filter((point) => point !== null);
     // A page carries so many nodes; past that the tree's picture, of all of them, is coarser.
     const trace = points.length === total ? pointsTrace(points, told) : await pictureTrace(picture, told);
-    await brushed(plotIn(holder, 260, title), trace, layout, selection, place, `chosen in key order of ${tree}`);
+    await brushed(
+      plotIn(holder, 260, title),
+      trace,
+      layout,
+      selection,
+      place,
+      `chosen in key order of ${labelOf(disk, tree)}`,
+    );
   }
 }
 

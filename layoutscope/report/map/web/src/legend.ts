@@ -7,6 +7,8 @@ import { bytesText, plural, shareText } from "./words";
 
 /** So many kinds of metadata stand at once, the largest; the others are behind "more". */
 const FIRST = 2;
+/** What nobody may overlook stands there however small it is. */
+const ALWAYS = ["damaged", "locked"];
 
 interface Filter {
   disk: Disk;
@@ -20,7 +22,11 @@ export function legend(map: Filter, hiddenKey: HTMLElement): HTMLElement {
   const metadata = held
     .filter((k) => classes[k]!.group === "metadata")
     .sort((a, b) => classes[b]!.bytes - classes[a]!.bytes);
-  const first = new Set([...metadata.slice(0, FIRST), ...held.filter((k) => classes[k]!.group !== "metadata")]);
+  const first = new Set([
+    ...held.filter((k) => ALWAYS.includes(classes[k]!.key)),
+    ...metadata.slice(0, FIRST),
+    ...held.filter((k) => classes[k]!.group !== "metadata"),
+  ]);
   const more = held.filter((k) => !first.has(k));
   const bar = element("div", { class: "bar legend" }, ...[...first].map((k) => entry(map, k)));
   if (more.length) bar.append(folded(map, more));

@@ -123,7 +123,7 @@ export class Owners {
       ...(n.fill[i] === 255 ? [] : [`${n.fill[i]} % full`]),
       ...(n.cost[i] ? [`${secondsText(n.cost[i]! / 1e6)} to read`] : []),
       `keys of ${n.first(i)} to ${n.last(i)}`,
-      `${bytesText(n.size[i]!)} at byte ${counted(n.offset[i]!)}`,
+      n.offset[i]! < 0 ? "not on this disk" : `${bytesText(n.size[i]!)} at byte ${counted(n.offset[i]!)}`,
     ].join(" · ");
   }
 }

@@ -7,7 +7,7 @@ import { distancePanel, orderPanel } from "./distances";
 import { element, isDark } from "./dom";
 import { historyPanel } from "./history";
 import { chosen, follow } from "./link";
-import type { Payload } from "./payload";
+import { type Payload, reachOf } from "./payload";
 import { plotly } from "./plots";
 import { type Player, Race } from "./race";
 import { walkPanel } from "./walk";
@@ -57,7 +57,8 @@ function together(maps: AddressMap[], holder: HTMLElement): void {
 }
 
 async function draw(page: Payload, kept: (Partial<Choices> | null)[]): Promise<void> {
-  const { disks, scale } = page;
+  const { disks } = page;
+  const scale = { ...page.scale, reach: reachOf(disks) };
   const [places, orders, walks] = ["map", "order", "walk"].map(cardsOf);
   const maps = disks.map((disk, i) => Object.assign(new AddressMap(disk, places![i]!, scale), kept[i]));
   for (const [i, map] of maps.entries()) {

@@ -72,6 +72,9 @@ export interface PackedEntries {
 
 export interface Walk {
   label: string;
+  order: string;
+  /** First and last byte that are read. */
+  reach: [number, number];
   total_s: number;
   reads: number;
   step: number;
@@ -153,9 +156,35 @@ export interface Scale {
   span: number;
   used: number;
   seconds: number;
+  /** Bytes that pictures of places of nodes span. */
+  reach: number;
+}
+
+/** Between which bytes of a disk, from its start, what the pictures of order and walk show lies. */
+export function spreadOf(disk: Disk): [number, number] {
+  const reads = disk.walks.map(({ reach }) => reach.map((place) => place - disk.start));
+  const leaves = disk.distances.key_order.map(({ picture }) => picture.y.map((place) => place * 2 ** 20));
+  const places = [...reads, ...leaves].flat();
+  return places.length ? [Math.min(...places), Math.max(...places)] : [0, disk.used || disk.size];
+}
+
+/** The widest of these spans. */
+export function reachOf(disks: Disk[]): number {
+  return Math.max(...disks.map(spreadOf).map(([low, high]) => high - low));
+}
+
+/** The same span for every disk, from where its nodes begin: an axis of places, in MiB. */
+export function placeRange(disk: Disk, scale: Scale): [number, number] {
+  const [low] = spreadOf(disk);
+  return [(low - 0.04 * scale.reach) / 2 ** 20, (low + 1.04 * scale.reach) / 2 ** 20];
+}
+
+/** A tree as the legend calls it. */
+export function labelOf(disk: Disk, tree: string): string {
+  return disk.classes.find(({ key }) => key === tree)?.label ?? tree;
 }
 
 export interface Payload {
   disks: Disk[];
-  scale: Scale;
+  scale: Omit<Scale, "reach">;
 }

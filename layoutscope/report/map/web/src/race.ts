@@ -37,7 +37,7 @@ export class Race {
       this.pause();
       this.show((+this.bar.value / STEPS) * this.longest());
     });
-    if (!players.length) return;
+    if (!this.hasTime) return;
     const speeds = element(
       "select",
       { title: "how fast" },
@@ -58,6 +58,11 @@ export class Race {
       ),
     );
     this.tell();
+  }
+
+  /** Whether any walk takes time at all: where mounting has read everything, nothing moves. */
+  private get hasTime(): boolean {
+    return this.players.length > 0 && this.longest() > 0;
   }
 
   longest(): number {
@@ -87,7 +92,7 @@ export class Race {
   }
 
   play(): void {
-    if (!this.players.length || this.frame !== null) return;
+    if (!this.hasTime || this.frame !== null) return;
     if (this.now >= this.longest()) this.now = 0;
     this.since();
     const step = () => {

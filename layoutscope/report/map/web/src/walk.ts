@@ -3,7 +3,7 @@
 import { type Band, TRAIL } from "./band";
 import { chosenTrace } from "./brush";
 import { element, hueOf } from "./dom";
-import type { Disk, Scale, Walk } from "./payload";
+import { type Disk, labelOf, placeRange, type Scale, type Walk } from "./payload";
 import { CONFIG, type Fields, HUES, plain, plotIn, plotLayout, plotly } from "./plots";
 import type { Player } from "./race";
 import type { Selection } from "./selection";
@@ -49,11 +49,11 @@ export async function walkPanel(
   const draw = async () => {
     walk = disk.walks[+choose.value]!;
     reads = await unpackAll(walk, ["time", "offset", "length", "tree"]);
-    note.textContent = `${told(walk)}; select a span of time to see its places in the map above`;
+    note.textContent = `${walk.order}: ${told(walk)}; select a span of time to see its places in the map above`;
     map.mark([], null);
     const traces = [...walkTraces(disk, walk, reads), chosenTrace()];
     last = traces.length - 1;
-    await plotly().react(plot, traces, walkLayout(walk, scale), CONFIG);
+    await plotly().react(plot, traces, walkLayout(disk, walk, scale), CONFIG);
     showReads();
   };
   const showReads = () => {
@@ -144,11 +144,11 @@ function walkTraces(disk: Disk, walk: Walk, reads: Reads): Fields[] {
     return {
       type: "scattergl",
       mode: "markers",
-      name: plain(name),
+      name: plain(labelOf(disk, name)),
       x,
       y: own.map((i) => (reads.offset[i]! - disk.start) / 2 ** 20),
       marker: { size: 3, color: known ? hueOf(known) : HUES[tree % HUES.length] },
-      hovertemplate: `%{x:.3f} s<br>%{y:,.1f} MiB<extra>${plain(name)}</extra>`,
+      hovertemplate: `%{x:.3f} s<br>%{y:,.1f} MiB<extra>${plain(labelOf(disk, name))}</extra>`,
     };
   });
   const { time, seeks, bytes } = walk.rates;
@@ -167,8 +167,7 @@ function walkTraces(disk: Disk, walk: Walk, reads: Reads): Fields[] {
   ];
 }
 
-function walkLayout(walk: Walk, scale: Scale): Fields {
-  const used = scale.used / 2 ** 20;
+function walkLayout(disk: Disk, walk: Walk, scale: Scale): Fields {
   const rate = { rangemode: "tozero", fixedrange: true };
   return plotLayout({
     xaxis: {
@@ -176,7 +175,7 @@ function walkLayout(walk: Walk, scale: Scale): Fields {
       range: [0, scale.seconds || walk.total_s],
       anchor: "y3",
     },
-    yaxis: { title: { text: "place on disk, MiB" }, domain: [0.42, 1], range: [-0.02 * used, 1.02 * used] },
+    yaxis: { title: { text: "place on disk, MiB" }, domain: [0.42, 1], range: placeRange(disk, scale) },
     yaxis2: { title: { text: "seeks/s" }, domain: [0.22, 0.38], ...rate },
     yaxis3: { title: { text: "MB/s" }, domain: [0, 0.16], ...rate },
     legend: { orientation: "h", y: 1.08 },

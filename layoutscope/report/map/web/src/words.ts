@@ -17,8 +17,8 @@ export function bytesText(n: number): string {
 
 export function secondsText(s: number): string {
   if (!s) return "0 s";
-  if (s < 1e-3) return `${(s * 1e6).toPrecision(3)} µs`;
-  if (s < 1) return `${(s * 1e3).toPrecision(3)} ms`;
+  if (s < 1e-3) return `${+(s * 1e6).toPrecision(3)} us`;
+  if (s < 1) return `${+(s * 1e3).toPrecision(3)} ms`;
   if (s < 120) return `${s.toPrecision(3)} s`;
   const whole = Math.round(s);
   if (whole < 7200) return `${Math.floor(whole / 60)} min ${String(whole % 60).padStart(2, "0")} s`;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -618,3 +619,68 @@ def test_nodes_are_coloured_by_age_and_level(visit, pages, scans):
     assert seen.page.evaluate(colour, [oldest["image_offset"], oldest["xid"] - 1]) != "#440154"
     seen.page.get_by_label("what colours nodes").select_option("level")
     seen.page.get_by_text("level, 0 at the leaves: ").last.wait_for()
+
+
+PANEL_WORDS = {
+    "what": ("times as long as", "file list"),
+    "map": ("Address space", "a cell is", "catalog B-tree"),
+    "costs": ("Costs", "seek", "SATA SSD"),
+    "order": ("Order on disk", "leaves", "place in key order"),
+    "walk": ("The walk", "seconds since the start of the walk"),
+    "directories": ("Directories by cost",),
+    "history": ("Transaction that wrote each node",),
+    "distances": ("From a file's inode to its first data",),
+}
+
+
+def _kept(seen, panel: str, form: str) -> Path:
+    with seen.page.expect_download() as kept:
+        seen.page.locator(f"#{panel} .pictures button", has_text=form).click()
+    assert kept.value.suggested_filename == f"layoutscope-{panel}.{form.lower()}"
+    return Path(kept.value.path())
+
+
+def test_each_panel_is_kept_as_svg_and_png(browser, visit, pages):
+    """What a panel shows is a file of its own: its words are in the SVG, which draws alone, and the PNG is not blank."""
+    seen = visit(pages / "both.html")
+    seen.run("() => document.querySelectorAll('details').forEach((folded) => { folded.open = true; })")
+    seen.page.wait_for_selector("#distances .main-svg")
+    alone = browser.new_page()
+    for panel, words in PANEL_WORDS.items():
+        svg = _kept(seen, panel, "SVG").read_text("utf-8")
+        told = alone.evaluate(
+            """(svg) => {
+              const root = new DOMParser().parseFromString(svg, 'image/svg+xml').documentElement;
+              const outside = [...root.querySelectorAll('*')].flatMap((node) => [...node.attributes])
+                .filter(({ name, value }) => /href$/.test(name) && !/^(data:|#)/.test(value));
+              return [root.tagName, root.textContent, outside.length];
+            }""",
+            svg,
+        )
+        assert (told[0], told[2]) == ("svg", 0)
+        assert [word for word in words if word not in told[1]] == []
+        png = _kept(seen, panel, "PNG").read_bytes()
+        colours = alone.evaluate(
+            """async (png) => {
+              const image = await createImageBitmap(await (await fetch('data:image/png;base64,' + png)).blob());
+              const canvas = new OffscreenCanvas(image.width, image.height), pen = canvas.getContext('2d');
+              pen.drawImage(image, 0, 0);
+              const pixels = new Uint32Array(pen.getImageData(0, 0, image.width, image.height).data.buffer);
+              return [image.width, new Set(pixels).size];
+            }""",
+            base64.b64encode(png).decode(),
+        )
+        assert colours[0] == 2400
+        assert colours[1] > 10
+    assert seen.complaints == []
+    assert [url for url in seen.requests if not url.startswith(("file:", "blob:", "data:"))] == []
+    alone.close()
+
+
+def test_the_picture_of_the_map_has_its_cells(visit, pages):
+    """The cells of both maps are in it, as they are on the page."""
+    seen = visit(pages / "both.html")
+    svg = _kept(seen, "map", "SVG").read_text("utf-8")
+    cells = seen.run("() => [...document.querySelectorAll('canvas.cells')].map((c) => c.toDataURL())")
+    assert len(cells) == 2
+    assert [one in svg for one in cells] == [True, True]

@@ -127,6 +127,281 @@
     }
   }
 
+  // src/unpack.ts
+  var KINDS = {
+    u1: Uint8Array,
+    u2: Uint16Array,
+    u4: Uint32Array,
+    i4: Int32Array,
+    f4: Float32Array,
+    f8: Float64Array
+  };
+  async function inflate(text) {
+    const raw = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+    const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  }
+  async function inflateText(text) {
+    return new TextDecoder().decode(await inflate(text));
+  }
+  async function unpack(packed2) {
+    const planes = await inflate(packed2.data);
+    const kind = KINDS[packed2.type];
+    const width = kind.BYTES_PER_ELEMENT;
+    const n = packed2.n;
+    const bytes = new Uint8Array(n * width);
+    for (let p = 0; p < width; p++) for (let i = 0, at = p * n; i < n; i++) bytes[i * width + p] = planes[at + i];
+    const values = new kind(bytes.buffer);
+    return packed2.delta ? sums(values) : values;
+  }
+  function sums(differences) {
+    const out = new Float64Array(differences.length);
+    let sum = 0;
+    for (let i = 0; i < out.length; i++) {
+      sum += differences[i];
+      out[i] = sum;
+    }
+    return out;
+  }
+  async function unpackAll(object, keys) {
+    const arrays = await Promise.all(keys.map(async (key2) => [key2, await unpack(object[key2])]));
+    return Object.fromEntries(arrays);
+  }
+  async function identifiers(packed2) {
+    const { low, high } = await unpackAll(packed2, ["low", "high"]);
+    return (i) => (BigInt(high[i]) << 32n | BigInt(low[i])).toString();
+  }
+  var COLUMNS = ["tree", "kind", "level", "offset", "size", "records", "xid", "rank", "fill", "cost"];
+  async function nodesOf(packed2) {
+    const columns = await unpackAll(packed2, COLUMNS);
+    const { trees, classes, kinds, total } = packed2;
+    const [id, first, last] = await Promise.all([packed2.id, packed2.first, packed2.last].map(identifiers));
+    return { ...columns, trees, classes, kinds, total, id, first, last };
+  }
+
+  // src/plots.ts
+  var plotly = () => Plotly;
+  var CONFIG = {
+    displaylogo: false,
+    responsive: true,
+    showSendToCloud: false,
+    showEditInChartStudio: false,
+    plotlyServerURL: "",
+    showTips: false,
+    modeBarButtonsToRemove: ["lasso2d", "select2d", "sendDataToCloud", "editInChartStudio"]
+  };
+  var HUES = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A6BBE", "#7A5C3E"];
+  function plain(text) {
+    return text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  }
+  function plotLayout(extra) {
+    const style = getComputedStyle(document.documentElement);
+    const colour = (name) => style.getPropertyValue(name).trim();
+    const [fg, line] = [colour("--fg"), colour("--line")];
+    const layout = {
+      paper_bgcolor: "rgba(0,0,0,0)",
+      plot_bgcolor: "rgba(0,0,0,0)",
+      font: { color: fg, size: 12 },
+      margin: { l: 60, r: 12, t: 26, b: 42 },
+      hovermode: "closest",
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("--muted"), activecolor: fg },
+      ...extra
+    };
+    const axis = { gridcolor: line, zerolinecolor: line, linecolor: line };
+    for (const key2 of Object.keys(layout))
+      if (/^[xy]axis/.test(key2)) layout[key2] = { ...axis, ...layout[key2] };
+    return layout;
+  }
+  function plotIn(holder, height, label) {
+    const plot = element("div", { class: "plot", role: "figure", "aria-label": label });
+    plot.style.height = `${height}px`;
+    holder.append(plot);
+    return plot;
+  }
+  async function addPlot(holder, title, height, traces, layout) {
+    holder.append(element("h3", {}, title));
+    const plot = plotIn(holder, height, title);
+    await plotly().newPlot(plot, traces, plotLayout(layout), CONFIG);
+    return plot;
+  }
+  async function pictureTrace(picture, unit) {
+    const counts = await unpack(picture.counts);
+    const middles = ([low, high], n) => Array.from({ length: n }, (_, i) => low + (i + 0.5) * (high - low) / n);
+    const row2 = (r) => Array.from(counts.subarray(r * picture.columns, (r + 1) * picture.columns), (n) => n ? Math.log10(n) : null);
+    const scale = isDark() ? ["#2f6b99", "#cfe8ff"] : ["#8fbfe0", "#003a5c"];
+    return {
+      type: "heatmap",
+      x: middles(picture.x, picture.columns),
+      y: middles(picture.y, picture.rows),
+      z: Array.from({ length: picture.rows }, (_, r) => row2(r)),
+      zmin: 0,
+      showscale: false,
+      colorscale: scale.map((colour, i) => [i, colour]),
+      hoverongaps: false,
+      hovertemplate: `${unit}<extra></extra>`
+    };
+  }
+
+  // src/export.ts
+  var SVG = "http://www.w3.org/2000/svg";
+  var WIDTH = 1200;
+  var EDGE = 24;
+  var SCALE = 2;
+  var LINE = 22;
+  var SWATCH = 12;
+  var shape = (tag, attributes, ...children) => {
+    const node = document.createElementNS(SVG, tag);
+    for (const [key2, value] of Object.entries(attributes)) node.setAttribute(key2, String(value));
+    node.append(...children);
+    return node;
+  };
+  var css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  var Sheet = class {
+    pieces = [];
+    height = EDGE;
+    words(text, size, weight = "normal") {
+      if (!text) return;
+      const y = this.height + size;
+      this.pieces.push(shape("text", { x: EDGE, y, fill: css("--fg"), "font-size": size, "font-weight": weight }, text));
+      this.height = y + 0.6 * size;
+    }
+    /** A piece as wide as the sheet. */
+    piece(svg, height) {
+      const place = { x: EDGE, y: this.height, width: WIDTH - 2 * EDGE, height };
+      for (const [key2, value] of Object.entries(place)) svg.setAttribute(key2, String(value));
+      this.pieces.push(svg);
+      this.height += height + 8;
+    }
+    /** Colours and what they mean, in as many lines as it takes. */
+    legend(entries) {
+      let x = EDGE;
+      for (const { hue, text } of entries) {
+        const width = SWATCH + 24 + 7 * text.length;
+        if (x > EDGE && x + width > WIDTH - EDGE) {
+          x = EDGE;
+          this.height += LINE;
+        }
+        const box = { x, y: this.height, width: SWATCH, height: SWATCH, fill: hue, stroke: css("--line") };
+        const place = { x: x + SWATCH + 6, y: this.height + SWATCH - 1, fill: css("--fg"), "font-size": 13 };
+        this.pieces.push(shape("rect", box), shape("text", place, text));
+        x += width;
+      }
+      if (entries.length) this.height += LINE + 6;
+    }
+    text() {
+      const height = this.height + EDGE;
+      const size = { width: WIDTH, height, viewBox: `0 0 ${WIDTH} ${height}`, "font-family": "system-ui, sans-serif" };
+      const ground = shape("rect", { width: WIDTH, height, fill: css("--bg") });
+      return new XMLSerializer().serializeToString(shape("svg", size, ground, ...this.pieces));
+    }
+  };
+  async function chart(plot, sheet) {
+    const height = plot.clientHeight;
+    const layout = { ...plot.layout, paper_bgcolor: css("--bg"), autosize: false };
+    const options = { format: "svg", width: WIDTH - 2 * EDGE, height, imageDataOnly: true };
+    const figure = { data: plot.data, layout, config: { displayModeBar: false } };
+    const svg = await plotly().toImage(figure, options);
+    const parsed = new DOMParser().parseFromString(svg, "image/svg+xml").documentElement;
+    sheet.piece(document.importNode(parsed, true), height);
+  }
+  function map(card, sheet) {
+    const cells = card.querySelector("canvas.cells");
+    const plot = card.querySelector(".map");
+    const { clientWidth: width, clientHeight: height } = plot;
+    const { left, top, width: wide, height: high } = cells.style;
+    const place = { x: left, y: top, width: wide, height: high, preserveAspectRatio: "none" };
+    const image = shape("image", { ...place, href: cells.toDataURL(), style: "image-rendering: pixelated" });
+    const marks = [...plot.querySelectorAll(".main-svg .scatterlayer")].map((layer) => copied(layer));
+    const { xaxis, yaxis } = plot._fullLayout;
+    const over = shape("g", { transform: `translate(${xaxis._offset},${yaxis._offset})` }, ...marks);
+    sheet.words(card.querySelector(".caption")?.textContent ?? "", 13);
+    sheet.piece(shape("svg", { viewBox: `0 0 ${width} ${height}` }, image, over), (WIDTH - 2 * EDGE) * height / width);
+    const shown = [...card.querySelectorAll(".legend label")].filter(
+      (label) => label.querySelector("input")?.checked
+    );
+    sheet.legend(
+      shown.map((label) => ({
+        hue: getComputedStyle(label.querySelector(".swatch")).backgroundColor,
+        text: label.textContent.trim()
+      }))
+    );
+  }
+  var DRAWN = ["fill", "fill-opacity", "stroke", "stroke-width", "opacity"];
+  function copied(svg) {
+    const copy = svg.cloneNode(true);
+    const [from, to] = [svg, copy].map((root) => [root, ...root.querySelectorAll("*")]);
+    from.forEach((node, i) => {
+      const looks = getComputedStyle(node);
+      for (const name of DRAWN) to[i].style.setProperty(name, looks.getPropertyValue(name));
+    });
+    return copy;
+  }
+  function bands(section, sheet) {
+    sheet.words(section.querySelector(".headline")?.textContent ?? "", 18, "bold");
+    for (const disk of section.querySelectorAll(".disk")) {
+      sheet.words([...disk.querySelectorAll(".bar:first-child > *")].map((part) => part.textContent).join(" · "), 14);
+      const heads = disk.querySelector(".band canvas");
+      const band = copied(disk.querySelector(".band svg"));
+      const { width, height } = disk.querySelector(".band svg").viewBox.baseVal;
+      if (heads.width && heads.height)
+        band.append(shape("image", { href: heads.toDataURL(), width, height, preserveAspectRatio: "none" }));
+      sheet.piece(band, 52);
+      sheet.words([...disk.querySelectorAll(".under > span")].map((part) => part.textContent).join(" · "), 12);
+    }
+    const entries = [...section.querySelectorAll(".parts > span")];
+    sheet.legend(
+      entries.map((entry2) => ({
+        hue: getComputedStyle(entry2.querySelector("rect")).fill,
+        text: entry2.textContent.trim()
+      }))
+    );
+  }
+  async function panelPicture(section) {
+    const sheet = new Sheet();
+    if (section.id === "what") {
+      bands(section, sheet);
+      return sheet.text();
+    }
+    sheet.words(section.querySelector("h2").textContent, 18, "bold");
+    const titles = [...document.querySelectorAll("#what .disk h2")].map((title) => title.textContent);
+    const cards = [...section.querySelectorAll(".card")];
+    for (const [i, card] of cards.entries()) {
+      if (cards.length === titles.length) sheet.words(titles[i], 14, "bold");
+      for (const plot of card.querySelectorAll(".plot"))
+        if (plot.classList.contains("map")) map(card, sheet);
+        else {
+          const title = plot.previousElementSibling;
+          if (title?.tagName === "H3") sheet.words(title.textContent, 13);
+          await chart(plot, sheet);
+        }
+    }
+    return sheet.text();
+  }
+  async function pixels(svg) {
+    const image = new Image();
+    image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`;
+    await image.decode();
+    const size = { width: SCALE * image.naturalWidth, height: SCALE * image.naturalHeight };
+    const canvas = Object.assign(element("canvas"), size);
+    canvas.getContext("2d").drawImage(image, 0, 0, size.width, size.height);
+    return new Promise((done) => canvas.toBlob((blob) => done(blob), "image/png"));
+  }
+  function save(blob, name) {
+    const href = URL.createObjectURL(blob);
+    element("a", { href, download: name }).click();
+    setTimeout(() => URL.revokeObjectURL(href), 1e3);
+  }
+  function pictureButtons(section) {
+    const { id } = section;
+    const button2 = (form, make) => {
+      const press = async () => save(await make(await panelPicture(section)), `layoutscope-${id}.${form.toLowerCase()}`);
+      const title = `save what this part shows as ${form}`;
+      return element("button", { type: "button", title, "aria-label": title, onclick: press }, form);
+    };
+    const svg = button2("SVG", (text) => new Blob([text], { type: "image/svg+xml" }));
+    return element("div", { class: "bar pictures" }, svg, button2("PNG", pixels));
+  }
+
   // src/words.ts
   var UNITS = [
     [2 ** 40, "TiB"],
@@ -209,7 +484,7 @@
       return this.nodes.length ? `${plural(this.nodes.length, "node")} ${this.about}, ${bytesText(bytes)}` : "";
     }
   };
-  var COLUMNS = [
+  var COLUMNS2 = [
     "tree",
     "kind",
     "node",
@@ -240,7 +515,7 @@
     ];
   }
   function csv({ all, nodes }) {
-    return [COLUMNS, ...nodes.map((i) => row(all, i))].map((cells) => `${cells.join(",")}\r
+    return [COLUMNS2, ...nodes.map((i) => row(all, i))].map((cells) => `${cells.join(",")}\r
 `).join("");
   }
 
@@ -258,19 +533,14 @@
       { class: "bar" },
       element("b", {}, selection.told()),
       button2("copy", () => navigator.clipboard.writeText(csv(selection))),
-      button2("save as CSV", () => save(csv(selection))),
+      button2("save as CSV", () => save(new Blob([csv(selection)], { type: "text/csv" }), "nodes.csv")),
       button2("choose none", () => selection.choose([], ""))
     );
-    const head = element("tr", {}, ...COLUMNS.map((name) => element("th", { scope: "col" }, name)));
+    const head = element("tr", {}, ...COLUMNS2.map((name) => element("th", { scope: "col" }, name)));
     const rows = selection.nodes.slice(0, SHOWN).map((i) => element("tr", {}, ...row(selection.all, i).map((cell) => element("td", {}, cell))));
     const table = element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
     const left = selection.nodes.length - rows.length;
     return [bar, table, ...left > 0 ? [element("p", { class: "muted" }, `and ${counted(left)} more`)] : []];
-  }
-  function save(text) {
-    const href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
-    element("a", { href, download: "nodes.csv" }).click();
-    setTimeout(() => URL.revokeObjectURL(href), 1e3);
   }
 
   // src/colouring.ts
@@ -382,121 +652,6 @@
     return last < 0 || first >= CELLS ? [0, -1] : [Math.max(0, first), Math.min(CELLS - 1, last)];
   }
 
-  // src/unpack.ts
-  var KINDS = {
-    u1: Uint8Array,
-    u2: Uint16Array,
-    u4: Uint32Array,
-    i4: Int32Array,
-    f4: Float32Array,
-    f8: Float64Array
-  };
-  async function inflate(text) {
-    const raw = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-    const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"));
-    return new Uint8Array(await new Response(stream).arrayBuffer());
-  }
-  async function inflateText(text) {
-    return new TextDecoder().decode(await inflate(text));
-  }
-  async function unpack(packed2) {
-    const planes = await inflate(packed2.data);
-    const kind = KINDS[packed2.type];
-    const width = kind.BYTES_PER_ELEMENT;
-    const n = packed2.n;
-    const bytes = new Uint8Array(n * width);
-    for (let p = 0; p < width; p++) for (let i = 0, at = p * n; i < n; i++) bytes[i * width + p] = planes[at + i];
-    const values = new kind(bytes.buffer);
-    return packed2.delta ? sums(values) : values;
-  }
-  function sums(differences) {
-    const out = new Float64Array(differences.length);
-    let sum = 0;
-    for (let i = 0; i < out.length; i++) {
-      sum += differences[i];
-      out[i] = sum;
-    }
-    return out;
-  }
-  async function unpackAll(object, keys) {
-    const arrays = await Promise.all(keys.map(async (key2) => [key2, await unpack(object[key2])]));
-    return Object.fromEntries(arrays);
-  }
-  async function identifiers(packed2) {
-    const { low, high } = await unpackAll(packed2, ["low", "high"]);
-    return (i) => (BigInt(high[i]) << 32n | BigInt(low[i])).toString();
-  }
-  var COLUMNS2 = ["tree", "kind", "level", "offset", "size", "records", "xid", "rank", "fill", "cost"];
-  async function nodesOf(packed2) {
-    const columns = await unpackAll(packed2, COLUMNS2);
-    const { trees, classes, kinds, total } = packed2;
-    const [id, first, last] = await Promise.all([packed2.id, packed2.first, packed2.last].map(identifiers));
-    return { ...columns, trees, classes, kinds, total, id, first, last };
-  }
-
-  // src/plots.ts
-  var plotly = () => Plotly;
-  var CONFIG = {
-    displaylogo: false,
-    responsive: true,
-    showSendToCloud: false,
-    showEditInChartStudio: false,
-    plotlyServerURL: "",
-    showTips: false,
-    modeBarButtonsToRemove: ["lasso2d", "select2d", "sendDataToCloud", "editInChartStudio"]
-  };
-  var HUES = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A6BBE", "#7A5C3E"];
-  function plain(text) {
-    return text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-  }
-  function plotLayout(extra) {
-    const style = getComputedStyle(document.documentElement);
-    const colour = (name) => style.getPropertyValue(name).trim();
-    const [fg, line] = [colour("--fg"), colour("--line")];
-    const layout = {
-      paper_bgcolor: "rgba(0,0,0,0)",
-      plot_bgcolor: "rgba(0,0,0,0)",
-      font: { color: fg, size: 12 },
-      margin: { l: 60, r: 12, t: 26, b: 42 },
-      hovermode: "closest",
-      modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("--muted"), activecolor: fg },
-      ...extra
-    };
-    const axis = { gridcolor: line, zerolinecolor: line, linecolor: line };
-    for (const key2 of Object.keys(layout))
-      if (/^[xy]axis/.test(key2)) layout[key2] = { ...axis, ...layout[key2] };
-    return layout;
-  }
-  function plotIn(holder, height, label) {
-    const plot = element("div", { class: "plot", role: "figure", "aria-label": label });
-    plot.style.height = `${height}px`;
-    holder.append(plot);
-    return plot;
-  }
-  async function addPlot(holder, title, height, traces, layout) {
-    holder.append(element("h3", {}, title));
-    const plot = plotIn(holder, height, title);
-    await plotly().newPlot(plot, traces, plotLayout(layout), CONFIG);
-    return plot;
-  }
-  async function pictureTrace(picture, unit) {
-    const counts = await unpack(picture.counts);
-    const middles = ([low, high], n) => Array.from({ length: n }, (_, i) => low + (i + 0.5) * (high - low) / n);
-    const row2 = (r) => Array.from(counts.subarray(r * picture.columns, (r + 1) * picture.columns), (n) => n ? Math.log10(n) : null);
-    const scale = isDark() ? ["#2f6b99", "#cfe8ff"] : ["#8fbfe0", "#003a5c"];
-    return {
-      type: "heatmap",
-      x: middles(picture.x, picture.columns),
-      y: middles(picture.y, picture.rows),
-      z: Array.from({ length: picture.rows }, (_, r) => row2(r)),
-      zmin: 0,
-      showscale: false,
-      colorscale: scale.map((colour, i) => [i, colour]),
-      hoverongaps: false,
-      hovertemplate: `${unit}<extra></extra>`
-    };
-  }
-
   // src/brush.ts
   var chosenTrace = () => ({
     ...{ type: "scattergl", mode: "markers", x: [], y: [], hoverinfo: "skip", showlegend: false },
@@ -525,26 +680,26 @@
   var sorted = ([a, b]) => a < b ? [a, b] : [b, a];
 
   // src/history.ts
-  function ageSlider(disk, map) {
+  function ageSlider(disk, map2) {
     const h = disk.history;
     if (!h) return null;
     const label = element("span", { class: "muted" });
-    const { nodes } = map.owners;
+    const { nodes } = map2.owners;
     if (nodes.total > nodes.offset.length) {
       label.textContent = "the disk has more nodes than the page carries, so that none are hidden by their age";
       return element("div", { class: "bar" }, label);
     }
     const title = "show nodes written up to this transaction";
     const slider = element("input", { type: "range", min: h.low, max: h.high, value: h.high, title });
-    if (map.maxXid !== Infinity) slider.value = String(map.maxXid);
+    if (map2.maxXid !== Infinity) slider.value = String(map2.maxXid);
     const tell = () => {
-      const all = map.maxXid === Infinity;
-      label.textContent = all ? `nodes of all transactions, ${counted(h.low)} to ${counted(h.high)}` : `nodes written up to transaction ${counted(map.maxXid)}`;
+      const all = map2.maxXid === Infinity;
+      label.textContent = all ? `nodes of all transactions, ${counted(h.low)} to ${counted(h.high)}` : `nodes written up to transaction ${counted(map2.maxXid)}`;
     };
     const go = () => {
-      map.maxXid = +slider.value >= h.high ? Infinity : +slider.value;
+      map2.maxXid = +slider.value >= h.high ? Infinity : +slider.value;
       tell();
-      return map.draw();
+      return map2.draw();
     };
     slider.addEventListener("input", go);
     tell();
@@ -580,8 +735,8 @@
   // src/legend.ts
   var FIRST = 2;
   var ALWAYS = ["damaged", "locked"];
-  function legend(map, hiddenKey) {
-    const { classes } = map.disk;
+  function legend(map2, hiddenKey) {
+    const { classes } = map2.disk;
     const held = classes.map((_, k) => k).filter((k) => classes[k].bytes > 0);
     const metadata = held.filter((k) => classes[k].group === "metadata").sort((a, b) => classes[b].bytes - classes[a].bytes);
     const first = /* @__PURE__ */ new Set([
@@ -590,28 +745,28 @@
       ...held.filter((k) => classes[k].group !== "metadata")
     ]);
     const more = held.filter((k) => !first.has(k));
-    const bar = element("div", { class: "bar legend" }, ...[...first].map((k) => entry(map, k)));
-    if (more.length) bar.append(folded(map, more));
+    const bar = element("div", { class: "bar legend" }, ...[...first].map((k) => entry(map2, k)));
+    if (more.length) bar.append(folded(map2, more));
     return element("div", {}, bar, shadeKey(hueOf(classes[metadata[0] ?? 0]), hiddenKey));
   }
-  function folded(map, more) {
-    const bytes = more.reduce((sum, k) => sum + map.disk.classes[k].bytes, 0);
+  function folded(map2, more) {
+    const bytes = more.reduce((sum, k) => sum + map2.disk.classes[k].bytes, 0);
     const summary = element("summary", {}, `${plural(more.length, "more kind")} of metadata, ${bytesText(bytes)}`);
-    const box = element("details", {}, summary, element("div", { class: "bar" }, ...more.map((k) => entry(map, k))));
-    box.open = more.some((k) => map.hidden.has(k));
+    const box = element("details", {}, summary, element("div", { class: "bar" }, ...more.map((k) => entry(map2, k))));
+    box.open = more.some((k) => map2.hidden.has(k));
     return box;
   }
-  function entry(map, k) {
-    const c = map.disk.classes[k];
+  function entry(map2, k) {
+    const c = map2.disk.classes[k];
     const box = element("input", { type: "checkbox" });
-    box.checked = !map.hidden.has(k);
+    box.checked = !map2.hidden.has(k);
     box.addEventListener("change", () => {
-      if (box.checked) map.hidden.delete(k);
-      else map.hidden.add(k);
-      map.draw();
+      if (box.checked) map2.hidden.delete(k);
+      else map2.hidden.add(k);
+      map2.draw();
     });
     const size = `${bytesText(c.bytes)} in ${plural(c.pieces, "piece")}`;
-    const title = `${shareText(c.bytes / map.disk.size)} of the disk`;
+    const title = `${shareText(c.bytes / map2.disk.size)} of the disk`;
     return element("label", { title }, box, swatch(hueOf(c)), `${c.label} `, element("span", { class: "muted" }, size));
   }
   function shadeKey(hue, hiddenKey) {
@@ -825,14 +980,14 @@
       if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
       const pen = canvas.getContext("2d");
       const image = pen.createImageData(width, height);
-      const pixels = new Int32Array(image.data.buffer);
+      const pixels2 = new Int32Array(image.data.buffer);
       const hues = Int32Array.from(palette2, ({ hue }) => bytesOf(hue));
       const lines = Int32Array.from(palette2, ({ hue, hatch }) => bytesOf(hatch ?? hue));
       for (let y = 0, at = 0; y < height; y++) {
         const row2 = Math.floor(y / FINE) * columns;
         for (let column = 0; column < columns; column++) {
           const ink = chosen2[cell[row2 + column]];
-          for (let x = 0; x < FINE; x++) pixels[at++] = (x + y) % FINE ? hues[ink] : lines[ink];
+          for (let x = 0; x < FINE; x++) pixels2[at++] = (x + y) % FINE ? hues[ink] : lines[ink];
         }
       }
       pen.putImageData(image, 0, 0);
@@ -852,7 +1007,7 @@
 
   // src/pointer.ts
   var STILL = 6;
-  function followPointer(area, map, signal) {
+  function followPointer(area, map2, signal) {
     const fingers = /* @__PURE__ */ new Map();
     let held = null;
     let tapped = null;
@@ -861,14 +1016,14 @@
       const [one, other] = [...fingers.values()];
       const now = Math.hypot(one.clientX - other.clientX, one.clientY - other.clientY);
       if (apart && Math.abs(Math.log2(now / apart)) < 0.5) return;
-      if (apart) map.zoom(apart / now, map.cellAt(one), true);
+      if (apart) map2.zoom(apart / now, map2.cellAt(one), true);
       apart = now;
     };
     const pressed = (e) => {
       if (e.button) return;
       fingers.set(e.pointerId, e);
       apart = 0;
-      held = fingers.size === 1 ? { x: e.clientX, y: e.clientY, cell: map.cellAt(e), chooses: e.shiftKey, move: null } : null;
+      held = fingers.size === 1 ? { x: e.clientX, y: e.clientY, cell: map2.cellAt(e), chooses: e.shiftKey, move: null } : null;
     };
     const moved = (e) => {
       if (fingers.has(e.pointerId)) fingers.set(e.pointerId, e);
@@ -876,10 +1031,10 @@
       else if (held && e.buttons) {
         if (!held.move && Math.hypot(e.clientX - held.x, e.clientY - held.y) < STILL) return;
         const { cell, chooses } = held;
-        held.move ??= chooses ? (to) => map.choose(Math.min(cell, to), Math.max(cell, to)) : map.grip(cell);
-        held.move(map.cellAt(e));
+        held.move ??= chooses ? (to) => map2.choose(Math.min(cell, to), Math.max(cell, to)) : map2.grip(cell);
+        held.move(map2.cellAt(e));
       } else if (!held && e.pointerType === "mouse" && e.target instanceof Node && area.contains(e.target))
-        map.describe(map.cellAt(e));
+        map2.describe(map2.cellAt(e));
     };
     const released = (e) => {
       fingers.delete(e.pointerId);
@@ -889,10 +1044,10 @@
       if (!still) return;
       if (e.pointerType !== "touch" || tapped === cell) {
         tapped = null;
-        map.zoom(1 / 16, cell);
+        map2.zoom(1 / 16, cell);
       } else {
         tapped = cell;
-        map.describe(cell);
+        map2.describe(cell);
       }
     };
     const always = { capture: true, signal };
@@ -902,7 +1057,7 @@
     addEventListener("pointercancel", released, always);
     const turned = (e) => {
       e.preventDefault();
-      map.zoom(e.deltaY > 0 ? 2 : 1 / 2, map.cellAt(e), true);
+      map2.zoom(e.deltaY > 0 ? 2 : 1 / 2, map2.cellAt(e), true);
     };
     area.addEventListener("wheel", turned, { passive: false, capture: true });
   }
@@ -1028,31 +1183,31 @@
   // src/search.ts
   var MOST = 12;
   var TOLD = 3;
-  function searchField(map) {
-    const hint = map.owners.files.areNamed ? "path, file number or byte" : "byte";
+  function searchField(map2) {
+    const hint = map2.owners.files.areNamed ? "path, file number or byte" : "byte";
     const field = element("input", { type: "search", placeholder: `${hint} ( / )`, "aria-label": `find a ${hint}` });
     const found = element("div", { class: "bar found", role: "status" });
     field.addEventListener("keydown", (e) => e.stopPropagation());
-    field.addEventListener("input", () => found.replaceChildren(...results(map, field.value.trim())));
+    field.addEventListener("input", () => found.replaceChildren(...results(map2, field.value.trim())));
     const called = (e) => {
       if (e.key !== "/" || e.target instanceof HTMLInputElement) return;
       e.preventDefault();
       field.focus();
     };
-    document.addEventListener("keydown", called, { signal: map.gone.signal });
+    document.addEventListener("keydown", called, { signal: map2.gone.signal });
     return element("div", { class: "search" }, field, found);
   }
-  function results(map, text) {
+  function results(map2, text) {
     if (!text) {
-      map.mark([], null);
+      map2.mark([], null);
       return [];
     }
-    const files = map.owners.files.find(text, MOST);
-    const buttons = files.map((file) => button(`${file.path} (file ${file.id})`, () => showFile(map, file)));
+    const files = map2.owners.files.find(text, MOST);
+    const buttons = files.map((file) => button(`${file.path} (file ${file.id})`, () => showFile(map2, file)));
     const byte = Number(text.replaceAll(",", ""));
-    const { start, size } = map.disk;
+    const { start, size } = map2.disk;
     if (Number.isInteger(byte) && byte >= start && byte < start + size)
-      buttons.push(button(`byte ${counted(byte)}`, () => showByte(map, byte)));
+      buttons.push(button(`byte ${counted(byte)}`, () => showByte(map2, byte)));
     if (!buttons.length) return [element("span", { class: "muted" }, "nothing of that name or number on this page")];
     if (files.length === MOST) buttons.push(element("span", { class: "muted" }, `the first ${MOST}`));
     return buttons;
@@ -1060,27 +1215,27 @@
   function button(text, action) {
     return element("button", { type: "button", onclick: action }, text);
   }
-  async function showByte(map, byte) {
-    const size = map.view.size / 16;
-    await map.show(byte - size / 2, size);
-    await map.mark([byte], byte);
-    map.describe(Math.floor((byte - map.from) / map.cellSize));
+  async function showByte(map2, byte) {
+    const size = map2.view.size / 16;
+    await map2.show(byte - size / 2, size);
+    await map2.mark([byte], byte);
+    map2.describe(Math.floor((byte - map2.from) / map2.cellSize));
   }
-  async function showFile(map, file) {
-    const extents = await map.owners.extentsOf(file);
+  async function showFile(map2, file) {
+    const extents = await map2.owners.extentsOf(file);
     const bytes = extents.reduce((sum, [, length]) => sum + length, 0);
-    const node = file.node < 0 ? void 0 : map.owners.nodes.offset[file.node];
-    const places = extents.flatMap(([start, length]) => steps(start, length, map.cellSize));
+    const node = file.node < 0 ? void 0 : map2.owners.nodes.offset[file.node];
+    const places = extents.flatMap(([start, length]) => steps(start, length, map2.cellSize));
     if (node !== void 0) places.push(node);
-    if (!places.some((place) => place >= map.from && place < map.to)) await map.show(map.disk.start, map.used);
-    await map.mark(places, node ?? null);
-    const data = map.disk.tells_files ? `${bytesText(bytes)} of data in ${plural(extents.length, "piece")}` : "where its data lies is not on this page: the disk has more extents than it carries";
+    if (!places.some((place) => place >= map2.from && place < map2.to)) await map2.show(map2.disk.start, map2.used);
+    await map2.mark(places, node ?? null);
+    const data = map2.disk.tells_files ? `${bytesText(bytes)} of data in ${plural(extents.length, "piece")}` : "where its data lies is not on this page: the disk has more extents than it carries";
     const first = extents.slice(0, TOLD).map(([start, length]) => `${bytesText(length)} at byte ${counted(start)}`);
     if (extents.length > TOLD) first.push(`and ${counted(extents.length - TOLD)} more`);
-    map.info.textContent = [
+    map2.info.textContent = [
       `${file.path}, file ${file.id}: ${data}`,
       ...first.length ? [first.join(" · ")] : [],
-      ...node === void 0 ? [] : [`its inode, where the larger ring is: ${map.owners.nodeText(file.node)}`]
+      ...node === void 0 ? [] : [`its inode, where the larger ring is: ${map2.owners.nodeText(file.node)}`]
     ].join("\n");
   }
   function steps(start, length, cell) {
@@ -1577,7 +1732,7 @@
     });
     return totals;
   }
-  function directoryPanel(disk, holder, map) {
+  function directoryPanel(disk, holder, map2) {
     const d = disk.directories;
     if (!d) return;
     const units = ["seconds", "entries", "bytes"];
@@ -1597,8 +1752,8 @@
     choose.addEventListener("change", draw2);
     draw2();
     plot.on("plotly_treemapclick", ({ points: [box] }) => {
-      const nodes = map.owners.files.nodesOf(box.id);
-      if (nodes.length) map.selection.choose(nodes, `with the entries of “${box.label}”`);
+      const nodes = map2.owners.files.nodesOf(box.id);
+      if (nodes.length) map2.selection.choose(nodes, `with the entries of “${box.label}”`);
     });
   }
   function treemap(d, unit) {
@@ -1640,7 +1795,7 @@
     return Math.max(...disks.map(spreadOf).map(([low, high]) => high - low));
   }
   function placeRange(disk, scale) {
-    const [low] = spreadOf(disk);
+    const low = Math.max(0, Math.min(spreadOf(disk)[0], disk.size - scale.reach));
     return [(low - 0.04 * scale.reach) / 2 ** 20, (low + 1.04 * scale.reach) / 2 ** 20];
   }
   function labelOf(disk, tree) {
@@ -1704,9 +1859,9 @@
   // src/link.ts
   var MARK = "#v=";
   var FIELDS = 6;
-  function written(map) {
-    const xid = map.maxXid === Infinity ? "" : map.maxXid;
-    const { view, order, hidden, by } = map;
+  function written(map2) {
+    const xid = map2.maxXid === Infinity ? "" : map2.maxXid;
+    const { view, order, hidden, by } = map2;
     return [Math.round(view.from), Math.round(view.size), order, xid, [...hidden].join("-"), by].join(",");
   }
   function read(text, classes) {
@@ -1730,8 +1885,8 @@
   function follow(maps) {
     let timer = 0;
     const write = () => history.replaceState(null, "", MARK + maps.map(written).join(";"));
-    for (const map of maps)
-      map.onDrawn = () => {
+    for (const map2 of maps)
+      map2.onDrawn = () => {
         clearTimeout(timer);
         timer = window.setTimeout(write, 300);
       };
@@ -1843,7 +1998,7 @@
 
   // src/walk.ts
   var MOST_PLACES = 3e3;
-  async function walkPanel(disk, holder, map, band, scale) {
+  async function walkPanel(disk, holder, map2, band, scale) {
     if (!disk.walks.length) {
       holder.append(element("p", { class: "muted" }, "No walk was predicted."));
       return null;
@@ -1860,24 +2015,24 @@
       walk = disk.walks[+choose.value];
       reads = await unpackAll(walk, ["time", "offset", "length", "tree"]);
       note.textContent = `${walk.order}: ${told(walk)}; select a span of time to see its places in the map above`;
-      map.mark([], null);
+      map2.mark([], null);
       const traces = [...walkTraces(disk, walk, reads), chosenTrace()];
       last = traces.length - 1;
       await plotly().react(plot, traces, walkLayout(disk, walk, scale), CONFIG);
       showReads();
     };
     const showReads = () => {
-      const touched = readsOf(map.selection, reads);
+      const touched = readsOf(map2.selection, reads);
       const x = touched.map((i) => reads.time[i]);
       const y = touched.map((i) => (reads.offset[i] - disk.start) / 2 ** 20);
       return plotly().restyle(plot, { x: [x], y: [y] }, [last]);
     };
     await draw2();
     choose.addEventListener("change", draw2);
-    map.selection.whenChosen(showReads);
+    map2.selection.whenChosen(showReads);
     const show = (places, about) => {
-      map.mark(thinned(places), null);
-      map.selection.at(places, about);
+      map2.mark(thinned(places), null);
+      map2.selection.at(places, about);
     };
     plot.on("plotly_relayout", (change) => {
       const [from, to] = change["xaxis.range"] ?? [change["xaxis.range[0]"], change["xaxis.range[1]"]];
@@ -1891,13 +2046,13 @@
       total: () => walk.total_s,
       rest: () => {
         band.rest(walk.total_s);
-        return map.mark([], null);
+        return map2.mark([], null);
       },
       at: (now) => {
         const at = lastBefore(reads.time, now);
         const trail = Array.from(reads.offset.slice(Math.max(0, at - TRAIL), at + 1));
         band.show(trail, now, walk.total_s);
-        return map.mark(trail.slice(0, -1), trail[trail.length - 1] ?? null);
+        return map2.mark(trail.slice(0, -1), trail[trail.length - 1] ?? null);
       }
     };
   }
@@ -2004,11 +2159,11 @@
   function together(maps, holder) {
     if (maps.length < 2) return;
     const box = element("input", { type: "checkbox" });
-    for (const map of maps)
-      map.onView = ({ view, disk }) => {
+    for (const map2 of maps)
+      map2.onView = ({ view, disk }) => {
         if (!box.checked) return;
         for (const other of maps)
-          if (other !== map) other.show(other.disk.start + view.from - disk.start, view.size, true);
+          if (other !== map2) other.show(other.disk.start + view.from - disk.start, view.size, true);
       };
     holder.append(element("label", { class: "bar" }, box, "zoom and move all maps together"));
   }
@@ -2017,18 +2172,18 @@
     const scale = { ...page2.scale, reach: reachOf(disks) };
     const [places, orders, walks] = ["map", "order", "walk"].map(cardsOf);
     const maps = disks.map((disk, i) => Object.assign(new AddressMap(disk, places[i], scale), kept2[i]));
-    for (const [i, map] of maps.entries()) {
-      await map.build();
-      if (kept2[i]?.view) await map.show(map.view.from, map.view.size, true);
+    for (const [i, map2] of maps.entries()) {
+      await map2.build();
+      if (kept2[i]?.view) await map2.show(map2.view.from, map2.view.size, true);
     }
     together(maps, document.querySelector("#map .above"));
     follow(maps);
     costPanel(disks, cardsOf("costs")[0]);
     const players = [];
-    const bands = disks.map((disk, i) => new Band(disk, document.querySelector(`.band[data-disk="${i}"]`)));
+    const bands2 = disks.map((disk, i) => new Band(disk, document.querySelector(`.band[data-disk="${i}"]`)));
     for (const [i, disk] of disks.entries()) {
       await orderPanel(disk, orders[i], maps[i].selection, scale);
-      const player = await walkPanel(disk, walks[i], maps[i], bands[i], scale);
+      const player = await walkPanel(disk, walks[i], maps[i], bands2[i], scale);
       if (player) players.push(player);
     }
     const race = new Race(players, document.getElementById("race"));
@@ -2056,7 +2211,7 @@
       maxXid,
       by
     }));
-    for (const map of maps) map.gone.abort();
+    for (const map2 of maps) map2.gone.abort();
     for (const plot of document.querySelectorAll(".js-plotly-plot")) plotly().purge(plot);
     for (const holder of [
       ...PANELS.flatMap(cardsOf),
@@ -2067,6 +2222,8 @@
     drawing = draw(page2, kept2);
     return drawing;
   }
+  for (const section of ["what", ...PANELS].map((anchor) => document.getElementById(anchor)))
+    if (section) (section.querySelector(":scope > details") ?? section).append(pictureButtons(section));
   document.getElementById("theme").addEventListener("click", () => {
     document.documentElement.dataset.theme = isDark() ? "light" : "dark";
     redraw();

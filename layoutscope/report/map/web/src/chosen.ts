@@ -1,6 +1,7 @@
 // The table of the nodes that are chosen, to be read, copied and kept.
 
 import { element } from "./dom";
+import { save } from "./export";
 import { COLUMNS, csv, row, type Selection } from "./selection";
 import { counted } from "./words";
 
@@ -20,7 +21,7 @@ function content(selection: Selection): HTMLElement[] {
     { class: "bar" },
     element("b", {}, selection.told()),
     button("copy", () => navigator.clipboard.writeText(csv(selection))),
-    button("save as CSV", () => save(csv(selection))),
+    button("save as CSV", () => save(new Blob([csv(selection)], { type: "text/csv" }), "nodes.csv")),
     button("choose none", () => selection.choose([], "")),
   );
   const head = element("tr", {}, ...COLUMNS.map((name) => element("th", { scope: "col" }, name)));
@@ -30,10 +31,4 @@ function content(selection: Selection): HTMLElement[] {
   const table = element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
   const left = selection.nodes.length - rows.length;
   return [bar, table, ...(left > 0 ? [element("p", { class: "muted" }, `and ${counted(left)} more`)] : [])];
-}
-
-function save(text: string): void {
-  const href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
-  element("a", { href, download: "nodes.csv" }).click();
-  setTimeout(() => URL.revokeObjectURL(href), 1000);
 }

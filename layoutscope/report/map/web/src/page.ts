@@ -5,6 +5,7 @@ import { Band } from "./band";
 import { costPanel, directoryPanel } from "./costs";
 import { distancePanel, orderPanel } from "./distances";
 import { element, isDark } from "./dom";
+import { pictureButtons } from "./export";
 import { historyPanel } from "./history";
 import { chosen, follow } from "./link";
 import { type Payload, reachOf } from "./payload";
@@ -114,6 +115,9 @@ async function redraw(): Promise<void> {
   drawing = draw(page, kept);
   return drawing;
 }
+
+for (const section of ["what", ...PANELS].map((anchor) => document.getElementById(anchor)))
+  if (section) (section.querySelector(":scope > details") ?? section).append(pictureButtons(section));
 
 document.getElementById("theme")!.addEventListener("click", () => {
   document.documentElement.dataset.theme = isDark() ? "light" : "dark";

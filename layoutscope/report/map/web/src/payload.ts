@@ -173,9 +173,9 @@ export function reachOf(disks: Disk[]): number {
   return Math.max(...disks.map(spreadOf).map(([low, high]) => high - low));
 }
 
-/** The same span for every disk, from where its nodes begin: an axis of places, in MiB. */
+/** The same span for every disk, about where its nodes lie: an axis of places, in MiB. */
 export function placeRange(disk: Disk, scale: Scale): [number, number] {
-  const [low] = spreadOf(disk);
+  const low = Math.max(0, Math.min(spreadOf(disk)[0], disk.size - scale.reach)); // a disk ends where it ends
   return [(low - 0.04 * scale.reach) / 2 ** 20, (low + 1.04 * scale.reach) / 2 ** 20];
 }
 

@@ -14,12 +14,15 @@ export interface Axis {
 export interface Plot extends HTMLDivElement {
   on(event: string, listener: (data: never) => void): void;
   _fullLayout: { xaxis: Axis; yaxis: Axis };
+  data: Fields[];
+  layout: Fields;
 }
 
 interface PlotlyModule {
   newPlot(plot: HTMLElement, traces: Fields[], layout: Fields, config: Fields): Promise<unknown>;
   react(plot: HTMLElement, traces: Fields[], layout: Fields, config: Fields): Promise<unknown>;
   restyle(plot: HTMLElement, changes: Fields, traces: number[]): Promise<unknown>;
+  toImage(figure: Fields, options: Fields): Promise<string>;
   purge(plot: HTMLElement): void;
 }
 

@@ -13,8 +13,8 @@ test("numbers read as in the report", () => {
   ]);
   assert.deepEqual([0, 2e-5, 0.05, 37.7, 482, 481.6, 12480].map(secondsText), [
     "0 s",
-    "20.0 µs",
-    "50.0 ms",
+    "20 us",
+    "50 ms",
     "37.7 s",
     "8 min 02 s",
     "8 min 02 s",

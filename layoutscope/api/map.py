@@ -46,7 +46,7 @@ def map_page(results: Sequence[ScanResult], *, names: bool = True) -> str:
 
 
 def layout_map(result: ScanResult | Sequence[ScanResult], *, names: bool = True) -> Figures:
-    """Draw scans as Plotly figures, for a notebook.
+    """Draw scans for a notebook: the map as alive as its page, and its panels as Plotly figures.
 
     Parameters
     ----------
@@ -58,9 +58,9 @@ def layout_map(result: ScanResult | Sequence[ScanResult], *, names: bool = True)
     Returns
     -------
     Figures
-        A dictionary of :class:`plotly.graph_objects.Figure`, of which a notebook shows the last: ``address`` (what lies
-        where), ``walk`` (place on disk over time), ``costs`` (causes by drive), and ``overview`` (the first two
-        together).
+        What a notebook shows as the page of :func:`write_map`, in a frame; as a dictionary of
+        :class:`plotly.graph_objects.Figure` still pictures for documents: ``address`` (what lies where), ``walk``
+        (place on disk over time), ``costs`` (causes by drive), and ``overview`` (the first two together).
 
     Raises
     ------
@@ -76,10 +76,11 @@ def layout_map(result: ScanResult | Sequence[ScanResult], *, names: bool = True)
     from layoutscope.report.map.figures import figures
     from layoutscope.report.map.scans import disks
 
-    drawn = disks(_several(result), names=names)
+    results = _several(result)
+    drawn = disks(results, names=names)
     if not drawn:
         raise UsageError("no volume to draw")
-    return figures(drawn)
+    return figures(drawn, lambda: map_page(results, names=names))
 
 
 def write_picture(

@@ -152,15 +152,15 @@ def density_strip(layout: VolumeLayout) -> str:
     )
 
 
-def framed_figure(div: str, script: str) -> str:
-    """Put a figure and the script that draws it into a frame of its own, which reaches no network.
+def framed(page: str) -> str:
+    """Put a page that reaches no network into a frame of its own.
 
     Parameters
     ----------
-    div : str
-        HTML of the figure.
-    script : str
-        What draws it.
+    page : str
+        The whole page.
     """
-    page = f"<!doctype html><meta charset=utf-8><script>{script}</script>{div}"
-    return f'<iframe style="width:100%;height:44em;border:0" srcdoc="{escape(page, quote=True)}"></iframe>'
+    return (
+        '<iframe style="width:100%;height:46em;border:0" title="layout map" '
+        f'srcdoc="{escape(page, quote=True)}"></iframe>'
+    )

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from layoutscope.api.map import map_page
+from layoutscope.api.map import layout_map, map_page
 from layoutscope.api.scan import scan
 from layoutscope.report.map.pyramid import held_by, partition
 from layoutscope.report.map.scans import disks
@@ -641,7 +641,7 @@ def _kept(seen, panel: str, form: str) -> Path:
 
 
 def test_each_panel_is_kept_as_svg_and_png(browser, visit, pages):
-    """What a panel shows is a file of its own: its words are in the SVG, which draws alone, and the PNG is not blank."""
+    """What a panel shows is a file of its own: its words are in the SVG, which needs nothing else; the PNG is drawn."""
     seen = visit(pages / "both.html")
     seen.run("() => document.querySelectorAll('details').forEach((folded) => { folded.open = true; })")
     seen.page.wait_for_selector("#distances .main-svg")
@@ -684,3 +684,40 @@ def test_the_picture_of_the_map_has_its_cells(visit, pages):
     cells = seen.run("() => [...document.querySelectorAll('canvas.cells')].map((c) => c.toDataURL())")
     assert len(cells) == 2
     assert [one in svg for one in cells] == [True, True]
+
+
+def test_a_notebook_has_the_page_alive(browser, scans):
+    """In the frame that a notebook shows, the wheel zooms the map; nothing is asked of the network or complained of."""
+    page = browser.new_page(viewport={"width": 1200, "height": 900})
+    asked, complaints = [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: message.type == "error" and complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.set_content(layout_map(scans["apfs"])._repr_html_())
+    frame = page.frame_locator("iframe")
+    frame.locator("html[data-ready=yes]").wait_for()
+    box = frame.locator(".map").bounding_box()
+    inner = page.frames[1]
+    before = inner.evaluate("() => layoutscope.maps[0].view.size")
+    frame.locator(".map").scroll_into_view_if_needed()
+    box = frame.locator(".map").bounding_box()
+    page.mouse.move(box["x"] + 100, box["y"] + 20)
+    page.mouse.wheel(0, -100)
+    inner.wait_for_function(f"() => layoutscope.maps[0].view.size === {before} / 2")
+    page.wait_for_timeout(500)
+    assert complaints == []
+    assert [url for url in asked if not url.startswith(("about:", "blob:", "data:"))] == []
+    page.close()
+
+
+def test_figures_of_a_notebook_have_no_button_that_leaves_it(browser, scans, tmp_path):
+    """With the whole of Plotly, as a notebook has it."""
+    figure = layout_map(scans["hfsplus"])["walk"]
+    (tmp_path / "figure.html").write_text(figure.to_html(include_plotlyjs=True), "utf-8")
+    page = browser.new_page()
+    page.goto((tmp_path / "figure.html").as_uri())
+    page.wait_for_selector(".modebar-btn", state="attached")
+    titles = page.locator(".modebar-btn").evaluate_all("all => all.map((b) => b.getAttribute('data-title'))")
+    assert len(titles) > 3
+    assert [title for title in titles if re.search("cloud|share|studio", title, re.IGNORECASE)] == []
+    page.close()

@@ -9,14 +9,13 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from layoutscope.filesystems.registry import filesystem_of
-from layoutscope.report.map.page import asset
 from layoutscope.report.map.pyramid import held_by, partition, used_span
 from layoutscope.report.map.segments import METADATA, from_layouts, tree_class
-from layoutscope.report.notebook import framed_figure
+from layoutscope.report.notebook import framed
 from layoutscope.units import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -38,39 +37,62 @@ CAUSE_COLOURS: Final = {
 }
 
 
+KEPT_HERE: Final = {"remove": ["sendChartToCloud", "editInChartStudio"]}
+"""Buttons of Plotly that would send what is drawn to a server."""
+
+
 class Figures(dict[str, go.Figure]):
-    """Figures by name; a notebook shows the overview, drawn by the scripts of the map's page and without a network."""
+    """Figures by name; a notebook shows the page of the map itself, as alive as in a window of its own.
+
+    Parameters
+    ----------
+    drawn : mapping of str to plotly.graph_objects.Figure
+        The figures.
+    page : callable
+        Makes the page; called when a notebook shows it.
+    """
+
+    def __init__(self, drawn: Mapping[str, go.Figure], page: Callable[[], str]) -> None:
+        super().__init__(drawn)
+        self._page = page
 
     def __repr__(self) -> str:
         return f"Figures({', '.join(self)})"
 
     def _repr_html_(self) -> str:
-        div = self["overview"].to_html(full_html=False, include_plotlyjs=False, config={"displaylogo": False})
-        return framed_figure(div, asset("plotly.js"))
+        return framed(self._page())
 
 
-def figures(disks: Sequence[MapDisk]) -> Figures:
+def figures(disks: Sequence[MapDisk], page: Callable[[], str]) -> Figures:
     """Draw the panels of one or more disks.
+
+    Parameters
+    ----------
+    disks : sequence of MapDisk
+        Shown side by side.
+    page : callable
+        Makes the page of the same disks.
 
     Returns
     -------
-    dict
+    Figures
         ``address``, ``walk``, ``costs`` and ``overview``, which puts the first two together.
     """
-    return Figures(
-        {
-            "address": _side_by_side(disks, _addresses(disks), "row"),
-            "walk": _side_by_side(disks, [_walk(disk) for disk in disks], "place on disk, MiB"),
-            "costs": _costs(disks),
-            "overview": _overview(disks),
-        }
-    )
+    drawn = {
+        "address": _side_by_side(disks, _addresses(disks), "row"),
+        "walk": _side_by_side(disks, [_walk(disk) for disk in disks], "place on disk, MiB"),
+        "costs": _costs(disks),
+        "overview": _overview(disks),
+    }
+    for figure in drawn.values():
+        figure.update_layout(modebar=KEPT_HERE)
+    return Figures(drawn, page)
 
 
 def _addresses(disks: Sequence[MapDisk]) -> list[Traces]:
     """Draw the part in use of each disk, on the scale of the largest."""
     held = [
-        partition(from_layouts(disk.layouts), disk.image_offset, disk.size_bytes, disk.block_size_bytes)
+        partition(from_layouts(disk.layouts, disk.device), disk.image_offset, disk.size_bytes, disk.block_size_bytes)
         for disk in disks
     ]
     cells = COLUMNS * ROWS

@@ -1883,6 +1883,7 @@
     return classes.map((many, i) => texts[i] === void 0 ? null : read(texts[i], many));
   }
   function follow(maps) {
+    if (location.protocol === "about:") return;
     let timer = 0;
     const write = () => history.replaceState(null, "", MARK + maps.map(written).join(";"));
     for (const map2 of maps)
@@ -2192,7 +2193,8 @@
     whenOpened("distances", (cards) => disks.map((disk, i) => distancePanel(disk, cards[i])));
     window.layoutscope = { page: page2, maps, race };
     document.documentElement.dataset.ready = "yes";
-    if (!played && !matchMedia("(prefers-reduced-motion: reduce)").matches) race.play();
+    const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches || location.protocol === "about:";
+    if (!played && !isStill) race.play();
     played = true;
   }
   var played = false;

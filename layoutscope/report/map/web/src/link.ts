@@ -38,6 +38,7 @@ export function chosen(hash: string, classes: number[]): (Partial<AddressMap> | 
 
 /** Keep the address up to date, a moment after the last change. */
 export function follow(maps: AddressMap[]): void {
+  if (location.protocol === "about:") return; // the frame of a notebook has no address of its own
   let timer = 0;
   const write = () => history.replaceState(null, "", MARK + maps.map(written).join(";"));
   for (const map of maps)

@@ -82,7 +82,8 @@ async function draw(page: Payload, kept: (Partial<Choices> | null)[]): Promise<v
   whenOpened("distances", (cards) => disks.map((disk, i) => distancePanel(disk, cards[i]!)));
   window.layoutscope = { page, maps, race };
   document.documentElement.dataset.ready = "yes";
-  if (!played && !matchMedia("(prefers-reduced-motion: reduce)").matches) race.play();
+  const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches || location.protocol === "about:";
+  if (!played && !isStill) race.play();
   played = true;
 }
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 import layoutscope
 from fixtures.apfs import locate as at
+from fixtures.apfs.scenarios import SCENARIOS
 from fixtures.apfs.structures.records import RecordType
 from fixtures.apfs.victims import VICTIMS
 from fixtures.apfs.writer import write
 from layoutscope.filesystems.apfs.check import names
+from layoutscope.filesystems.apfs.store.names import Names
 
 HEAD = 12
 """Bytes before the name in the key of a directory record with a hash: number and type, length and hash."""
@@ -58,6 +63,34 @@ def test_name_that_is_no_text_is_damage_in_a_scan(renamed):
     result = layoutscope.scan(renamed(20, 0xFF), drives=())
     assert ("record-invalid", "error") in told(result)
     assert result.exit_code == 3
+
+
+def test_name_that_is_no_text_is_damage_where_names_have_no_hashes(tmp_path):
+    """The first volumes of APFS keep the bytes of names alone; that they are text bears witness there, too."""
+    path = tmp_path / "disk.img"
+    expected = write(replace(SCENARIOS["plain-keys"], block_count=16384), path)
+    assert layoutscope.scan(path, drives=()).exit_code == 0
+    data = bytearray(path.read_bytes())
+    node, place = at.leaf_records(data, expected, RecordType.DIR_REC)[5]
+    # The key is of eight bytes of number and type and two of length; then comes the name.
+    data[place.key + 10] = 0xFF
+    at.fix_checksum(data, node, expected.block_size)
+    path.write_bytes(data)
+    result = layoutscope.scan(path, drives=())
+    assert ("record-invalid", "error") in told(result)
+    assert result.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "stored"),
+    [("\u1c90", 3_222_383), ("\u1c90\u1c91", 1_713_518), ("\u1c90\u10d1", 3_399_766), ("\u10d0", 1_633_879)],
+)
+def test_hashes_of_letters_younger_than_the_tables_of_apfs(name, stored):
+    """Georgian capitals of Unicode 11 do not fold: the hashes are those that Linux's driver stored in a volume."""
+    raw = np.frombuffer(name.encode(), np.uint8)
+    hashes, known = names.hash_names(Names(raw, np.array([len(raw)], np.uint32)), folded=True)
+    assert known.all()
+    assert hashes.tolist() == [stored]
 
 
 def test_changed_name_of_a_hard_link_is_damage_in_a_scan(renamed):

@@ -5,7 +5,6 @@ linux-apfs-rw 0.3.20: ``dir.c``, ``btree.c``, ``inode.c``, ``super.c``. macOS is
 
 from __future__ import annotations
 
-import unicodedata
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from layoutscope.access.driver import INODE, NAME, Driver, Mounted, Search, roots
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.access.host import Costs
+from layoutscope.filesystems.apfs.store.names import compared_form
 from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:
@@ -98,10 +98,9 @@ def driver(host: HostProfile) -> Driver:
 
 def _compared_by(name: str, facts: VolumeFacts) -> str:
     """Return what a name is compared by, and hashed: decomposed, and folded where case does not count."""
-    if not facts.case_sensitive:
-        return unicodedata.normalize("NFD", unicodedata.normalize("NFD", name).casefold())
+    folded = not facts.case_sensitive
     # Volumes of the first developer versions compare the bytes of names.
-    return unicodedata.normalize("NFD", name) if "normalization-insensitive" in facts.features else name
+    return compared_form(name, folded=folded) if folded or "normalization-insensitive" in facts.features else name
 
 
 def _mounted(facts: VolumeFacts, nodes: NodeTable, entries: EntryTable) -> Mounted:

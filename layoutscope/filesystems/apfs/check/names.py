@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.arrays.lookup import distinct
+from layoutscope.filesystems.apfs.store.names import compared_form
 from layoutscope.findings import Contradiction
 from layoutscope.native.library import Kernel
 from layoutscope.ondisk.records import APFS_SUPERBLOCK
@@ -135,11 +136,9 @@ def _is_plain(names: Names) -> NDArray[np.bool_]:
 
 def _normalized(raw: bytes, *, folded: bool) -> NDArray[np.uint32] | None:
     try:
-        text = unicodedata.normalize("NFD", raw.decode())
+        text = compared_form(raw.decode(), folded=folded)
     except UnicodeDecodeError:
         return None
-    if folded:
-        text = unicodedata.normalize("NFD", text.casefold())
     # Unicode gives new characters their cases and decompositions later; the volume hashed what was known then.
     if any(unicodedata.category(character) == "Cn" for character in text):
         return None
@@ -165,10 +164,13 @@ def compare_names(parts: VolumeParts, report: Report, *, plain_alone: bool = Fal
         Leave names with other characters than ASCII out where these are many: each takes the time of a hundred others.
     """
     drecs = parts.fs.records.get("dir_rec")
-    if "name_hash" not in drecs or not len(drecs["obj_id"]):
+    if not len(drecs["obj_id"]):
         return
     is_folded, is_plain = bool(parts.state.superblock.is_case_insensitive), _is_plain(drecs["name"])
     _report_bytes(drecs, is_plain, report)
+    if "name_hash" not in drecs:
+        # The first volumes of APFS keep names without hashes.
+        return
     if not plain_alone or (~is_plain).sum() <= FEW:
         hashes, known = hash_names(drecs["name"], folded=is_folded)
     else:

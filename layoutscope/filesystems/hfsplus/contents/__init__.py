@@ -132,7 +132,7 @@ def read_contents(volume: Volume, journal: Journal | None = None, found: Swept |
     volume : Volume
         As its journal leaves it; receives findings.
     journal : Journal or None
-        Is passed on.
+        Is passed on; of two leaves with the same keys, it may tell which is younger.
     found : Swept or None
         Nodes that a sweep found; without them nothing is rebuilt.
 
@@ -141,7 +141,7 @@ def read_contents(volume: Volume, journal: Journal | None = None, found: Swept |
     Contents
         Trees that are absent, or lost and not rebuilt, are not among its trees.
     """
-    reader = _Trees(volume, found, special_forks(volume.header))
+    reader = _Trees(volume, found, special_forks(volume.header), journal)
     special = reader.special
     reader.overflow, _ = reader.read("extents-overflow", CNID.extents_file)
     for file_id, fork in special.items() if not volume.is_inferred else ():
@@ -205,6 +205,8 @@ class _Trees:
         Nodes that a sweep found.
     special : dict of int to Fork
         Special files by their CNID; where a tree is found by the copy of the volume header alone, its fork is changed.
+    journal : Journal or None
+        The journal.
     overflow : Tree or None
         The extents-overflow file, once it was read.
     """
@@ -212,6 +214,7 @@ class _Trees:
     volume: Volume
     found: Swept | None
     special: dict[int, Fork]
+    journal: Journal | None
     overflow: Tree | None = None
 
     def read(self, name: str, file_id: int) -> tuple[Tree | None, LeafDecoder]:
@@ -241,7 +244,7 @@ class _Trees:
         from layoutscope.filesystems.hfsplus.contents.rebuild import rebuild
 
         fresh = LEAVES[place.tree]()
-        rebuilt = rebuild(self.volume, place, tree, fresh, self.found)
+        rebuilt = rebuild(self.volume, place, tree, fresh, self.found, self.journal)
         return (tree, leaves) if rebuilt is None else (rebuilt, fresh)
 
     def _by_copy(self, place: TreePlace) -> tuple[Tree | None, LeafDecoder] | None:

@@ -8,6 +8,7 @@ each other.
 from __future__ import annotations
 
 import bisect
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _COMPARE = grammar.HfsplusBtree.KeyCompareType
 
 Key = tuple[int, bytes]
+Ages = Callable[["I64"], "I64"]
 
 NEIGHBOURS: Final = 2
 """How many leaves behind each are asked for its number: between it and the next one, there may be a copy of either."""
@@ -62,11 +64,11 @@ class LeafKeys(NamedTuple):
     last: list[Key]
 
 
-def order_leaves(nodes: NodeRows, links: LeafLinks, keys: LeafKeys, reached: Mask) -> I64:
+def order_leaves(nodes: NodeRows, links: LeafLinks, keys: LeafKeys, reached: Mask, written: Ages) -> I64:
     """Choose leaves whose keys do not overlap, in key order.
 
     Of leaves with the same keys those that the index leads to come first, then those of the longest chain: an old copy
-    links to leaves that do not link back to it.
+    links to leaves that do not link back to it; then those that the journal wrote last, then those with more records.
 
     Parameters
     ----------
@@ -78,6 +80,8 @@ def order_leaves(nodes: NodeRows, links: LeafLinks, keys: LeafKeys, reached: Mas
         The leaves that there are to choose from.
     reached : (num_nodes,) bool array
         Leaves that the index leads to.
+    written : callable
+        Tells of some nodes which write of a journal they are from; -1 of what none is known of.
 
     Returns
     -------
@@ -86,7 +90,10 @@ def order_leaves(nodes: NodeRows, links: LeafLinks, keys: LeafKeys, reached: Mas
     """
     numbers, first, last = keys
     chain = _chain_lengths(links, numbers)
-    rank = np.lexsort((-nodes.num_records[numbers], -chain, ~reached[numbers]))
+    age = np.zeros(len(numbers), np.int64)
+    contested = _contested(first, last)
+    age[contested] = written(numbers[contested])
+    rank = np.lexsort((-nodes.num_records[numbers], -age, -chain, ~reached[numbers]))
     starts: list[Key] = []
     kept: list[int] = []
     for place in rank.tolist():
@@ -99,6 +106,18 @@ def order_leaves(nodes: NodeRows, links: LeafLinks, keys: LeafKeys, reached: Mas
     order = np.array(kept, np.int64)
     chosen = numbers[order]
     return chosen[~_is_between_neighbours(links, chosen, reached[chosen] | (chain[order] > 1))]
+
+
+def _contested(first: list[Key], last: list[Key]) -> I64:
+    """Places of leaves that have keys with another one in common."""
+    order = sorted(range(len(first)), key=first.__getitem__)
+    found, end = set[int](), -1
+    for place in order:
+        if end >= 0 and first[place] <= last[end]:
+            found |= {place, end}
+        if end < 0 or last[place] > last[end]:
+            end = place
+    return np.array(sorted(found), np.int64)
 
 
 def _chain_lengths(links: LeafLinks, numbers: I64) -> I64:

@@ -10,12 +10,14 @@ reaches come first, then those that their neighbours link to.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
 from layoutscope.arrays.intervals import runs_of
 from layoutscope.arrays.lookup import distinct
+from layoutscope.filesystems.hfsplus.contents.journalcopies import written_ages
 from layoutscope.filesystems.hfsplus.contents.leaforder import leaf_keys, links_of, order_leaves, renumbered_links
 from layoutscope.filesystems.hfsplus.contents.sweep import CHUNK_BYTES, TREES, Swept, nodes_in
 from layoutscope.filesystems.hfsplus.tree.btree import (
@@ -41,7 +43,9 @@ from layoutscope.ondisk import grammar
 
 if TYPE_CHECKING:
     from layoutscope.arrays.columns import I64, Columns, Mask
+    from layoutscope.filesystems.hfsplus.contents.leaforder import Ages
     from layoutscope.filesystems.hfsplus.tree.btree import LeafDecoder
+    from layoutscope.filesystems.hfsplus.volume.journal import Journal
     from layoutscope.filesystems.hfsplus.volume.volume import Volume
     from layoutscope.ondisk.grammar import HfsplusBtree
 
@@ -69,7 +73,12 @@ class InferredHeader:
 
 
 def rebuild(
-    volume: Volume, place: TreePlace, tree: Tree | None, leaves: LeafDecoder, found: Swept | None = None
+    volume: Volume,
+    place: TreePlace,
+    tree: Tree | None,
+    leaves: LeafDecoder,
+    found: Swept | None = None,
+    journal: Journal | None = None,
 ) -> Tree | None:
     """Rebuild a tree from its leaves; None where there are none, or where that changes nothing.
 
@@ -85,6 +94,8 @@ def rebuild(
         A fresh one.
     found : Swept, optional
         Nodes of the volume; without them nodes are looked for in the tree's own file alone.
+    journal : Journal, optional
+        Tells which of two leaves with the same keys it wrote later, where neither the index nor their neighbours do.
     """
     if tree is not None and not _is_usable(volume, tree):
         tree = None
@@ -103,11 +114,12 @@ def rebuild(
     for numbers in leaves.bad:
         nodes.damaged[numbers] = True
     links = links_of(nodes)
+    written = partial(written_ages, volume, journal, file)
     if tree is not None:
         reach = tree.reach
         nodes.parent[:], nodes.key_rank[:] = tree.nodes.parent, tree.nodes.key_rank
     elif file.fork is place.fork:
-        file, reach = _with_root(file, nodes, decoded.pointers)
+        file, reach = _with_root(file, nodes, decoded.pointers, written)
     else:
         reach = Reach(*(np.empty(0, np.int64) for _ in range(3)))
     reached = np.zeros(file.num_nodes, np.bool_)
@@ -116,7 +128,7 @@ def rebuild(
     keys = leaf_keys(volume, file, np.flatnonzero(is_leaf & (reached | ~nodes.damaged)))
     if tree is None and file.fork is not place.fork:
         links = renumbered_links(volume, file, links, keys)
-    order = order_leaves(nodes, links, keys, reached)
+    order = order_leaves(nodes, links, keys, reached, written)
     num_left = len(keys.numbers) - len(order)
     dropped = np.setdiff1d(reach.leaves[is_leaf[reach.leaves]], order)
     if tree is not None and reached[order].all() and not len(dropped):
@@ -157,10 +169,11 @@ def _ranked(nodes: NodeRows, reach: Reach, order: I64, dropped: I64) -> Reach:
     return replace(reach, leaves=order, misled=distinct(np.concatenate([reach.misled, parents[parents >= 0]])))
 
 
-def _with_root(file: TreeFile, nodes: NodeRows, pointers: list[Columns]) -> tuple[TreeFile, Reach]:
+def _with_root(file: TreeFile, nodes: NodeRows, pointers: list[Columns], written: Ages) -> tuple[TreeFile, Reach]:
     """Find the root of a tree whose header is lost: of the highest nodes, the one that leads to most leaves.
 
-    A root has no neighbours, so that its links are 0. That of a tree that has shrunk may still be there.
+    A root has no neighbours, so that its links are 0. That of a tree that has shrunk may still be there; of two alike,
+    the one is taken that the journal wrote later.
     """
     may_be_root = (nodes.f_link == 0) & (nodes.b_link == 0) & (nodes.num_records > 0) & (nodes.height > 0)
     may_be_root &= (nodes.height == 1) == (nodes.kind == LEAF)
@@ -171,10 +184,9 @@ def _with_root(file: TreeFile, nodes: NodeRows, pointers: list[Columns]) -> tupl
         header = replace(cast("InferredHeader", file.header), root_node=number)
         return replace(file, header=cast("HfsplusBtree.HeaderRecord", header))
 
-    def num_leaves(number: int) -> int:
-        return len(find_reach(rooted(number), nodes, pointers).leaves)
-
-    best = rooted(max(highest.tolist(), key=num_leaves, default=0))
+    leads_to = np.array([len(find_reach(rooted(number), nodes, pointers).leaves) for number in highest.tolist()])
+    alike = highest[leads_to == leads_to.max(initial=0)]
+    best = rooted(int(alike[np.argmax(written(alike))]) if len(alike) else 0)
     return best, find_reach(best, nodes, pointers)
 
 

@@ -285,14 +285,14 @@ def _read_writes(volume: Volume, journal: Journal) -> Writes:
 
     The header is not rewritten with every transaction: those behind its end count as long as their numbers go on.
     """
-    data = _unrolled(volume, journal)
+    data = unrolled(volume, journal)
     header = journal.header
     sector = int(header.len_header) if header is not None else 0
     parts: list[BlockList] = []
     start, last = 0, 0
     while start < len(data):
         is_beyond = start >= journal.num_pending_bytes
-        found = _read_list(journal, volume, data, start)
+        found = read_list(journal, volume, data, start)
         if isinstance(found, str):
             if not is_beyond:
                 _report_invalid(volume, journal, found, start)
@@ -309,8 +309,14 @@ def _read_writes(volume: Volume, journal: Journal) -> Writes:
     return Writes(places[keep], sizes[keep], starts[keep], data, len(parts))
 
 
-def _unrolled(volume: Volume, journal: Journal) -> U8:
-    """The whole circular buffer in one piece, from the oldest transaction on."""
+def unrolled(volume: Volume, journal: Journal) -> U8:
+    """The whole circular buffer in one piece, from the oldest transaction on that is not written to its places.
+
+    Raises
+    ------
+    FormatError
+        If the header's places are impossible, or part of the buffer cannot be read.
+    """
     header = journal.header
     if header is None:
         return np.empty(0, np.uint8)
@@ -324,8 +330,20 @@ def _unrolled(volume: Volume, journal: Journal) -> U8:
     return np.roll(buffer, first - start)
 
 
-def _read_list(journal: Journal, volume: Volume, data: U8, start: int) -> BlockList | str:
-    """Read one block list, or say what is wrong with it."""
+def read_list(journal: Journal, volume: Volume, data: U8, start: int) -> BlockList | str:
+    """Read one block list, or say what is wrong with it.
+
+    Parameters
+    ----------
+    journal : Journal
+        Tells the length of lists and their byte order.
+    volume : Volume
+        Has the decoder.
+    data : (n_bytes,) uint8 array
+        The unrolled buffer.
+    start : int
+        Where the list starts there.
+    """
     header = BLOCK_LIST_HEADER_LE if journal.is_little_endian else BLOCK_LIST_HEADER_BE
     info = BLOCK_INFO_LE if journal.is_little_endian else BLOCK_INFO_BE
     list_size = int(journal.header.len_block_list) if journal.header is not None else 0

@@ -1,0 +1,71 @@
+"""Two leaves of HFS+ with the same keys, and a journal that wrote both: it tells which one is the tree's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import layoutscope
+from fixtures.hfsplus.journal import checksum, render
+from fixtures.hfsplus.plan import File, Journal, Tree, VolumePlan
+from fixtures.hfsplus.writer import write
+
+NAMES = ("keep", "stay")
+JOURNALED = VolumePlan(
+    root=tuple(File(name) for name in NAMES), journal=Journal(), catalog=Tree(4096, total_nodes=8), total_blocks=4096
+)
+
+
+def flushed(journal, runs):
+    """Build a journal all of whose transactions are in their places: the first one that is not, starts at the end."""
+    data = bytearray(render(journal, runs))
+    data[8:16] = data[16:24]
+    data[36:40] = bytes(4)
+    data[36:40] = checksum(bytes(data[:44])).to_bytes(4, journal.byte_order)
+    return data
+
+
+@pytest.fixture
+def contradicting(tmp_path):
+    """Return a function that makes a volume of two leaves of its catalog, and no header that says which one it is.
+
+    The first one has a file more, which was deleted. It gets what the journal wrote, by places and contents.
+    """
+    layouts, leaves = {}, {}
+    for name, root in (("now", JOURNALED.root), ("before", (*JOURNALED.root, File("gone")))):
+        path = tmp_path / f"{name}.img"
+        write(replace(JOURNALED, root=root), path)
+        layouts[name] = layoutscope.read_layouts(path)[0]
+        at = layouts[name].nodes.filter(tree="catalog", node_id=1)["image_offset"].item()
+        leaves[name] = path.read_bytes()[at : at + 4096]
+    where = layouts["now"].regions.filter(type="journal")["image_offset"].item()
+
+    def make(*order):
+        data = bytearray((tmp_path / "now.img").read_bytes())
+        places = {"before": at, "now": at + 4096}
+        # The header node is lost.
+        data[at - 4096 : at] = bytes(4096)
+        for name, place in places.items():
+            data[place : place + 4096] = leaves[name]
+        runs = [(places[name], leaves[name]) for name in order]
+        journal = flushed(replace(JOURNALED.journal, transactions=2), runs)
+        data[where : where + len(journal)] = journal
+        path = tmp_path / "made.img"
+        path.write_bytes(data)
+        return layoutscope.scan(path, drives=())
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("order", "is_back"), [(("before", "now"), False), (("now", "before"), True), ((), True)], ids=str
+)
+def test_of_two_leaves_the_one_is_taken_that_the_journal_wrote_last(contradicting, order, is_back):
+    """It wrote them to their places long ago; where it tells nothing, the one with more records is taken."""
+    result = contradicting(*order)
+    names = result.volumes[0].layout.entries["name"].to_list()
+    assert set(NAMES) <= set(names)
+    assert ("gone" in names) == is_back
+    assert result.exit_code == 3
+    assert result.coverage != 1

@@ -24,7 +24,17 @@ from layoutscope.findings import FindingLog
 from layoutscope.image import open_image
 from layoutscope.image.source import MemorySource
 from layoutscope.ondisk.decoder import decoder_named
-from layoutscope.ondisk.records import NX_SUPERBLOCK, OBJ_PHYS, OMAP_PHYS, REAPER_HEAD, SPACEMAN_PHYS
+from layoutscope.ondisk.records import (
+    APFS_SUPERBLOCK,
+    CHECKPOINT_MAP_HEAD,
+    CHECKPOINT_MAPPING,
+    CIB_HEAD,
+    NX_SUPERBLOCK,
+    OBJ_PHYS,
+    OMAP_PHYS,
+    REAPER_HEAD,
+    SPACEMAN_PHYS,
+)
 from layoutscope.partition import find_volumes
 from tests.images.test_check_apfs_fields import changed, container_map
 
@@ -107,6 +117,7 @@ NEEDED = {
 OTHERWISE_TESTED = {
     *("double-claims", "sibling-links", "directories", "superblock-fields", "superblock-copy", "map-fields"),
     *("reaper-fields", "space-fields", "map-head", "map-heads"),
+    *("mapping-fields", "chunk-heads", "pool-versions", "superblocks"),
 }
 
 
@@ -211,6 +222,15 @@ def _folder_in_itself(image, expected):
     return where
 
 
+def _mapping_pad(image, expected):
+    """Let the padding of the first mapping be none."""
+    start = at.checkpoint_map(image, expected)
+    where = start + CHECKPOINT_MAP_HEAD.width + CHECKPOINT_MAPPING.pad.offset
+    image[where] ^= 1
+    at.fix_checksum(image, start, BLOCK_BYTES)
+    return where
+
+
 FURTHER = {
     "double-claims": ("block-claimed-twice", BY_NAME["extent-metadata"].apply),
     "sibling-links": (
@@ -222,6 +242,10 @@ FURTHER = {
     "superblock-copy": ("superblock-differs", changed(lambda *_: 0, NX_SUPERBLOCK.test_type)),
     "map-fields": ("checkpoint-invalid", changed(at.checkpoint_map, OBJ_PHYS.subtype)),
     "reaper-fields": ("reaper-differs", changed(at.ephemeral("nx_reaper_oid"), REAPER_HEAD.completed_id)),
+    "superblocks": ("superblock-differs", changed(at.region("volume-superblock"), APFS_SUPERBLOCK.reserved_oid)),
+    "mapping-fields": ("checkpoint-invalid", _mapping_pad),
+    "chunk-heads": ("spaceman-invalid", changed(at.region("chunk-info", -1), CIB_HEAD.hdr.subtype)),
+    "pool-versions": ("spaceman-invalid", changed(at.ephemeral("nx_spaceman_oid"), SPACEMAN_PHYS.ip_bm_free_head)),
     "space-fields": ("spaceman-invalid", changed(at.ephemeral("nx_spaceman_oid"), SPACEMAN_PHYS.ip_bm_tx_multiplier)),
     "map-head": ("object-map-differs", changed(container_map, OMAP_PHYS.tree_type)),
     "map-heads": ("object-map-differs", changed(at.region("object-map"), OMAP_PHYS.tree_type)),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from fixtures.apfs import locate as at
 from fixtures.fault import Fault, planted
-from layoutscope.filesystems.apfs.check import object_fields as rules
+from layoutscope.filesystems.apfs.check import checkpoint_fields, object_fields, space_fields
 from layoutscope.filesystems.apfs.reader import Options, check_container
 from layoutscope.image import open_image
 from layoutscope.ondisk.records import NX_SUPERBLOCK
@@ -25,12 +27,12 @@ def container_map(image, expected):
 
 
 PLACES = {
-    "superblock": (at.superblock, rules.SUPERBLOCK_RULES),
-    "checkpoint map": (at.checkpoint_map, rules.MAP_RULES),
-    "reaper": (at.ephemeral("nx_reaper_oid"), rules.REAPER_RULES),
-    "space manager": (at.ephemeral("nx_spaceman_oid"), rules.SPACE_RULES),
-    "container object map": (container_map, rules.OMAP_RULES),
-    "volume object map": (at.region("object-map"), rules.OMAP_RULES[:5]),
+    "superblock": (at.superblock, checkpoint_fields.SUPERBLOCK_RULES),
+    "checkpoint map": (at.checkpoint_map, checkpoint_fields.MAP_RULES),
+    "reaper": (at.ephemeral("nx_reaper_oid"), object_fields.REAPER_RULES),
+    "space manager": (at.ephemeral("nx_spaceman_oid"), space_fields.SPACE_RULES),
+    "container object map": (container_map, object_fields.OMAP_RULES),
+    "volume object map": (at.region("object-map"), object_fields.OMAP_RULES[:5]),
 }
 CASES = {(name, str(rule.field)): rule for name, (_, declared) in PLACES.items() for rule in declared}
 
@@ -40,7 +42,9 @@ def changed(place, field):
 
     def apply(image, expected):
         start = place(image, expected)
-        where = start + field.offset
+        # Of a repeated field, the last item: rules of second devices are about that alone.
+        last = sum((count - 1) * stride for count, stride in zip(field.counts, field.strides, strict=True))
+        where = start + field.offset + last
         byte, bit = OTHERS.get(str(field), STRANGE)
         image[where + byte] ^= bit
         at.fix_checksum(image, start, BLOCK_BYTES)
@@ -60,10 +64,10 @@ def test_broken_rule_is_found_at_its_field(name, field, victims):
     rule = CASES[name, field]
     with planted(Fault(name, "", "", "", changed(PLACES[name][0], rule.field)), victims) as image:
         found = [item for item in findings(image.path) if item.image_offset == image.where]
-    assert (rule.code, field) in {(item.code, item.message.partition(":")[0]) for item in found}
+    assert (rule.code, field) in {(item.code, re.split(r"[:\\[]", item.message)[0]) for item in found}
 
 
-COPIED = [each for each in rules.copied_fields() if each.offset >= NX_SUPERBLOCK.xp_desc_next.offset][::5]
+COPIED = [each for each in checkpoint_fields.copied_fields() if each.offset >= NX_SUPERBLOCK.xp_desc_next.offset][::5]
 
 
 @pytest.mark.parametrize("field", COPIED, ids=str)

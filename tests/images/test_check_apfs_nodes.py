@@ -49,7 +49,7 @@ CASES = [(tree, field) for tree in TREES for field in FIELDS if (tree, field) no
 def test_strange_value_in_a_root_is_found_at_its_field(tree, field, victims):
     """Every rule of heads and of what a root says holds for every kind of tree."""
     victim = "snapshots" if tree == "snapmeta" else "victim"
-    with planted(Fault(field, victim, "", "", changed(tree, field)), victims) as image:
+    with planted(Fault(field, "", "", "", changed(tree, field), victim), victims) as image:
         found = {item.code for item in findings(image.path) if item.image_offset == image.where}
     assert FIELDS[field][1] in found
 
@@ -107,7 +107,7 @@ CHANGES = {
 
 def test_free_lists_that_add_up_are_sound(victims):
     """Pieces between records and gap, listed and summed up, are no finding."""
-    with planted(Fault("lists", "victim", "", "", freed()), victims) as image:
+    with planted(Fault("lists", "", "", "", freed(), "victim"), victims) as image:
         assert findings(image.path) == []
 
 
@@ -121,7 +121,7 @@ def test_broken_free_list_is_found_in_its_node(change, name, victims):
         put(image, {"entry": entry, "head": head}[part][name] + plus, value)
         return head[name]
 
-    with planted(Fault("lists", "victim", "", "", freed(apply)), victims) as image:
+    with planted(Fault("lists", "", "", "", freed(apply), "victim"), victims) as image:
         found = findings(image.path)
         first = image.where - image.where % BLOCK_BYTES
     assert {item.code for item in found} == {rules.DIFFERS}
@@ -136,5 +136,5 @@ def test_free_list_in_a_loop_ends(name, victims):
         put(image, entry[name], number(image, head[name]))
         return head[name]
 
-    with planted(Fault("lists", "victim", "", "", freed(apply)), victims) as image:
+    with planted(Fault("lists", "", "", "", freed(apply), "victim"), victims) as image:
         assert {item.code for item in findings(image.path)} == {rules.DIFFERS}

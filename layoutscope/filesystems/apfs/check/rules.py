@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from layoutscope.filesystems.apfs.check import (
+    checkpoint_fields,
     claims,
     consistency,
     extents,
@@ -21,6 +22,8 @@ from layoutscope.filesystems.apfs.check import (
     records,
     snapshots,
     space,
+    space_fields,
+    volume_fields,
 )
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES, of_volume, open_subject
 from layoutscope.filesystems.apfs.container.container import report_changes, uuid_text
@@ -99,11 +102,14 @@ def _container_trees(subject: Subject) -> None:
 CONTAINER_CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
     "numbers": lambda subject: consistency.check_numbers(subject.reporting),
     "checkpoint-maps": lambda subject: consistency.check_maps(subject.reporting),
-    "superblock-fields": object_fields.check_superblock,
-    "superblock-copy": object_fields.check_copy,
-    "map-fields": object_fields.check_maps,
+    "superblock-fields": checkpoint_fields.check_superblock,
+    "superblock-copy": checkpoint_fields.check_copy,
+    "map-fields": checkpoint_fields.check_maps,
     "reaper-fields": object_fields.check_reaper,
-    "space-fields": object_fields.check_space,
+    "mapping-fields": checkpoint_fields.check_mappings,
+    "space-fields": space_fields.check_space,
+    "chunk-heads": space_fields.check_heads,
+    "pool-versions": space_fields.check_versions,
     "map-head": object_fields.check_container_omap,
     "newer-superblocks": lambda subject: consistency.check_newer(subject.reporting),
     "chunk-checksums": lambda subject: consistency.check_space_blocks(subject.container, subject.parts),
@@ -123,6 +129,8 @@ CONTAINER_CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
 VOLUME_CHECKS: Final[dict[str, Callable[[Subject], None]]] = {
     "roots": pointers.check_roots,
     "map-heads": object_fields.check_volume_omaps,
+    "superblocks": volume_fields.check_superblocks,
+    "integrity-metadata": volume_fields.check_integrity,
     "object-maps": pointers.check_object_maps,
     "keys": keys.check_keys,
     "volume-identity": _identity,

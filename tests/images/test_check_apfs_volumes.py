@@ -1,0 +1,122 @@
+"""Superblocks of volumes and of snapshots, and seals: each rule is broken once, and found at its byte."""
+
+from __future__ import annotations
+
+import pytest
+
+from fixtures.apfs import locate as at
+from fixtures.apfs.structures import records as disk
+from fixtures.apfs.structures.records import RecordType
+from fixtures.fault import Fault, planted
+from layoutscope.filesystems.apfs.check import volume_fields as rules
+from layoutscope.ondisk.records import APFS_SUPERBLOCK
+from tests.images.test_check_apfs_fields import BLOCK_BYTES, findings
+
+VOLUME = APFS_SUPERBLOCK
+LARGE = {"hdr.xid", "num_quota_blocks", "fs_flags", "next_doc_id", "root_tree_type", "hdr.type_and_flags"}
+LARGE |= {"meta_crypto.key_revision"}
+"""Fields of which a strange bit is no contradiction, or leads to another volume: their own values stand below."""
+VALUES = {
+    "num_quota_blocks": b"\1",
+    "fs_flags": b"\0",
+    "next_doc_id": b"\0",
+    "meta_crypto.key_revision": b"\0",
+    "hdr.type_and_flags": b"\x0d\0\0\x08",
+}
+
+
+def snapshot(image, expected):
+    """Locate the superblock that the first snapshot keeps."""
+    _, place = at.leaf_records(image, expected, RecordType.SNAP_METADATA, tree="snapmeta")[0]
+    return int(at.parse(image, disk.SNAP_METADATA, place.value).sblock_oid) * BLOCK_BYTES
+
+
+PLACES = {"live": at.region("volume-superblock"), "snapshot": snapshot}
+OF_COPIES = {"fs_index", "omap_oid", "extentref_tree_oid", "snap_meta_tree_oid", "root_tree_oid", "next_obj_id"}
+FIELDS = {str(rule.field): rule.field for rule in rules.VOLUME_RULES}
+CASES = [
+    (view, name)
+    for view in PLACES
+    for name in FIELDS
+    if (name not in LARGE or name in VALUES)
+    and (view == "snapshot" or name not in OF_COPIES)
+    and (view, name) != ("snapshot", "num_quota_blocks")
+]
+
+
+def changed(place, field):
+    def apply(image, expected):
+        start = place(image, expected)
+        where, value = start + field.offset, VALUES.get(str(field))
+        if value is None:
+            image[where + field.scalar.itemsize - 1 if field.scalar.itemsize < 8 else where + 4] ^= 0x40
+        else:
+            image[where : where + len(value)] = value
+        at.fix_checksum(image, start, BLOCK_BYTES)
+        return where
+
+    return apply
+
+
+@pytest.mark.parametrize(("view", "name"), CASES)
+def test_strange_value_in_a_superblock_is_found_at_its_field(view, name, victims):
+    """The live superblock and a snapshot's are held to the same rules, each where it applies."""
+    with planted(Fault(name, "", "", "", changed(PLACES[view], FIELDS[name]), "snapshots"), victims) as image:
+        found = {item.code for item in findings(image.path) if item.image_offset == image.where}
+    assert "superblock-differs" in found
+
+
+@pytest.mark.parametrize("field", [rule.field for rule in rules.SEAL_RULES if str(rule.field) != "hdr.xid"], ids=str)
+def test_strange_value_in_a_seal_is_found_at_its_field(field, victims):
+    """Header, version, flags and reserved bytes of integrity metadata are held to their rules."""
+    with planted(
+        Fault("seal", "", "", "", changed(at.region("integrity-metadata"), field), "sealed"), victims
+    ) as image:
+        found = {item.code for item in findings(image.path) if item.image_offset == image.where}
+    assert "seal-broken" in found
+
+
+def history(change):
+    def apply(image, expected):
+        start = at.region("volume-superblock")(image, expected)
+        where = change(image, start)
+        at.fix_checksum(image, start, BLOCK_BYTES)
+        return where
+
+    return apply
+
+
+ENTRY = VOLUME.modified_by.id.strides[0]
+HISTORIES = {
+    "time without program": (VOLUME.modified_by.timestamp, 0),
+    "transaction without program": (VOLUME.modified_by.last_xid, 0),
+    "entry behind the last": (VOLUME.modified_by.id, 3),
+}
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_entries_of_programs_stand_in_order(name, victims):
+    """An entry without program is empty, and behind it there is none."""
+    field, number = HISTORIES[name]
+
+    def change(image, start):
+        where = start + field.offset + number * ENTRY
+        image[where] = 1
+        return where
+
+    with planted(Fault(name, "", "", "", history(change), "victim"), victims) as image:
+        found = {item.code for item in findings(image.path) if item.image_offset == image.where}
+    assert found == {"superblock-differs"}
+
+
+@pytest.mark.parametrize("field", [VOLUME.volname, VOLUME.formatted_by.id], ids=str)
+def test_volumes_have_a_name_and_a_maker(field, victims):
+    """A name of no bytes is a finding, and so is a maker of none."""
+
+    def change(image, start):
+        image[start + field.offset] = 0
+        return start + field.offset
+
+    with planted(Fault("name", "", "", "", history(change), "victim"), victims) as image:
+        found = {item.code for item in findings(image.path) if item.image_offset == image.where}
+    assert found == {"superblock-differs"}

@@ -133,6 +133,8 @@ def read_layouts(source: Source, *, image_offset: int = 0, options: Options | No
         compare_volume(volume, found.slots[volume.state.number])
         compare_extents(volume)
         _bound_losses(volume, container.xid)
+        for tree in (volume.fs, volume.extentref):
+            tree.records.let_go()
     report_changes(container)
     view = shown_as(container, options.xid)
     newest = (

@@ -6,6 +6,7 @@ hash of their names; each inode lies elsewhere, in the order of inode numbers.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from layoutscope.filesystems.apfs.store.fsrecords import no_records
 from layoutscope.filesystems.apfs.store.source import order_key
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
-from layoutscope.tables import NULL_ROW, Table, Values, build_table
+from layoutscope.tables import NULL_ROW, Later, Table, Values, build_table
 from layoutscope.tables.schema import FLAG_COMPRESSED, FLAG_DATALESS, FLAG_HARD_LINK, FLAG_PRIVATE
 
 if TYPE_CHECKING:
@@ -61,8 +62,13 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
     is_directory = kind == KINDS.index("directory")
     # One field of an inode (nchildren or nlink): entries of a directory, links of anything else.
     children = inode["num_children_or_links"]
+    np.maximum(children, 0, out=children)
     # Directories have no hard links in APFS.
-    links = np.maximum(np.where(is_directory, 1, children), 0)
+    links = np.where(is_directory, children.dtype.type(1), children)
+    # Times are made when somebody asks for them: what is held for that is these two columns, and no others.
+    dates = _Matched(
+        {name: inodes[name] for name in ("create_time", "mod_time")}, spot.astype(np.uint32), known, inode.is_whole
+    )
     sizes = _sizes(inode, kind, records.get("xattr"), drecs["file_id"])
     columns = {
         "volume": volume,
@@ -72,19 +78,19 @@ def entries_table(tree: RecordTree, first_row: int, volume: int, log: FindingLog
         "name_raw": raw,
         "kind": (kind, KINDS),
         "size_bytes": _possible(sizes, drecs, log),
-        "link_count": links.astype(np.uint32),
-        "create_time": _times(inode["create_time"]),
-        "modify_time": _times(inode["mod_time"]),
+        "link_count": links.view(np.uint32),
+        "create_time": Later(len(kind), partial(_times, dates, "create_time")),
+        "modify_time": Later(len(kind), partial(_times, dates, "mod_time")),
         "flags": _flags(drecs, inode, links),
         "entry_rank": _ranks(drecs["obj_id"]),
         "entry_node_row": _rows(drecs["node"], first_row),
         "inode_node_row": _rows(inode.of(inodes["node"], NO_NODE), first_row),
         "xattr_node_row": _rows(_xattr_leaves(records), first_row),
         "dstream_node_row": _rows(inode.of(_dstream_leaves(inodes, nodes), NO_NODE), first_row),
-        "listing_node_row": _rows(_listing_leaves(drecs["file_id"], is_directory, nodes, "right"), first_row),
-        "listing_end_node_row": _rows(_listing_leaves(drecs["file_id"], is_directory, nodes, "left"), first_row),
-        "valence": _masked(np.maximum(children, 0), is_directory & known),
-        "link_id": _masked(drecs["sibling_id"], drecs["sibling_id"] != 0),
+        "listing_node_row": _listing_rows(drecs["file_id"], is_directory, nodes, "right", first_row),
+        "listing_end_node_row": _listing_rows(drecs["file_id"], is_directory, nodes, "left", first_row),
+        "valence": _masked(children.view(np.uint32), is_directory & known),
+        "link_id": _masked(drecs["sibling_id"], drecs["sibling_id"] != 0) if drecs["sibling_id"].any() else None,
     }
     return build_table("entries", columns)
 
@@ -94,7 +100,7 @@ class _Matched:
     """The inode of each entry: its row, and whether there is one."""
 
     table: Columns
-    spot: NDArray[np.int64]
+    spot: NDArray[np.integer[Any]]
     known: NDArray[np.bool_]
     is_whole: bool
 
@@ -125,7 +131,8 @@ def _rows(position: NDArray[np.int32], first_row: int) -> NDArray[np.uint32]:
     return rows
 
 
-def _times(nanoseconds: NDArray[np.int64]) -> NDArray[np.int64]:
+def _times(inode: _Matched, name: str) -> NDArray[np.int64]:
+    nanoseconds: NDArray[np.int64] = inode[name]
     # Nanoseconds since 1970 (reference, j_inode_val_t), taken as signed: times before lie below zero, where dividing
     # must round down, too.
     np.floor_divide(nanoseconds, 1000, out=nanoseconds)
@@ -183,14 +190,14 @@ class _Attributes(NamedTuple):
     value: NDArray[np.int64]
 
 
-def _flags(drecs: Columns, inode: _Matched, links: NDArray[np.int32]) -> NDArray[np.uint32]:
+def _flags(drecs: Columns, inode: _Matched, links: NDArray[np.int32]) -> NDArray[np.uint8] | int:
     # What was deleted while somebody had it open waits there until it is closed.
     private = np.uint64(grammar.ApfsInode.InodeNumber.private_dir)
-    flags = (links > 1).astype(np.uint32) * np.uint32(FLAG_HARD_LINK)
+    flags = (links > 1) * np.uint8(FLAG_HARD_LINK)
     flags[inode["is_compressed"]] |= FLAG_COMPRESSED
     flags[inode["is_dataless"]] |= FLAG_DATALESS
     flags[(drecs["file_id"] == private) | (drecs["obj_id"] == private)] |= FLAG_PRIVATE
-    return flags
+    return flags if flags.any() else 0
 
 
 def _ranks(parent: NDArray[np.uint64]) -> NDArray[np.uint32]:
@@ -232,17 +239,21 @@ def _dstream_leaves(inodes: Columns, nodes: NodeRows) -> NDArray[np.int32]:
     return found
 
 
-def _listing_leaves(
-    file_id: NDArray[np.uint64], is_directory: NDArray[np.bool_], nodes: NodeRows, side: Literal["left", "right"]
-) -> NDArray[np.int32]:
-    """Leaf in which a listing of each directory backwards begins, or where it sees that it is done.
+def _listing_rows(
+    file_id: NDArray[np.uint64],
+    is_directory: NDArray[np.bool_],
+    nodes: NodeRows,
+    side: Literal["left", "right"],
+    first_row: int,
+) -> NDArray[np.uint32]:
+    """Row of the leaf in which a listing of each directory backwards begins, or where it sees that it is done.
 
     That is the leaf with its last record (`side` right), and the one with the last record before its first (left).
     """
     rows = np.flatnonzero(is_directory)
     wanted = order_key(file_id[rows], int(grammar.ApfsRecord.RecordType.dir_rec))
-    found = np.full(len(file_id), NO_NODE, np.int32)
-    found[rows] = _leaves_at(nodes, np.searchsorted(_low_keys(nodes), wanted, side) - 1)
+    found = np.full(len(file_id), NULL_ROW)
+    found[rows] = _rows(_leaves_at(nodes, np.searchsorted(_low_keys(nodes), wanted, side) - 1), first_row)
     return found
 
 

@@ -42,19 +42,18 @@ def extents_table(parts: VolumeParts, first_row: int) -> Table:
     stream_id, paddr = extents["obj_id"][owned.extent], extents["paddr"][owned.extent]
     # Block 0 holds the superblock; an extent there stands for a hole.
     is_hole = paddr == 0
-    logical = extents["logical_addr"][owned.extent].astype(np.int64)
-    flags = ((_is_shared(paddr, parts.extentref.records.get("extent")) | owned.has_others) & ~is_hole).astype(
-        np.uint32
-    ) * np.uint32(FLAG_SHARED)
+    # As numbers with a sign they are the same bytes.
+    logical, length = (extents[name][owned.extent].view(np.int64) for name in ("logical_addr", "len_extent"))
+    flags = (_is_shared(paddr, parts.extentref.records.get("extent")) | owned.has_others) * np.uint8(FLAG_SHARED)
     if not parts.state.superblock.is_unencrypted:
-        flags[~is_hole] |= FLAG_ENCRYPTED
+        flags |= np.uint8(FLAG_ENCRYPTED)
+    flags[is_hole] = 0
     flags[known & (logical >= owned.of(owners.size_bytes, 0))] |= FLAG_PAST_END
-    length = extents["len_extent"][owned.extent].astype(np.int64)
     columns = {
         "volume": parts.state.number,
-        "file_id": owned.of(owners.file_id, stream_id),
+        "file_id": stream_id if owners.are_files and known.all() else owned.of(owners.file_id, stream_id),
         "fork": (owned.of(owners.fork, ORPHAN), owners.forks),
-        "node_row": (extents["node"][owned.extent] + first_row).astype(np.uint32),
+        "node_row": extents["node"][owned.extent].astype(np.uint32) + np.uint32(first_row),
         "flags": flags,
     }
     if len(blocks.dirty):
@@ -63,12 +62,11 @@ def extents_table(parts: VolumeParts, first_row: int) -> Table:
         columns["fork"] = (columns["fork"][0][piece.extent], owners.forks)
         logical, is_hole = logical[piece.extent] + piece.distance, is_hole[piece.extent]
         paddr, length = piece.paddr, piece.length
-    columns |= {
-        "device": blocks.split(paddr)[0],
-        "logical_offset": logical,
-        "image_offset": np.where(is_hole, NULL_OFFSET, blocks.image_offset(paddr)),
-        "length_bytes": length,
-    }
+    device, offset = blocks.located(paddr)
+    offset[is_hole] = NULL_OFFSET
+    columns |= {"device": device, "logical_offset": logical, "image_offset": offset, "length_bytes": length}
+    # What is the same of all takes no memory.
+    columns |= {name: 0 for name in ("device", "flags") if not columns[name].any()}
     return build_table("extents", columns)
 
 

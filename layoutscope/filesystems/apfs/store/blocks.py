@@ -89,16 +89,23 @@ class Blocks:
         # A bit of the byte address tells the devices of a Fusion set apart; in block addresses it is shifted.
         mark = np.uint64(self.tier2_mark)
         addresses = np.asarray(paddrs).astype(np.uint64, copy=False)
-        if not (addresses >= mark).any():
-            return np.zeros(len(addresses), np.uint8), addresses.astype(np.int64) * self.block_size
+        if addresses.max(initial=0) < mark:
+            position = addresses.astype(np.int64)
+            position *= self.block_size
+            return np.zeros(len(addresses), np.uint8), position
         device = ((addresses & mark) != 0).astype(np.uint8)
         plain = np.minimum(addresses & ~mark, np.uint64(2**62 // self.block_size))
         return device, plain.astype(np.int64) * self.block_size
 
     def image_offset(self, paddrs: NDArray[Any]) -> NDArray[np.int64]:
         """Return byte addresses from the start of each block's own image."""
+        return self.located(paddrs)[1]
+
+    def located(self, paddrs: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Return device and byte address from the start of its image, of block addresses."""
         device, position = self.split(paddrs)
-        return position + np.array((*self.image_offsets, 0), np.int64)[device]
+        position += np.array((*self.image_offsets, 0), np.int64)[device] if device.any() else self.image_offsets[0]
+        return device, position
 
     def at(self, paddr: int) -> int:
         """Return the byte address of one block in its image."""

@@ -62,6 +62,9 @@ NARROW: Final[dict[str, type[np.generic]]] = {
 }
 """Types of columns whose values take fewer bits than the fields that they come from."""
 
+_FOR_CHECKS: Final = ("key_at", "val_at", "parent_id", "alloced_size", "name_hash", "owning_obj_id", "has_owner")
+"""Columns of records that no table is made of."""
+
 _FIELDS: Final = grammar.ApfsXfields
 # An inode without the extended field for a stream has no data of its own: directories, and compressed files.
 _CASES: Final = {
@@ -131,6 +134,12 @@ class RecordTables:
             self._known[key] = make()
         found: T = self._known[key]
         return found
+
+    def let_go(self) -> None:
+        """Let the columns go that the checks alone ask for: what is said of a field there names its place."""
+        for table in self.tables.values():
+            for name in _FOR_CHECKS:
+                table.pop(name, None)
 
     def count(self, name: str) -> int:
         """Return how many records of a type there are."""

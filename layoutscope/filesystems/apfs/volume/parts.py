@@ -260,13 +260,17 @@ DATA, ORPHAN = 0, 1
 
 @frozen
 class Streams:
-    """Owners of data streams, in ascending order of the stream's identifier, by which the index finds them."""
+    """Owners of data streams, in ascending order of the stream's identifier, by which the index finds them.
+
+    `are_files` tells that every stream is a file's of its own number.
+    """
 
     index: Index
     file_id: NDArray[np.uint64]
     size_bytes: NDArray[np.int64]
     fork: NDArray[np.uint32]
     forks: tuple[str, ...]
+    are_files: bool = False
 
 
 def streams(records: RecordTables) -> Streams:
@@ -279,8 +283,8 @@ def _streams(records: RecordTables) -> Streams:
     forks = ["data", "orphan"]
     parts: list[tuple[Any, ...]] = []
     if records.count("inode"):
-        size = inodes["data_size"].astype(np.int64)
-        parts.append((inodes["private_id"], inodes["obj_id"], size, np.full(len(size), DATA, np.uint32)))
+        size = inodes["data_size"].view(np.int64)
+        parts.append((inodes["private_id"], inodes["obj_id"], size, np.broadcast_to(np.uint32(DATA), len(size))))
     if records.count("xattr"):
         parts.append(_attribute_streams(xattrs, forks))
     if not parts:
@@ -293,7 +297,7 @@ def _streams(records: RecordTables) -> Streams:
     # Streams of files that are no clones have the number of their inode.
     is_plain = np.array_equal(stream_id, file_id) and len(parts) == 1
     index = records.index("inode") if is_plain else index_of(stream_id)
-    return Streams(index, file_id, size, fork, tuple(forks))
+    return Streams(index, file_id, size, fork, tuple(forks), is_plain)
 
 
 def _joined(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:

@@ -201,14 +201,14 @@ def dense_codes(*ids: NDArray[np.uint64]) -> tuple[list[I64], int]:
     Returns
     -------
     list of (n_i,) int64 arrays
-        In the order of `ids`.
+        In the order of `ids`; they may be the same memory.
     int
         The bound.
     """
     rows = sum(len(one) for one in ids)
     last = max((int(one.max()) for one in ids if len(one)), default=0)
     if last < MAX_SPARSENESS * rows + FEW_CODES:
-        return [one.astype(np.int64) for one in ids], last + 1
+        return [one.view(np.int64) for one in ids], last + 1
     known, codes = np.unique(np.concatenate(ids), return_inverse=True)
     parts = np.split(codes.reshape(-1).astype(np.int64), np.cumsum([len(one) for one in ids])[:-1])
     return list(parts), len(known)

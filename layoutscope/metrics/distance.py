@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from layoutscope.arrays.lookup import dense_codes, find, first_places
+from layoutscope.arrays.lookup import dense_codes, distinct, find, first_places
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics.definition import Definition, Metric
 from layoutscope.metrics.pieces import live_nodes, main_tree
+from layoutscope.tables import NULL_ROW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,17 +78,32 @@ def distance_metrics(layout: VolumeLayout) -> Iterator[Metric]:
 def _metric(definition: Definition, subject: str, distance: NDArray[np.int64]) -> Metric:
     if not len(distance):
         return Metric(definition, None, subject)
-    return Metric(definition, float(np.median(distance)), subject, percentiles(distance))
+    ordered = _partly_sorted(distance)
+    middle = ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1]
+    return Metric(definition, float(middle.mean()), subject, _percentiles(ordered))
 
 
 def percentiles(values: NDArray[np.int64]) -> tuple[tuple[str, float], ...]:
     """Percentiles with their labels; nothing for no values."""
-    if not len(values):
-        return ()
-    # As ``np.percentile``, whose import of masked arrays would cost more than its work.
-    ordered = np.sort(values)
-    rank = (len(ordered) - 1) * (np.array(PERCENTILES) / 100)
+    return _percentiles(_partly_sorted(values)) if len(values) else ()
+
+
+def _ranks(count: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Ranks of the percentiles among so many values, and the places on which their values depend, with the median's."""
+    rank = (count - 1) * (np.array(PERCENTILES) / 100)
     below = np.floor(rank).astype(np.int64)
+    return rank, np.concatenate([below, np.minimum(below + 1, count - 1), [(count - 1) // 2, count // 2]])
+
+
+def _partly_sorted(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the values, of which those that percentiles and the median need stand where sorting would bring them."""
+    return np.partition(values, distinct(_ranks(len(values))[1]))
+
+
+def _percentiles(ordered: NDArray[np.int64]) -> tuple[tuple[str, float], ...]:
+    # As ``np.percentile``, whose import of masked arrays would cost more than its work.
+    rank, places = _ranks(len(ordered))
+    below = places[: len(rank)]
     low, high, share = ordered[below], ordered[np.minimum(below + 1, len(ordered) - 1)], rank - below
     found = np.where(share < 0.5, low + (high - low) * share, high - (high - low) * (1 - share))
     return tuple((f"p{p}", float(value)) for p, value in zip(PERCENTILES, found, strict=True))
@@ -112,17 +128,23 @@ def _to_data(layout: VolumeLayout) -> NDArray[np.int64]:
     """Distance from the inode's leaf to the first extent of each file; hard links count once."""
     extents, entries, nodes = (layout.columns(name) for name in ("extents", "entries", "nodes"))
     is_first = extents["fork"].equals("data") & (extents["logical_offset"].data == 0) & extents["image_offset"].is_known
-    found = extents.take(is_first)
-    files = entries.take(entries["kind"].equals("file") & entries["inode_node_row"].is_known)
-    (of_extent, of_file), bound = dense_codes(found["file_id"].data, files["file_id"].data)
-    leaf = np.full(bound, -1, np.int64)
-    leaf[of_file] = files["inode_node_row"].data
+    rows, is_file = np.flatnonzero(is_first), entries["kind"].equals("file") & entries["inode_node_row"].is_known
+    (of_extent, of_file), bound = dense_codes(extents["file_id"].data[rows], entries["file_id"].data[is_file])
+    leaf_of = np.full(bound, NULL_ROW)
+    leaf_of[of_file] = entries["inode_node_row"].data[is_file]
+    # Each column goes as the next one is made of it: there are as many rows as files.
+    del of_file, is_file, is_first
     first = first_places(of_extent, bound)
-    chosen = first[leaf[of_extent[first]] >= 0]
-    start, length = (found[name].data[chosen] for name in ("image_offset", "length_bytes"))
-    place = _node_places(nodes)[leaf[of_extent[chosen]]]
-    node_start, node_size = (nodes[name].data[place] for name in ("image_offset", "size_bytes"))
-    return edge_distance(start, start + length, node_start, node_start + node_size)
+    rows, leaf = rows[first], leaf_of[of_extent[first]]
+    del first, of_extent, leaf_of
+    rows, leaf = rows[leaf != NULL_ROW], leaf[leaf != NULL_ROW]
+    place = _node_places(nodes)[leaf]
+    start, (node_start, node_stop) = extents["image_offset"].data[rows], _edges(nodes)
+    apart: NDArray[np.int64] = start - node_stop[place]
+    start += extents["length_bytes"].data[rows]
+    np.maximum(apart, np.subtract(node_start[place], start, out=start), out=apart)
+    np.maximum(apart, 0, out=apart)
+    return apart
 
 
 def _node_places(nodes: Table) -> NDArray[np.int64]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.arrays.lookup import dense_codes, first_places
-from layoutscope.arrays.ragged import heads
+from layoutscope.arrays.lookup import dense_codes, first_places, is_ascending
+from layoutscope.arrays.ragged import is_head as is_head_of
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics.definition import Definition, Metric
 from layoutscope.units import format_bytes
@@ -97,33 +97,35 @@ def fork_fragments(extents: Table, block_size_bytes: int) -> Forks:
     """Count the blocks and the contiguous pieces of each fork; holes count for nothing."""
     held = _by_fork(extents.take(extents["image_offset"].is_known))
     start, length = held["image_offset"].data, held["length_bytes"].data
-    first = heads(held["file_id"].data, held["fork"].data)
-    is_first = np.ones(len(start), np.int64)
-    is_first[1:] = start[1:] != (start + length)[:-1]
-    is_first[first] = 1
-    size_bytes, fragments = (np.add.reduceat(values, first) if len(first) else values for values in (length, is_first))
+    is_head = is_head_of(held["file_id"].data, held["fork"].data)
+    first, is_apart = np.flatnonzero(is_head), is_head
+    is_apart[1:] |= start[1:] != start[:-1] + length[:-1]
+    if not len(first):
+        return Forks(held["file_id"].data, length, length)
+    size_bytes, fragments = (np.add.reduceat(values, first, dtype=np.int64) for values in (length, is_apart))
     return Forks(held["file_id"].data[first], -(-size_bytes // block_size_bytes), fragments)
 
 
 def _by_fork(extents: Table) -> Table:
     """Extents of each fork together and in the fork's order; readers give them so, unless the volume is damaged."""
-    forks = extents["fork"].data.astype(np.int64)
-    (file_code,), bound = dense_codes(extents["file_id"].data)
-    first = heads(file_code, forks)
-    count = int(forks.max(initial=0)) + 1
-    logical = extents["logical_offset"].data
-    falls = logical[1:] <= logical[:-1]
-    falls[first[1:] - 1] = False
-    has_one_run_each = len(first_places((file_code * count + forks)[first], bound * count)) == len(first)
-    if has_one_run_each and not falls.any():
-        return extents
-    return extents.take(np.lexsort((logical, forks, file_code)))
+    file_id, forks, logical = (extents[name].data for name in ("file_id", "fork", "logical_offset"))
+    is_head = is_head_of(file_id, forks)
+    if not (~is_head[1:] & (logical[1:] <= logical[:-1])).any():
+        goes_on = file_id[1:] == file_id[:-1]
+        # In the order of files and forks, each fork has one run.
+        if is_ascending(file_id) and not (goes_on & (forks[1:] < forks[:-1])).any():
+            return extents
+        (file_code,), bound = dense_codes(file_id[is_head])
+        count = int(forks.max(initial=0)) + 1
+        if len(first_places(file_code * count + forks[is_head], bound * count)) == len(file_code):
+            return extents
+    return extents.take(np.lexsort((logical, forks, file_id)))
 
 
 def _counts(fragments: NDArray[np.int64]) -> tuple[tuple[str, float], ...]:
-    bounds = np.array([1, 2, 3, 5, 9, 17, 65, 2**62])
+    bounds = np.array([1, 2, 3, 5, 9, 17, 65])
     labels = ("1", "2", "3-4", "5-8", "9-16", "17-64", "65+")
-    counts = np.histogram(fragments, bounds)[0]
+    counts = np.add.reduceat(np.bincount(np.minimum(fragments, bounds[-1]), minlength=bounds[-1] + 1), bounds)
     return tuple((label, float(count)) for label, count in zip(labels, counts, strict=True) if count)
 
 

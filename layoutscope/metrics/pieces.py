@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from layoutscope.arrays.lookup import find
+from layoutscope.arrays.lookup import find, is_ascending
 from layoutscope.filesystems.registry import filesystem_of
 from layoutscope.metrics.definition import Definition, Metric
 from layoutscope.tables.schema import DATA_REGIONS
@@ -108,6 +108,8 @@ def _sorted(table: Table, size: str) -> Pieces:
 def in_order(*many: Pieces) -> Pieces:
     """Bring pieces into address order."""
     start, stop = (np.concatenate(columns) for columns in zip(*many, strict=True))
+    if is_ascending(start):
+        return Pieces(start, stop)
     order = np.argsort(start, kind="stable")
     return Pieces(start[order], stop[order])
 

@@ -120,8 +120,11 @@ class Values:
         return cls(column.to_physical().fill_null(0).to_numpy(), known)
 
     def take(self, rows: Any) -> Values:
-        """Return some rows, given by their places, by a mask or as a slice."""
-        return Values(self.data[rows], None if self.known is None else self.known[rows], self.words)
+        """Return some rows, given by their places, by a mask, or as a slice, which is no copy and cannot be changed."""
+        data = self.data[rows]
+        if isinstance(rows, slice):
+            data.flags.writeable = False
+        return Values(data, None if self.known is None else self.known[rows], self.words)
 
 
 class TextColumn:

@@ -92,8 +92,9 @@ class Table:
 
     def take(self, rows: Any) -> Table:
         """Return some rows, given by their places or by a mask; each column is taken when it is asked for."""
-        chosen = np.arange(self._height)[rows]
-        return Table(self.name, len(chosen), lambda name: self._of(name).take(chosen))
+        chosen = np.arange(self._height)[rows] if not _is_mask(rows) else _chosen(rows)
+        height = chosen.stop - chosen.start if isinstance(chosen, slice) else len(chosen)
+        return Table(self.name, height, lambda name: self._of(name).take(chosen))
 
     def changed(self, name: str, column: AnyColumn) -> Table:
         """Return a table with another column in place of one."""
@@ -115,6 +116,16 @@ class Table:
         table = cls(name, frame.height, column)
         table.__dict__["frame"] = frame
         return table
+
+
+def _is_mask(rows: Any) -> bool:
+    return isinstance(rows, np.ndarray) and rows.dtype == np.bool_
+
+
+def _chosen(mask: NDArray[np.bool_]) -> NDArray[np.int64] | slice:
+    """Places of the rows of a mask; those that follow one another are not copied."""
+    first, count = int(mask.argmax()) if len(mask) else 0, int(np.count_nonzero(mask))
+    return slice(first, first + count) if mask[first : first + count].all() else np.flatnonzero(mask)
 
 
 def stacked(tables: Sequence[Table]) -> Table:

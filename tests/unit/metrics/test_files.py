@@ -21,3 +21,21 @@ def test_scattered_extents_of_a_fork_are_put_together():
     assert found.file_id.tolist() == [16, 17]
     assert found.blocks.tolist() == [2, 2]
     assert found.fragments.tolist() == [1, 2]
+
+
+def test_extents_in_the_order_of_the_table_have_the_same_fragments():
+    """Forks of file 16 in one piece and with a gap; that of file 17 begins with a hole, which counts for nothing."""
+    extents = pl.DataFrame(
+        {
+            "file_id": pl.Series([16, 16, 16, 16, 17, 17], dtype=pl.UInt64),
+            "fork": pl.Series(["data", "data", "resource", "resource", "data", "data"], dtype=pl.Categorical),
+            "logical_offset": [0, 4096, 0, 4096, 0, 4096],
+            "image_offset": [0, 4096, 8192, 16384, None, 40960],
+            "length_bytes": [4096, 4096, 4096, 1, 4096, 8192],
+        }
+    )
+    found = fork_fragments(Table.of("extents", extents), 4096)
+    assert found.file_id.tolist() == [16, 16, 17]
+    assert found.blocks.tolist() == [2, 2, 2]
+    assert found.fragments.tolist() == [1, 2, 1]
+    assert len(fork_fragments(Table.of("extents", extents[:0]), 4096).blocks) == 0

@@ -81,6 +81,22 @@ def test_a_column_that_is_given_later_is_made_once_when_it_is_asked_for():
         build_table("regions", {**REGION, "image_offset": Later(3, make)})
 
 
+def test_rows_that_follow_one_another_are_no_copy():
+    """Of four rows the two in the middle are the same memory, which nobody may change; others are copied."""
+    lengths = np.array([3, 4, 5, 6])
+    columns = {"device": 0, "volume": 0, "type": "a", "owner": ["a", "b", "c", "d"], "image_offset": lengths * 100}
+    table = build_table("regions", {**columns, "length_bytes": lengths})
+    middle, ends = table.take(np.array([False, True, True, False])), table.take(np.array([True, False, False, True]))
+    assert np.shares_memory(middle["length_bytes"].data, lengths)
+    assert middle["length_bytes"].to_list() == [4, 5]
+    assert middle.texts("owner").to_list() == ["b", "c"]
+    assert (len(middle), middle["row"].to_list()) == (2, [1, 2])
+    with pytest.raises(ValueError, match="read-only"):
+        middle["length_bytes"].data[0] = 9
+    assert (ends["length_bytes"].to_list(), ends.texts("owner").to_list()) == ([3, 6], ["a", "d"])
+    assert len(table.take(np.zeros(4, np.bool_))) == 0
+
+
 def test_missing_column_is_refused():
     """A reader cannot forget a column."""
     with pytest.raises(ValueError, match="image_offset"):

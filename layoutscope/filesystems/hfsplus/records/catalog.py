@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from layoutscope.arrays.lookup import find, is_ascending
-from layoutscope.arrays.ragged import ranges, starts_of
+from layoutscope.arrays.ragged import starts_of
 from layoutscope.filesystems.hfsplus.tree import names
 from layoutscope.filesystems.hfsplus.tree.keys import misplaced
 from layoutscope.frozen import frozen
@@ -297,7 +297,7 @@ def collect_catalog(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
     if not is_same:
         rows = np.flatnonzero(thread_of >= 0)
         is_renamed[rows] = names.differ(
-            names.stored(raw, chosen.rows[rows]), names.stored(own, threads.rows[thread_of[rows]])
+            names.stored(raw, chosen.places(rows)), names.stored(own, threads.places(thread_of[rows]))
         )
     orphans = orphaned_threads(thread_ids, entries["file_id"], thread_of)
     none = np.empty(0, np.int64)
@@ -311,7 +311,7 @@ def collect_catalog(tree: Tree | None, leaves: CatalogLeaves) -> Catalog:
         is_renamed,
         orphans,
         # Bytes of names are held for as long as any of them is.
-        names.stored(own, threads.rows[orphans])
+        names.stored(own, threads.places(orphans))
         if len(orphans)
         else names.StoredNames(own.data[:0].copy(), none, none),
     )
@@ -341,33 +341,44 @@ class _Chosen:
 
     def __init__(self, tables: LeafTables, table: str, tree: Tree | None) -> None:
         none = np.empty(0, np.int64)
-        leaves = tree.records if tree is not None else dict.fromkeys(("node", table, f"num_{table}"), none)
+        self._leaves = tree.records if tree is not None else dict.fromkeys(("node", table, f"num_{table}"), none)
         self.tables, self.table = tables, table
-        self.rows = ranges(leaves[table], leaves[f"num_{table}"])
-        self.node = np.repeat(leaves["node"].astype(np.uint32), leaves[f"num_{table}"])
-        self.has_all = len(self.rows) == tables.count(table)
-        self.is_all = self.has_all and is_ascending(leaves[table])
-        self._order = None if self.is_all else self.rows.astype(np.uint32)
+        first, counts = self._leaves[table], self._leaves[f"num_{table}"]
+        total = int(counts.sum())
+        self.has_all = total == tables.count(table)
+        self.order: NDArray[np.uint32] | None = None
+        if not self.has_all or not is_ascending(first):
+            self.order = np.arange(total, dtype=np.uint32)
+            # Without a sign, a difference below zero wraps around, and back when it is added.
+            self.order += np.repeat((first - starts_of(counts)).astype(np.uint32), counts)
+
+    def places(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
+        """Return where some rows stand in the table."""
+        return rows if self.order is None else self.order[rows]
 
     def numbers(self) -> Columns:
-        """Return the columns with numbers, which the table may lose."""
-        found = self.tables.table(self.table) if self.is_all else self.tables.give_up(self.table, self.rows)
+        """Return the columns with numbers, which the table loses where they are copied."""
+        if self.order is None:
+            found = self.tables.table(self.table)
+        else:
+            found = self.tables.give_up(self.table, self.order.astype(np.int64))
         numbers: Columns = {name: values for name, values in found.items() if isinstance(values, np.ndarray)}
-        return {**numbers, "node": self.node}
+        nodes = self._leaves["node"].astype(np.uint32)
+        return {**numbers, "node": np.repeat(nodes, self._leaves[f"num_{self.table}"])}
 
     def texts(self, data: U8, length: NDArray[np.uint32]) -> TextColumn:
         """Return a column of texts."""
-        return TextColumn(data, length, self._order)
+        return TextColumn(data, length, self.order)
 
 
 def _renumbered(leaves: CatalogLeaves, chosen: _Chosen) -> Columns:
     """Extents of the entries that were reached; those of a fork stand in its order."""
     found = leaves.tables.table("forks")
     forks: Columns = {"entry": found.pop("owner"), **found}
-    if chosen.is_all:
+    if chosen.order is None:
         return forks
     row = np.full(leaves.tables.count("entries"), NULL_ROW)
-    row[chosen.rows] = np.arange(len(chosen.rows), dtype=np.uint32)
+    row[chosen.order] = np.arange(len(chosen.order), dtype=np.uint32)
     forks["entry"] = row[forks["entry"]]
     if chosen.has_all:
         return forks

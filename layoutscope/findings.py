@@ -88,6 +88,9 @@ class Finding(Displayed):
         Both sides of the contradiction, where there are two.
     device : int
         Which image of a set, 0 otherwise.
+    field : str
+        Path of the field in the structure, as the grammars name it, such as ``record 3/permissions.file_mode``; empty
+        where a finding is about more than a field.
     """
 
     code: str
@@ -98,6 +101,7 @@ class Finding(Displayed):
     expected: str = ""
     found: str = ""
     device: int = 0
+    field: str = ""
 
     def __post_init__(self) -> None:
         if self.code not in CODES:
@@ -188,6 +192,8 @@ class FindingLog:
         The structure that findings are about.
     image_offset : int or None
         Where that is; None where it has no single place.
+    field_path : str
+        Path of the field in the structure.
     """
 
     findings: list[Finding] = field(default_factory=list)
@@ -196,6 +202,11 @@ class FindingLog:
     locate: Callable[[int], tuple[int, int]] | None = None
     structure: str = ""
     image_offset: int | None = None
+    field_path: str = ""
+
+    def within(self, path: str) -> FindingLog:
+        """Name the field that the log is bound to, by its path in the structure."""
+        return replace(self, field_path=path)
 
     def at(self, structure: str, address: int | None = None, *, plus: int = 0) -> FindingLog:
         """Bind the log to a structure.
@@ -210,9 +221,9 @@ class FindingLog:
             Bytes from there to the field that is meant.
         """
         if address is None:
-            return replace(self, structure=structure, image_offset=None)
+            return replace(self, structure=structure, image_offset=None, field_path="")
         start, device = self.locate(address) if self.locate else (self.base + address, self.device)
-        return replace(self, structure=structure, image_offset=start + plus, device=device)
+        return replace(self, structure=structure, image_offset=start + plus, device=device, field_path="")
 
     def at_byte(self, structure: str, image_offset: int | None, device: int = 0) -> FindingLog:
         """Bind the log to a structure whose place on the image is known.
@@ -226,7 +237,7 @@ class FindingLog:
         device : int
             Which image of a set.
         """
-        return replace(self, structure=structure, image_offset=image_offset, device=device)
+        return replace(self, structure=structure, image_offset=image_offset, device=device, field_path="")
 
     def at_error(self, error: FormatError) -> FindingLog:
         """Bind the log to the structure and place that an error is about."""
@@ -244,9 +255,8 @@ class FindingLog:
             Both sides of the contradiction, where there are two.
         """
         sides = str(expected), str(found)
-        self.findings.append(
-            Finding(code, level, self.structure, self.image_offset, message, *sides, device=self.device)
-        )
+        where = self.structure, self.image_offset
+        self.findings.append(Finding(code, level, *where, message, *sides, device=self.device, field=self.field_path))
 
     def cases(
         self, wrong: NDArray[np.bool_], what: Contradiction, at: Callable[[int], FindingLog], *, most: int = 1

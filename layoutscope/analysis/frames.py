@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from layoutscope.access.trace import AccessTrace
     from layoutscope.metrics import Metric
+    from layoutscope.results.check import CheckResult
     from layoutscope.results.compare import Comparison
     from layoutscope.results.predict import OrderCase, PredictResult, VolumeCase
     from layoutscope.results.scan import Prediction, ScanResult, WalkFacts
@@ -180,3 +181,11 @@ def _comparison_rows(result: Comparison) -> Iterator[tuple[Any, ...]]:
         for side, value in zip(sides, values, strict=True):
             difference = None if value is None or first is None else value - first
             yield (*side, *what, value, unit, first, difference, ratio((first, value)))
+
+
+def faults_frame(result: CheckResult) -> pl.DataFrame:
+    """Return every finding of a check, those outside of the volumes first."""
+    found = [("", each) for each in result.findings]
+    found += [(item.volume, each) for item in result.volumes for each in item.findings]
+    names = [column.name for column in FRAMES["faults"][1:]]
+    return of_rows("faults", ((volume, *(getattr(each, name) for name in names)) for volume, each in found))

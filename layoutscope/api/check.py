@@ -75,9 +75,11 @@ def check(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> Check
 
 def _without_names(findings: tuple[Finding, ...], layouts: tuple[VolumeLayout, ...]) -> tuple[Finding, ...]:
     """Leave out the names of all volumes and snapshots that findings quote."""
+    fields = [item.field for item in findings]
     for layout in layouts:
         findings = layout_findings(without_names(layout.changed(findings=findings_table(findings))))
-    return findings
+    # Tables have no column of it: a path in a structure holds no names.
+    return tuple(replace(item, field=field) for item, field in zip(findings, fields, strict=True))
 
 
 def _findings(image: Opened, request: ReadRequest) -> list[tuple[Finding, ...]]:
@@ -91,7 +93,23 @@ def _findings(image: Opened, request: ReadRequest) -> list[tuple[Finding, ...]]:
         chosen = filesystem_of(layouts[0])
         place = VolumeRequest(image.images.main, where, image.spaces.get(where))
         found += chosen.check(with_options(place, image.images, chosen, request), layouts)
-    return found
+    return [_once(findings) for findings in found]
+
+
+_RANK: Final = {"info": 0, "warning": 1, "error": 2}
+
+
+def _once(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Leave out what is said of a byte at a lower level as well, as reading does of what a check tells of."""
+    worst: dict[tuple[str, int, int | None], int] = {}
+    for item in findings:
+        place = item.code, item.device, item.image_offset
+        worst[place] = max(worst.get(place, 0), _RANK[item.level])
+    return tuple(
+        item
+        for item in findings
+        if item.image_offset is None or _RANK[item.level] == worst[item.code, item.device, item.image_offset]
+    )
 
 
 MOST_DIFFERENCES: Final = 5

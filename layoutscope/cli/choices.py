@@ -26,6 +26,7 @@ Table = Literal[
     "all",
 ]
 ExportFormat = Literal["csv", "parquet", "jsonl", "bodyfile", "dfxml", "speedscope", "perfetto", "folded"]
+CheckFormat = Literal["text", "json", "csv", "sarif"]
 TraceFormat = Literal["csv", "fio", "blkparse"]
 ReplayFormat = Literal["csv", "fio", "blkparse", "fs_usage", "pairs"]
 Buffer = Literal["own", "off", "join", "no-join"]

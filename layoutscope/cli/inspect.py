@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from layoutscope.cli.choices import ExportFormat, Table
+from layoutscope.cli.choices import CheckFormat, ExportFormat, Table
 from layoutscope.cli.options import (
     OUTPUT,
     AsJson,
@@ -23,6 +23,9 @@ from layoutscope.cli.options import (
 )
 from layoutscope.cli.running import Group, show, warn
 from layoutscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from layoutscope.results.check import CheckResult
 
 
 class PlaceOptions(Group):
@@ -151,13 +154,88 @@ def extract(
     warn("it holds the names of files and volumes; a capture can leave them out (scan --save --no-names)")
 
 
-def check(image: Image, *, reading: Reading, as_json: AsJson = False) -> int:
+class CheckOptions(Group):
+    """What is shown of a check, and how."""
+
+    panel = OUTPUT
+
+    file_format: Annotated[
+        CheckFormat | None,
+        typer.Option("--format", show_default="text", help="Text, JSON, a table as CSV, or SARIF for other programs."),
+    ] = None
+    rules: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rule",
+            metavar="CODE",
+            show_default="all",
+            help="Only findings of this code, more than once for several; the verdict is about these alone.",
+        ),
+    ] = None
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say below the text what each code means, and what to do.")
+    ] = False
+
+    def as_chosen(self, *, as_json: bool) -> CheckFormat:
+        """Return the format, which two options say.
+
+        Raises
+        ------
+        UsageError
+            If they contradict each other, or there is no text for what is asked for.
+        """
+        if as_json and self.file_format not in (None, "json"):
+            raise UsageError(f"--json and --format {self.file_format} contradict each other")
+        chosen = "json" if as_json else self.file_format or "text"
+        if self.explain and chosen != "text":
+            raise UsageError(f"--explain is for text; {chosen} has what a code means, or no place for it")
+        return chosen
+
+
+Later = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[LATER]",
+        show_default=False,
+        help="A later image of the same volumes: only what came between the two is shown.",
+    ),
+]
+
+
+def check(
+    image: Image, later: Later = None, *, options: CheckOptions, reading: Reading, as_json: AsJson = False
+) -> int:
     """Check the structures of an image, read-only: every contradiction with its code and address."""
     from layoutscope.api.check import check as run
 
+    chosen = options.as_chosen(as_json=as_json)
     found = run(image, **reading.asked())
-    show(found, as_json=as_json)
+    if later is not None:
+        found = run(later, **reading.asked()).since(found)
+    if options.rules:
+        found = found.of_rules(*options.rules)
+    if chosen in ("text", "json"):
+        show(found, as_json=chosen == "json")
+    else:
+        _show_table(found, chosen)
+    if options.explain:
+        from layoutscope.report.text.check import print_meanings
+        from layoutscope.report.text.console import make_console
+
+        print_meanings(found, make_console(sys.stdout))
     return found.exit_code
+
+
+def _show_table(found: CheckResult, chosen: CheckFormat) -> None:
+    """Write the findings in a format of other programs."""
+    if chosen == "sarif":
+        from layoutscope.report.json.sarif import sarif_json
+
+        sys.stdout.write(sarif_json(found) + "\n")
+        return
+    from layoutscope.report.tables import write_csv
+
+    write_csv(found.frame, sys.stdout.buffer)
 
 
 def verify(image: Image, *, reading: Reading, as_json: AsJson = False) -> int:

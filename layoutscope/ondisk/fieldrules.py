@@ -197,7 +197,7 @@ def check_fields(
             plus = rule.field.offset + sum(n * stride for n, stride in zip(items, rule.field.strides, strict=True))
             expected = want.expected[row] if isinstance(want.expected, np.ndarray) else want.expected
             name = _item(rule.field, items)
-            at(row, plus).add(
+            at(row, plus).within(name).add(
                 rule.code,
                 rule.level,
                 f"{name}: {rule.message}",

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
 
 from layoutscope.display import Displayed
-from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED
+from layoutscope.errors import EXIT_COMPLETE, EXIT_DAMAGED, UsageError, did_you_mean
+from layoutscope.findings import CODES
 from layoutscope.frozen import frozen
 from layoutscope.results import Shown
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from layoutscope.findings import Finding
+    from layoutscope.frames import pl
 
 
 @frozen
@@ -34,22 +40,90 @@ class CheckResult(Shown):
         One a volume or container.
     findings : tuple of Finding
         What is wrong outside of them.
+    rules : tuple of str
+        Codes that it was narrowed to; empty where it holds all.
+    before : str
+        Name of the earlier image whose findings were taken away; empty where none were.
     """
+
+    frames: ClassVar = ("frame",)
 
     image: str
     volumes: tuple[CheckedVolume, ...]
     findings: tuple[Finding, ...]
+    rules: tuple[str, ...] = ()
+    before: str = ""
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """Every finding, a row each."""
+        return self._frame("faults")
 
     @property
     def is_clean(self) -> bool:
         """Whether nothing but information was found, and everything was looked at."""
-        every = [*self.findings, *(finding for volume in self.volumes for finding in volume.findings)]
-        return all(finding.level == "info" for finding in every) and all(item.coverage == 1 for item in self.volumes)
+        return all(finding.level == "info" for finding in self.every()) and not self.unchecked()
+
+    def every(self) -> tuple[Finding, ...]:
+        """All findings, those outside of the volumes first."""
+        return (*self.findings, *(finding for volume in self.volumes for finding in volume.findings))
+
+    def unchecked(self) -> tuple[str, ...]:
+        """Volumes whose metadata was not all looked at: locked, unread, or of an unknown extent."""
+        return tuple(item.volume for item in self.volumes if item.coverage != 1)
+
+    def counts(self) -> dict[str, int]:
+        """Count the findings by level: error, warning, info."""
+        found = [finding.level for finding in self.every()]
+        return {level: found.count(level) for level in ("error", "warning", "info")}
+
+    def of_rules(self, *codes: str) -> CheckResult:
+        """Keep the findings of some codes.
+
+        Raises
+        ------
+        UsageError
+            If there is no such code.
+        """
+        for code in codes:
+            if code not in CODES:
+                raise UsageError(f"there is no finding code {code!r}{did_you_mean(code, CODES)}")
+        return replace(self._with(lambda _, finding: finding.code in codes), rules=codes)
+
+    def since(self, before: CheckResult) -> CheckResult:
+        """Keep the findings that an earlier state does not have, of the same volume, structure and field.
+
+        Addresses do not count: copy on write moves what it changes.
+        """
+        known = Counter(
+            [
+                *(("", _told(finding)) for finding in before.findings),
+                *((item.volume, _told(finding)) for item in before.volumes for finding in item.findings),
+            ]
+        )
+
+        def is_new(volume: str, finding: Finding) -> bool:
+            key = volume, _told(finding)
+            known[key] -= 1
+            return known[key] < 0
+
+        return replace(self._with(is_new), before=before.image)
+
+    def _with(self, is_kept: Callable[[str, Finding], bool]) -> CheckResult:
+        volumes = tuple(
+            replace(item, findings=tuple(each for each in item.findings if is_kept(item.volume, each)))
+            for item in self.volumes
+        )
+        return replace(self, volumes=volumes, findings=tuple(each for each in self.findings if is_kept("", each)))
 
     @property
     def exit_code(self) -> int:
         """0 if clean, else 3."""
         return EXIT_COMPLETE if self.is_clean else EXIT_DAMAGED
+
+
+def _told(finding: Finding) -> tuple[str, ...]:
+    return finding.code, finding.level, finding.structure, finding.message, finding.expected, finding.found
 
 
 @frozen

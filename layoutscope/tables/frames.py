@@ -66,6 +66,18 @@ FRAMES: Final[dict[str, tuple[Column, ...]]] = {
         Column("difference", "Float64", "as `unit`", "the value less that of side A"),
         Column("ratio", "Float64", "", "the value over that of side A; null where that is 0"),
     ),
+    "faults": (
+        Column("volume", "String", "", "which volume: its layers and its name; empty outside of volumes"),
+        Column("level", "String", "", "error, warning or info"),
+        Column("code", "String", "", "identifier of the rule, see docs/findings.md"),
+        Column("structure", "String", "", "structure in the field's words"),
+        Column("field", "String", "", "path of the field in it; empty where it is not known"),
+        Column("device", "UInt8", "", "image of a set, 0 otherwise"),
+        Column("image_offset", "Int64", "bytes", "start, from the start of the image; null where it has no place"),
+        Column("message", "String", "", "one sentence"),
+        Column("expected", "String", "", "what the format asks for"),
+        Column("found", "String", "", "what is there"),
+    ),
     "node_costs": (
         Column("row", "UInt32", "row of nodes", "the node; null in the row of reads that hold none"),
         Column("tree", "String", "", "its tree"),

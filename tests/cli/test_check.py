@@ -87,3 +87,54 @@ def test_predictions_say_what_they_leave_out(run, cut_off):
     assert volume["coverage"] < 1
     assert volume["errors"] > 0
     assert "what is missing is not walked" in " ".join(run("predict", cut_off).stdout.split())
+
+
+def changed_count(image, folder):
+    """Return a copy whose volume header counts one file more (TN1150: 32 bytes into the volume header)."""
+    from layoutscope import read_layouts
+
+    facts = read_layouts(image)[0].facts
+    data = bytearray(image.read_bytes())
+    place = facts.image_offset + 1024 + 32
+    data[place : place + 4] = (facts.num_files + 1).to_bytes(4, "big")
+    target = folder / "changed.img"
+    target.write_bytes(data)
+    return target, place
+
+
+def test_a_finding_names_the_field(run, image, tmp_path):
+    """As the grammar does, with the byte that was changed, in JSON, CSV, SARIF and text."""
+    target, place = changed_count(image, tmp_path)
+    document = json.loads(run("check", target, "--format", "json").stdout)
+    (finding,) = [each for item in document["volumes"] for each in item["findings"] if each["level"] != "info"]
+    assert (finding["field"], finding["image_offset"]) == ("num_files", place)
+    rows = run("check", target, "--format", "csv").stdout.splitlines()
+    assert rows[0] == "volume,level,code,structure,field,device,image_offset,message,expected,found"
+    assert any(f",file-count-differs,volume header,num_files,0,{place}," in row for row in rows[1:])
+    sarif = json.loads(run("check", target, "--format", "sarif").stdout)
+    assert {each["ruleId"] for each in sarif["runs"][0]["results"]} >= {"file-count-differs"}
+    text = run("check", target, "--explain").stdout
+    assert "volume header/num_files" in text
+    assert f"file-count-differs: {CODES['file-count-differs']}" in text
+
+
+def test_what_came_between_two_images_and_rules(run, image, tmp_path):
+    """The changed image against the sound one has the new fault; the other way round, and against itself, none."""
+    target, _ = changed_count(image, tmp_path)
+    came = run("check", image, target, "--json")
+    document = json.loads(came.stdout)
+    found = [each["code"] for item in document["volumes"] for each in item["findings"] if each["level"] != "info"]
+    assert (came.exit_code, found, document["before"]) == (3, ["file-count-differs"], str(image))
+    assert run("check", target, target).exit_code == 0
+    assert run("check", target, image).exit_code == 0
+    assert run("check", target, "--rule", "file-count-differs").exit_code == 3
+    assert run("check", target, "--rule", "valence-differs").stdout.endswith("clean of valence-differs alone\n")
+
+
+@pytest.mark.parametrize(
+    "options", [("--json", "--format", "csv"), ("--explain", "--json"), ("--rule", "no-such-rule"), ("--format", "xml")]
+)
+def test_contradicting_options_of_a_check_are_usage_errors(run, image, options):
+    """Exit code 2, and nothing on standard output."""
+    result = run("check", image, *options)
+    assert (result.exit_code, result.stdout) == (2, "")

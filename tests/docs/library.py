@@ -143,6 +143,7 @@ def page() -> str:
         "metrics": "`result.metrics`",
         "times": "`result.times`, `prediction.times`",
         "comparison": "`comparison.frame`",
+        "faults": "`checked.frame`",
     }
     where |= {name: f"`prediction.{name}`" for name in ("directories", "reads")}
     where |= {f"{name}_costs": f"`layout.costs(drive).{field}`" for name, field in _COSTS.items()}

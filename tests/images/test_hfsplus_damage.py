@@ -120,3 +120,18 @@ def test_a_name_that_damage_changed_is_an_error_in_a_scan(where, decoder):
     assert "thread-differs" in errors["code"].to_list()
     assert f"the first has CNID {row['file_id']}" in errors.filter(errors["code"] == "thread-differs")["message"][0]
     assert layout.coverage is None
+
+
+@pytest.mark.parametrize("count", [600, 3_000, 60_000])
+def test_a_node_that_counts_more_records_than_it_has_room_for(count):
+    """The offset table of the catalog's root would be longer than the node: its free space is unknown."""
+    canvas, expected = render(SCENARIOS["victim"])
+    data = bytearray(canvas.to_bytearray())
+    root = expected.node("catalog", expected.trees["catalog"]["root_node"])
+    # TN1150, Node Descriptor: the count stands at byte 10.
+    data[root.image_offset + 10 : root.image_offset + 12] = count.to_bytes(2, "big")
+    # Free space right behind the descriptor, wherever the table is taken to begin.
+    data[root.image_offset + 14 : root.image_offset + 2048] = bytes([0, 14]) * 1017
+    nodes = read_layout(MemorySource(bytes(data))).nodes
+    row = nodes.filter(tree="catalog", node_id=root.node_number).to_dicts()[0]
+    assert (row["num_records"], row["free_bytes"]) == (count, None)

@@ -20,6 +20,10 @@ def check_document(result: CheckResult) -> dict[str, Any]:
         "image": result.image,
         "is_clean": result.is_clean,
         "exit_code": result.exit_code,
+        "rules": list(result.rules),
+        "before": result.before,
+        "counts": result.counts(),
+        "unchecked": list(result.unchecked()),
         "volumes": [
             {
                 "volume": item.volume,
@@ -33,7 +37,7 @@ def check_document(result: CheckResult) -> dict[str, Any]:
 
 
 def _document(item: Finding) -> dict[str, Any]:
-    return {**finding_document(item), "meaning": CODES[item.code]}
+    return {**finding_document(item), "field": item.field, "meaning": CODES[item.code]}
 
 
 def verification_document(found: Verification) -> dict[str, Any]:

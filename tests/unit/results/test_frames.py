@@ -13,6 +13,8 @@ from layoutscope.access.trace import AccessTrace
 from layoutscope.analysis.costs import costs_of
 from layoutscope.drive import load_profile, service
 from layoutscope.errors import UsageError
+from layoutscope.findings import Finding
+from layoutscope.results.check import CheckedVolume, CheckResult
 from layoutscope.results.compare import Comparison, MetricRow
 from layoutscope.results.scan import Prediction
 from layoutscope.tables.frames import FRAMES, build_frame
@@ -33,6 +35,12 @@ def predicted(session):
     return session.predict(drives=DRIVES)
 
 
+def faulty():
+    """Return a check that found something, of which there is nothing on the committed images."""
+    finding = Finding("valence-differs", "error", "catalog node 3", 4096, "a folder counts other entries", "2", "3")
+    return CheckResult("disk.img", (CheckedVolume("hfsplus", (finding,), 1.0),), ())
+
+
 @pytest.fixture(scope="module")
 def frames(session, predicted):
     """Make every frame that the library gives of an image."""
@@ -44,6 +52,7 @@ def frames(session, predicted):
         "directories": predicted.directories,
         "reads": predicted.reads,
         "comparison": layoutscope.compare(session, session, drives=DRIVES).frame,
+        "faults": faulty().frame,
         "node_costs": costs.nodes,
         "file_costs": costs.files,
         "directory_costs": costs.directories,

@@ -103,7 +103,7 @@ class AttributeRecords:
             record_type = RECORD_TYPES.get(int(self.kind[row]), TYPE)
             step = HFSPLUS_VOLUME_EXTENT_DESCRIPTOR.width * int(number or 0)
             at = int(self.data[row]) + record_type.offset_of(name) + step
-        return self.located.at(at)
+        return self.located.at(at).within(self.located.path(row, path))
 
 
 @dataclass(slots=True)

@@ -117,7 +117,8 @@ class CatalogRecords:
         """Bind the log to a field of a record's data; ``#`` and a number behind the name choose an item of an array."""
         kind = int(self.kind[row])
         record_type = {int(TYPES.folder): FOLDER, int(TYPES.file): FILE}.get(kind, THREAD)
-        return self.located.at(int(self.located.rows["data"][row]) + field_offset(record_type, name))
+        log = self.located.at(int(self.located.rows["data"][row]) + field_offset(record_type, name))
+        return log.within(self.located.path(row, name))
 
     def entries(self) -> tuple[I64, I64, Mask]:
         """Rows, own IDs and whether it is a folder, of files and folders in key order."""

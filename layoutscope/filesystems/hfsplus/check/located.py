@@ -106,6 +106,14 @@ class TreeRecords:
         node = place // self.tree.file.node_size_bytes
         return self.volume.log.at(f"{self.name} node {node}", self.volume_offset(place))
 
+    def path(self, row: int, field: str) -> str:
+        """Name a field of a record by its path in its node; ``#`` and a number behind it choose an item of an array."""
+        node, first = self.rows["node"], row
+        while first and node[first - 1] == node[row]:
+            first -= 1
+        name, _, item = field.partition("#")
+        return f"record {row - first}/{name}[{item}]" if item else f"record {row - first}/{name}"
+
 
 def read_records(volume: Volume, tree: Tree, leaves: Callable[[Batch], None] | None = None) -> TreeRecords:
     """Read all nodes that the tree reaches, level by level.

@@ -55,7 +55,7 @@ def _check_descriptors(subject: Subject, located: TreeRecords) -> None:
         height, kind, expected = int(table.height[number]), int(table.kind[number]), int(wanted[number])
         by_height = not is_known[number] or height in (expected, 0)
         field = "kind" if by_height else "height"
-        located.at(number * file.node_size_bytes + DESCRIPTOR.offset_of(field)).add(
+        located.at(number * file.node_size_bytes + DESCRIPTOR.offset_of(field)).within(f"descriptor.{field}").add(
             "node-invalid",
             "error",
             "the node's kind and height contradict each other, or its place in the tree",

@@ -64,7 +64,9 @@ class OverflowRecords:
         name, _, number = path.partition("#")
         step = HFSPLUS_VOLUME_EXTENT_DESCRIPTOR.width * int(number or 0)
         at = int(self.at[row]) + EXTENT_RECORD.offset_of(name) + step
-        return self.located.at(at)
+        # Leaf records come first, each with its key's place; short ones are left out of the columns.
+        place = int(np.flatnonzero(self.located.rows["key"] == self.at[row])[0])
+        return self.located.at(at).within(self.located.path(place, path))
 
 
 @dataclass(slots=True)
@@ -130,7 +132,8 @@ class HotFileRecords:
 
     def field(self, record_at: int, path: str) -> FindingLog:
         """Bind the log to a field of a record."""
-        return self.located.at(record_at + HOT_FILE_RECORD.offset_of(path))
+        place = int(np.flatnonzero(self.located.rows["key"] == record_at)[0])
+        return self.located.at(record_at + HOT_FILE_RECORD.offset_of(path)).within(self.located.path(place, path))
 
 
 def read_hot_file_records(volume: Volume, tree: Tree) -> HotFileRecords:

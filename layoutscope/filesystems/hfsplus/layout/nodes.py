@@ -77,7 +77,8 @@ def _nodes_of(volume: Volume, number: int | None, tree: Tree, first_row: int) ->
         "kind": (kind, NODE_KINDS),
         "num_records": _nullable(table.num_records, kind <= 3),
         "used_bytes": _nullable(used, is_keyed & (used >= 0)),
-        "free_bytes": _nullable(free, is_keyed & (used >= 0)),
+        # Damage makes counts whose offset tables would be longer than their node.
+        "free_bytes": _nullable(free, is_keyed & (used >= 0) & (free >= 0)),
         "parent_row": np.where(table.parent >= 0, table.parent + first_row, int(NULL_ROW)).astype(np.uint32),
         "key_rank": _nullable(table.key_rank, table.key_rank >= 0),
         "first_key_id": _nullable(table.first_key_id, is_keyed & (table.first_key_id >= 0)),

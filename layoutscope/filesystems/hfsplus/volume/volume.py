@@ -94,7 +94,7 @@ class Volume:
 
     def header_field(self, name: str) -> FindingLog:
         """Bind the log to a field of the volume header."""
-        return self.log.at("volume header", HEADER_OFFSET + VOLUME_HEADER.offset_of(name))
+        return self.log.at("volume header", HEADER_OFFSET + VOLUME_HEADER.offset_of(name)).within(name)
 
     def is_readable(self, volume_offsets: I64, lengths_bytes: I64) -> Mask:
         """Say of each range whether all of it is on the image and was read into it."""

@@ -1,0 +1,115 @@
+"""What a check says: of rules, beside an earlier state, in formats of others; never cleaner than it is."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from layoutscope.errors import UsageError
+from layoutscope.findings import CODES, Finding, FindingLog
+from layoutscope.report.json.check import check_document
+from layoutscope.report.json.sarif import sarif_json
+from layoutscope.report.text.check import MOST_ROWS, print_check, print_meanings
+from layoutscope.results.check import CheckedVolume, CheckResult
+
+COUNT = Finding("valence-differs", "error", "catalog node 3", 4096, "counts others", "2", "3", field="record 1/x")
+NOTE = Finding("not-unmounted", "info", "volume header", 1028, "was not cleanly unmounted")
+MAP = Finding("node-map-differs", "warning", "catalog node 0", None, "calls nodes used that it does not have")
+
+
+def checked(*findings, coverage=1.0, image="disk.img", outside=()):
+    return CheckResult(image, (CheckedVolume("hfsplus Fixture", findings, coverage),), outside)
+
+
+def printed(result, write=print_check):
+    target = io.StringIO()
+    write(result, Console(file=target, width=200))
+    return target.getvalue()
+
+
+@pytest.mark.parametrize("coverage", [0.99, 0.0, None])
+def test_what_was_not_all_looked_at_is_not_clean(coverage):
+    """A locked volume, or one that was read in part, is named, though nothing was found."""
+    result = checked(coverage=coverage)
+    assert (result.is_clean, result.exit_code, result.unchecked()) == (False, 3, ("hfsplus Fixture",))
+    assert "Not all of hfsplus Fixture was looked at" in printed(result)
+    assert check_document(result)["unchecked"] == ["hfsplus Fixture"]
+    assert json.loads(sarif_json(result))["runs"][0]["invocations"][0]["executionSuccessful"] is False
+
+
+def test_notes_leave_an_image_clean():
+    """One note and nothing else; everything was looked at."""
+    result = checked(NOTE)
+    assert (result.is_clean, result.exit_code) == (True, 0)
+    assert printed(result).endswith("notes: 1\nclean\n")
+
+
+def test_a_narrowed_check_says_of_what_it_is_clean():
+    """Without the rule that is broken, the rest is clean, and not the image."""
+    result = checked(COUNT, NOTE)
+    assert printed(result).endswith("not clean\n")
+    narrowed = result.of_rules("not-unmounted")
+    assert narrowed.is_clean
+    assert printed(narrowed).endswith("clean of not-unmounted alone\n")
+    assert check_document(narrowed)["rules"] == ["not-unmounted"]
+    assert result.of_rules("valence-differs").every() == (COUNT,)
+
+
+def test_a_rule_that_does_not_exist_is_refused_with_a_suggestion():
+    """A misspelt rule would find nothing and call every image clean."""
+    with pytest.raises(UsageError, match=r"no finding code 'valence-differ' \(did you mean 'valence-differs'\?\)"):
+        checked().of_rules("valence-differ")
+
+
+def test_only_what_came_since_is_left():
+    """The same finding at another address is no new one; a second of its kind is, and another volume's."""
+    moved = Finding(COUNT.code, COUNT.level, COUNT.structure, 8192, COUNT.message, COUNT.expected, COUNT.found)
+    before = checked(COUNT, MAP, image="monday.img")
+    assert checked(moved).since(before).every() == ()
+    assert checked(moved, COUNT).since(before).every() == (COUNT,)
+    assert checked(outside=(COUNT,)).since(before).every() == (COUNT,)
+    assert printed(checked(moved).since(before)).endswith("clean beyond what monday.img has\n")
+    assert printed(checked(NOTE, COUNT, COUNT).since(before)).endswith("not clean beyond what monday.img has\n")
+
+
+def test_sarif_has_rule_level_place_and_field_of_each_finding():
+    """SARIF 2.1.0: byteOffset (3.30.9), note for what is no fault (3.27.10), no region where there is no place."""
+    run = json.loads(sarif_json(checked(COUNT, NOTE, MAP)))["runs"][0]
+    rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert rules == sorted({COUNT.code, NOTE.code, MAP.code})
+    assert [each["level"] for each in run["results"]] == ["error", "note", "warning"]
+    assert [rules[each["ruleIndex"]] for each in run["results"]] == [COUNT.code, NOTE.code, MAP.code]
+    places = [each["locations"][0] for each in run["results"]]
+    assert places[0]["physicalLocation"]["region"] == {"byteOffset": 4096}
+    assert "region" not in places[2]["physicalLocation"]
+    assert places[0]["logicalLocations"][0]["fullyQualifiedName"] == "hfsplus Fixture/catalog node 3/record 1/x"
+    assert run["results"][0]["properties"] == {"expected": "2", "found": "3", "device": 0}
+
+
+def test_many_findings_of_one_code_are_folded():
+    """Twenty rows and one that counts the rest; all of them are in the document, and in the sum."""
+    result = checked(*[COUNT] * (MOST_ROWS + 7), MAP)
+    text = printed(result)
+    assert text.count("valence-differs") == MOST_ROWS + 1
+    assert "7 more of this code" in text
+    assert f"errors: {MOST_ROWS + 7}, warnings: 1" in text
+    assert len(check_document(result)["volumes"][0]["findings"]) == MOST_ROWS + 8
+
+
+def test_meanings_are_printed_once_a_code():
+    """With what to do."""
+    text = printed(checked(COUNT, COUNT, MAP), print_meanings)
+    assert text.count(CODES["valence-differs"]) == 1
+    assert text.count("Let the file system's own check") == 2
+
+
+def test_a_log_forgets_the_field_with_the_structure():
+    """A finding about another structure has no path that was said of the first one."""
+    log = FindingLog().at("catalog node 3", 10).within("record 1/x")
+    log.add("valence-differs", "error", "one")
+    log.at("volume header", 20).add("valence-differs", "error", "two")
+    log.at_byte("volume header", 20).add("valence-differs", "error", "three")
+    assert [item.field for item in log.findings] == ["record 1/x", "", ""]

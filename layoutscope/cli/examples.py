@@ -27,7 +27,6 @@ EXAMPLES: Final[dict[str, Examples]] = {
     ),
     "check": (
         ("layoutscope check disk.img", "Every contradiction, with its code and its place."),
-        ("layoutscope check disk.img --ddrescue-map disk.map", "The same of a disk that could not be read whole."),
         ("layoutscope check monday.img friday.img", "What became wrong from one image to the other."),
     ),
     "explain": (

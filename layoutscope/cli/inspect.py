@@ -196,7 +196,7 @@ Later = Annotated[
     Path | None,
     typer.Argument(
         metavar="[LATER]",
-        show_default=False,
+        show_default="none",
         help="A later image of the same volumes: only what came between the two is shown.",
     ),
 ]

@@ -24,12 +24,16 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from layoutscope.report.map.figures import Figures
+    from layoutscope.report.map.model import MapDisk
     from layoutscope.results.scan import ScanResult
+
+STATES: Final = 2
+"""So many are set against each other."""
 
 BROWSERS: Final = ("chromium", "google-chrome", "google-chrome-stable", "chrome")
 
 
-def map_page(results: Sequence[ScanResult], *, names: bool = True) -> str:
+def map_page(results: Sequence[ScanResult], *, names: bool = True, difference: bool = False) -> str:
     """Render scans as one HTML page, side by side on one scale.
 
     Parameters
@@ -38,11 +42,32 @@ def map_page(results: Sequence[ScanResult], *, names: bool = True) -> str:
         What :func:`layoutscope.api.scan.scan` returned.
     names : bool
         Whether names from the images may appear.
+    difference : bool
+        Whether two scans are set against each other: what moved, came and went.
+
+    Raises
+    ------
+    UsageError
+        If a difference is asked for of what are not two states of one volume.
     """
     from layoutscope.report.map import render
     from layoutscope.report.map.scans import disks, made
 
+    if difference:
+        return render(
+            _difference(results, names=names), made=made(results, version=__version__, names=names), names=names
+        )
     return render(disks(results, names=names), made=made(results, version=__version__, names=names), names=names)
+
+
+def _difference(results: Sequence[ScanResult], *, names: bool) -> list[MapDisk]:
+    from layoutscope.report.map.difference import difference
+    from layoutscope.report.map.scans import disks, state_names
+
+    if len(results) != STATES:
+        raise UsageError(f"a difference is that of two states, and {len(results)} are given")
+    earlier, later = (disks([result], names=names) for result in results)
+    return difference(earlier, later, state_names(*results, names=names))
 
 
 def layout_map(result: ScanResult | Sequence[ScanResult], *, names: bool = True) -> Figures:
@@ -134,7 +159,12 @@ def _several(result: ScanResult | Sequence[ScanResult]) -> Sequence[ScanResult]:
 
 
 def write_map(
-    result: ScanResult | Sequence[ScanResult], path: str | os.PathLike[str], *, names: bool = True, force: bool = False
+    result: ScanResult | Sequence[ScanResult],
+    path: str | os.PathLike[str],
+    *,
+    names: bool = True,
+    force: bool = False,
+    difference: bool = False,
 ) -> None:
     """Write the page of one or more scans.
 
@@ -148,11 +178,13 @@ def write_map(
         Whether names from the images may appear.
     force : bool
         Whether an existing file is overwritten.
+    difference : bool
+        Whether two scans, the earlier one first, are set against each other: what moved, came and went.
 
     Raises
     ------
     UsageError
-        If the file exists and `force` is not given.
+        If the file exists and `force` is not given, or the scans are not two states of one volume.
     OutputError
         If it cannot be written.
 
@@ -163,7 +195,7 @@ def write_map(
     """
     file_form(path, "html", ("html",), "html")
     with phase("drawing the map"):
-        page = map_page(_several(result), names=names)
+        page = map_page(_several(result), names=names, difference=difference)
     with output(path, force=force) as file:
         file.write(page.encode("utf-8", "replace"))
 
@@ -174,6 +206,7 @@ def map_images(
     target: str | os.PathLike[str],
     *,
     picture: str | os.PathLike[str] | None = None,
+    difference: bool = False,
     force: bool = False,
     **options: Unpack[EnumerationOptions],
 ) -> tuple[ScanResult, ...]:
@@ -187,6 +220,8 @@ def map_images(
         Where to.
     picture : path, optional
         Where an overview goes as PNG or SVG.
+    difference : bool
+        Whether two images, the earlier one first, are set against each other: what moved, came and went.
     force : bool
         Whether existing files are overwritten.
     **options
@@ -195,7 +230,8 @@ def map_images(
     Raises
     ------
     UsageError
-        If the file exists and `force` is not given.
+        If the file exists and `force` is not given, or a difference is asked for of what are not two states of one
+        volume.
     LayoutscopeError
         If an image cannot be read.
 
@@ -207,12 +243,16 @@ def map_images(
     1
     """
     images = several(paths)
+    if difference and len(images) != STATES:
+        raise UsageError(f"a difference is that of two states, and {len(images)} are given")
+    if difference and picture is not None:
+        raise UsageError("a difference is drawn on the page alone, and not as a picture besides")
     file_form(target, "html", ("html",), "html")
     check_output(Path(target), force=force, reads=images)
     names = options.get("names", True) and all(image.request.names for image in images if isinstance(image, OpenImage))
     with reporting(options.get("progress")):
         results = tuple(scan(path, **options) for path in images)
-        write_map(results, target, names=names, force=force)
+        write_map(results, target, names=names, force=force, difference=difference)
         if picture is not None:
             write_picture(results, picture, names=names, force=force)
     return results

@@ -56,6 +56,10 @@ class Pages(Group):
         Path | None,
         typer.Option(metavar="FILE", show_default="not drawn", help="Write an overview too, as PNG or SVG."),
     ] = None
+    difference: Annotated[
+        bool,
+        typer.Option("--difference", help="Of two states of one volume, the earlier first: what moved, came and went."),
+    ] = False
     force: Force = False
 
 
@@ -105,7 +109,8 @@ def map_images(
     """Write an interactive map of images, side by side on one scale: one page that needs no network."""
     from layoutscope.api.map import map_images as run
 
-    results = run(images, pages.output, picture=pages.png, force=pages.force, **enumerating.asked(reading))
+    asked = enumerating.asked(reading)
+    results = run(images, pages.output, picture=pages.png, difference=pages.difference, force=pages.force, **asked)
     return max(result.exit_code for result in results)
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
 from layoutscope.api.map import map_page
 from layoutscope.api.scan import scan
+from layoutscope.report.map.difference import changed_shares, difference
+from layoutscope.report.map.pyramid import held_by
+from layoutscope.report.map.scans import disks, state_names
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "images"
 STEPS = ["#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da39", "#fde725"]
@@ -103,3 +107,62 @@ def test_the_race_leaves_a_map_alone_that_is_out_of_sight(visit, pages):
     drawn = seen.run("() => document.querySelector('.map').data[0].x.length")
     assert drawn > 0
     assert seen.run("() => window.restyled") == before + 1
+
+
+@pytest.fixture(scope="module")
+def states(tmp_path_factory):
+    """Two checkpoints of one image, and the page of what changed between them."""
+    image = FIXTURES / "apfs-scattered.img.zst"
+    found = scan(image, xid=2, drives=()), scan(image, drives=())
+    path = tmp_path_factory.mktemp("difference") / "page.html"
+    path.write_text(map_page(found, difference=True), "utf-8")
+    return found, path
+
+
+def test_a_difference_is_that_of_the_tables_at_every_zoom(visit, states):
+    """At ten zooms each cell holds exactly the bytes that changed there; the page asks and complains of nothing."""
+    (earlier, later), path = states
+    (disk,) = difference(disks([earlier]), disks([later]), ("a", "b"))
+    shares = changed_shares(disk)
+    seen = visit(path)
+    draw = np.random.default_rng(5)
+    for zoom in range(10):
+        size = disk.size_bytes >> zoom // 2
+        start = int(draw.integers(0, disk.size_bytes - size + 1))
+        shown = seen.run(
+            f"""async () => {{
+              const m = layoutscope.maps[0];
+              await m.show({start}, {size});
+              return [m.from, m.cellSize, m.current.map((of) => Array.from(of)), m.disk.classes.map((c) => c.key)];
+            }}"""
+        )
+        edges = np.arange(16385) * shown[1] + shown[0] - disk.image_offset
+        assert np.array_equal(np.array(shown[2]), held_by(shares, np.minimum(edges, disk.size_bytes)))
+        assert shown[3] == [share.item.key for share in shares]
+    assert seen.complaints == []
+    assert [url for url in seen.requests if not url.startswith(("file:", "blob:", "data:"))] == []
+    told = difference(disks([earlier]), disks([later]), state_names(earlier, later, names=True))[0].story[0]
+    assert seen.page.locator(".headline").inner_text() == told
+
+
+def test_a_node_that_moved_says_from_where(visit, states):
+    """Over a node's new place the page tells the old one, and over the old one the new."""
+    (earlier, later), path = states
+    places = []
+    for result in (earlier, later):
+        nodes = next(volume.layout for volume in result.volumes if volume.layout.entries.height).nodes
+        live = nodes.filter((pl.col("tree").cast(pl.String) == "fs") & (pl.col("state").cast(pl.String) == "live"))
+        places.append(dict(live.select("node_id", "image_offset").iter_rows()))
+    before, now = places
+    moved = [node for node in before if node in now and before[node] != now[node]]
+    assert moved
+    seen = visit(path)
+    told = """async (at) => {
+      const m = layoutscope.maps[0];
+      await m.show(at - 4096 * 5000, 1);
+      m.describe(Math.floor((at - m.from) / m.cellSize));
+      return m.info.textContent;
+    }"""
+    node = moved[0]
+    assert f"moved here from byte {before[node]:,}" in seen.page.evaluate(told, now[node])
+    assert f"moved away to byte {now[node]:,}" in seen.page.evaluate(told, before[node])

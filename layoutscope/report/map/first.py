@@ -82,9 +82,8 @@ def _band(place: int, disk: MapDisk, shares: Sequence[Share], span: int, first: 
     )
     clock = f'<span class="clock">{format_seconds(walks[0].seconds)}</span>' if walks else ""
     sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in disk.story if sentence != first)
-    why = (
-        f'<details class="story"><summary>Why, and what would help</summary>{sentences}</details>' if sentences else ""
-    )
+    more = "What else changed" if disk.num_earlier else "Why, and what would help"
+    why = f'<details class="story"><summary>{more}</summary>{sentences}</details>' if sentences else ""
     return (
         f'<div class="disk"><div class="bar"><h2>{escape(disk.title)}</h2>'
         f'<span class="muted">{escape(disk.subtitle)}</span>{times}</div>{_unread(disk, first)}'

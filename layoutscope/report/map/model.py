@@ -103,6 +103,8 @@ class MapDisk:
         Checkpoints and snapshots with their transactions, where the file system has them.
     device : int
         Which image of a set it is; 0 for all others.
+    num_earlier : int
+        So many of the last layouts are an earlier state of the disk, which the others are set against.
     """
 
     title: str
@@ -119,6 +121,7 @@ class MapDisk:
     warnings: tuple[str, ...] = ()
     states: list[tuple[str, int]] = field(default_factory=list)
     device: int = 0
+    num_earlier: int = 0
 
 
 def images_of(disks: Sequence[MapDisk]) -> list[MapDisk]:

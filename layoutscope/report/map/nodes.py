@@ -75,7 +75,15 @@ def packed_nodes(nodes: Table, item: MapDisk, segments: Segments, classes: list[
         "first": identifiers(ids_of(kept["first_key_id"])),
         "last": identifiers(ids_of(kept["last_key_id"])),
         "total": len(nodes),
+        **({name: encode.array(of[: len(kept)]) for name, of in _changes(item).items()} if item.num_earlier else {}),
     }
+
+
+def _changes(item: MapDisk) -> dict[str, NDArray[Any]]:
+    """Return what happened to each node between two states."""
+    from layoutscope.report.map.difference import node_changes
+
+    return node_changes(item)
 
 
 def _kinds(kinds: Values) -> NDArray[np.uint8]:

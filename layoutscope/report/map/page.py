@@ -106,7 +106,11 @@ TILE_SEGMENTS: Final = 16_384
 
 
 def disk_shares(item: MapDisk, segments: Segments) -> tuple[Share, ...]:
-    """Share out a disk among the classes of the map."""
+    """Share out a disk among the classes of the map; one of two states among those of what changed."""
+    if item.num_earlier:
+        from layoutscope.report.map.difference import changed_shares
+
+        return changed_shares(item)
     return partition(segments, item.image_offset, item.size_bytes, item.block_size_bytes)
 
 
@@ -128,6 +132,8 @@ def disk_data(item: MapDisk, segments: Segments, shares: Sequence[Share], *, nam
     tells_files = len(owned) <= OWNER_BUDGET
     nodes = stacked([layout.columns("nodes") for layout in item.layouts])
     here = nodes if not nodes["device"].data.any() else nodes.take(nodes["device"].data == item.device)
+    # Orders and ages of two states at once would say nothing.
+    here = here.take(slice(0, 0)) if item.num_earlier else here
     return {
         "title": item.title if names else "volume",
         "start": item.image_offset,
@@ -146,6 +152,7 @@ def disk_data(item: MapDisk, segments: Segments, shares: Sequence[Share], *, nam
         "directories": None if item.device else directories(item, names=names),
         "distances": distances(item, here),
         "history": written_when(item, here),
+        "earlier": len(item.layouts) - item.num_earlier,
     }
 
 

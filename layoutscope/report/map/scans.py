@@ -79,6 +79,26 @@ def made(results: Sequence[ScanResult], *, version: str, names: bool = True) -> 
     return " ".join([*parts, *(f"Walk: {walk}, cold." for walk in sorted(walks))])
 
 
+def state_names(earlier: ScanResult, later: ScanResult, *, names: bool) -> tuple[str, str]:
+    """Name two states: by their files where these differ, with what of it was read.
+
+    Parameters
+    ----------
+    earlier, later : ScanResult
+        The states.
+    names : bool
+        Whether names from the images may appear.
+    """
+    told = tuple(_state_name(result) for result in (earlier, later))
+    return (told[0], told[1]) if names and told[0] != told[1] else ("the earlier state", "the later state")
+
+
+def _state_name(result: ScanResult) -> str:
+    views = dict.fromkeys(volume.layout.facts.view for volume in result.volumes)
+    told = ", ".join(escape_text(view) for view in views if view != "live")
+    return escape_text(PurePath(result.image.name).name) + (f" ({told})" if told else "")
+
+
 def _identity(volume: VolumeScan) -> str:
     facts = volume.layout.facts
     stamp = f"{filesystem_of(volume.layout).traits.stamp_word} {facts.stamp}"

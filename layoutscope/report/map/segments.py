@@ -53,6 +53,17 @@ FREE_SPACE: Final = MapClass("free", "free space", FREE, "#F4F4F2", "#1E2126")
 UNREAD: Final = MapClass("unread", "not read", UNKNOWN, "#3B3B3B", "#8E8E8E")
 DAMAGED: Final = MapClass("damaged", "damaged metadata", METADATA, "#A00012", "#D74820")
 LOCKED: Final = MapClass("locked", "locked metadata", METADATA, "#541176", "#7D51CA")
+MOVED_HERE: Final = MapClass("moved-here", "metadata that moved here", METADATA, "#0072B2", "#4BA3E3")
+CAME: Final = MapClass("came", "metadata that came", METADATA, "#FFA400", "#F0E442")
+MOVED_AWAY: Final = MapClass("moved-away", "metadata that moved away", METADATA, "#541176", "#7D51CA")
+WENT: Final = MapClass("went", "metadata that went", METADATA, "#A00012", "#D74820")
+NEW_DATA: Final = MapClass("new-data", "file data, new here", METADATA, "#D25C00", "#DF9F7F")
+OLD_DATA: Final = MapClass("old-data", "file data, gone from here", METADATA, "#D8C7A0", "#503F27")
+STILL_THERE: Final = MapClass("stayed", "in use in both, unchanged in place", DATA, "#8A919C", "#7C8492")
+NOT_TOLD: Final = MapClass("not-told", "unknown in one of the two", UNKNOWN, "#3B3B3B", "#FBFDFF")
+FREE_NOW: Final = replace(FREE_SPACE, label="free in both, or freed")
+CHANGES: Final = (MOVED_HERE, CAME, MOVED_AWAY, WENT, NEW_DATA, OLD_DATA)
+"""Between two states of a disk; they show through whatever shares their cells."""
 NOT_METADATA_REGIONS: Final = frozenset({"free", "pending-free", "unclaimed", "unread"})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Final
 
@@ -43,6 +44,13 @@ PANELS: Final = (
 )
 
 
+CHANGED: Final = (
+    "Each cell is a stretch of the disk. What changed shows through whatever stayed: the stronger the colour, the "
+    "larger its share. What is there now goes before what was there."
+)
+"""In place of the map's explanation where two states are set against each other."""
+
+
 def sections(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str:
     """Return the page's sections: what can be read at once, and cards for what is drawn.
 
@@ -59,6 +67,8 @@ def sections(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str
         HTML; every text from an image is escaped.
     """
     panels = [panel for panel in PANELS if _has(panel, disks)]
+    if any(disk.num_earlier for disk in disks):
+        panels = [replace(panel, text=CHANGED) for panel in panels]
     anchors = "".join(f'<a href="#{panel.anchor}">{panel.title}</a>' for panel in panels)
     holdings = "".join(_card(_holdings(disk, held)) for disk, held in zip(disks, shares, strict=True))
     facts = "".join(_card("".join(map(_fact, disk.facts))) for disk in disks)
@@ -76,6 +86,8 @@ def sections(disks: Sequence[MapDisk], shares: Sequence[Sequence[Share]]) -> str
 
 def _has(panel: Panel, disks: Sequence[MapDisk]) -> bool:
     """Tell whether there is anything to draw; what the panel's card would say instead is not worth a title."""
+    if any(disk.num_earlier for disk in disks):
+        return panel.anchor == "map"
     if panel.anchor == "history":
         return any((layout.columns("nodes")["xid"].filled(0) > 0).any() for disk in disks for layout in disk.layouts)
     return panel.anchor != "directories" or any(disk.walks for disk in disks)

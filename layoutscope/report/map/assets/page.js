@@ -86,7 +86,7 @@
   var CHOSEN = { light: "#e000c8", dark: "#ff7bf0" };
   var shadeOf = (share) => SHADES.findIndex(([least]) => share >= least);
   var NO_NUMBER = { light: "#d4d7db", dark: "#3a4049" };
-  var HATCHED = /* @__PURE__ */ new Set(["damaged", "unclaimed", "unread"]);
+  var HATCHED = /* @__PURE__ */ new Set(["damaged", "unclaimed", "unread", "not-told"]);
   var hatchOn = (c) => ({ hue: hueOf(c), hatch: isDark() ? "#000000" : "#ffffff" });
   function palette(classes) {
     const shades = classes.flatMap(
@@ -176,7 +176,9 @@
     const columns = await unpackAll(packed2, COLUMNS);
     const { trees, classes, kinds, total } = packed2;
     const [id, first, last] = await Promise.all([packed2.id, packed2.first, packed2.last].map(identifiers));
-    return { ...columns, trees, classes, kinds, total, id, first, last };
+    const { change, other } = packed2;
+    const moves = change && other ? await unpackAll({ change, other }, ["change", "other"]) : null;
+    return { ...columns, moves, trees, classes, kinds, total, id, first, last };
   }
 
   // src/plots.ts
@@ -737,17 +739,19 @@
   var ALWAYS = ["damaged", "locked"];
   function legend(map2, hiddenKey) {
     const { classes } = map2.disk;
+    const isChange = classes.some(({ key: key2 }) => key2 === "stayed");
+    const what = isChange ? "changes" : "metadata";
     const held = classes.map((_, k) => k).filter((k) => classes[k].bytes > 0);
     const metadata = held.filter((k) => classes[k].group === "metadata").sort((a, b) => classes[b].bytes - classes[a].bytes);
     const first = /* @__PURE__ */ new Set([
       ...held.filter((k) => ALWAYS.includes(classes[k].key)),
-      ...metadata.slice(0, FIRST),
+      ...metadata.slice(0, isChange ? metadata.length : FIRST),
       ...held.filter((k) => classes[k].group !== "metadata")
     ]);
     const more = held.filter((k) => !first.has(k));
     const bar = element("div", { class: "bar legend" }, ...[...first].map((k) => entry(map2, k)));
     if (more.length) bar.append(folded(map2, more));
-    return element("div", {}, bar, shadeKey(hueOf(classes[metadata[0] ?? 0]), hiddenKey));
+    return element("div", {}, bar, shadeKey(what, hueOf(classes[metadata[0] ?? 0]), hiddenKey));
   }
   function folded(map2, more) {
     const bytes = more.reduce((sum, k) => sum + map2.disk.classes[k].bytes, 0);
@@ -769,8 +773,8 @@
     const title = `${shareText(c.bytes / map2.disk.size)} of the disk`;
     return element("label", { title }, box, swatch(hueOf(c)), `${c.label} `, element("span", { class: "muted" }, size));
   }
-  function shadeKey(hue, hiddenKey) {
-    const key2 = element("div", { class: "bar legend muted" }, "metadata in a cell: ");
+  function shadeKey(what, hue, hiddenKey) {
+    const key2 = element("div", { class: "bar legend muted" }, `${what} in a cell: `);
     SHADES.forEach(([least, strength], i) => {
       key2.append(swatch(shade(hue, strength)), i < SHADES.length - 1 ? `over ${100 * least} % ` : "less");
     });
@@ -946,7 +950,15 @@
     fileText(i) {
       const { volume, id } = this.files.owner(i);
       const path = this.files.path(volume, id);
-      return path === void 0 ? `file ${id}` : `file ${id} “${path}”`;
+      const when = volume < this.disk.earlier ? "" : " as it was";
+      return (path === void 0 ? `file ${id}` : `file ${id} “${path}”`) + when;
+    }
+    /** What happened to a node between two states. */
+    movesOf(i) {
+      const { moves } = this.nodes;
+      if (!moves) return [];
+      const other = `byte ${counted(moves.other[i])}`;
+      return [["stayed", `moved here from ${other}`, "came", `moved away to ${other}`, "went"][moves.change[i]]];
     }
     nodeText(i) {
       const n = this.nodes;
@@ -955,6 +967,7 @@
         `${n.trees[n.tree[i]]} ${n.kinds[n.kind[i]]} node ${n.id(i)}`,
         ...n.level[i] === 255 ? [] : [`level ${n.level[i]}`],
         ...n.xid[i] ? [`xid ${n.xid[i]}`] : [],
+        ...this.movesOf(i),
         `${n.records[i]} records`,
         ...n.fill[i] === 255 ? [] : [`${n.fill[i]} % full`],
         ...n.cost[i] ? [`${secondsText(n.cost[i] / 1e6)} to read`] : [],
@@ -1203,7 +1216,12 @@
       return [];
     }
     const files = map2.owners.files.find(text, MOST);
-    const buttons = files.map((file) => button(`${file.path} (file ${file.id})`, () => showFile(map2, file)));
+    const buttons = files.map(
+      (file) => button(
+        `${file.path} (file ${file.id})${file.volume < map2.disk.earlier ? "" : ", as it was"}`,
+        () => showFile(map2, file)
+      )
+    );
     const byte = Number(text.replaceAll(",", ""));
     const { start, size } = map2.disk;
     if (Number.isInteger(byte) && byte >= start && byte < start + size)
@@ -1367,6 +1385,7 @@
       return this.places.cell[row2 * this.places.columns + column];
     }
     controls() {
+      const isChange = this.disk.classes.some(({ key: key2 }) => key2 === "stayed");
       const button2 = (text, title, action) => element("button", { type: "button", title, onclick: action }, text);
       const chooser = (title, names, now, choose) => {
         const box = element("select", { title }, ...names.map((name) => element("option", { value: name }, name)));
@@ -1390,7 +1409,11 @@
         button2("−", "zoom out", () => this.zoom(4)),
         button2("whole disk", "zoom out fully", () => this.show(this.disk.start, this.full)),
         button2("part in use", "what is in use, nearly all of it", () => this.show(this.disk.start, this.used)),
-        button2("metadata", "zoom to the span of the metadata", () => this.showMetadata()),
+        button2(
+          isChange ? "changes" : "metadata",
+          `zoom to the span of the ${isChange ? "changes" : "metadata"}`,
+          () => this.showMetadata()
+        ),
         button2("back", "to the view before", () => this.back()),
         orders,
         element("label", { class: "muted" }, "nodes by ", colourings),
@@ -2179,10 +2202,12 @@
     }
     together(maps, document.querySelector("#map .above"));
     follow(maps);
-    costPanel(disks, cardsOf("costs")[0]);
+    const [costs] = cardsOf("costs");
+    if (costs) costPanel(disks, costs);
     const players = [];
     const bands2 = disks.map((disk, i) => new Band(disk, document.querySelector(`.band[data-disk="${i}"]`)));
     for (const [i, disk] of disks.entries()) {
+      if (!orders[i]) continue;
       await orderPanel(disk, orders[i], maps[i].selection, scale);
       const player = await walkPanel(disk, walks[i], maps[i], bands2[i], scale);
       if (player) players.push(player);

@@ -177,6 +177,7 @@ export class AddressMap implements Choices, Pointed {
   }
 
   private controls(): HTMLElement {
+    const isChange = this.disk.classes.some(({ key }) => key === "stayed");
     const button = (text: string, title: string, action: () => unknown) =>
       element("button", { type: "button", title, onclick: action }, text);
     const chooser = (title: string, names: readonly string[], now: string, choose: (name: string) => void) => {
@@ -201,7 +202,9 @@ export class AddressMap implements Choices, Pointed {
       button("−", "zoom out", () => this.zoom(4)),
       button("whole disk", "zoom out fully", () => this.show(this.disk.start, this.full)),
       button("part in use", "what is in use, nearly all of it", () => this.show(this.disk.start, this.used)),
-      button("metadata", "zoom to the span of the metadata", () => this.showMetadata()),
+      button(isChange ? "changes" : "metadata", `zoom to the span of the ${isChange ? "changes" : "metadata"}`, () =>
+        this.showMetadata(),
+      ),
       button("back", "to the view before", () => this.back()),
       orders,
       element("label", { class: "muted" }, "nodes by ", colourings),

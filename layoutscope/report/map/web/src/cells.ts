@@ -78,7 +78,7 @@ export interface Ink {
   hatch?: string;
 }
 
-const HATCHED = new Set(["damaged", "unclaimed", "unread"]);
+const HATCHED = new Set(["damaged", "unclaimed", "unread", "not-told"]);
 
 /** Lines that are seen on a colour. */
 export const hatchOn = (c: Hue): Ink => ({ hue: hueOf(c), hatch: isDark() ? "#000000" : "#ffffff" });

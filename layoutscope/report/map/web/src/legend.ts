@@ -18,19 +18,21 @@ interface Filter {
 
 export function legend(map: Filter, hiddenKey: HTMLElement): HTMLElement {
   const { classes } = map.disk;
+  const isChange = classes.some(({ key }) => key === "stayed");
+  const what = isChange ? "changes" : "metadata";
   const held = classes.map((_, k) => k).filter((k) => classes[k]!.bytes > 0);
   const metadata = held
     .filter((k) => classes[k]!.group === "metadata")
     .sort((a, b) => classes[b]!.bytes - classes[a]!.bytes);
   const first = new Set([
     ...held.filter((k) => ALWAYS.includes(classes[k]!.key)),
-    ...metadata.slice(0, FIRST),
+    ...metadata.slice(0, isChange ? metadata.length : FIRST),
     ...held.filter((k) => classes[k]!.group !== "metadata"),
   ]);
   const more = held.filter((k) => !first.has(k));
   const bar = element("div", { class: "bar legend" }, ...[...first].map((k) => entry(map, k)));
   if (more.length) bar.append(folded(map, more));
-  return element("div", {}, bar, shadeKey(hueOf(classes[metadata[0] ?? 0]!), hiddenKey));
+  return element("div", {}, bar, shadeKey(what, hueOf(classes[metadata[0] ?? 0]!), hiddenKey));
 }
 
 function folded(map: Filter, more: number[]): HTMLElement {
@@ -55,8 +57,8 @@ function entry(map: Filter, k: number): HTMLElement {
   return element("label", { title }, box, swatch(hueOf(c)), `${c.label} `, element("span", { class: "muted" }, size));
 }
 
-function shadeKey(hue: string, hiddenKey: HTMLElement): HTMLElement {
-  const key = element("div", { class: "bar legend muted" }, "metadata in a cell: ");
+function shadeKey(what: string, hue: string, hiddenKey: HTMLElement): HTMLElement {
+  const key = element("div", { class: "bar legend muted" }, `${what} in a cell: `);
   SHADES.forEach(([least, strength], i) => {
     key.append(swatch(shade(hue, strength)), i < SHADES.length - 1 ? `over ${100 * least} % ` : "less");
   });

@@ -109,7 +109,16 @@ export class Owners {
   private fileText(i: number): string {
     const { volume, id } = this.files.owner(i);
     const path = this.files.path(volume, id);
-    return path === undefined ? `file ${id}` : `file ${id} “${path}”`;
+    const when = volume < this.disk.earlier ? "" : " as it was";
+    return (path === undefined ? `file ${id}` : `file ${id} “${path}”`) + when;
+  }
+
+  /** What happened to a node between two states. */
+  private movesOf(i: number): string[] {
+    const { moves } = this.nodes;
+    if (!moves) return [];
+    const other = `byte ${counted(moves.other[i]!)}`;
+    return [["stayed", `moved here from ${other}`, "came", `moved away to ${other}`, "went"][moves.change[i]!]!];
   }
 
   nodeText(i: number): string {
@@ -119,6 +128,7 @@ export class Owners {
       `${n.trees[n.tree[i]!]} ${n.kinds[n.kind[i]!]} node ${n.id(i)}`,
       ...(n.level[i] === 255 ? [] : [`level ${n.level[i]}`]),
       ...(n.xid[i] ? [`xid ${n.xid[i]}`] : []),
+      ...this.movesOf(i),
       `${n.records[i]} records`,
       ...(n.fill[i] === 255 ? [] : [`${n.fill[i]} % full`]),
       ...(n.cost[i] ? [`${secondsText(n.cost[i]! / 1e6)} to read`] : []),

@@ -68,10 +68,12 @@ async function draw(page: Payload, kept: (Partial<Choices> | null)[]): Promise<v
   }
   together(maps, document.querySelector<HTMLElement>("#map .above")!);
   follow(maps);
-  costPanel(disks, cardsOf("costs")[0]!);
+  const [costs] = cardsOf("costs");
+  if (costs) costPanel(disks, costs);
   const players: Player[] = [];
   const bands = disks.map((disk, i) => new Band(disk, document.querySelector(`.band[data-disk="${i}"]`)!));
   for (const [i, disk] of disks.entries()) {
+    if (!orders![i]) continue; // two states of a disk have no order or walk in common
     await orderPanel(disk, orders![i]!, maps[i]!.selection, scale);
     const player = await walkPanel(disk, walks![i]!, maps[i]!, bands[i]!, scale);
     if (player) players.push(player);

@@ -54,6 +54,9 @@ export interface PackedNodes {
   first: PackedIds;
   last: PackedIds;
   total: number;
+  /** Where two states are set against each other: what happened to each node, and its address in the other state. */
+  change?: PackedArray;
+  other?: PackedArray;
 }
 
 /** Whose data the owners are: volume and number of each file. */
@@ -149,6 +152,8 @@ export interface Disk {
     key_order: { tree: string; total: number; picture: Picture }[];
   };
   history: History | null;
+  /** So many volumes are of the later state, or of the only one; the others are of the earlier. */
+  earlier: number;
 }
 
 /** The same for all disks, so that they are drawn on one scale: bytes of the largest, bytes of interest, seconds. */

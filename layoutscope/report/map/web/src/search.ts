@@ -30,7 +30,11 @@ function results(map: AddressMap, text: string): HTMLElement[] {
     return [];
   }
   const files = map.owners.files.find(text, MOST);
-  const buttons = files.map((file) => button(`${file.path} (file ${file.id})`, () => showFile(map, file)));
+  const buttons = files.map((file) =>
+    button(`${file.path} (file ${file.id})${file.volume < map.disk.earlier ? "" : ", as it was"}`, () =>
+      showFile(map, file),
+    ),
+  );
   const byte = Number(text.replaceAll(",", ""));
   const { start, size } = map.disk;
   if (Number.isInteger(byte) && byte >= start && byte < start + size)

@@ -62,11 +62,15 @@ const COLUMNS = ["tree", "kind", "level", "offset", "size", "records", "xid", "r
 
 export type Nodes = Record<(typeof COLUMNS)[number], Numbers> &
   Pick<PackedNodes, "trees" | "classes" | "kinds" | "total"> &
-  Record<"id" | "first" | "last", (i: number) => string>;
+  Record<"id" | "first" | "last", (i: number) => string> & {
+    moves: Record<"change" | "other", Numbers> | null;
+  };
 
 export async function nodesOf(packed: PackedNodes): Promise<Nodes> {
   const columns = await unpackAll(packed, COLUMNS);
   const { trees, classes, kinds, total } = packed;
   const [id, first, last] = await Promise.all([packed.id, packed.first, packed.last].map(identifiers));
-  return { ...columns, trees, classes, kinds, total, id: id!, first: first!, last: last! };
+  const { change, other } = packed;
+  const moves = change && other ? await unpackAll({ change, other }, ["change", "other"]) : null;
+  return { ...columns, moves, trees, classes, kinds, total, id: id!, first: first!, last: last! };
 }

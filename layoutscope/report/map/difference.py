@@ -1,0 +1,368 @@
+"""What changed on a disk between two states of it, byte by byte: what moved, came, went and stayed.
+
+A disk of this kind holds the layouts of both states, the later one's first. Nodes are followed as the comparison of two
+images follows them, by tree and number; what is held by a snapshot alone stays where the other state has the same node
+at the same place. Each byte is of one class: what is there now goes before what was there, metadata before data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from layoutscope.analysis import comparison
+from layoutscope.arrays.intervals import intersect, runs_of, subtract, union
+from layoutscope.arrays.lookup import dense_codes
+from layoutscope.errors import UsageError
+from layoutscope.frames import pl
+from layoutscope.frozen import frozen
+from layoutscope.report.map.model import MapDisk, MapFact
+from layoutscope.report.map.pyramid import Share, partition
+from layoutscope.report.map.scans import DEVICES
+from layoutscope.report.map.segments import (
+    CAME,
+    CHANGES,
+    DAMAGED,
+    FILE_DATA,
+    FREE_NOW,
+    LOCKED,
+    METADATA,
+    MOVED_AWAY,
+    MOVED_HERE,
+    NEW_DATA,
+    NOT_TOLD,
+    OLD_DATA,
+    STILL_THERE,
+    UNKNOWN,
+    WENT,
+    MapClass,
+    Segments,
+    from_layouts,
+)
+from layoutscope.units import format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from layoutscope.tables import VolumeLayout
+
+    Runs = NDArray[np.int64]
+
+PLACE: Final = ("image_offset", "block_size_bytes", "device")
+"""What two states of a disk have in common."""
+
+STAYED, MOVED, ALONE = 0, 1, 2
+"""What happened to a node: it is at the same place in the other state, at another one, or only in its own."""
+
+
+def difference(earlier: Sequence[MapDisk], later: Sequence[MapDisk], labels: tuple[str, str]) -> list[MapDisk]:
+    """Set the disks of one state against those of another.
+
+    Parameters
+    ----------
+    earlier, later : sequence of MapDisk
+        What each of the two images holds.
+    labels : (str, str)
+        What the states are called.
+
+    Returns
+    -------
+    list of MapDisk
+        One for each disk that both have, with the layouts of both.
+
+    Raises
+    ------
+    UsageError
+        If they share none: no volume of one has the identifier of a volume of the other at the same byte.
+    """
+    pairs = [(before, now) for now in later for before in earlier if _same(before, now)]
+    if not pairs:
+        raise UsageError(
+            f"{labels[0]} and {labels[1]} are not two states of one volume: none of one has the identifier of one of "
+            "the other, at the same byte of its image"
+        )
+    alone = len(earlier) + len(later) - 2 * len(pairs)
+    return [_between(before, now, labels, alone) for before, now in pairs]
+
+
+def _same(before: MapDisk, now: MapDisk) -> bool:
+    ids = [{_identity(layout) for layout in disk.layouts if layout.facts.uuid} for disk in (before, now)]
+    is_placed_alike = all(getattr(before, name) == getattr(now, name) for name in PLACE)
+    return bool(ids[0] & ids[1]) and is_placed_alike
+
+
+def _identity(layout: VolumeLayout) -> tuple[str, str]:
+    return layout.facts.filesystem, layout.facts.uuid
+
+
+def _between(before: MapDisk, now: MapDisk, labels: tuple[str, str], alone: int) -> MapDisk:
+    table = _tally(before.layouts, now.layouts)
+    coverages = [disk.coverage for disk in (before, now) if disk.coverage is not None]
+    made = MapDisk(
+        title=f"{labels[0]} to {labels[1]}{f', {DEVICES[now.device]}' if now.device else ''}",
+        subtitle=now.subtitle,
+        layouts=[*now.layouts, *before.layouts],
+        image_offset=now.image_offset,
+        size_bytes=max(before.size_bytes, now.size_bytes),
+        block_size_bytes=now.block_size_bytes,
+        facts=[_fact(table)],
+        kind=now.kind,
+        coverage=min(coverages) if len(coverages) == len((before, now)) else None,
+        warnings=tuple(_warnings(before, now, alone)),
+        device=now.device,
+        num_earlier=len(before.layouts),
+    )
+    if now.device:
+        return replace(made, facts=[])  # told of the set's main device
+    held = {share.item.key: share.size_bytes for share in changed_shares(made)}
+    return replace(made, story=tuple(_story(table, held, labels, (before, now))))
+
+
+def _warnings(before: MapDisk, now: MapDisk, alone: int) -> Iterator[str]:
+    for name, disk in (("Earlier", before), ("Later", now)):
+        yield from (f"{name}: {warning}" for warning in disk.warnings)
+    if alone:
+        yield "Volumes that only one of the two images has are not shown."
+
+
+def _tally(before: Sequence[VolumeLayout], now: Sequence[VolumeLayout]) -> pl.DataFrame:
+    """Count the nodes of each tree by what happened to them; a volume that one state lacks came or went as a whole."""
+    known = [pl.DataFrame(schema={"tree": pl.String, "change": pl.String})]
+    for earlier, later in _twins(before, now):
+        if earlier is not None and later is not None:
+            known.append(comparison.node_changes(earlier, later).select("tree", "change"))
+        else:
+            one, change = (earlier, "went") if earlier is not None else (later, "appeared")
+            found = comparison.node_changes(one, one)  # type: ignore[arg-type]  # one of the two is there
+            known.append(found.select("tree", change=pl.lit(change)))
+    counted = pl.concat(known).group_by("tree", "change").len().sort("tree", "change")
+    return counted.pivot("change", index="tree", values="len").fill_null(0) if counted.height else counted
+
+
+def _twins(
+    before: Sequence[VolumeLayout], now: Sequence[VolumeLayout]
+) -> list[tuple[VolumeLayout | None, VolumeLayout | None]]:
+    """Pair the layouts of two states by what their volumes are."""
+    old, new = ({_identity(layout): layout for layout in layouts} for layouts in (before, now))
+    return [(old.get(key), new.get(key)) for key in {**new, **old}]
+
+
+def _count(table: pl.DataFrame, change: str) -> int:
+    return int(table[change].sum()) if change in table.columns else 0
+
+
+def _fact(table: pl.DataFrame) -> MapFact:
+    changes = ("stayed", "moved", "appeared", "went")
+    rows = tuple(
+        (str(row["tree"]), *(f"{row.get(change, 0):,}" for change in changes)) for row in table.iter_rows(named=True)
+    )
+    return MapFact("nodes by tree", ("tree", "stayed", "moved", "came", "went"), rows)
+
+
+def _story(
+    table: pl.DataFrame, held: dict[str, int], labels: tuple[str, str], disks: tuple[MapDisk, MapDisk]
+) -> Iterator[str]:
+    stayed, moved, came, went = (_count(table, change) for change in ("stayed", "moved", "appeared", "went"))
+    if not any(held.get(item.key, 0) for item in (*CHANGES, NOT_TOLD)):
+        yield (
+            f"Nothing moved, came or went between {labels[0]} and {labels[1]}: {_nodes(stayed)} and all file data lie "
+            "where they lay."
+        )
+    else:
+        yield (
+            f"From {labels[0]} to {labels[1]}, {_nodes(moved)} moved, {came:,} came and {went:,} went; "
+            f"{stayed:,} stayed where they were."
+        )
+        data = [format_bytes(held[item.key]) for item in (NEW_DATA, OLD_DATA)]
+        yield f"{data[0]} hold file data that was not there before; from {data[1]} file data is gone."
+    if held.get(NOT_TOLD.key):
+        yield f"Of {format_bytes(held[NOT_TOLD.key])} it cannot be told: one of the two states was not read there."
+    before, now = (disk.walks[0] if disk.walks else None for disk in disks)
+    if before is not None and now is not None and (before.order, before.drive) == (now.order, now.drive):
+        yield (
+            f"Listing all files takes {format_seconds(now.seconds)} on {now.drive}, "
+            f"before it took {format_seconds(before.seconds)}."
+        )
+
+
+def _nodes(count: int) -> str:
+    return f"{count:,} node{'s' * (count != 1)} of metadata"
+
+
+@frozen
+class State:
+    """One of the two states: its stretches, what each byte is, and what happened to each node."""
+
+    layouts: list[VolumeLayout]
+    segments: Segments
+    shares: tuple[Share, ...]
+    change: NDArray[np.uint8]
+
+    def of_group(self, *groups: str) -> Runs:
+        """Return all bytes of some groups of classes, but for what is damaged or locked."""
+        told = [
+            share.runs for share in self.shares if share.item.group in groups and share.item not in (DAMAGED, LOCKED)
+        ]
+        return union(told)
+
+    def of_class(self, *keys: str) -> Runs:
+        """Return all bytes of some classes."""
+        return union([share.runs for share in self.shares if share.item.key in keys])
+
+    def nodes(self, change: int, image_offset: int) -> Runs:
+        """Return where the nodes lie to which something happened."""
+        owner = self.segments.owner
+        chosen = owner > 0
+        chosen[chosen] = self.change[owner[chosen] - 1] == change
+        return runs_of(self.segments.start[chosen] - image_offset, self.segments.length[chosen])
+
+
+def states_of(disk: MapDisk) -> tuple[State, State]:
+    """Return the earlier and the later state of a disk that holds both."""
+    later, earlier = _cut(disk)
+    return _state(disk, earlier, later, is_later=False), _state(disk, later, earlier, is_later=True)
+
+
+def _state(disk: MapDisk, own: list[VolumeLayout], others: list[VolumeLayout], *, is_later: bool) -> State:
+    segments = from_layouts(own, disk.device)
+    size = min(disk.size_bytes, max(layout.facts.size_bytes for layout in own))  # of a set, that of all its drives
+    change, _ = _all_followed(own, others, is_later=is_later)
+    return State(own, segments, partition(segments, disk.image_offset, size, disk.block_size_bytes), change)
+
+
+def node_changes(disk: MapDisk) -> dict[str, NDArray[Any]]:
+    """Return what happened to each node of a disk of two states, in the order of its layouts.
+
+    Returns
+    -------
+    dict
+        ``change`` (0 stayed, 1 moved here, 2 came, 3 moved away, 4 went), and ``other``, the node's address in the
+        other state or -1.
+    """
+    later, earlier = _cut(disk)
+    now, where_before = _all_followed(later, earlier, is_later=True)
+    then, where_now = _all_followed(earlier, later, is_later=False)
+    gone = np.where(then == STAYED, STAYED, then + ALONE)
+    return {"change": np.concatenate([now, gone]), "other": np.concatenate([where_before, where_now])}
+
+
+def _cut(disk: MapDisk) -> tuple[list[VolumeLayout], list[VolumeLayout]]:
+    cut = len(disk.layouts) - disk.num_earlier
+    return disk.layouts[:cut], disk.layouts[cut:]
+
+
+def _all_followed(
+    own: list[VolumeLayout], others: list[VolumeLayout], *, is_later: bool
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    followed = [_followed(layout, _twin(layout, others), is_later=is_later) for layout in own]
+    return np.concatenate([change for change, _ in followed]), np.concatenate([other for _, other in followed])
+
+
+def _twin(layout: VolumeLayout, others: Sequence[VolumeLayout]) -> VolumeLayout | None:
+    return next((other for other in others if _identity(other) == _identity(layout)), None)
+
+
+def _followed(
+    layout: VolumeLayout, twin: VolumeLayout | None, *, is_later: bool
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Tell of each node of a layout what happened to it, and its address in the other state, -1 where it has none."""
+    start = layout.facts.image_offset
+    own = layout.nodes.select(pl.col("tree").cast(pl.String), "node_id", at=pl.col("image_offset") - start)
+    if twin is None:
+        return np.full(own.height, ALONE, np.uint8), np.full(own.height, -1, np.int64)
+    changes = comparison.node_changes(twin, layout) if is_later else comparison.node_changes(layout, twin)
+    here, there = ("later_offset", "earlier_offset") if is_later else ("earlier_offset", "later_offset")
+    live = changes.select("tree", "node_id", "change", at=pl.col(here), other=pl.col(there)).drop_nulls("at")
+    # A node that no live state has is known by its place.
+    same = twin.nodes.select(
+        pl.col("tree").cast(pl.String), "node_id", at=pl.col("image_offset") - start, is_there=pl.lit(value=True)
+    ).unique()
+    keys = ("tree", "node_id", "at")
+    found = own.join(live.unique(keys), on=keys, how="left", maintain_order="left").join(
+        same, on=keys, how="left", maintain_order="left"
+    )
+    code = (
+        pl.when((pl.col("change") == "stayed") | pl.col("is_there"))
+        .then(STAYED)
+        .when(pl.col("change") == "moved")
+        .then(MOVED)
+        .otherwise(ALONE)
+    )
+    told = found.select(code=code.cast(pl.UInt8), other=(pl.col("other") + start).fill_null(-1))
+    return told["code"].to_numpy(), told["other"].to_numpy()
+
+
+def changed_shares(disk: MapDisk) -> tuple[Share, ...]:
+    """Share out a disk of two states among the classes of change.
+
+    Returns
+    -------
+    tuple of Share
+        In the order of the legend; together they are the range, without gap or overlap.
+    """
+    before, now = states_of(disk)
+    left = np.array([[0, disk.size_bytes]], np.int64)
+    taken: dict[str, Runs] = {}
+
+    def take(item: MapClass, runs: Runs) -> None:
+        nonlocal left
+        taken[item.key] = union([taken.get(item.key, runs[:0]), intersect(runs, left)])
+        left = subtract(left, runs)
+
+    metadata, was_metadata = now.of_group(METADATA), before.of_group(METADATA)
+    unknown, was_unknown = now.of_group(UNKNOWN), before.of_group(UNKNOWN)
+    data, was_data = now.of_class(FILE_DATA.key), before.of_class(FILE_DATA.key)
+    take(NOT_TOLD, union([state.of_class(DAMAGED.key, LOCKED.key) for state in (before, now)]))
+    take(MOVED_HERE, intersect(now.nodes(MOVED, disk.image_offset), metadata))
+    came = intersect(now.nodes(ALONE, disk.image_offset), metadata)
+    take(STILL_THERE, subtract(intersect(metadata, was_metadata), came))
+    take(NOT_TOLD, intersect(metadata, was_unknown))
+    take(CAME, metadata)
+    take(MOVED_AWAY, intersect(before.nodes(MOVED, disk.image_offset), was_metadata))
+    take(NOT_TOLD, intersect(was_metadata, unknown))
+    take(WENT, was_metadata)
+    take(STILL_THERE, _same_files(disk, before, now, data, was_data))
+    take(NOT_TOLD, union([unknown, was_unknown]))
+    take(NEW_DATA, data)
+    take(OLD_DATA, was_data)
+    order = (*CHANGES, STILL_THERE, NOT_TOLD)
+    return (*(Share(item, taken[item.key]) for item in order), Share(FREE_NOW, left))
+
+
+def _same_files(disk: MapDisk, before: State, now: State, data: Runs, was_data: Runs) -> Runs:
+    """Return where data of one file lies in both states; of data whose file is not known, where it lies in both."""
+    kept, owned, was_owned = [], [], []
+    for earlier, later in _twins(before.layouts, now.layouts):
+        old, new = (_extents(disk, layout) for layout in (earlier, later))
+        (old_file, new_file), _ = dense_codes(old[0], new[0])
+        # Each file has a stretch of numbers of its own, one longer than the disk so that no two touch.
+        span = disk.size_bytes // disk.block_size_bytes + 2
+        sets = [
+            runs_of(file * span + start // disk.block_size_bytes, -(-length // disk.block_size_bytes))
+            for file, (_, start, length) in ((old_file, old), (new_file, new))
+        ]
+        same = intersect(*sets)
+        kept.append(runs_of(same[:, 0] % span, same[:, 1]) * disk.block_size_bytes)
+        was_owned.append(runs_of(*old[1:]))
+        owned.append(runs_of(*new[1:]))
+    nameless = intersect(subtract(data, union(owned)), subtract(was_data, union(was_owned)))
+    return union([intersect(intersect(union(kept), data), was_data), nameless])
+
+
+def _extents(disk: MapDisk, layout: VolumeLayout | None) -> tuple[NDArray[np.uint64], Runs, Runs]:
+    """Return file, first byte from the start of the range, and length of each extent on this drive."""
+    if layout is None:
+        return np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int64)
+    extents = layout.columns("extents")
+    start, length = extents["image_offset"].signed() - disk.image_offset, extents["length_bytes"].signed()
+    is_inside = (start >= 0) & (length > 0) & (start + length <= disk.size_bytes)
+    held = extents.take(extents["image_offset"].is_known & is_inside & (extents["device"].data == disk.device))
+    return (
+        held["file_id"].filled(0).astype(np.uint64),
+        held["image_offset"].data.astype(np.int64) - disk.image_offset,
+        held["length_bytes"].data.astype(np.int64),
+    )

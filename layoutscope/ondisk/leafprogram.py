@@ -1,7 +1,7 @@
 """Plans of leaf records as tables for the kernel, which knows no types.
 
 It gets rows of numbers that say where a value stands and what is done with it. Their columns are those of
-``native/source/leaves.c``.
+``native/source/leafplan.h``.
 """
 
 from __future__ import annotations

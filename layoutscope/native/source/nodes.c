@@ -9,15 +9,10 @@
 enum { OFFSET_BYTES = 2, LENGTH_BYTES = 2 };
 enum { OTHER, LEAF, INDEX };
 
-static int64_t number_at(const uint8_t *bytes)
-{
-    return bytes[0] << 8 | bytes[1];
-}
-
 /* An entry of the offset table of a node that ends here. */
 static int64_t offset_of(const uint8_t *end, int64_t entry)
 {
-    return number_at(end - OFFSET_BYTES * (entry + 1));
+    return (int64_t)big(end - OFFSET_BYTES * (entry + 1), 2);
 }
 
 /* Locate the records of nodes that lie one after the other; returns how many there are.
@@ -56,7 +51,7 @@ KERNEL int64_t locate_records(Bytes buffer, int64_t node_bytes, int64_t head_byt
             bool is_sound = at >= head_bytes && at + LENGTH_BYTES <= until && until <= limit && at % 2 == 0;
             int64_t behind = 0;
             if (is_sound) {
-                const int64_t length = is_index && index_key_bytes >= 0 ? index_key_bytes : number_at(bytes + at);
+                const int64_t length = is_index && index_key_bytes >= 0 ? index_key_bytes : (int64_t)big(bytes + at, 2);
                 behind = at + LENGTH_BYTES + length + length % 2;
                 is_sound = behind + (is_index ? pointer_bytes : 0) <= until && behind - at >= least_key_bytes;
             }

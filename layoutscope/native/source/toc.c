@@ -14,11 +14,6 @@ enum { FIXED_ENTRY_BYTES = 4, ENTRY_BYTES = 8, GHOST = 0xffff };
 enum { NUMBER_BYTES = 8 };
 static const int64_t MOST = 1 << 30; /* of any size that the tables tell */
 
-static int64_t number_at(const uint8_t *bytes)
-{
-    return bytes[0] | bytes[1] << 8;
-}
-
 static bool is_size(int64_t value)
 {
     return value >= 0 && value <= MOST;
@@ -57,9 +52,9 @@ KERNEL int64_t locate_slots(Bytes buffer, int64_t node_bytes, int64_t info_bytes
         const int64_t start = n * node_bytes, fixed_value = kind & IS_LEAF ? value_bytes : child_bytes;
         const uint8_t *entry = buffer.data + start + first;
         for (int64_t k = 0; k < count; k++, entry += entry_bytes, found++) {
-            const int64_t key_at = number_at(entry), length = is_fixed ? key_bytes : number_at(entry + 2);
-            int64_t before_end = number_at(entry + (is_fixed ? 2 : 4));
-            int64_t its_length = is_fixed ? fixed_value : number_at(entry + 6);
+            const int64_t key_at = (int64_t)little(entry, 2), length = is_fixed ? key_bytes : (int64_t)little(entry + 2, 2);
+            int64_t before_end = (int64_t)little(entry + (is_fixed ? 2 : 4), 2);
+            int64_t its_length = is_fixed ? fixed_value : (int64_t)little(entry + 6, 2);
             if (before_end == GHOST)
                 before_end = its_length = 0;
             /* A value starts as far before the end as its place says, and may not be longer than that. */
@@ -85,9 +80,7 @@ KERNEL int64_t leading_numbers(Bytes buffer, int64_t key_bytes, int64_t offset, 
         const int64_t at = key.data[k];
         if (at < 0 || key_bytes > buffer.length || at > buffer.length - key_bytes)
             return REFUSED;
-        uint64_t number = 0;
-        for (int byte = 0; byte < NUMBER_BYTES; byte++)
-            number |= (uint64_t)buffer.data[at + offset + byte] << 8 * byte;
+        const uint64_t number = little(buffer.data + at + offset, NUMBER_BYTES);
         numbers.data[k] = (int64_t)(turn > 0 ? number << turn | number >> (64 - turn) : number);
     }
     return key.length;

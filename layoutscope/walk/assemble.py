@@ -120,7 +120,8 @@ def requested(
         The requests, and for each the read that it belongs to.
     """
     # Between two reads passes the time of all touches that the cache served, not of the next one alone.
-    clock = np.concatenate([[0.0], np.cumsum(timeline.needed.host_us, dtype=np.float64)])
+    clock = np.zeros(len(timeline.needed) + 1)
+    np.cumsum(timeline.needed.host_us, dtype=np.float64, out=clock[1:])
     at_us = np.concatenate([clock[[timeline.begin]], clock[touch], clock[-1:]])
     place, source = made.of(made.unit[reads.node])
     node = np.minimum(reads.node, len(model.nodes))

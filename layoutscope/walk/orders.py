@@ -144,9 +144,11 @@ def _repeated(model: Model, once: Callable[[Model], tuple[Touches, T]], times: i
     least recently used answers all of them if it holds them all, and none otherwise.
     """
     first = once(model)
+    if times == 1:
+        return [first]
     looked_up = np.count_nonzero(first[0].cause == CODE["name"])
     room = model.host.name_cache_entries
-    is_kept = times > 1 and (room is None or looked_up <= room)
+    is_kept = room is None or looked_up <= room
     later = once(replace(model, names_are_cached=True)) if is_kept else first
     return [first, *[later] * (times - 1)]
 

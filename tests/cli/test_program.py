@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import platform
+import subprocess
+import sys
 
 import pytest
 
@@ -104,3 +107,30 @@ def test_without_a_cache_nothing_is_kept(run, tmp_path, monkeypatch):
     assert run("scan", PACKED).exit_code == 0
     monkeypatch.setenv("LAYOUTSCOPE_CACHE", "")
     assert "Nothing is kept" in run("cache").stdout
+
+
+_ALLOCATING = """
+import resource, sys
+import numpy as np
+from layoutscope.cli.running import keep_freed_memory
+
+def pages():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    arrays = [np.ones(2**21) for _ in range(4)]
+    del arrays
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+if sys.argv[1] == "keep":
+    keep_freed_memory()
+print(min(pages() for _ in range(4)))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries cannot be told so")
+def test_arrays_that_are_let_go_make_room_for_the_next_ones():
+    """Sixty-four megabytes made anew take pages from the system each time, unless the process was told to keep them."""
+    pages = {
+        how: int(subprocess.run([sys.executable, "-c", _ALLOCATING, how], check=True, capture_output=True).stdout)
+        for how in ("keep", "usual")
+    }
+    assert pages["keep"] < pages["usual"] // 10

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from layoutscope.api.compare import compare, series
     from layoutscope.api.drives import drives, fit
     from layoutscope.api.explain import explain
-    from layoutscope.api.export import export, extract
+    from layoutscope.api.export import export
+    from layoutscope.api.extract import extract
     from layoutscope.api.inspect import checkpoints, inspect
     from layoutscope.api.map import layout_map, write_map
     from layoutscope.api.map import map_images as map  # noqa: A004  (the command's own name)
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
 else:
     # A verb stands in the module of its family, which has the name of its first; its companions stand beside it.
     _HOMES = {"fit": "drives", "layout_map": "map", "write_map": "map", "write_trace": "trace", "replay": "trace"}
-    _HOMES |= {"read_layouts": "reading", "checkpoints": "inspect", "extract": "export"}
+    _HOMES |= {"read_layouts": "reading", "checkpoints": "inspect", "extract": "extract"}
     _HOMES |= {"series": "compare", "verify": "check", "open": "session"}
     _HOMES = {name: f"api.{module}" for name, module in _HOMES.items()} | {"load_profile": "drive", "service": "drive"}
     # In its own module such a name would hide the built-in function.

@@ -236,13 +236,7 @@ def _at(source: Source, volume_at: int) -> VolumeCandidate:
 
 
 def with_chosen(image: Opened, request: ReadRequest) -> Opened:
-    """Keep the volume that was asked for, and leave names out where they are not wanted.
-
-    Raises
-    ------
-    UsageError
-        If there is no such volume, or more than one.
-    """
+    """Keep the volume that was asked for, and leave names out where they are not wanted."""
     layouts = _selected(image.layouts, request.volume)
     if not request.names:
         layouts = tuple(without_names(layout) for layout in layouts)

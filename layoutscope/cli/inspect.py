@@ -148,7 +148,7 @@ def extract(
     force: Force = False,
 ) -> None:
     """Write a raw image with the metadata alone, which scans the same; names of files are metadata and are in it."""
-    from layoutscope.api.export import extract as run
+    from layoutscope.api.extract import extract as run
 
     run(image, output, second_target=second_output, force=force, **reading.asked())
     warn("it holds the names of files and volumes; a capture can leave them out (scan --save --no-names)")

@@ -119,3 +119,18 @@ def test_entries_without_a_single_inode(sounds, monkeypatch):
     assert result.exit_code == 3
     assert found["name"].to_list() == whole["name"].to_list()
     assert found["kind"].to_list() == whole["kind"].to_list()
+
+
+def test_a_container_that_claims_more_blocks_than_numbers_count(sounds, tmp_path):
+    """The newest superblock's count is of 64 bits with a right checksum; it says that its data lie elsewhere."""
+    victim = victim_of(sounds["written-apfs-group"], tmp_path)
+    ring = [spot for spot in victim.spots if spot.structure == "container-superblock" and spot.at]
+    # Behind the checksum and the object's number, at byte 16, stands the transaction; at byte 40 the number of blocks,
+    # at 108 the number of data blocks, at 112 the address of the descriptors (nx_superblock_t).
+    newest = max(ring, key=lambda spot: int.from_bytes(victim.read(spot.at + 16, 8), "little"))
+    block = bytearray(victim.read(newest.at, newest.length))
+    block[40:48], block[108:116] = b"\xff" * 8, b"\x6b" * 8
+    with damaged(victim, (Damage(newest, "bytes", True, newest.at, with_checksum(bytes(block))),)):
+        found = [read(victim, sweep=sweep, seconds=20)[0] for sweep in (False, True)]
+    assert [reading.failure for reading in found] == ["", ""]
+    assert all(is_told(reading) for reading in found)

@@ -1,7 +1,6 @@
 """APFS containers, opened as a caller asks: read into tables, checked, or their states listed.
 
-The caller names state and password, and whether a sweep may rebuild what is broken. Tables are one layout of the
-container itself, then one of each volume.
+Tables are one layout of the container itself, then one of each volume.
 
 What belongs to no volume (checkpoint areas, the container's object map, the space manager, free space) stands in the
 first layout, whose ``facts.volume`` is None; free space is shared by all volumes and listed only there.
@@ -11,12 +10,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from layoutscope.errors import FormatError, UsageError
 from layoutscope.filesystems.apfs.check.consistency import compare_container, compare_volume
 from layoutscope.filesystems.apfs.check.extents import compare_extents
-from layoutscope.filesystems.apfs.container.container import open_container, report_changes, search_superblock
+from layoutscope.filesystems.apfs.container.container import open_container, report_changes
 from layoutscope.filesystems.apfs.container.fusion import main_first, report_missing, with_dirty
 from layoutscope.filesystems.apfs.container.keybag import unlock
 from layoutscope.filesystems.apfs.container.parts import read_container_parts
@@ -55,8 +54,6 @@ if TYPE_CHECKING:
     from layoutscope.ondisk.decoder import DecoderName
     from layoutscope.tables import VolumeLayout
 
-PROBED_BLOCKS: Final = 64
-
 
 @frozen
 class Options:
@@ -90,11 +87,6 @@ class Options:
     snapshot: str | None = None
     password: str | None = None
     sweep: bool = False
-
-
-def has_superblock(stretch: Source) -> bool:
-    """Tell whether the checkpoints of a container stand near the start: those of a new one lie right behind block 0."""
-    return search_superblock(stretch, 0, PROBED_BLOCKS) is not None
 
 
 def read_layouts(source: Source, *, image_offset: int = 0, options: Options | None = None) -> list[VolumeLayout]:
@@ -228,7 +220,7 @@ def list_states(
         If there is no usable superblock or checkpoint, as on the second device of a Fusion set alone.
     """
     half, alone = (source, image_offset), FindingLog()
-    if second is None and second_half(half, (), alone) is not None:
+    if not second and second_half(half, (), alone):
         raise FormatError(alone.findings[-1].message, structure="container superblock", image_offset=image_offset)
     return states_of(open_with(half, Options(second=second), FindingLog()))
 

@@ -168,6 +168,7 @@ FOUND = {
     "attribute-long": ("attribute-invalid", "attribute-values"),
     "attribute-claim": ("attribute-flag-differs", "attribute-flags"),
     "list-claim": ("attribute-flag-differs", "attribute-flags"),
+    "clump-attributes": ("clump-size-invalid", "volume-fields"),
     "clump-none": ("clump-size-invalid", "volume-fields"),
     "next-block": ("volume-field-invalid", "volume-fields"),
     "unused-node": ("node-not-zeroed", "unused-nodes"),

@@ -54,12 +54,15 @@ class _VolumeFacts:
         That of the copy, where there is one.
     encodings : int
         Bits of the encodings that names are in.
+    has_attributes : bool
+        Whether there is an attributes file.
     """
 
     block_size_bytes: int
     num_blocks: int
     create_date: int | None
     encodings: int
+    has_attributes: bool
 
     def whole_blocks(self) -> Want:
         size = self.block_size_bytes
@@ -69,6 +72,9 @@ class _VolumeFacts:
         # Of a volume of a few blocks a quarter would be less than the block that a clump has at the least.
         most = max(self.num_blocks // 4, 1) * self.block_size_bytes
         return Want(lambda found: found <= most, f"at most {most}")
+
+    def of_attributes(self) -> Want | None:
+        return NOT_ZERO if self.has_attributes else None
 
     def of_volume(self) -> Want:
         return Want(lambda found: found < self.num_blocks, f"less than {self.num_blocks}")
@@ -98,6 +104,8 @@ VOLUME_HEADER_RULES: Final[tuple[FieldRule[_VolumeFacts], ...]] = (
         *((field, _VolumeFacts.whole_blocks, "a clump is no whole number of blocks") for field in _CLUMPS),
         *((field, _VolumeFacts.whole_blocks, "a clump is no whole number of blocks") for field in _SPECIAL_CLUMPS),
         *((field, NOT_ZERO, "files would not grow") for field in _CLUMPS),
+        # Of the other special files a clump of nothing is passed over.
+        (VOLUME_HEADER.attributes_file.len_clump, _VolumeFacts.of_attributes, "the attributes file would not grow"),
         *((field, at_most(_LARGEST_CLUMP), "a clump is larger than drivers make them") for field in _CLUMPS),
         *((field, _VolumeFacts.modest, "a clump is more than a quarter of the volume") for field in _SPECIAL_CLUMPS),
     ),
@@ -128,6 +136,7 @@ def check_volume_fields(subject: Subject) -> None:
         int(volume.header.num_blocks),
         None if copy is None else int(copy.create_date),
         0 if subject.catalog is None else _encodings(subject.catalog),
+        bool(volume.header.attributes_file.num_blocks),
     )
     if any(item.code == "volume-header-invalid" for item in volume.log.findings):
         return

@@ -1,0 +1,73 @@
+"""The matrix forgets no field, and what was recorded of the peer is found without it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import cache
+
+import pytest
+
+from fixtures.hfsplus.scenarios import SCENARIOS
+from fixtures.hfsplus.writer import render
+from layoutscope.errors import LayoutscopeError
+from layoutscope.image import MemorySource
+from tests.fields.matrix import HERE, PAGE, fields, page, reason, recorded, rows_of
+from tests.hfsplus import check_volume
+
+FAULTS = [fault for fault in recorded("hfsplus") if fault["image"].startswith("fx-")]
+BY_PEER = [fault for fault in FAULTS if fault["peer"] == "1"]
+
+
+def test_page_is_what_was_recorded():
+    """``python -m tests.fields.matrix`` writes it."""
+    assert PAGE.read_text(encoding="utf-8") == page()
+
+
+def test_no_field_is_forgotten():
+    """Each has a fault that is found, or a reason."""
+    rows = rows_of("hfsplus")
+    assert [
+        name for name in fields("hfsplus") if not (name in rows and rows[name].codes) and not reason("hfsplus", name)
+    ] == []
+
+
+def test_no_reason_is_of_a_field_that_does_not_exist():
+    """A pattern that fits nothing is left over."""
+    known = tomllib.loads((HERE / "free.toml").read_text(encoding="utf-8"))
+    for name, patterns in known.items():
+        assert [each for each in patterns if not any(re.fullmatch(each, field) for field in fields(name))] == []
+
+
+def test_what_fsck_hfs_finds_is_found():
+    """At least 95 of 100 of all, and 90 of each image, as recorded."""
+    faults = [fault for fault in recorded("hfsplus") if fault["peer"] == "1"]
+    assert len(faults) > 300
+    assert sum(bool(fault["codes"]) for fault in faults) >= 0.95 * len(faults)
+    for image in {fault["image"] for fault in faults}:
+        own = [fault for fault in faults if fault["image"] == image]
+        assert sum(bool(fault["codes"]) for fault in own) >= 0.9 * len(own), image
+
+
+@cache
+def written(scenario):
+    return bytes(render(SCENARIOS[scenario])[0].to_bytearray())
+
+
+def told(data):
+    """Return codes of warnings and errors; a volume that is not opened is told of, too."""
+    try:
+        return {item.code for item in check_volume(MemorySource(bytes(data))) if item.level != "info"}
+    except LayoutscopeError:
+        return {"refused"}
+
+
+@pytest.mark.parametrize("fault", BY_PEER[::4], ids=lambda fault: f"{fault['image']}-{fault['field']}-{fault['at']}")
+def test_a_fault_that_the_peer_found_is_found(fault):
+    """The recorded bytes stand at the recorded place; changed, they are found now as they were then."""
+    data, at = bytearray(written(fault["image"].removeprefix("fx-"))), int(fault["at"])
+    old, new = bytes.fromhex(fault["old"]), bytes.fromhex(fault["new"])
+    assert data[at : at + len(old)] == old
+    assert told(data) == set()
+    data[at : at + len(new)] = new
+    assert bool(told(data)) is bool(fault["codes"])

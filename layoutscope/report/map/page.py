@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
 from dataclasses import asdict
 from functools import cache
 from importlib import resources
@@ -16,7 +15,7 @@ from layoutscope.report.map import encode
 from layoutscope.report.map.bands import scale_of
 from layoutscope.report.map.directories import directories
 from layoutscope.report.map.nodes import identifiers, ids_of, packed_nodes
-from layoutscope.report.map.panels import costs, distances, walk_panel, written_when
+from layoutscope.report.map.panels import costs, distances, first_of, walk_panel, written_when
 from layoutscope.report.map.pyramid import Cells, Share, partition, pyramid, used_span
 from layoutscope.report.map.segments import from_layouts, merge_touching
 from layoutscope.report.map.text import sections
@@ -58,7 +57,7 @@ def render(disks: Sequence[MapDisk], *, made: str, names: bool = True) -> str:
         made=html.escape(made),
         payload=encode.script_json(data),
         plotly=packed_plotly(),
-        script=started(asset("page.js")),
+        script=started(f'(0, eval)(await unpacked("{_packed_script()}"));\n'),
     )
 
 
@@ -77,11 +76,15 @@ def started(script: str) -> str:
     return (
         '"use strict";\n(async () => {\n'
         'if (!window.DecompressionStream) { document.getElementById("old").hidden = false; return; }\n'
-        'const raw = Uint8Array.from(atob(document.getElementById("plotly").textContent), (c) => c.charCodeAt(0));\n'
-        'const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"));\n'
-        "(0, eval)(await new Response(stream).text());\n"
+        f"{asset('boot.js')}"
+        '(0, eval)(await unpacked(document.getElementById("plotly").textContent));\n'
         f"{script}}})();"
     )
+
+
+@cache
+def _packed_script() -> str:
+    return encode.packed_text(asset("page.js"))
 
 
 @cache
@@ -147,9 +150,9 @@ def disk_data(item: MapDisk, segments: Segments, shares: Sequence[Share], *, nam
         "nodes": packed_nodes(nodes, item, segments, [share.item.key for share in shares]),
         "files": _files(owned.files),
         "entries": _entries(item) if names else None,
-        "walks": [walk_panel(one, item) for one in item.walks],
+        "walks": [walk_panel(one, item, first_of(one.trace, item.walks)) for one in item.walks],
         "costs": [costs(one) for one in item.walks if not item.device],
-        "directories": None if item.device else directories(item, names=names),
+        "directories": None if item.device else encode.packed_json(directories(item, names=names)),
         "distances": distances(item, here),
         "history": written_when(item, here),
         "earlier": len(item.layouts) - item.num_earlier,
@@ -170,14 +173,17 @@ def _entries(item: MapDisk) -> dict[str, Any] | None:
     base = np.cumsum([0, *(len(layout.columns("nodes")) for layout in item.layouts)])
     rows = [table["inode_node_row"].signed() for table in tables]
     nodes = [np.where(row >= 0, row + first, -1) for row, first in zip(rows, base, strict=False)]
-    entries = stacked(tables)
-    names = [name or "" for name in entries.texts("name").take(slice(None)).to_list()]
+    volume, found = np.repeat(np.arange(len(tables)), counts), stacked(tables)
+    # By their numbers: ids and nodes rise then, and take a fifth of the room.
+    order = np.lexsort((found["file_id"].filled(0), volume))
+    entries = found.take(order)
+    names = [name or "" for name in entries.texts("name").to_list()]
     return {
-        "volume": encode.array(np.repeat(np.arange(len(tables)), counts)),
-        "node": encode.array(np.concatenate(nodes)),
+        "volume": encode.array(volume),
+        "node": encode.array(np.concatenate(nodes)[order], delta=True),
         "id": identifiers(ids_of(entries["file_id"])),
         "parent": identifiers(ids_of(entries["parent_id"])),
-        "names": encode.packed_text(json.dumps(names, separators=(",", ":"))),
+        "names": encode.packed_json(names),
     }
 
 
@@ -217,5 +223,5 @@ def _tile(segments: Segments, first: int) -> dict[str, Any]:
         "to": int((part.start + part.length).max()),
         "start": encode.array(part.start, delta=True),
         "length": encode.array(part.length),
-        "owner": encode.array(part.owner, delta=True),
+        "owner": encode.array(part.owner),
     }

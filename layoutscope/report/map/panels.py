@@ -17,8 +17,11 @@ from layoutscope.report.map import encode
 from layoutscope.units import MIB
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
+    from layoutscope.access.trace import AccessTrace
     from layoutscope.report.map.model import MapDisk, MapWalk
     from layoutscope.tables import VolumeLayout
     from layoutscope.tables.table import Table
@@ -140,8 +143,27 @@ def written_when(item: MapDisk, nodes: Table) -> dict[str, Any] | None:
     }
 
 
-def walk_panel(item: MapWalk, disk: MapDisk) -> dict[str, Any]:
-    """Return where the head of one disk is over time, and its rates."""
+TICKS_PER_SECOND: Final = 100_000
+"""Of the times of reads: what is drawn is coarser by far."""
+
+
+def first_of(trace: AccessTrace, walks: Sequence[MapWalk]) -> int:
+    """Return which walk is the first that makes these very reads; others do so on other drives."""
+    return next(place for place, walk in enumerate(walks) if walk.trace is trace)
+
+
+def walk_panel(item: MapWalk, disk: MapDisk, first: int) -> dict[str, Any]:
+    """Return where the head of one disk is over time, and its rates.
+
+    Parameters
+    ----------
+    item : MapWalk
+        The walk.
+    disk : MapDisk
+        The disk, of those of a set.
+    first : int
+        Place of the walk whose reads these are; they stand there once.
+    """
     trace = item.trace
     end = np.cumsum(item.service_s + trace.think_us * 1e-6)
     begin = end - item.service_s
@@ -151,6 +173,11 @@ def walk_panel(item: MapWalk, disk: MapDisk) -> dict[str, Any]:
     step = max(1, -(-len(trace) // POINTS))
     shown = slice(None, None, step)
     low = int(trace.image_offset.min(initial=disk.image_offset + disk.size_bytes))
+    reads = {
+        "offset": encode.array(trace.image_offset[shown], delta=True),
+        "length": encode.array(trace.length_bytes[shown]),
+        "tree": encode.array(trace.tree[shown]),
+    }
     return {
         "label": drive_words(item.drive),
         "order": item.order,
@@ -159,10 +186,10 @@ def walk_panel(item: MapWalk, disk: MapDisk) -> dict[str, Any]:
         "reads": len(trace),
         "step": step,
         "trees": list(trace.trees),
-        "time": encode.array(begin[shown]),
-        "offset": encode.array(trace.image_offset[shown], delta=True),
-        "length": encode.array(trace.length_bytes[shown]),
-        "tree": encode.array(trace.tree[shown]),
+        "ticks": TICKS_PER_SECOND,
+        "time": encode.array(np.floor(begin[shown] * TICKS_PER_SECOND).astype(np.int64), delta=True),
+        "reads_of": first,
+        **(reads if disk.walks[first] is item else {}),
         "rates": _rates(begin, trace.image_offset, trace.length_bytes),
     }
 
@@ -170,18 +197,18 @@ def walk_panel(item: MapWalk, disk: MapDisk) -> dict[str, Any]:
 def _rates(begin: NDArray[np.float64], offset: NDArray[np.int64], length: NDArray[np.int64]) -> dict[str, Any]:
     """Seeks and bytes per second in equal spans of time."""
     if not len(begin):
-        return {"time": [], "seeks": [], "bytes": []}
+        return {"width": 0.0, "seeks": [], "bytes": []}
     edges = np.linspace(0.0, float(begin[-1]) or 1.0, BINS + 1)
     width = edges[1] - edges[0]
     moved = np.concatenate([[True], offset[1:] != offset[:-1] + length[:-1]])
     seeks = np.histogram(begin, edges, weights=moved.astype(np.float64))[0] / width
     moved_bytes = np.histogram(begin, edges, weights=length.astype(np.float64))[0] / width
-    return {"time": rounded(edges[:-1]), "seeks": rounded(seeks), "bytes": rounded(moved_bytes)}
+    return {"width": float(width), "seeks": rounded(seeks, 3), "bytes": rounded(moved_bytes, 3)}
 
 
-def rounded(values: NDArray[np.float64]) -> list[float]:
+def rounded(values: NDArray[np.float64], digits: int = 6) -> list[float]:
     """Return numbers with as many digits as a page shows."""
-    return [float(f"{value:.6g}") for value in values.tolist()]
+    return [float(f"{value:.{digits}g}") for value in values.tolist()]
 
 
 def costs(item: MapWalk) -> dict[str, Any]:

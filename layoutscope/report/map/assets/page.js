@@ -136,9 +136,22 @@
     f4: Float32Array,
     f8: Float64Array
   };
+  var DIGITS = "!#$%()*+,-./0123456789:;=?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_abcdefghijklmnopqrstuvwxyz{|";
+  var BASE = DIGITS.length;
+  var VALUES = new Uint8Array(128);
+  for (let i = 0; i < BASE; i++) VALUES[DIGITS.charCodeAt(i)] = i;
+  function bytesOf(text) {
+    const words = (text.length - 1) / 5;
+    const view = new DataView(new ArrayBuffer(4 * words));
+    for (let i = 0, at = 1; i < words; i++) {
+      let word = 0;
+      for (let k = 0; k < 5; k++) word = word * BASE + VALUES[text.charCodeAt(at++)];
+      view.setUint32(4 * i, word);
+    }
+    return new Uint8Array(view.buffer, 0, 4 * words - VALUES[text.charCodeAt(0)]);
+  }
   async function inflate(text) {
-    const raw = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-    const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"));
+    const stream = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("deflate"));
     return new Uint8Array(await new Response(stream).arrayBuffer());
   }
   async function inflateText(text) {
@@ -179,6 +192,10 @@
     const { change, other } = packed2;
     const moves = change && other ? await unpackAll({ change, other }, ["change", "other"]) : null;
     return { ...columns, moves, trees, classes, kinds, total, id, first, last };
+  }
+  async function unfold({ disks }) {
+    for (const disk of disks)
+      if (typeof disk.directories === "string") disk.directories = JSON.parse(await inflateText(disk.directories));
   }
 
   // src/plots.ts
@@ -980,7 +997,7 @@
   // src/picture.ts
   var FINE = 4;
   var RGB = /\d+/g;
-  function bytesOf(colour) {
+  function bytesOf2(colour) {
     const [r, g, b] = colour.startsWith("#") ? [1, 3, 5].map((i) => Number.parseInt(colour.slice(i, i + 2), 16)) : colour.match(RGB).map(Number);
     return 255 << 24 | b << 16 | g << 8 | r;
   }
@@ -994,8 +1011,8 @@
       const pen = canvas.getContext("2d");
       const image = pen.createImageData(width, height);
       const pixels2 = new Int32Array(image.data.buffer);
-      const hues = Int32Array.from(palette2, ({ hue }) => bytesOf(hue));
-      const lines = Int32Array.from(palette2, ({ hue, hatch }) => bytesOf(hatch ?? hue));
+      const hues = Int32Array.from(palette2, ({ hue }) => bytesOf2(hue));
+      const lines = Int32Array.from(palette2, ({ hue, hatch }) => bytesOf2(hatch ?? hue));
       for (let y = 0, at = 0; y < height; y++) {
         const row2 = Math.floor(y / FINE) * columns;
         for (let column = 0; column < columns; column++) {
@@ -2037,7 +2054,10 @@
     let last = 0;
     const draw2 = async () => {
       walk = disk.walks[+choose.value];
-      reads = await unpackAll(walk, ["time", "offset", "length", "tree"]);
+      const { ticks, time, reads_of } = walk;
+      const made = { time, ...disk.walks[reads_of] };
+      reads = await unpackAll({ ...made, time }, ["time", "offset", "length", "tree"]);
+      reads.time = reads.time.map((tick) => tick / ticks);
       note.textContent = `${walk.order}: ${told(walk)}; select a span of time to see its places in the map above`;
       map2.mark([], null);
       const traces = [...walkTraces(disk, walk, reads), chosenTrace()];
@@ -2133,7 +2153,8 @@
         hovertemplate: `%{x:.3f} s<br>%{y:,.1f} MiB<extra>${plain(labelOf(disk, name))}</extra>`
       };
     });
-    const { time, seeks, bytes } = walk.rates;
+    const { width, seeks, bytes } = walk.rates;
+    const time = seeks.map((_, i) => i * width);
     const rate = (name, y, yaxis, color) => ({
       ...{ type: "scatter", mode: "lines", name, x: time, y, yaxis, line: { color, width: 1 }, showlegend: false }
     });
@@ -2261,5 +2282,5 @@
     location.hash,
     page.disks.map((disk) => disk.classes.length)
   );
-  drawing = draw(page, kept);
+  drawing = unfold(page).then(() => draw(page, kept));
 })();

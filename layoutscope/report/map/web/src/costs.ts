@@ -101,7 +101,7 @@ export function subtreeTotals(tree: Tree): number[] {
 }
 
 export function directoryPanel(disk: Disk, holder: HTMLElement, map: Pick<AddressMap, "selection" | "owners">): void {
-  const d = disk.directories;
+  const d = disk.directories as Directories | null;
   if (!d) return;
   const units: Unit[] = ["seconds", "entries", "bytes"];
   const choose = element(

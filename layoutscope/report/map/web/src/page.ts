@@ -11,6 +11,7 @@ import { chosen, follow } from "./link";
 import { type Payload, reachOf } from "./payload";
 import { plotly } from "./plots";
 import { type Player, Race } from "./race";
+import { unfold } from "./unpack";
 import { walkPanel } from "./walk";
 
 const PANELS = ["map", "costs", "order", "walk", "directories", "history", "distances"];
@@ -132,4 +133,4 @@ const kept = chosen(
   location.hash,
   page.disks.map((disk) => disk.classes.length),
 );
-drawing = draw(page, kept);
+drawing = unfold(page).then(() => draw(page, kept));

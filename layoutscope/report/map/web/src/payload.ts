@@ -73,7 +73,14 @@ export interface PackedEntries {
   names: string;
 }
 
-export interface Walk {
+/** Reads of a walk. */
+export interface Reads {
+  offset: PackedArray;
+  length: PackedArray;
+  tree: PackedArray;
+}
+
+export interface Walk extends Partial<Reads> {
   label: string;
   order: string;
   /** First and last byte that are read. */
@@ -82,11 +89,12 @@ export interface Walk {
   reads: number;
   step: number;
   trees: string[];
+  /** So many are a second of the times. */
+  ticks: number;
   time: PackedArray;
-  offset: PackedArray;
-  length: PackedArray;
-  tree: PackedArray;
-  rates: { time: number[]; seeks: number[]; bytes: number[] };
+  /** Which walk's reads these are. */
+  reads_of: number;
+  rates: { width: number; seeks: number[]; bytes: number[] };
 }
 
 export interface Cost {
@@ -145,7 +153,8 @@ export interface Disk {
   entries: PackedEntries | null;
   walks: Walk[];
   costs: Cost[];
-  directories: Directories | null;
+  /** Packed, until the page is started. */
+  directories: Directories | string | null;
   distances: {
     seek: Histogram | null;
     to_data: Histogram;

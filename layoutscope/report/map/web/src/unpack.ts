@@ -1,6 +1,6 @@
-// Unpacking: base64, deflate, byte planes, differences.
+// Unpacking: digits of base 85, deflate, byte planes, differences.
 
-import type { PackedArray, PackedIds, PackedNodes } from "./payload";
+import type { PackedArray, PackedIds, PackedNodes, Payload } from "./payload";
 
 const KINDS = {
   u1: Uint8Array,
@@ -13,9 +13,25 @@ const KINDS = {
 
 export type Numbers = Uint8Array | Uint16Array | Uint32Array | Int32Array | Float32Array | Float64Array;
 
+const DIGITS = "!#$%()*+,-./0123456789:;=?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_abcdefghijklmnopqrstuvwxyz{|";
+const BASE = DIGITS.length;
+const VALUES = new Uint8Array(128);
+for (let i = 0; i < BASE; i++) VALUES[DIGITS.charCodeAt(i)] = i;
+
+/** Four bytes of each five digits, the highest first; the very first digit says how many of the last do not count. */
+export function bytesOf(text: string): Uint8Array<ArrayBuffer> {
+  const words = (text.length - 1) / 5;
+  const view = new DataView(new ArrayBuffer(4 * words));
+  for (let i = 0, at = 1; i < words; i++) {
+    let word = 0;
+    for (let k = 0; k < 5; k++) word = word * BASE + VALUES[text.charCodeAt(at++)]!;
+    view.setUint32(4 * i, word);
+  }
+  return new Uint8Array(view.buffer, 0, 4 * words - VALUES[text.charCodeAt(0)]!);
+}
+
 export async function inflate(text: string): Promise<Uint8Array<ArrayBuffer>> {
-  const raw = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-  const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const stream = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
@@ -73,4 +89,10 @@ export async function nodesOf(packed: PackedNodes): Promise<Nodes> {
   const { change, other } = packed;
   const moves = change && other ? await unpackAll({ change, other }, ["change", "other"]) : null;
   return { ...columns, moves, trees, classes, kinds, total, id: id!, first: first!, last: last! };
+}
+
+/** Unpack what is drawn of many small things. */
+export async function unfold({ disks }: Payload): Promise<void> {
+  for (const disk of disks)
+    if (typeof disk.directories === "string") disk.directories = JSON.parse(await inflateText(disk.directories));
 }

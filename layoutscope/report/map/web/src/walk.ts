@@ -3,7 +3,7 @@
 import { type Band, TRAIL } from "./band";
 import { chosenTrace } from "./brush";
 import { element, hueOf } from "./dom";
-import { type Disk, labelOf, placeRange, type Scale, type Walk } from "./payload";
+import { type Disk, labelOf, placeRange, type Reads, type Scale, type Walk } from "./payload";
 import { CONFIG, type Fields, HUES, plain, plotIn, plotLayout, plotly } from "./plots";
 import type { Player } from "./race";
 import type { Selection } from "./selection";
@@ -17,7 +17,7 @@ interface Marked {
   mark(offsets: number[], head: number | null): unknown;
 }
 
-type Reads = Record<"time" | "offset" | "length" | "tree", Numbers>;
+type Unpacked = Record<"time" | "offset" | "length" | "tree", Numbers>;
 
 interface Relayout {
   "xaxis.range"?: [number, number];
@@ -44,11 +44,14 @@ export async function walkPanel(
   holder.append(element("div", { class: "bar" }, choose, note));
   const plot = plotIn(holder, 460, `the walk of ${disk.title}: place on disk over time`);
   let walk = disk.walks[0]!;
-  let reads: Reads;
+  let reads: Unpacked;
   let last = 0;
   const draw = async () => {
     walk = disk.walks[+choose.value]!;
-    reads = await unpackAll(walk, ["time", "offset", "length", "tree"]);
+    const { ticks, time, reads_of } = walk;
+    const made = { time, ...(disk.walks[reads_of] as Reads) };
+    reads = await unpackAll({ ...made, time }, ["time", "offset", "length", "tree"]);
+    reads.time = reads.time.map((tick) => tick / ticks);
     note.textContent = `${walk.order}: ${told(walk)}; select a span of time to see its places in the map above`;
     map.mark([], null);
     const traces = [...walkTraces(disk, walk, reads), chosenTrace()];
@@ -108,7 +111,7 @@ function lastBefore(time: Numbers, now: number): number {
   return low;
 }
 
-function placesBetween(reads: Reads, from: number, to: number): number[] {
+function placesBetween(reads: Unpacked, from: number, to: number): number[] {
   return Array.from(reads.offset).filter((_, i) => reads.time[i]! >= from && reads.time[i]! <= to);
 }
 
@@ -118,7 +121,7 @@ function thinned(places: number[]): number[] {
 }
 
 /** The reads that touch chosen nodes. */
-function readsOf({ all, nodes }: Selection, { offset, length }: Reads): number[] {
+function readsOf({ all, nodes }: Selection, { offset, length }: Unpacked): number[] {
   const ordered = nodes.toSorted((a, b) => all.offset[a]! - all.offset[b]!);
   const firstBehind = (byte: number) => {
     let low = 0;
@@ -136,7 +139,7 @@ function readsOf({ all, nodes }: Selection, { offset, length }: Reads): number[]
   });
 }
 
-function walkTraces(disk: Disk, walk: Walk, reads: Reads): Fields[] {
+function walkTraces(disk: Disk, walk: Walk, reads: Unpacked): Fields[] {
   const points = walk.trees.map((name, tree) => {
     const own = Array.from(reads.tree.keys()).filter((i) => reads.tree[i] === tree);
     const known = disk.classes.find((c) => c.key === name);
@@ -151,7 +154,8 @@ function walkTraces(disk: Disk, walk: Walk, reads: Reads): Fields[] {
       hovertemplate: `%{x:.3f} s<br>%{y:,.1f} MiB<extra>${plain(labelOf(disk, name))}</extra>`,
     };
   });
-  const { time, seeks, bytes } = walk.rates;
+  const { width, seeks, bytes } = walk.rates;
+  const time = seeks.map((_, i) => i * width);
   const rate = (name: string, y: number[], yaxis: string, color: string): Fields => ({
     ...{ type: "scatter", mode: "lines", name, x: time, y, yaxis, line: { color, width: 1 }, showlegend: false },
   });

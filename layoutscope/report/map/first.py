@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from layoutscope.analysis.story import drive_words
 from layoutscope.report.map.bands import file_list_reach, legend, picture, scale_of
 from layoutscope.report.map.model import images_of
+from layoutscope.report.map.segments import UNKNOWN
 from layoutscope.units import format_bytes, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -86,18 +87,22 @@ def _band(place: int, disk: MapDisk, shares: Sequence[Share], span: int, first: 
     why = f'<details class="story"><summary>{more}</summary>{sentences}</details>' if sentences else ""
     return (
         f'<div class="disk"><div class="bar"><h2>{escape(disk.title)}</h2>'
-        f'<span class="muted">{escape(disk.subtitle)}</span>{times}</div>{_unread(disk, first)}'
+        f'<span class="muted">{escape(disk.subtitle)}</span>{times}</div>{_unread(disk, shares, first)}'
         f'<div class="band" data-disk="{place}" data-span="{span}">{picture(disk, shares, span)}'
         f'<canvas aria-hidden="true"></canvas></div>'
         f'<div class="bar under"><span>{file_list_reach(shares)}</span>{why}{clock}</div></div>'
     )
 
 
-def _unread(disk: MapDisk, first: str) -> str:
+def _unread(disk: MapDisk, shares: Sequence[Share], first: str) -> str:
     sentences = [warning for warning in disk.warnings if warning != first]
     if disk.coverage != 1:
         share = "An unknown share" if disk.coverage is None else format_share(disk.coverage)
         sentences.append(f"{share} of the metadata was read; places of what was not are never drawn as empty.")
+    unknown = sum(share.size_bytes for share in shares if share.item.group == UNKNOWN)
+    if unknown and disk.coverage == 1:
+        # All was read, so that the volume contradicts itself: blocks are marked as used that no tree has.
+        sentences.append(f"{format_bytes(unknown)} count as used, and nothing that was read says by what.")
     return f'<p class="warn">{escape(" ".join(sentences))}</p>' if sentences else ""
 
 

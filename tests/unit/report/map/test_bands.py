@@ -16,7 +16,8 @@ from layoutscope.report.map.bands import COLUMNS, PARTS, UPPER, file_list_reach,
 from layoutscope.report.map.first import first_screen
 from layoutscope.report.map.page import disk_shares
 from layoutscope.report.map.scans import disks
-from layoutscope.report.map.segments import from_layouts
+from layoutscope.report.map.segments import FREE_SPACE, UNCLAIMED, from_layouts
+from layoutscope.units import format_bytes
 
 FUSION = Path(__file__).resolve().parents[5] / "shared" / "images" / "fusion"
 FIXTURES = Path(__file__).resolve().parents[4] / "fixtures" / "images"
@@ -157,3 +158,19 @@ def test_devices_of_a_set_have_a_band_each():
     assert screen.count('class="band"') == 2
     assert '<p class="headline">' in screen
     assert "0 us" not in screen
+
+
+def test_what_counts_as_used_and_is_described_by_nothing_is_said(result):
+    """It is only there on a volume that contradicts itself; on a sound one neither the sentence nor the colour is."""
+    disk, shares = _held(result)
+    told = "count as used, and nothing that was read says by what"
+    screen = first_screen([disk], [shares])
+    assert disk.coverage == 1
+    assert told not in screen
+    assert "part-unknown" not in screen
+    leaked = [replace(share, item=UNCLAIMED) if share.item.key == FREE_SPACE.key else share for share in shares]
+    size = next(share.size_bytes for share in shares if share.item.key == FREE_SPACE.key)
+    screen = first_screen([disk], [leaked])
+    assert f"{format_bytes(size)} {told}" in screen
+    assert "part-unknown" in screen
+    assert told not in first_screen([replace(disk, coverage=0.5)], [leaked])

@@ -109,15 +109,11 @@ def used_blocks(
     data : list of (n, 2) int64 arrays
         Runs of data.
     """
-    # A damaged superblock counts any number of blocks; there are no more than the images hold.
-    held = [source.size_bytes // blocks.block_size if source else 0 for source in blocks.sources] + [0]
-    devices = np.array(
-        [
-            [device * blocks.tier2_mark, min(counts)]
-            for device, counts in enumerate(zip(num_blocks, held, strict=False))
-        ],
-        np.int64,
-    )
+    # A damaged superblock may count any number of blocks; what an image does not hold is not searched.
+    sizes = [source.size_bytes // blocks.block_size if source else 0 for source in blocks.sources]
+    held = [min(count, size) for count, size in zip(num_blocks, sizes, strict=False)]
+    runs = [[device * blocks.tier2_mark, count] for device, count in enumerate(held) if count]
+    devices = np.array(runs, np.int64).reshape(-1, 2)
     # What waits in a free queue is used as the bitmaps have it, so that earlier checkpoints stay whole: old copies.
     unused = [] if space is None else [space.free, as_runs(space.pending)]
     return intervals.subtract(devices, intervals.union([np.empty((0, 2), np.int64), *unused, *data]))

@@ -103,7 +103,7 @@ def entry_table(
     flags = table["flags"].filled(0)[order]
     parent_id = np.ascontiguousarray(table["parent_id"].data[order])
     start = _group_starts(parent_id)
-    leaves = {name: nodes.nodes_of(table[column])[order] for name, column in LEAVES.items()}
+    leaves = {name: column[order] for name, column in _leaves(table, nodes).items()}
     return EntryTable(
         parent_id=parent_id,
         file_id=np.ascontiguousarray(table["file_id"].data[order]),
@@ -132,6 +132,18 @@ LEAVES: Final = {
     "listing_node": "listing_node_row",
     "listing_end_node": "listing_end_node_row",
 }
+
+
+def _leaves(table: Table, nodes: NodeTable) -> dict[str, NDArray[np.int32]]:
+    """Nodes of each column of leaves; columns of the same numbers, or of none, are one array."""
+    made: dict[int | None, NDArray[np.int32]] = {}
+    leaves: dict[str, NDArray[np.int32]] = {}
+    for name, wanted in LEAVES.items():
+        column = table[wanted]
+        # What is known of equal rows may differ, unless all of them are.
+        key = None if not column.is_known.any() else id(column.data) if column.known is None else id(column)
+        leaves[name] = made[key] = made[key] if key in made else nodes.nodes_of(column)
+    return leaves
 
 
 def _hidden(layout: VolumeLayout, names: tuple[str, ...]) -> NDArray[np.bool_]:

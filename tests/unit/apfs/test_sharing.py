@@ -6,6 +6,7 @@ import pytest
 from layoutscope.filesystems.apfs.store.omap import view_at
 from layoutscope.filesystems.apfs.store.source import TreeSource
 from layoutscope.filesystems.apfs.store.walk import Pool, read_nodes, read_omap, read_shared
+from layoutscope.filesystems.apfs.volume.parts import stretches
 from tests.unit.apfs.toys import BLOCK, child, mapping, node, store_of
 
 ROOT = [child(10, 3, 2), child(20, 4, 3)]
@@ -56,3 +57,14 @@ def test_a_map_as_of_an_older_transaction(store):
     found = view_at(omap, 3).find(np.array([10, 20], np.uint64))
     assert found.is_missing.tolist() == [False, True]
     assert int(found.paddr[0]) == 90
+
+
+@pytest.mark.parametrize(("block_size", "expected"), [(4096, [1, 1, 2]), (3000, [1, 2, 2])])
+def test_stretches_of_blocks_are_rounded_up_and_holes_left_out(block_size, expected):
+    """Of 1, 4096 and 4097 bytes; what stands at block 0 is a hole. Sizes that are no power of two count alike."""
+    extents = {
+        "paddr": np.array([7, 0, 9, 20], np.uint64),
+        "len_extent": np.array([1, 8192, 4096, 4097], np.uint64),
+    }
+    first, length = stretches(extents, block_size)
+    assert (first.tolist(), length.tolist()) == ([7, 9, 20], expected)

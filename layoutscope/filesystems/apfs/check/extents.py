@@ -59,17 +59,16 @@ def check_shape(blocks: Blocks, extents: Columns, report: Report) -> None:
     report : Report
         Is told of those that are not so; its nodes are those of the tree that holds the extents.
     """
-    length = extents["len_extent"].astype(np.int64)
-    logical = extents["logical_addr"].astype(np.int64)
+    # As numbers with a sign they are the same bytes.
+    length, logical = (extents[name].view(np.int64) for name in ("len_extent", "logical_addr"))
     code, what = "extent-invalid", "extent of data stream"
     report.cases(length == 0, extents, what, Contradiction(code, "it is empty"), LENGTH)
     odd = _is_odd(length, blocks.block_size) | _is_odd(logical, blocks.block_size)
     report.cases(odd, extents, what, Contradiction(code, "it is no whole number of blocks", found=length), LENGTH)
     # Holes have records of their own, so that nothing is left out between two extents of a stream.
-    same = np.zeros(len(length), bool)
-    same[1:] = extents["obj_id"][1:] == extents["obj_id"][:-1]
     expected = np.zeros(len(length), np.int64)
-    expected[1:] = (logical[:-1] + length[:-1]) * same[1:]
+    np.add(logical[:-1], length[:-1], out=expected[1:])
+    expected[1:] *= extents["obj_id"][1:] == extents["obj_id"][:-1]
     message, field = "it does not start where the one before it ends", "key.file_extent_key.logical_addr"
     report.cases(
         (logical != expected) & ~odd,
@@ -80,8 +79,11 @@ def check_shape(blocks: Blocks, extents: Columns, report: Report) -> None:
     )
     # An extent at block 0 is a hole: it has a length, but no blocks.
     device, position = blocks.split(extents["paddr"])
-    outside = (extents["paddr"] != 0) & ~blocks.present(extents["paddr"], 0)
-    outside |= (extents["paddr"] != 0) & (position + length > _device_sizes(blocks)[device])
+    position += length
+    sizes = _device_sizes(blocks)
+    outside = position > (sizes[device] if device.any() else sizes[0])
+    outside |= ~blocks.present(extents["paddr"], 0)
+    outside &= extents["paddr"] != 0
     field = "val.file_extent_val.paddr"
     report.cases(
         outside, extents, what, Contradiction(code, "it lies outside the image", found=extents["paddr"]), field

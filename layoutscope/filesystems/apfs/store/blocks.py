@@ -128,8 +128,10 @@ class Blocks:
     def present(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.bool_]:
         """Tell which objects lie wholly inside an image that is there."""
         device, position = self.split(self.dirty.newest(paddrs))
-        sizes = [source.size_bytes if source else 0 for source in (*self.sources, None)]
-        return position + size_bytes <= np.array(sizes, np.int64)[device]
+        sizes = np.array([source.size_bytes if source else 0 for source in (*self.sources, None)], np.int64)
+        position += size_bytes
+        inside: NDArray[np.bool_] = position <= (sizes[device] if device.any() else sizes[0])
+        return inside
 
     def readable(self, paddrs: NDArray[Any], size_bytes: int) -> NDArray[np.bool_]:
         """Tell which objects lie wholly inside an image that is there, and were read into it."""

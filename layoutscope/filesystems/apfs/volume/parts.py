@@ -148,12 +148,22 @@ def stretches(extents: Columns, block_size: int) -> tuple[NDArray[np.int64], NDA
     """First block and number of blocks of extents, holes left out."""
     if "paddr" not in extents:
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    first, length = extents["paddr"].astype(np.int64), extents["len_extent"].astype(np.int64)
+    # As numbers with a sign they are the same bytes.
+    first, length = extents["paddr"].view(np.int64), extents["len_extent"].view(np.int64)
     # An extent at block 0 is a hole: the superblock lies there, so that no file can.
     is_hole = first == 0
     if is_hole.any():
         first, length = first[~is_hole], length[~is_hole]
-    return first, -(-length // block_size)
+    return first, _in_blocks(length, block_size)
+
+
+def _in_blocks(length: NDArray[np.int64], block_size: int) -> NDArray[np.int64]:
+    """Round lengths up to whole blocks; a power of two needs no division."""
+    if block_size & (block_size - 1):
+        return -(-length // block_size)
+    blocks: NDArray[np.int64] = length >> (block_size.bit_length() - 1)
+    blocks += (length & (block_size - 1)) != 0
+    return blocks
 
 
 def read_volume_parts(

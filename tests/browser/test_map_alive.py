@@ -71,7 +71,8 @@ def test_nodes_are_coloured_by_what_reading_them_costs(visit, pages):
     seen = visit(pages / "hfsplus.html")
     seen.page.get_by_label("what colours nodes").select_option("cost")
     told = seen.page.locator(".scale").inner_text()
-    assert "fts on generic-5400-2.5" in told
+    assert "time to read the node on a walk, " in told
+    assert "5400 rpm" in told
     assert "not read by it" in told
     places, costs = seen.run(
         "() => { const n = layoutscope.maps[0].owners.nodes; return [Array.from(n.offset), Array.from(n.cost)]; }"
@@ -166,3 +167,89 @@ def test_a_node_that_moved_says_from_where(visit, states):
     node = moved[0]
     assert f"moved here from byte {before[node]:,}" in seen.page.evaluate(told, now[node])
     assert f"moved away to byte {now[node]:,}" in seen.page.evaluate(told, before[node])
+
+
+VIEW = "() => { const m = layoutscope.maps[0]; return [m.view.from - m.disk.start, m.view.size, m.full]; }"
+
+
+def test_the_frame_on_the_strip_is_dragged(visit, pages):
+    """Pressed inside, the frame goes with the pointer; beside it, it comes there; Backspace undoes a whole drag."""
+    seen = visit(pages / "apfs.html")
+    seen.run(
+        "async () => { const m = layoutscope.maps[0]; await m.show(m.disk.start, m.full / 4, true); m.earlier = []; }"
+    )
+    strip = seen.page.locator(".strip")
+    strip.scroll_into_view_if_needed()
+    box = strip.bounding_box()
+    middle = box["y"] + box["height"] / 2
+    before = seen.run(VIEW)
+    _drag(seen.page, (box["x"] + box["width"] / 8, middle), (box["x"] + box["width"] * 3 / 8, middle))
+    start, size, full = seen.run(VIEW)
+    assert size == before[1]
+    assert start / full == pytest.approx(0.25, abs=0.01)
+    seen.page.mouse.click(box["x"] + box["width"] * 0.9, middle)
+    assert seen.run(VIEW)[0] / full == pytest.approx(0.75, abs=0.01)  # as far as the disk goes
+    seen.page.locator(".map").focus()
+    seen.page.keyboard.press("Backspace")
+    assert seen.run(VIEW)[0] == start
+    seen.page.keyboard.press("Backspace")
+    assert seen.run(VIEW) == before
+
+
+def _drag(page, start, end) -> None:
+    page.mouse.move(*start)
+    page.mouse.down()
+    page.mouse.move(*end, steps=4)
+    page.mouse.up()
+
+
+def test_keys_move_and_zoom(visit, pages):
+    """Plus and minus zoom fourfold, arrows go a quarter or a whole view, 0 shows the disk, Backspace goes back."""
+    seen = visit(pages / "apfs.html")
+    seen.run("async () => { const m = layoutscope.maps[0]; await m.show(m.disk.start, m.full, true); m.earlier = []; }")
+    seen.page.locator(".map").focus()
+    whole = seen.run(VIEW)[2]
+    expected = {"+": whole / 4, "-": whole}
+    for key, size in expected.items():
+        seen.page.keyboard.press(key)
+        assert seen.run(VIEW)[1] == pytest.approx(size)
+    seen.page.keyboard.press("+")
+    seen.run(
+        "async () => { const m = layoutscope.maps[0]; await m.show(m.disk.start, m.view.size, true); m.earlier = []; }"
+    )
+    size = seen.run(VIEW)[1]
+    for key, place in {"ArrowRight": 1 / 4, "ArrowDown": 5 / 4, "ArrowLeft": 1, "ArrowUp": 0}.items():
+        seen.page.keyboard.press(key)
+        assert seen.run(VIEW)[0] == pytest.approx(place * size)
+    seen.page.keyboard.press("0")
+    assert seen.run(VIEW)[:2] == [0, whole]
+    for place in (0, 1, 5 / 4, 1 / 4, 0):
+        seen.page.keyboard.press("Backspace")
+        assert seen.run(VIEW)[0] == pytest.approx(place * size)
+    seen.page.keyboard.press("Backspace")  # there is nothing before
+    assert seen.run(VIEW)[1] == size
+
+
+def test_wheel_and_drag_keep_the_place_under_the_pointer(visit, pages):
+    """The byte under the wheel stays in its cell; a drag takes the cells along."""
+    seen = visit(pages / "apfs.html")
+    seen.run("async () => { const m = layoutscope.maps[0]; await m.show(m.disk.start, m.full, true); }")
+    plot = seen.page.locator(".map")
+    plot.evaluate("plot => plot.scrollIntoView({block: 'center'})")
+    box = plot.bounding_box()
+    at = (box["x"] + box["width"] / 2 + 2, box["y"] + box["height"] / 2 + 3)  # within a cell, not on its edge
+    under = """([x, y]) => {
+      const m = layoutscope.maps[0], cell = m.cellAt({ clientX: x, clientY: y });
+      return [m.from + cell * m.cellSize, m.cellSize];
+    }"""
+    byte, cell = seen.page.evaluate(under, at)
+    seen.page.mouse.move(*at)
+    seen.page.mouse.wheel(0, -100)
+    seen.page.wait_for_function(f"() => layoutscope.maps[0].cellSize < {cell}")
+    assert abs(seen.page.evaluate(under, at)[0] - byte) <= 2 * cell
+    scrolled = seen.run("() => scrollY")
+    byte, cell = seen.page.evaluate(under, at)
+    to = (at[0] + 40, at[1] + 60)
+    _drag(seen.page, at, to)
+    assert abs(seen.page.evaluate(under, to)[0] - byte) <= 2 * cell
+    assert seen.run("() => scrollY") == scrolled

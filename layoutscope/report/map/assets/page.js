@@ -582,7 +582,7 @@
         of: nodes.cost,
         has: (micro) => micro > 0,
         told: seconds,
-        words: walk ? `time that ${walk} pays for the node` : "time of a walk",
+        words: walk ? `time to read the node on a walk, ${walk}` : "time to read the node on a walk",
         none: "not read by it",
         byRatio: true
       },
@@ -658,11 +658,14 @@
     }
   }
   function paintSteps(picked, { offset, size }, which, steps2, base, cut) {
-    for (const i of which) {
+    const { from, cellSize } = cut;
+    for (let n = 0; n < which.length; n++) {
+      const i = which[n];
       if (steps2[i] < 0) continue;
       const hue = base + steps2[i];
-      const [first, last] = cellsOf(offset[i], size[i], cut);
-      for (let c = first; c <= last; c++) if (picked[c] < hue) picked[c] = hue;
+      const last = Math.min(CELLS - 1, Math.floor((offset[i] + size[i] - 1 - from) / cellSize));
+      for (let c = Math.max(0, Math.floor((offset[i] - from) / cellSize)); c <= last; c++)
+        if (picked[c] < hue) picked[c] = hue;
     }
   }
   function cellsOf(offset, size, { from, cellSize }) {
@@ -1013,11 +1016,20 @@
       const pixels2 = new Int32Array(image.data.buffer);
       const hues = Int32Array.from(palette2, ({ hue }) => bytesOf2(hue));
       const lines = Int32Array.from(palette2, ({ hue, hatch }) => bytesOf2(hatch ?? hue));
-      for (let y = 0, at = 0; y < height; y++) {
-        const row2 = Math.floor(y / FINE) * columns;
+      for (let row2 = 0; row2 < rows; row2++) {
+        const top = row2 * FINE * width;
+        const end = top + width;
+        let isHatched = false;
+        for (let column = 0, at = top; column < columns; column++, at += FINE) {
+          const ink = chosen2[cell[row2 * columns + column]];
+          pixels2.fill(hues[ink], at, at + FINE);
+          isHatched ||= hues[ink] !== lines[ink];
+        }
+        for (let y = 1; y < FINE; y++) pixels2.copyWithin(top + y * width, top, end);
+        if (!isHatched) continue;
         for (let column = 0; column < columns; column++) {
-          const ink = chosen2[cell[row2 + column]];
-          for (let x = 0; x < FINE; x++) pixels2[at++] = (x + y) % FINE ? hues[ink] : lines[ink];
+          const line = lines[chosen2[cell[row2 * columns + column]]];
+          for (let y = 0; y < FINE; y++) pixels2[top + y * width + column * FINE + (FINE - y) % FINE] = line;
         }
       }
       pen.putImageData(image, 0, 0);
@@ -1090,6 +1102,28 @@
       map2.zoom(e.deltaY > 0 ? 2 : 1 / 2, map2.cellAt(e), true);
     };
     area.addEventListener("wheel", turned, { passive: false, capture: true });
+  }
+  function followStrip(strip, map2) {
+    let grip = null;
+    const shareAt = (e) => e.offsetX / strip.clientWidth;
+    strip.addEventListener("pointerdown", (e) => {
+      if (e.button) return;
+      strip.setPointerCapture(e.pointerId);
+      map2.remember();
+      const { from, width } = map2.window();
+      const at = shareAt(e);
+      const isInside = at >= from && at <= from + width;
+      grip = isInside ? at - from : width / 2;
+      if (!isInside) map2.lead(at - grip);
+    });
+    strip.addEventListener("pointermove", (e) => {
+      if (grip !== null) map2.lead(shareAt(e) - grip);
+    });
+    const released = () => {
+      grip = null;
+    };
+    strip.addEventListener("pointerup", released);
+    strip.addEventListener("pointercancel", released);
   }
 
   // src/pyramid.ts
@@ -1325,9 +1359,11 @@
     isSeen = true;
     isStale = false;
     shades = null;
+    inks = null;
+    striped = null;
     strip = element("canvas", {
       class: "strip",
-      title: "the whole disk; click to go there",
+      title: "the whole disk; drag the frame, or click to go there",
       width: 1024,
       height: 32
     });
@@ -1352,15 +1388,17 @@
         this.scaleKey,
         chosenTable(this.selection)
       );
-      this.strip.addEventListener("click", (e) => {
-        const middle = this.disk.start + e.offsetX / this.strip.clientWidth * this.full;
-        this.show(middle - this.view.size / 2, this.view.size);
-      });
       await this.draw();
       this.listen();
     }
     listen() {
       followPointer(this.plot, this, this.gone.signal);
+      const { start } = this.disk;
+      followStrip(this.strip, {
+        window: () => ({ from: (this.view.from - start) / this.full, width: this.view.size / this.full }),
+        remember: () => this.earlier.push({ ...this.view }),
+        lead: (from) => this.show(start + from * this.full, this.view.size, true)
+      });
       const sight = new IntersectionObserver(([last]) => {
         this.isSeen = last.isIntersecting;
         if (this.isSeen && this.isStale) this.restyle();
@@ -1472,7 +1510,7 @@
     }
     async draw() {
       const { start } = this.disk;
-      this.places = cellPlaces(this.order);
+      if (this.drawn !== this.order) this.places = cellPlaces(this.order);
       const width = this.pyramid.widthFor(this.view.size / CELLS);
       this.cellSize = width.bytes;
       this.from = start + Math.floor((this.view.from - start) / width.step) * width.step;
@@ -1490,7 +1528,8 @@
     /** Paint the cells; nodes by their level or age where that is asked for, and chosen nodes in a colour of their own. */
     paint() {
       const { classes } = this.disk;
-      const inks = [...palette(classes), { hue: hueOf(CHOSEN) }];
+      this.inks ??= [...palette(classes), { hue: hueOf(CHOSEN) }];
+      const inks = [...this.inks];
       const chosen2 = inks.length - 1;
       const picked = colours(classes, this.current, this.hiddenBytes, this.cellSize);
       const { nodes } = this.owners;
@@ -1499,8 +1538,9 @@
         const none = inks.length;
         inks.push(...scale.inks);
         withoutMetadata(picked, classes, none);
-        const shown = this.owners.nodesBetween(this.from, this.to).filter((i) => this.shows(i));
-        paintSteps(picked, nodes, shown, scale.steps, none + 1, this);
+        const all = this.hidden.size === 0 && this.maxXid === Infinity;
+        const there = this.owners.nodesBetween(this.from, this.to);
+        paintSteps(picked, nodes, all ? there : there.filter((i) => this.shows(i)), scale.steps, none + 1, this);
       }
       overpaint(picked, nodes, this.selection.nodes, chosen2, this);
       this.picture.paint(picked, inks, this.places);
@@ -1604,9 +1644,22 @@
         }
       }
     }
+    /** Draw the strip's frame over its picture, which is worked out anew where other classes are shown. */
     drawStrip() {
       const { strip, disk } = this;
       const pen = strip.getContext("2d");
+      const shown = [...this.hidden].join();
+      if (this.striped?.of !== shown) {
+        this.paintStrip(pen);
+        this.striped = { of: shown, picture: pen.getImageData(0, 0, strip.width, strip.height) };
+      } else pen.putImageData(this.striped.picture, 0, 0);
+      pen.strokeStyle = "#E4002B";
+      pen.lineWidth = 2;
+      const scale = strip.width / this.full;
+      pen.strokeRect((this.from - disk.start) * scale, 1, Math.max(3, (this.to - this.from) * scale), 30);
+    }
+    paintStrip(pen) {
+      const { strip, disk } = this;
       const width = this.pyramid.widthFor(this.full / strip.width);
       const cells = Math.ceil(this.full / width.bytes);
       const pixel = strip.width * width.bytes / this.full;
@@ -1621,15 +1674,10 @@
             if (bytes <= 0) return;
             const share = bytes / width.bytes;
             pen.globalAlpha = metadata ? SHADES[shadeOf(share)][1] : Math.max(0.15, share);
-            const [left, right] = [Math.round(i * pixel), Math.round((i + 1) * pixel)];
-            pen.fillRect(left, metadata ? 0 : 8, Math.max(1, right - left), 24);
+            pen.fillRect(i * pixel, metadata ? 0 : 8, Math.max(1, pixel), 24);
           });
         });
       pen.globalAlpha = 1;
-      pen.strokeStyle = "#E4002B";
-      pen.lineWidth = 2;
-      const scale = strip.width / this.full;
-      pen.strokeRect((this.from - disk.start) * scale, 1, Math.max(3, (this.to - this.from) * scale), 30);
     }
     describe(cell) {
       const low = this.from + cell * this.cellSize;

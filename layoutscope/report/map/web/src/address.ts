@@ -23,7 +23,7 @@ import { Owners } from "./owners";
 import type { Disk, Scale } from "./payload";
 import { Picture } from "./picture";
 import { CONFIG, type Fields, type Plot, plotLayout, plotly } from "./plots";
-import { followPointer, type Pointed } from "./pointer";
+import { followPointer, followStrip, type Pointed } from "./pointer";
 import { Pyramid, type Width } from "./pyramid";
 import { searchField } from "./search";
 import { Selection } from "./selection";
@@ -81,9 +81,11 @@ export class AddressMap implements Choices, Pointed {
   private isSeen = true;
   private isStale = false;
   private shades: Shades | null = null;
+  private inks: Ink[] | null = null;
+  private striped: { of: string; picture: ImageData } | null = null;
   private readonly strip = element("canvas", {
     class: "strip",
-    title: "the whole disk; click to go there",
+    title: "the whole disk; drag the frame, or click to go there",
     width: 1024,
     height: 32,
   });
@@ -122,16 +124,18 @@ export class AddressMap implements Choices, Pointed {
       this.scaleKey,
       chosenTable(this.selection),
     );
-    this.strip.addEventListener("click", (e) => {
-      const middle = this.disk.start + (e.offsetX / this.strip.clientWidth) * this.full;
-      this.show(middle - this.view.size / 2, this.view.size);
-    });
     await this.draw();
     this.listen();
   }
 
   private listen(): void {
     followPointer(this.plot, this, this.gone.signal);
+    const { start } = this.disk;
+    followStrip(this.strip, {
+      window: () => ({ from: (this.view.from - start) / this.full, width: this.view.size / this.full }),
+      remember: () => this.earlier.push({ ...this.view }),
+      lead: (from) => this.show(start + from * this.full, this.view.size, true),
+    });
     const sight = new IntersectionObserver(([last]) => {
       this.isSeen = last!.isIntersecting;
       if (this.isSeen && this.isStale) this.restyle();
@@ -252,7 +256,7 @@ export class AddressMap implements Choices, Pointed {
 
   async draw(): Promise<void> {
     const { start } = this.disk;
-    this.places = cellPlaces(this.order);
+    if (this.drawn !== this.order) this.places = cellPlaces(this.order);
     const width = this.pyramid.widthFor(this.view.size / CELLS);
     this.cellSize = width.bytes;
     this.from = start + Math.floor((this.view.from - start) / width.step) * width.step;
@@ -271,7 +275,8 @@ export class AddressMap implements Choices, Pointed {
   /** Paint the cells; nodes by their level or age where that is asked for, and chosen nodes in a colour of their own. */
   private paint(): void {
     const { classes } = this.disk;
-    const inks: Ink[] = [...palette(classes), { hue: hueOf(CHOSEN) }];
+    this.inks ??= [...palette(classes), { hue: hueOf(CHOSEN) }]; // other colours make another map
+    const inks = [...this.inks];
     const chosen = inks.length - 1;
     const picked = colours(classes, this.current, this.hiddenBytes, this.cellSize);
     const { nodes } = this.owners;
@@ -280,8 +285,9 @@ export class AddressMap implements Choices, Pointed {
       const none = inks.length;
       inks.push(...scale.inks);
       withoutMetadata(picked, classes, none);
-      const shown = this.owners.nodesBetween(this.from, this.to).filter((i) => this.shows(i));
-      paintSteps(picked, nodes, shown, scale.steps, none + 1, this);
+      const all = this.hidden.size === 0 && this.maxXid === Infinity;
+      const there = this.owners.nodesBetween(this.from, this.to);
+      paintSteps(picked, nodes, all ? there : there.filter((i) => this.shows(i)), scale.steps, none + 1, this);
     }
     overpaint(picked, nodes, this.selection.nodes, chosen, this);
     this.picture.paint(picked, inks, this.places);
@@ -398,9 +404,23 @@ export class AddressMap implements Choices, Pointed {
     }
   }
 
+  /** Draw the strip's frame over its picture, which is worked out anew where other classes are shown. */
   private drawStrip(): void {
     const { strip, disk } = this;
     const pen = strip.getContext("2d")!;
+    const shown = [...this.hidden].join();
+    if (this.striped?.of !== shown) {
+      this.paintStrip(pen);
+      this.striped = { of: shown, picture: pen.getImageData(0, 0, strip.width, strip.height) };
+    } else pen.putImageData(this.striped.picture, 0, 0);
+    pen.strokeStyle = "#E4002B";
+    pen.lineWidth = 2;
+    const scale = strip.width / this.full;
+    pen.strokeRect((this.from - disk.start) * scale, 1, Math.max(3, (this.to - this.from) * scale), 30);
+  }
+
+  private paintStrip(pen: CanvasRenderingContext2D): void {
+    const { strip, disk } = this;
     const width = this.pyramid.widthFor(this.full / strip.width);
     const cells = Math.ceil(this.full / width.bytes);
     const pixel = (strip.width * width.bytes) / this.full;
@@ -415,15 +435,10 @@ export class AddressMap implements Choices, Pointed {
           if (bytes <= 0) return;
           const share = bytes / width.bytes;
           pen.globalAlpha = metadata ? SHADES[shadeOf(share)]![1] : Math.max(0.15, share);
-          const [left, right] = [Math.round(i * pixel), Math.round((i + 1) * pixel)]; // halves of pixels would be blurred
-          pen.fillRect(left, metadata ? 0 : 8, Math.max(1, right - left), 24);
+          pen.fillRect(i * pixel, metadata ? 0 : 8, Math.max(1, pixel), 24);
         });
       });
     pen.globalAlpha = 1;
-    pen.strokeStyle = "#E4002B";
-    pen.lineWidth = 2;
-    const scale = strip.width / this.full;
-    pen.strokeRect((this.from - disk.start) * scale, 1, Math.max(3, (this.to - this.from) * scale), 30);
   }
 
   describe(cell: number): void {

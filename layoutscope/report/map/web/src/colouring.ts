@@ -42,7 +42,7 @@ function measureOf(nodes: Nodes, by: Exclude<Colouring, "tree">, walk: string): 
       of: nodes.cost,
       has: (micro) => micro > 0,
       told: seconds,
-      words: walk ? `time that ${walk} pays for the node` : "time of a walk",
+      words: walk ? `time to read the node on a walk, ${walk}` : "time to read the node on a walk",
       none: "not read by it",
       byRatio: true,
     },
@@ -142,16 +142,19 @@ export function overpaint(
 export function paintSteps(
   picked: Uint16Array,
   { offset, size }: Pick<Nodes, "offset" | "size">,
-  which: Iterable<number>,
+  which: ArrayLike<number>,
   steps: Int8Array,
   base: number,
   cut: Cut,
 ): void {
-  for (const i of which) {
+  const { from, cellSize } = cut;
+  for (let n = 0; n < which.length; n++) {
+    const i = which[n]!;
     if (steps[i]! < 0) continue;
     const hue = base + steps[i]!;
-    const [first, last] = cellsOf(offset[i]!, size[i]!, cut);
-    for (let c = first; c <= last; c++) if (picked[c]! < hue) picked[c] = hue;
+    const last = Math.min(CELLS - 1, Math.floor((offset[i]! + size[i]! - 1 - from) / cellSize));
+    for (let c = Math.max(0, Math.floor((offset[i]! - from) / cellSize)); c <= last; c++)
+      if (picked[c]! < hue) picked[c] = hue;
   }
 }
 

@@ -30,11 +30,20 @@ export class Picture {
     const pixels = new Int32Array(image.data.buffer);
     const hues = Int32Array.from(palette, ({ hue }) => bytesOf(hue));
     const lines = Int32Array.from(palette, ({ hue, hatch }) => bytesOf(hatch ?? hue));
-    for (let y = 0, at = 0; y < height; y++) {
-      const row = Math.floor(y / FINE) * columns;
+    for (let row = 0; row < rows; row++) {
+      const top = row * FINE * width;
+      const end = top + width;
+      let isHatched = false;
+      for (let column = 0, at = top; column < columns; column++, at += FINE) {
+        const ink = chosen[cell[row * columns + column]!]!;
+        pixels.fill(hues[ink]!, at, at + FINE);
+        isHatched ||= hues[ink] !== lines[ink];
+      }
+      for (let y = 1; y < FINE; y++) pixels.copyWithin(top + y * width, top, end);
+      if (!isHatched) continue;
       for (let column = 0; column < columns; column++) {
-        const ink = chosen[cell[row + column]!]!;
-        for (let x = 0; x < FINE; x++) pixels[at++] = (x + y) % FINE ? hues[ink]! : lines[ink]!;
+        const line = lines[chosen[cell[row * columns + column]!]!]!;
+        for (let y = 0; y < FINE; y++) pixels[top + y * width + column * FINE + ((FINE - y) % FINE)] = line;
       }
     }
     pen.putImageData(image, 0, 0);

@@ -82,3 +82,37 @@ export function followPointer(area: HTMLElement, map: Pointed, signal: AbortSign
   };
   area.addEventListener("wheel", turned, { passive: false, capture: true });
 }
+
+/** What the strip of a whole disk leads: the stretch that its map shows, in shares of the whole. */
+export interface Led {
+  /** Where the stretch begins and how wide it is. */
+  window(): { from: number; width: number };
+  /** A drag begins, so that the way back leads to before it. */
+  remember(): void;
+  /** Show a stretch of the same width that begins here. */
+  lead(from: number): unknown;
+}
+
+/** The window of a strip is dragged; pressed beside it, it comes to the pointer first. */
+export function followStrip(strip: HTMLElement, map: Led): void {
+  let grip: number | null = null;
+  const shareAt = (e: PointerEvent) => e.offsetX / strip.clientWidth;
+  strip.addEventListener("pointerdown", (e) => {
+    if (e.button) return;
+    strip.setPointerCapture(e.pointerId);
+    map.remember();
+    const { from, width } = map.window();
+    const at = shareAt(e);
+    const isInside = at >= from && at <= from + width;
+    grip = isInside ? at - from : width / 2;
+    if (!isInside) map.lead(at - grip);
+  });
+  strip.addEventListener("pointermove", (e) => {
+    if (grip !== null) map.lead(shareAt(e) - grip);
+  });
+  const released = () => {
+    grip = null;
+  };
+  strip.addEventListener("pointerup", released);
+  strip.addEventListener("pointercancel", released);
+}

@@ -1360,6 +1360,7 @@
     isStale = false;
     shades = null;
     inks = null;
+    stretch = null;
     striped = null;
     strip = element("canvas", {
       class: "strip",
@@ -1562,8 +1563,16 @@
       const { classes, tree, xid } = this.owners.nodes;
       return !this.hidden.has(classes[tree[i]]) && xid[i] <= this.maxXid;
     }
+    /** Choose the nodes of a stretch of cells; of a drag's many stretches in one frame the last one alone. */
     choose(first, last) {
-      this.selection.between(this.from + first * this.cellSize, this.from + (last + 1) * this.cellSize);
+      const stretch = [this.from + first * this.cellSize, this.from + (last + 1) * this.cellSize];
+      if (!this.stretch)
+        requestAnimationFrame(() => {
+          const [low, high] = this.stretch;
+          this.stretch = null;
+          this.selection.between(low, high);
+        });
+      this.stretch = stretch;
     }
     /** Draw the axes anew where they changed, and else the marks, where there are any. */
     async drawAxes() {

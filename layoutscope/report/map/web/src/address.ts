@@ -82,6 +82,7 @@ export class AddressMap implements Choices, Pointed {
   private isStale = false;
   private shades: Shades | null = null;
   private inks: Ink[] | null = null;
+  private stretch: readonly [number, number] | null = null;
   private striped: { of: string; picture: ImageData } | null = null;
   private readonly strip = element("canvas", {
     class: "strip",
@@ -312,8 +313,16 @@ export class AddressMap implements Choices, Pointed {
     return !this.hidden.has(classes[tree[i]!]!) && xid[i]! <= this.maxXid;
   }
 
+  /** Choose the nodes of a stretch of cells; of a drag's many stretches in one frame the last one alone. */
   choose(first: number, last: number): void {
-    this.selection.between(this.from + first * this.cellSize, this.from + (last + 1) * this.cellSize);
+    const stretch = [this.from + first * this.cellSize, this.from + (last + 1) * this.cellSize] as const;
+    if (!this.stretch)
+      requestAnimationFrame(() => {
+        const [low, high] = this.stretch!;
+        this.stretch = null;
+        this.selection.between(low, high);
+      });
+    this.stretch = stretch;
   }
 
   /** Draw the axes anew where they changed, and else the marks, where there are any. */

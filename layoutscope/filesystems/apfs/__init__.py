@@ -36,3 +36,35 @@ CODES: Final[Mapping[str, str]] = declare(
         "volume-hardware-locked": "The keys of an APFS volume are bound to the hardware that made them.",
     }
 )
+
+# Cased letters that came after Unicode 9, whose tables APFS and Linux's driver have: Georgian capitals, Latin ones of
+# Unicode 11 and later, Vithkuqi, Garay, Medefaidrin.
+_LATER: Final = "([\u1c89-\u1cbf\u2c2f\ua7b8-\ua7f5\U00010570-\U00010595\U00010d50-\U00010d65\U00016e40-\U00016e5f]+)"
+
+
+def compared_form(name: str, *, folded: bool) -> str:
+    """Return what a name is compared by, and hashed: decomposed, and folded where case does not count.
+
+    Parameters
+    ----------
+    name : str
+        As stored, or typed.
+    folded : bool
+        Whether case does not count.
+
+    Examples
+    --------
+    Georgian capitals came with Unicode 11: on a volume they are other letters than the small ones.
+
+    >>> [compared_form(name, folded=True) for name in ("\u04d8\u0421", "\u1c90")]
+    ['әс', 'Ა']
+    """
+    import re
+    import unicodedata
+
+    text = unicodedata.normalize("NFD", name)
+    if not folded:
+        return text
+    parts = re.split(_LATER, text)
+    parts[::2] = [part.casefold() for part in parts[::2]]
+    return unicodedata.normalize("NFD", "".join(parts))

@@ -12,7 +12,7 @@ import numpy as np
 from layoutscope.access.driver import INODE, NAME, Driver, Mounted, Search, roots
 from layoutscope.access.entries import ROOT_ID
 from layoutscope.access.host import Costs
-from layoutscope.filesystems.apfs.store.names import compared_form
+from layoutscope.filesystems.apfs import compared_form
 from layoutscope.frozen import frozen
 
 if TYPE_CHECKING:

@@ -83,7 +83,7 @@ class Apfs:
 
         is_there = parse_at(stretch, APFS_CONTAINER, 0) is not None
         if not is_there and thorough:
-            from layoutscope.filesystems.apfs.container.container import has_superblock
+            from layoutscope.filesystems.apfs.reader import has_superblock
 
             is_there = has_superblock(stretch)
         if not is_there:

@@ -1,9 +1,7 @@
 """APFS containers, opened as a caller asks: read into tables, checked, or their states listed.
 
-Tables are one layout of the container itself, then one of each volume.
-
-What belongs to no volume (checkpoint areas, the container's object map, the space manager, free space) stands in the
-first layout, whose ``facts.volume`` is None; free space is shared by all volumes and listed only there.
+Tables are one layout of the container itself, then one of each volume. What belongs to no volume (checkpoint areas, the
+container's object map, the space manager, free space) stands in the first one, whose ``facts.volume`` is None.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from typing import TYPE_CHECKING
 from layoutscope.errors import FormatError, UsageError
 from layoutscope.filesystems.apfs.check.consistency import compare_container, compare_volume
 from layoutscope.filesystems.apfs.check.extents import compare_extents
-from layoutscope.filesystems.apfs.container.container import open_container, report_changes
+from layoutscope.filesystems.apfs.container.container import open_container, report_changes, search_superblock
 from layoutscope.filesystems.apfs.container.fusion import main_first, report_missing, with_dirty
 from layoutscope.filesystems.apfs.container.keybag import unlock
 from layoutscope.filesystems.apfs.container.parts import read_container_parts
@@ -89,6 +87,11 @@ class Options:
     sweep: bool = False
 
 
+def has_superblock(stretch: Source) -> bool:
+    """Tell whether the checkpoints of a container stand near the start: those of a new one lie right behind block 0."""
+    return search_superblock(stretch, 0, num_blocks=64) is not None
+
+
 def read_layouts(source: Source, *, image_offset: int = 0, options: Options | None = None) -> list[VolumeLayout]:
     """Read a container with all its volumes.
 
@@ -114,10 +117,9 @@ def read_layouts(source: Source, *, image_offset: int = 0, options: Options | No
         If the state that was asked for does not exist.
     """
     options = options or Options()
-    if options.second is None:
-        half = second_half((source, image_offset), options.stack, FindingLog(), sweeps=options.sweep)
-        if half is not None:
-            return [half]
+    half = (source, image_offset)
+    if not options.second and (alone := second_half(half, options.stack, FindingLog(), sweeps=options.sweep)):
+        return [alone]
     found = open_contents(source, image_offset, options)
     container, parts = found.container, found.parts
     compare_container(container, parts)
@@ -129,11 +131,7 @@ def read_layouts(source: Source, *, image_offset: int = 0, options: Options | No
             tree.records.let_go()
     report_changes(container)
     view = shown_as(container, options.xid)
-    newest = (
-        None
-        if view == LIVE or container.younger
-        else open_with((source, image_offset), replace(options, xid=None), FindingLog())
-    )
+    newest = None if view == LIVE or container.younger else open_with(half, replace(options, xid=None), FindingLog())
     layouts = [
         build_volume_layout(container, volume, options.stack, view, given_up(newest, volume.state, volume.fs.nodes))
         for volume in found.volumes
@@ -182,11 +180,9 @@ def check_container(
     """
     from layoutscope.filesystems.apfs.check.rules import Checked, run_checks
 
-    options = options or Options()
-    if options.second is None:
-        alone = FindingLog()
-        if second_half((source, image_offset), options.stack, alone) is not None:
-            return Checked(alone.findings, {})
+    options, alone = options or Options(), FindingLog()
+    if not options.second and second_half((source, image_offset), options.stack, alone):
+        return Checked(alone.findings, {})
     return run_checks(open_contents(source, image_offset, options), without)
 
 

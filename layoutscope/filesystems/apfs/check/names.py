@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.arrays.lookup import distinct
-from layoutscope.filesystems.apfs.store.names import compared_form
+from layoutscope.filesystems.apfs import compared_form
 from layoutscope.findings import Contradiction
 from layoutscope.native.library import Kernel
 from layoutscope.ondisk.records import APFS_SUPERBLOCK

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 MIN_BLOCK_BYTES: Final = 4096
 SEARCHED_BLOCKS: Final = 512
-PROBED_BLOCKS: Final = 64
 
 Half = tuple["Source", int]
 """An image, and where the container or its half of a Fusion set starts there, in bytes."""
@@ -292,11 +291,6 @@ def _parse_superblock(source: Source, image_offset: int) -> ApfsContainer.NxSupe
             found=f"{parsed.hdr.cksum:#x}",
         )
     return parsed
-
-
-def has_superblock(stretch: Source) -> bool:
-    """Tell whether the checkpoints of a container stand near the start: those of a new one lie right behind block 0."""
-    return search_superblock(stretch, 0, PROBED_BLOCKS) is not None
 
 
 def search_superblock(

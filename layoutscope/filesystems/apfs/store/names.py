@@ -1,9 +1,7 @@
-"""Names of many records, stored as UTF-8 with a zero byte at the end, and what they are compared by."""
+"""Names of many records, stored as UTF-8 with a zero byte at the end."""
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -87,35 +85,3 @@ def _is_utf8(whole: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-# Cased letters that came after Unicode 9, whose tables APFS and Linux's driver have: Georgian capitals, Latin ones of
-# Unicode 11 and later, Vithkuqi, Garay, Medefaidrin.
-_LATER: Final = re.compile(
-    "([\u1c89-\u1cbf\u2c2f\ua7b8-\ua7f5\U00010570-\U00010595\U00010d50-\U00010d65\U00016e40-\U00016e5f]+)"
-)
-
-
-def compared_form(name: str, *, folded: bool) -> str:
-    """Return what a name is compared by, and hashed: decomposed, and folded where case does not count.
-
-    Parameters
-    ----------
-    name : str
-        As stored, or typed.
-    folded : bool
-        Whether case does not count.
-
-    Examples
-    --------
-    Georgian capitals came with Unicode 11: on a volume they are other letters than the small ones.
-
-    >>> [compared_form(name, folded=True) for name in ("\u04d8\u0421", "\u1c90")]
-    ['әс', 'Ა']
-    """
-    text = unicodedata.normalize("NFD", name)
-    if not folded:
-        return text
-    parts = _LATER.split(text)
-    parts[::2] = [part.casefold() for part in parts[::2]]
-    return unicodedata.normalize("NFD", "".join(parts))

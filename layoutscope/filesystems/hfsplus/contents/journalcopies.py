@@ -97,7 +97,13 @@ class JournalCopies:
         return cls(places, sizes, starts, ring)
 
     def ages(self, volume: Volume, file: TreeFile, numbers: I64) -> I64:
-        """Say which write nodes are from; parameters and result as of :func:`written_ages`."""
+        """Say which write nodes are from.
+
+        Parameters
+        ----------
+        volume, file, numbers
+            As of :func:`written_ages`, as is what it returns.
+        """
         ages = np.full(len(numbers), UNKNOWN, np.int64)
         if not len(self.volume_offset):
             return ages

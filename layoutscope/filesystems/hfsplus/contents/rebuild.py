@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -72,13 +72,27 @@ class InferredHeader:
     has_variable_index_keys: bool = True
 
 
+class Beside(NamedTuple):
+    """What is known of a volume besides a tree's own nodes.
+
+    Attributes
+    ----------
+    found : Swept or None
+        Nodes of the volume; without them nodes are looked for in the tree's own file alone.
+    journal : Journal or None
+        Tells which of two leaves with the same keys it wrote later, where neither the index nor their neighbours do.
+    """
+
+    found: Swept | None = None
+    journal: Journal | None = None
+
+
 def rebuild(
     volume: Volume,
     place: TreePlace,
     tree: Tree | None,
     leaves: LeafDecoder,
-    found: Swept | None = None,
-    journal: Journal | None = None,
+    beside: Beside,
 ) -> Tree | None:
     """Rebuild a tree from its leaves; None where there are none, or where that changes nothing.
 
@@ -92,14 +106,12 @@ def rebuild(
         What could be read of it.
     leaves : LeafDecoder
         A fresh one.
-    found : Swept, optional
-        Nodes of the volume; without them nodes are looked for in the tree's own file alone.
-    journal : Journal, optional
-        Tells which of two leaves with the same keys it wrote later, where neither the index nor their neighbours do.
+    beside : Beside
+        What is known besides.
     """
     if tree is not None and not _is_usable(volume, tree):
         tree = None
-    file = tree.file if tree is not None else _inferred_file(volume, place, found)
+    file = tree.file if tree is not None else _inferred_file(volume, place, beside.found)
     if file is None:
         return None
     nodes = NodeRows.blank(file.num_nodes)
@@ -114,7 +126,7 @@ def rebuild(
     for numbers in leaves.bad:
         nodes.damaged[numbers] = True
     links = links_of(nodes)
-    written = partial(written_ages, volume, journal, file)
+    written = partial(written_ages, volume, beside.journal, file)
     if tree is not None:
         reach = tree.reach
         nodes.parent[:], nodes.key_rank[:] = tree.nodes.parent, tree.nodes.key_rank

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from layoutscope.errors import FormatError
-from layoutscope.filesystems.hfsplus.contents.rebuild import rebuild
+from layoutscope.filesystems.hfsplus.contents.rebuild import Beside, rebuild
 from layoutscope.filesystems.hfsplus.contents.sweep import STEP_BYTES, TREES, Swept, chunks, sweep
 from layoutscope.filesystems.hfsplus.records import catalog as catalog_file
 from layoutscope.filesystems.hfsplus.tree.btree import TreePlace
@@ -150,7 +150,7 @@ def _catalog(volume: Volume, found: Swept) -> tuple[Volume, Catalog]:
         leaves = catalog_file.CatalogLeaves()
         number = int(grammar.HfsplusVolume.Cnid.catalog_file)
         place = TreePlace("catalog", number, inline_fork(header.catalog_file))
-        tree = rebuild(trial, place, None, leaves, found)
+        tree = rebuild(trial, place, None, leaves, Beside(found))
         results.append((trial, catalog_file.collect_catalog(tree, leaves)))
     return max(results, key=lambda result: (len(result[1].name), -_num_misplaced(*result)))
 

@@ -119,8 +119,10 @@ def node_seconds(
     (n_nodes,) float64 array
         Seconds; 0 of nodes that no read touches. A read of several nodes is charged to each by its bytes in the read.
     """
-    nodes = segments.take(np.flatnonzero(segments.owner > 0))
     seconds = np.zeros(len(place))
+    if not walks:
+        return seconds
+    nodes = segments.take(np.flatnonzero(segments.owner > 0))
     for walk in walks:
         if (walk.order, walk.drive) == (walks[0].order, walks[0].drive):
             seconds += _charged(nodes, walk, device, len(place))

@@ -14,7 +14,7 @@ import numpy as np
 from layoutscope.report.map import encode
 from layoutscope.report.map.bands import scale_of
 from layoutscope.report.map.directories import directories
-from layoutscope.report.map.nodes import identifiers, ids_of, packed_nodes
+from layoutscope.report.map.nodes import NODE_BUDGET, identifiers, ids_of, packed_nodes
 from layoutscope.report.map.panels import costs, distances, first_of, walk_panel, written_when
 from layoutscope.report.map.pyramid import Cells, Share, partition, pyramid, used_span
 from layoutscope.report.map.segments import from_layouts, merge_touching
@@ -131,7 +131,8 @@ def disk_data(item: MapDisk, segments: Segments, shares: Sequence[Share], *, nam
     names : bool
         Whether names from the image may appear.
     """
-    owned = merge_touching(segments.take(np.flatnonzero(segments.owner)))
+    # What is told of nodes is told of so many; places of the others are in the pyramid.
+    owned = merge_touching(segments.take(np.flatnonzero((segments.owner != 0) & (segments.owner <= NODE_BUDGET))))
     tells_files = len(owned) <= OWNER_BUDGET
     nodes = stacked([layout.columns("nodes") for layout in item.layouts])
     here = nodes if not nodes["device"].data.any() else nodes.take(nodes["device"].data == item.device)

@@ -943,6 +943,10 @@
         const told2 = files.slice(0, TOLD_FILES).map((i) => this.fileText(i));
         lines.push(`data of ${told2.join(", ")}${more}`);
       }
+      if (this.nodes.total > this.nodes.offset.length)
+        lines.push(
+          `of the disk's ${counted(this.nodes.total)} nodes ${counted(this.nodes.offset.length)} are named here`
+        );
       if (!this.disk.tells_files) lines.push("files are not named here: the disk has more extents than a page carries");
       return lines;
     }

@@ -108,6 +108,11 @@ MAP_RULES: Final[tuple[FieldRule[NDArray[np.uint64]], ...]] = rules(
     "checkpoint-invalid",
     f"{REFERENCE}, checkpoint_map_phys_t",
     (MAP.hdr.oid, equals, "the number of a physical object is its address"),
+    (
+        MAP.hdr.type_and_flags,
+        stored_as(int(TYPES.checkpoint_map), int(STORAGE.physical)),
+        "another type or storage",
+    ),
     (MAP.hdr.subtype, ZERO, "checkpoint maps have no subtype"),
     (MAP.flags, only_bits(1), UNKNOWN),
     level="warning",

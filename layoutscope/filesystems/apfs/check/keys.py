@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from layoutscope.filesystems.apfs.check.nodes import TreeNodes
+from layoutscope.filesystems.apfs.check.record_fields import check_records
 from layoutscope.filesystems.apfs.check.subject import MOST_CASES, container_sources, volume_sources
 from layoutscope.filesystems.apfs.store.source import low_keys
 from layoutscope.filesystems.apfs.store.walk import read_levels
@@ -87,10 +88,12 @@ def check_keys(subject: Subject) -> None:
     """Compare all keys of a volume's trees."""
     for parts in subject.volumes:
         for source in volume_sources(subject, parts):
-            check_tree(subject, source, hashed_names=bool(parts.state.superblock.has_hashed_names))
+            superblock = parts.state.superblock
+            is_plain = bool(superblock.is_unencrypted and not superblock.is_sealed)
+            check_tree(subject, source, hashed_names=bool(superblock.has_hashed_names), is_plain=is_plain)
 
 
-def check_tree(subject: Subject, source: TreeSource, *, hashed_names: bool) -> None:
+def check_tree(subject: Subject, source: TreeSource, *, hashed_names: bool, is_plain: bool = False) -> None:
     """Compare the keys of one tree, level by level.
 
     Parameters
@@ -101,6 +104,8 @@ def check_tree(subject: Subject, source: TreeSource, *, hashed_names: bool) -> N
         The tree, which is read once more.
     hashed_names : bool
         Whether directory keys carry a hash of the name, which then sorts before the name.
+    is_plain : bool
+        Whether it is of a volume that is neither encrypted nor sealed.
     """
     level, nodes = Level(), TreeNodes(subject)
     for batch in read_levels(source):
@@ -110,6 +115,7 @@ def check_tree(subject: Subject, source: TreeSource, *, hashed_names: bool) -> N
         _check_bounds(subject, batch, keys, level)
         _check_empty(subject, batch)
         nodes.add(batch)
+        check_records(subject, batch, is_plain=is_plain, hashed_names=hashed_names)
         level.num_nodes += len(batch.places)
         if batch.level:
             level.own.append(keys)
@@ -215,11 +221,17 @@ def _check_bounds(subject: Subject, batch: ReadNodes, keys: WholeKeys, level: Le
     wrong = (keys.lead[firsts] < lead[entry]) | (
         (keys.lead[firsts] == lead[entry]) & (keys.second[firsts] < second[entry])
     )
-    for number, row in zip(node[wrong].tolist(), entry[wrong].tolist(), strict=True):
-        log = batch.at(number, log=subject.log)
-        # The finding is about the node; the key that may be wrong stands in its parent.
-        at = log.at_byte(log.structure, int(where[row]), log.device)
-        at.add(UNORDERED, "warning", "the key that leads to it is after its first key")
+    # Drivers keep the keys of an index exact (apfsck asks for that), though a search needs no more than a bound.
+    other = ~wrong & ((keys.lead[firsts] != lead[entry]) | (keys.second[firsts] != second[entry]))
+    for chosen, message in (
+        (wrong, "the key that leads to it is after its first key"),
+        (other, "the key that leads to it is not its first key"),
+    ):
+        for number, row in zip(node[chosen].tolist(), entry[chosen].tolist(), strict=True):
+            log = batch.at(number, log=subject.log)
+            # The finding is about the node; the key that may be wrong stands in its parent.
+            at = log.at_byte(log.structure, int(where[row]), log.device)
+            at.add(UNORDERED, "warning", message)
 
 
 def _check_empty(subject: Subject, batch: ReadNodes) -> None:

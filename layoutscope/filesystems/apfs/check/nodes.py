@@ -23,10 +23,11 @@ from layoutscope.ondisk.fieldrules import (
     at_least,
     check_fields,
     equals,
+    one_of,
     only_bits,
     rules,
 )
-from layoutscope.ondisk.records import BTREE_INFO, BTREE_NODE, NLOC
+from layoutscope.ondisk.records import BTREE_INFO, BTREE_NODE, J_KEY, NLOC, PHYS_EXT_VAL
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,13 +54,15 @@ class TreeRow:
     flags: int
     len_key: int = 0
     len_val: int = 0
+    longest: tuple[int, int] = (0, 0)
+    """Where all records have one length although the tree does not say so."""
 
 
 TREES: Final = {
     "container-omap": TreeRow(_PHYSICAL, 16, 16),
     "omap": TreeRow(_PHYSICAL, 16, 16),
     "omap-snapshots": TreeRow(_PHYSICAL, 8, 16),
-    "extentref": TreeRow(_PHYSICAL | _VARYING),
+    "extentref": TreeRow(_PHYSICAL | _VARYING, longest=(J_KEY.width, PHYS_EXT_VAL.width)),
     "snapmeta": TreeRow(_PHYSICAL | _VARYING),
     "fext": TreeRow(_PHYSICAL, 16, 16),
     "fs": TreeRow(_VARYING),
@@ -110,14 +113,15 @@ class _Facts:
         return None if self.row is None else equals(self.row.len_val)
 
     def longest_key(self) -> Want | None:
-        return None if self.row is None else self._longest(self.row.len_key, self.longest[0])
+        return None if self.row is None else self._longest(self.row.len_key or self.row.longest[0], self.longest[0])
 
     def longest_val(self) -> Want | None:
-        return None if self.row is None else self._longest(self.row.len_val, self.longest[1])
+        return None if self.row is None else self._longest(self.row.len_val or self.row.longest[1], self.longest[1])
 
     def _longest(self, fixed: int, seen: int) -> Want:
         if fixed:
-            return equals(fixed)
+            # A tree that never held a record knows no longest one.
+            return equals(fixed) if seen or self.row is None or self.row.len_key else one_of(0, fixed)
         # A tree remembers records that were longer than those of today, but none that no node could hold.
         room = self.batch.size_bytes
         least = at_least(seen)

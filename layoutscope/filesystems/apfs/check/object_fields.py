@@ -109,7 +109,10 @@ OMAP_RULES: Final[tuple[FieldRule[bool], ...]] = rules(
     (OMAP_PHYS.snapshot_tree_type, _TREE, "another type or storage than that of its tree"),
     *(
         (field, lambda is_own: ZERO if is_own else None, "the container's object map has no snapshots")
-        for field in (OMAP_PHYS.num_snapshots, OMAP_PHYS.snapshot_tree_oid, OMAP_PHYS.most_recent_snap)
+        for field in (
+            *(OMAP_PHYS.num_snapshots, OMAP_PHYS.snapshot_tree_oid, OMAP_PHYS.most_recent_snap),
+            *(OMAP_PHYS.pending_revert_min, OMAP_PHYS.pending_revert_max),
+        )
     ),
     level="warning",
 )

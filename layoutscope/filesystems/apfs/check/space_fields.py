@@ -21,7 +21,7 @@ from layoutscope.filesystems.apfs.check.object_fields import (
     passed,
     stored_as,
 )
-from layoutscope.filesystems.apfs.check.space import chunk_table
+from layoutscope.filesystems.apfs.check.space import chunk_table, spaceman_field
 from layoutscope.filesystems.apfs.check.subject import queue_sources
 from layoutscope.filesystems.apfs.store.walk import read_nodes
 from layoutscope.frozen import frozen
@@ -195,6 +195,11 @@ def check_space(subject: Subject) -> None:
     is_known = len(volumes) == len([oid for oid in container.superblock.fs_oid if oid])
     reserved = sum(int(volume.num_reserve_blocks) for volume in volumes) if is_known else None
     header = space.header
+    for number, queue in enumerate(header.free_queues):
+        if queue.tree_oid and queue.tree_oid not in container.checkpoint.ephemerals:
+            message = f"free_queues.tree_oid[{number}]: the checkpoint holds no such object"
+            log = spaceman_field(subject, "tree_oid", queue=number)
+            log.add(INVALID, "warning", message, found=queue.tree_oid)
     oldest: list[int | None] = [0 if not queue.tree_oid else None for queue in header.free_queues]
     for number, source in queue_sources(subject):
         _, leaves = read_nodes(source)

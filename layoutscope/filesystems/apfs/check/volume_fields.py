@@ -53,6 +53,8 @@ INCOMPATIBLE = grammar.ApfsVolume.VolumeIncompatibleFeature
 _SET_FLAGS: Final = int(
     FLAG.unencrypted | FLAG.onekey | FLAG.spilledover | FLAG.run_spillover_cleaner | FLAG.always_check_extentref
 )
+_FEATURES: Final = sum(int(bit) for bit in FEATURE) - int(FEATURE.defrag_prerelease)
+"""The bit of pre-releases must not be set any more (reference, APFS_FEATURE_DEFRAG_PRERELEASE)."""
 _FIRST_OID: Final = 1024
 _FIRST_DOC_ID: Final = 3
 _CRYPTO_VERSION: Final = 5
@@ -148,7 +150,7 @@ VOLUME_RULES: Final[tuple[FieldRule[_Facts], ...]] = rules(
     (VOLUME.hdr.type_and_flags, _Facts.kind, "another type or storage"),
     (VOLUME.hdr.subtype, ZERO, "superblocks have no subtype"),
     (VOLUME.hdr.xid, _Facts.age, "not a transaction of this container's past"),
-    (VOLUME.features, only_bits(sum(int(bit) for bit in FEATURE)), UNKNOWN),
+    (VOLUME.features, only_bits(_FEATURES), UNKNOWN),
     (VOLUME.readonly_compatible_features, ZERO, UNKNOWN),
     (VOLUME.incompatible_features, only_bits(sum(int(bit) for bit in INCOMPATIBLE)), UNKNOWN),
     (VOLUME.fs_index, _Facts.same_index, "another slot than the volume's"),

@@ -1,0 +1,89 @@
+"""Fields of records: lengths, flags, reserved bytes and extended fields are held to their rules, each at its record."""
+
+from __future__ import annotations
+
+import pytest
+
+from fixtures.apfs import locate as at
+from fixtures.apfs.structures.records import RecordType
+from fixtures.fault import Fault, planted
+from layoutscope.filesystems.apfs.check import record_fields as rules
+from layoutscope.ondisk.records import KVLOC, X_FIELD, XF_BLOB_HEAD
+from tests.images.test_check_apfs_fields import BLOCK_BYTES, findings
+
+KINDS = {
+    "inode": (RecordType.INODE, "fs", "victim"),
+    "dir_rec": (RecordType.DIR_REC, "fs", "victim"),
+    "file_extent": (RecordType.FILE_EXTENT, "fs", "victim"),
+    "xattr": (RecordType.XATTR, "fs", "victim"),
+    "extent": (RecordType.EXTENT, "extentref", "victim"),
+    "snap_metadata": (RecordType.SNAP_METADATA, "snapmeta", "snapshots"),
+}
+CASES = [(kind, rule.field) for kind, (_, declared) in rules.VALUE_RULES.items() for rule in declared]
+VALUES = {"fixed.inum": bytes(8), "fixed.flags": b"\x08", "len_and_kind": bytes(8)}
+
+
+def in_value(kind, change, number=1):
+    """Return what changes the value of a record, by its place."""
+    record, tree, scenario = KINDS[kind]
+
+    def apply(image, expected):
+        found = at.leaf_records(image, expected, record, tree=tree)
+        start, place = found[min(number, len(found) - 1)]
+        where = change(image, place)
+        at.fix_checksum(image, start, BLOCK_BYTES)
+        return where
+
+    return Fault(kind, "", "", "", apply, scenario)
+
+
+@pytest.mark.parametrize(("kind", "field"), CASES, ids=str)
+def test_broken_rule_of_a_value_is_found_at_its_field(kind, field, victims):
+    """Each rule of a value is broken once, and the finding is at the field's first byte."""
+
+    def change(image, place):
+        where = place.value + field.offset
+        value = VALUES.get(str(field), b"\x77\x77")
+        image[where : where + len(value)] = value
+        if field.scalar.itemsize == 8 and str(field) not in {"fixed.inum", "len_and_kind"}:
+            image[where + 7] = 0x42
+        return where
+
+    with planted(in_value(kind, change), victims) as image:
+        found = {item.code for item in findings(image.path) if item.image_offset == image.where}
+    assert "record-invalid" in found
+
+
+@pytest.mark.parametrize("part", ["key", "val"])
+@pytest.mark.parametrize("kind", ["inode", "xattr", "file_extent"])
+def test_record_that_is_longer_than_it_says_is_found(part, kind, victims):
+    """A length in the table of contents that is greater by one is found, be it of a key or a value."""
+
+    def change(image, place):
+        image[place.entry + getattr(KVLOC, part).len_data.offset] += 1
+        return place.key if part == "key" else place.value
+
+    with planted(in_value(kind, change), victims) as image:
+        found = {item.message for item in findings(image.path) if item.code == "record-invalid"}
+    assert any("length" in message or "do not fill" in message for message in found)
+
+
+XFIELDS = {
+    "bytes in use": lambda blob: (blob + XF_BLOB_HEAD.used_data.offset, 8),
+    "type": lambda blob: (blob + XF_BLOB_HEAD.width + X_FIELD.type.offset, 0x55),
+    "flags": lambda blob: (blob + XF_BLOB_HEAD.width + X_FIELD.flags.offset, 0x40),
+}
+
+
+@pytest.mark.parametrize("name", XFIELDS)
+def test_extended_fields_fit_their_types(name, victims):
+    """Bytes in use, type and flags of extended fields are compared with what such fields have."""
+
+    def change(image, place):
+        where, bits = XFIELDS[name](place.value + rules.INODE.width)
+        image[where] ^= bits
+        return place.value
+
+    with planted(in_value("inode", change), victims) as image:
+        found = {item.code for item in findings(image.path) if item.image_offset == image.where}
+    assert "record-invalid" in found

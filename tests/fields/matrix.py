@@ -9,8 +9,9 @@ each with the verdict of the maker's own checker, so that neither the images nor
 ``change``   how it was changed
 ``at``       where, in bytes from the start of the volume
 ``old, new`` the bytes, in hexadecimal
-``peer``     whether the peer found it, 0 or 1
-``codes``    what this check found, codes with blanks between them
+``peer``     whether the peer found it: 1 or ``found``
+``codes``    what this check found, codes with blanks between them; or
+``ours``     ``found`` where it found something
 """
 
 from __future__ import annotations
@@ -38,6 +39,10 @@ specification. A row without a code says why there is none. Fields that are stru
 """
 
 
+NOTHING: Final = "no fault that is found is recorded yet"
+"""What a row says that has neither codes nor a reason."""
+
+
 @dataclass
 class Row:
     """Faults of one field."""
@@ -62,12 +67,13 @@ def rows_of(name: str) -> dict[str, Row]:
     """Gather the faults of each field."""
     rows: dict[str, Row] = defaultdict(Row)
     for fault in recorded(name):
-        row, is_found, by_peer = rows[fault["field"]], bool(fault["codes"]), fault["peer"] == "1"
+        row = rows[fault["field"]]
+        is_found, by_peer = bool(fault.get("codes") or fault.get("ours") == "found"), fault["peer"] in ("1", "found")
         row.planted += 1
         row.found += is_found
         row.peer += by_peer
         row.both += is_found and by_peer
-        row.codes |= set(fault["codes"].split())
+        row.codes |= set(fault.get("codes", "").split())
     return rows
 
 
@@ -100,7 +106,8 @@ def page() -> str:
         )
         for address in sorted({*fields(name), *rows}):
             row = rows.get(address, Row())
-            what = ", ".join(f"`{code}`" for code in sorted(row.codes)) or reason(name, address)
+            codes = ", ".join(f"`{code}`" for code in sorted(row.codes))
+            what = codes or reason(name, address) or ("found" if row.found else NOTHING)
             parts.append(f"| `{address}` | {row.planted} | {row.peer} | {row.both} | {row.found} | {what} |")
         parts.append("")
     return "\n".join(parts).rstrip("\n") + "\n"

@@ -241,7 +241,19 @@ class Objects:
 
 
 def hold(subject: Subject, objects: Objects, declared: tuple[FieldRule[Any], ...], facts: object) -> None:
-    """Hold objects that can be read against rules."""
+    """Hold objects that can be read against rules.
+
+    Parameters
+    ----------
+    subject : Subject
+        The container under check, whose log it is.
+    objects : Objects
+        What is checked.
+    declared : tuple of FieldRule
+        The rules.
+    facts : object
+        What is known otherwise.
+    """
     container = subject.container
     blocks, places = container.blocks, np.array(objects.paddrs, np.uint64)
     if len(places) and blocks.readable(places, blocks.block_size).all():

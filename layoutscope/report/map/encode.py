@@ -58,7 +58,7 @@ def characters(data: bytes) -> str:
     The first digit says how many zeros the last four were filled up with. The twin is in ``web/src/unpack.ts``.
     """
     filled = -len(data) % 4
-    words = np.frombuffer(data + bytes(filled), ">u4").astype(np.uint64)
+    words = np.frombuffer(data + bytes(filled), np.dtype(np.uint32).newbyteorder(">")).astype(np.uint64)
     digits = (words[:, None] // _POWERS % np.uint64(len(ALPHABET))).astype(np.uint8)
     return _DIGITS[np.append(np.uint8(filled), digits)].tobytes().decode("ascii")
 

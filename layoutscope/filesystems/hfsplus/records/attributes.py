@@ -107,7 +107,8 @@ class AttributeLeaves:
         for number in (_TYPES.fork_data, _TYPES.extents):
             chosen = np.flatnonzero(is_sound & (kind == number))
             self._keep_fork(volume, buffer, data[chosen], wide["start_block"][chosen], number)
-            self._keep_owner(volume, buffer, data[chosen], node[chosen], wide["file_id"][chosen], number)
+            own = {"file_id": wide["file_id"][chosen], "node": node[chosen]}
+            self._keep_owner(volume, buffer, data[chosen], own, number)
             self._keep_names(buffer, start[chosen], length[chosen])
         is_inline = is_sound & (kind == _TYPES.inline_data) & names.equals(buffer, start, length, COMPRESSION_ATTRIBUTE)
         is_inline &= data + INLINE.width + DECMPFS.width <= stop
@@ -122,13 +123,13 @@ class AttributeLeaves:
         rows["owner"] = self.num_owners + rows.pop("record")
         self.forks.append(rows)
 
-    def _keep_owner(self, volume: Volume, buffer: U8, data: I64, node: I64, file_id: I64, number: int) -> None:
+    def _keep_owner(self, volume: Volume, buffer: U8, data: I64, own: dict[str, I64], number: int) -> None:
         """Keep whose extents they are; only the first record of an attribute knows its size."""
         # Extents behind the eighth stand in records of their own, under the same name, with nothing but extents.
         size = np.full(len(data), -1, np.int64)
         if number == _TYPES.fork_data:
             size = volume.decoder.column(FORK, buffer, data, FORK.the_fork.len_logical)
-        self.owners.append({"file_id": file_id, "node": node, "size": signed(size)})
+        self.owners.append({**own, "size": signed(size)})
         self.num_owners += len(data)
 
     def _keep_names(self, buffer: U8, start: I64, length: I64) -> None:

@@ -142,5 +142,7 @@ def _fill(nodes: Table, tree: str) -> Metric:
 
 def _age(nodes: Table, tree: str, stamp: int) -> Metric:
     # Transactions are the container's: what other volumes write ages the nodes of this one, too.
-    age = np.maximum(stamp - nodes["xid"].present().astype(np.int64), 0)
+    # Damage makes numbers of 64 bits of them, which signed ones do not hold.
+    now = np.uint64(stamp)
+    age = now - np.minimum(nodes["xid"].present().astype(np.uint64), now)
     return Metric(AGE, float(np.median(age)), tree, percentiles(age))

@@ -96,6 +96,16 @@ def test_age_is_counted_from_the_newest_transaction():
     assert measured["age-xid"].value == 2
 
 
+@pytest.mark.parametrize(
+    ("xid", "stamp", "age"), [([2**64 - 1], 7, 0), ([5], 2**64 - 1, 2**64 - 6), ([9], 2**63, 2**63)]
+)
+def test_ages_of_damaged_numbers_are_numbers(xid, stamp, age):
+    """Damage makes transactions of 64 bits: a node from the future is not old, and nothing wraps or ends the scan."""
+    nodes = leaves(1, tree="fs", xid=np.array(xid, np.uint64))
+    measured = by_name(health_metrics(layout(nodes=nodes, filesystem="apfs", stamp=stamp), "fs"))
+    assert measured["age-xid"].value == pytest.approx(age)
+
+
 def test_age_is_left_out_where_nodes_carry_no_transaction():
     """HFS+ nodes have no xid and so no age."""
     assert "age-xid" not in by_name(health_metrics(layout(nodes=leaves(1, 2)), "catalog"))

@@ -65,8 +65,7 @@ _POOL_VERSIONS: Final = 16
 _BLOCK_BYTES: Final = 4096
 _WHOLE: Final = SPACE.width + DATAZONE.width
 """Bytes of a versioned space manager before its arrays: its allocation zones follow the fixed part."""
-_LIST_END: Final = 0xFFFF
-_VERSIONED: Final = 1
+_LIST_END, _VERSIONED = 0xFFFF, 1
 _COUNT_BITS: Final = (1 << 20) - 1
 """Of the number of blocks of a chunk, and of its free blocks."""
 _QUEUE_LIMITS: Final = ((0, 0, 4544, 1), (1 << 18, 261281, 2272, 116), (1 << 20, 0, 1 << 63, 512))

@@ -10,6 +10,7 @@ import argparse
 import ast
 import io
 import re
+import sys
 import tokenize
 import tomllib
 from collections import Counter
@@ -289,8 +290,8 @@ def table() -> str:
     return "\n".join(["| what | now | limit | aim |", "|---|---|---|---|", *rows])
 
 
-def main() -> None:
-    """Print the table, or what a row counts."""
+def main() -> int:
+    """Print the table, or what a row counts; 1 where a number is worse than its limit."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tighten", action="store_true", help="lower each limit to the number as it is")
     parser.add_argument("--show", metavar="WORDS", help="list what the rows with these words count")
@@ -303,7 +304,8 @@ def main() -> None:
     for each in MEASURES:
         if options.show is not None and options.show in each.what and isinstance(found := each.found(), list):
             print(each.what, *found, sep="\n  ")  # noqa: T201
+    return 0 if all(each.holds for each in MEASURES) else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

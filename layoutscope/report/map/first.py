@@ -116,7 +116,10 @@ def _times(disks: Sequence[MapDisk]) -> str:
     most = max((walk.seconds for _, walk in walks), default=0.0)
     if not most:
         return ""
-    rows = "".join(_time(disk.kind or disk.title, walk, most) for disk, walk in walks)
+    kinds = [disk.kind for disk, _ in walks]
+    # Two disks of one file system are told apart by their titles.
+    are_apart = all(kinds) and len(set(kinds)) == len(kinds)
+    rows = "".join(_time(disk.kind if are_apart else disk.title, walk, most) for disk, walk in walks)
     drive = drive_words(walks[0][1].drive)
     return f'<h3>Where the time goes on a {escape(drive)}</h3><table class="times">{rows}</table>'
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import zlib
 from pathlib import Path
 
@@ -42,6 +43,17 @@ def test_names_can_be_left_out(result):
     page = map_page([result], names=False)
     name = result.volumes[0].layout.facts.name
     assert name not in page.split('id="plotly"')[0]
+
+
+def test_times_are_those_of_disks_that_are_told_apart(result, tmp_path):
+    """A row is called by its file system where the two differ in it, and by its disk where they do not."""
+    shutil.copy(IMAGE, tmp_path / "other.img.zst")
+    names = []
+    for other in (tmp_path / "other.img.zst", IMAGE.with_name("apfs-scattered.img.zst")):
+        table = map_page([result, scan(other)]).split('<table class="times">')[1].split("</table>")[0]
+        names.append(re.findall(r'<th scope="row">(.*?)</th>', table))
+    assert [name.partition(":")[0] for name in names[0]] == [IMAGE.name, "other.img.zst"]
+    assert names[1] == ["HFS+", "APFS"]
 
 
 def test_snapshots_are_named_with_their_newest_transaction():

@@ -54,8 +54,12 @@ Those that one file system alone makes are added by :func:`declare` when its pac
 """
 
 
-def declare(codes: Mapping[str, str]) -> Mapping[str, str]:
-    """Add the codes of one file system; returns them.
+ABSENT: Final = {"unread-area"}
+"""Codes of errors that tell of what was not given to be read: by themselves they are no damage."""
+
+
+def declare(codes: Mapping[str, str], *, absent: Iterable[str] = ()) -> Mapping[str, str]:
+    """Add the codes of one file system, and which of them tell of what was not given; returns the codes.
 
     Raises
     ------
@@ -65,6 +69,7 @@ def declare(codes: Mapping[str, str]) -> Mapping[str, str]:
     for code, meaning in codes.items():
         if CODES.setdefault(code, meaning) != meaning:
             raise ValueError(f"the finding code {code!r} has another meaning already")
+    ABSENT.update(absent)
     return codes
 
 

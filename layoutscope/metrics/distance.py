@@ -5,7 +5,7 @@ Input: nodes, extents and entries. Distances are between nearest edges, in bytes
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -83,7 +83,7 @@ def _metric(definition: Definition, subject: str, distance: NDArray[np.int64]) -
     return Metric(definition, float(middle.mean()), subject, _percentiles(ordered))
 
 
-def percentiles(values: NDArray[np.int64]) -> tuple[tuple[str, float], ...]:
+def percentiles(values: NDArray[np.integer[Any]]) -> tuple[tuple[str, float], ...]:
     """Percentiles with their labels; nothing for no values."""
     return _percentiles(_partly_sorted(values)) if len(values) else ()
 
@@ -95,12 +95,12 @@ def _ranks(count: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     return rank, np.concatenate([below, np.minimum(below + 1, count - 1), [(count - 1) // 2, count // 2]])
 
 
-def _partly_sorted(values: NDArray[np.int64]) -> NDArray[np.int64]:
+def _partly_sorted(values: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
     """Return the values, of which those that percentiles and the median need stand where sorting would bring them."""
     return np.partition(values, distinct(_ranks(len(values))[1]))
 
 
-def _percentiles(ordered: NDArray[np.int64]) -> tuple[tuple[str, float], ...]:
+def _percentiles(ordered: NDArray[np.integer[Any]]) -> tuple[tuple[str, float], ...]:
     # As ``np.percentile``, whose import of masked arrays would cost more than its work.
     rank, places = _ranks(len(ordered))
     below = places[: len(rank)]

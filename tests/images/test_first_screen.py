@@ -112,3 +112,11 @@ def test_a_volume_of_which_blocks_are_lost_is_not_called_whole(reference_image, 
         assert said in " ".join(text.split())
         assert said not in " ".join(whole.split())
     assert "Listing every file" not in text
+
+
+@pytest.mark.parametrize("half", ["main", "tier2"])
+def test_half_of_a_set_is_not_called_damaged(reference_image, half):
+    """What lies on the other image was not given, and nothing is known to be wrong with it."""
+    text = screen(reference_image(f"fusion/{half}.img"))
+    assert "INCOMPLETE: 1 error; fusion-half" in " ".join(text.split())
+    assert "DAMAGED" not in text

@@ -34,7 +34,8 @@ CODES: Final[Mapping[str, str]] = declare(
         "name-hash-differs": "The hash in an APFS directory record is not that of its name.",
         "container-changed": "An APFS container was written while it was read: what was read is of no single state.",
         "volume-hardware-locked": "The keys of an APFS volume are bound to the hardware that made them.",
-    }
+    },
+    absent=("fusion-half",),
 )
 
 # Cased letters that came after Unicode 9, whose tables APFS and Linux's driver have: Georgian capitals, Latin ones of

@@ -27,6 +27,7 @@ from layoutscope.analysis.story import (
     yardstick,
 )
 from layoutscope.filesystems.registry import filesystem_of
+from layoutscope.findings import ABSENT
 from layoutscope.metrics.pieces import node_density
 from layoutscope.report import escape_text
 from layoutscope.tables import coverage_of
@@ -185,11 +186,19 @@ def _state(result: ScanResult, volume: VolumeScan) -> Iterator[Text]:
     findings = [item for one in _together(result, volume) for item in one.findings if item.level != "info"]
     if not findings:
         return
-    yield from _worst("  DAMAGED" if any(item.level == "error" for item in findings) else "  Odd", findings)
+    yield from _worst(f"  {_called(findings)}", findings)
     lost = volume.layout.facts.num_missing_entries
     if lost:
         are = "entry is" if lost == 1 else "entries are"
         yield Text(f"  At least {lost:,} {are} missing: what follows is about the others.", style="bold red")
+
+
+def _called(findings: Sequence[Finding]) -> str:
+    """Call a volume what its findings make of it; one of which only a part was given is not damaged by that."""
+    errors = {item.code for item in findings if item.level == "error"}
+    if not errors:
+        return "Odd"
+    return "INCOMPLETE" if errors <= ABSENT else "DAMAGED"
 
 
 def _locked(volume: VolumeScan) -> Iterator[Text]:

@@ -170,13 +170,15 @@ def test_looking_at_a_layout_makes_no_frames():
 
 
 def test_figures_are_drawn_without_a_network(results):
-    """The map's overview stands in a frame of its own, with the scripts that draw it."""
+    """The page of the map stands in a frame of its own, with its scripts and a policy that lets no other in."""
     drawn = layoutscope.layout_map(results[1])
     page = drawn._repr_html_()
     assert repr(drawn) == "Figures(address, walk, costs, overview)"
     (frame,) = re.findall(r'srcdoc="([^"]*)"', page)
-    assert "Plotly.newPlot" in frame
-    assert not re.search(r"<script[^>]+src=", unescape(frame))
+    inside = unescape(frame)
+    assert 'id="plotly"' in inside
+    assert "default-src 'none'" in inside
+    assert not re.search(r"<script[^>]+src=", inside)
 
 
 def test_without_anybody_who_draws_the_line_is_shown():

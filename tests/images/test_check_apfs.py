@@ -116,7 +116,7 @@ NEEDED = {
 # The faults of the writers do not reach these; each has a test of its own.
 OTHERWISE_TESTED = {
     *("double-claims", "sibling-links", "directories", "superblock-fields", "superblock-copy", "map-fields"),
-    *("reaper-fields", "space-fields", "map-head", "map-heads"),
+    *("reaper-fields", "space-fields", "map-head", "map-heads", "integrity-metadata"),
     *("mapping-fields", "chunk-heads", "pool-versions", "superblocks"),
 }
 

@@ -101,7 +101,7 @@ def second_half(half: Half, stack: tuple[str, ...], log: FindingLog, *, sweeps: 
         return None
     if not superblock.is_fusion or superblock.is_fusion_main:
         return None
-    message = "this is the second device of a Fusion set; the main one, with all checkpoints, was not given"
+    message = "this is the second device of a Fusion set; its main device, with all checkpoints, was not given"
     log.at("container superblock", image_offset).add("fusion-half", "error", message)
     size = source.size_bytes - image_offset
     blocks = Blocks((Window(source, image_offset, size),), (image_offset,), superblock.len_block)

@@ -242,7 +242,8 @@ RULES: Final[tuple[RecordRule, ...]] = (
         "files",
         "data_fork.num_blocks",
         lambda facts: (
-            (facts.of_files | facts.of_folders)
+            # A file of the type with another date is a plain one to drivers, whatever fsck_hfs calls it.
+            ((facts.of_files & facts.are_dated) | facts.of_folders)
             & (facts.catalog.parent_id[facts.files["row"]] != facts.home_of_files)
             & (facts.files["data_fork.num_blocks"] != 0)
         ),

@@ -80,7 +80,7 @@ def make_link(image, special, created):
 
 @pytest.mark.parametrize("special", [0, 1])
 def test_file_of_a_links_type_with_another_date_is_a_file(image, special):
-    """Somebody gave it that type: a driver shows the file itself, and nothing is broken; fsck_hfs would mend its date."""
+    """Somebody gave it that type: a driver shows the file itself, nothing is broken; fsck_hfs mends the date."""
     before = rows(image.scan())
     number = image.get("one", SPECIAL)
     make_link(image, special * number, image.get("one", CREATED) + 1000)

@@ -46,6 +46,14 @@ def test_flags_of_the_journal_that_hide_its_transactions(readings, flags, order)
     assert {reading.exit_code for reading in found} == {3}
 
 
+@pytest.mark.parametrize("order", ["", "-big-endian"])
+def test_a_header_that_denies_its_journal(readings, order):
+    """Called not journaled, a volume that was last mounted with its journal may owe changes to it."""
+    found = readings(f"written-hfsplus-journal-pending{order}", "volume-header", 6, b"\xc0\0")
+    assert all(is_told(reading) for reading in found)
+    assert {reading.exit_code for reading in found} == {3}
+
+
 @pytest.mark.parametrize("which", [(0,), (1,), (0, 1)])
 def test_superblocks_of_a_volume_and_its_snapshot(readings, which):
     """Where the snapshot that is asked for cannot be opened, that is said; nothing else is shown in its place."""

@@ -92,7 +92,9 @@ class _Facts:
         expected |= int(_FLAG.noheader) if shape.is_noheader else 0
         # Root and leaf are compared while the tree is read.
         place = int(_FLAG.root | _FLAG.leaf)
-        return Want(lambda found: found & ~found.dtype.type(place) == expected, f"{expected:#x}, root and leaf aside")
+        return Want(
+            lambda found: found & ~np.array(place, found.dtype) == expected, f"{expected:#x}, root and leaf aside"
+        )
 
     def transaction(self) -> Want | None:
         if self.batch.tree.shape.is_noheader:
@@ -104,7 +106,9 @@ class _Facts:
             return None
         expected = self.row.flags | (_SEALED if self.batch.tree.shape.is_hashed else 0)
         hint = int(_TREE.sequential_insert)
-        return Want(lambda found: found & ~found.dtype.type(hint) == expected, f"{expected:#x}, and the hint {hint:#x}")
+        return Want(
+            lambda found: found & ~np.array(hint, found.dtype) == expected, f"{expected:#x}, and the hint {hint:#x}"
+        )
 
     def len_key(self) -> Want | None:
         return None if self.row is None else equals(self.row.len_key)

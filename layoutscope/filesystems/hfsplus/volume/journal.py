@@ -45,6 +45,9 @@ LIST: Final = BLOCK_LIST_HEADER_BE
 LIST_BYTES: Final = LIST.width
 BLOCK_INFO_BYTES: Final = BLOCK_INFO_BE.width
 
+MOUNTED_WITH_JOURNAL: Final = 0x4846534A
+"""The four letters HFSJ; who switches it off writes 10.0 instead (Apple: ``hfs_flushvolumeheader``)."""
+
 
 @frozen
 class Journal:
@@ -130,6 +133,7 @@ def is_applied(request: VolumeRequest) -> bool:
 def find_journal(volume: Volume) -> Journal | None:
     """Locate the journal of a journaled volume; None where there is none on this device."""
     if not volume.header.is_journaled:
+        _report_denied(volume)
         return None
     at = int(volume.header.journal_info_block) * volume.block_size_bytes
     try:
@@ -152,6 +156,14 @@ def find_journal(volume: Volume) -> Journal | None:
         volume.log.at("journal info block", at).add("journal-invalid", "error", message)
     header, is_little = (None, False) if info.needs_initialisation else _read_header(volume, int(info.ofs_journal))
     return Journal(at, int(info.ofs_journal), int(info.len_journal), header, is_little)
+
+
+def _report_denied(volume: Volume) -> None:
+    """Report a header that calls the volume not journaled, and says that it was last mounted with its journal."""
+    if not volume.header.journal_info_block or int(volume.header.last_mounted_version) != MOUNTED_WITH_JOURNAL:
+        return
+    message = "the volume is called not journaled, and was last mounted with its journal, which may hold changes"
+    volume.header_field("attributes").add("journal-invalid", "error", message)
 
 
 def _contradiction(volume: Volume, info: HfsplusJournal.JournalInfoBlock) -> str:

@@ -9,7 +9,7 @@
 
 #include "kernel.h"
 
-enum { MOST_BUFFERS = 256, MOST_COLUMNS = 200 };
+enum { MOST_BUFFERS = 1024, MOST_COLUMNS = 200 };
 
 typedef struct {
     const uint8_t *data;

@@ -13,7 +13,7 @@ import numpy as np
 from layoutscope.arrays.ragged import starts_of
 from layoutscope.errors import FormatError
 from layoutscope.filesystems.hfsplus.volume.overlay import Overlay
-from layoutscope.filesystems.hfsplus.volume.volume import read_at
+from layoutscope.filesystems.hfsplus.volume.volume import read_at, report_denied_journal
 from layoutscope.frozen import frozen
 from layoutscope.ondisk import grammar
 from layoutscope.ondisk.checksum import journal_checksums
@@ -44,9 +44,6 @@ HEADER_BYTES: Final = HEADER.width
 LIST: Final = BLOCK_LIST_HEADER_BE
 LIST_BYTES: Final = LIST.width
 BLOCK_INFO_BYTES: Final = BLOCK_INFO_BE.width
-
-MOUNTED_WITH_JOURNAL: Final = 0x4846534A
-"""The four letters HFSJ; who switches it off writes 10.0 instead (Apple: ``hfs_flushvolumeheader``)."""
 
 
 @frozen
@@ -133,7 +130,7 @@ def is_applied(request: VolumeRequest) -> bool:
 def find_journal(volume: Volume) -> Journal | None:
     """Locate the journal of a journaled volume; None where there is none on this device."""
     if not volume.header.is_journaled:
-        _report_denied(volume)
+        report_denied_journal(volume)
         return None
     at = int(volume.header.journal_info_block) * volume.block_size_bytes
     try:
@@ -156,14 +153,6 @@ def find_journal(volume: Volume) -> Journal | None:
         volume.log.at("journal info block", at).add("journal-invalid", "error", message)
     header, is_little = (None, False) if info.needs_initialisation else _read_header(volume, int(info.ofs_journal))
     return Journal(at, int(info.ofs_journal), int(info.len_journal), header, is_little)
-
-
-def _report_denied(volume: Volume) -> None:
-    """Report a header that calls the volume not journaled, and says that it was last mounted with its journal."""
-    if not volume.header.journal_info_block or int(volume.header.last_mounted_version) != MOUNTED_WITH_JOURNAL:
-        return
-    message = "the volume is called not journaled, and was last mounted with its journal, which may hold changes"
-    volume.header_field("attributes").add("journal-invalid", "error", message)
 
 
 def _contradiction(volume: Volume, info: HfsplusJournal.JournalInfoBlock) -> str:

@@ -45,6 +45,9 @@ ATTRIBUTE_NAMES: Final = {
 }
 """Instances of the volume header and the names under which reports show them."""
 
+MOUNTED_WITH_JOURNAL: Final = 0x4846534A
+"""The four letters HFSJ; who switches it off writes 10.0 instead (Apple: ``hfs_flushvolumeheader``)."""
+
 
 @frozen
 class Volume:
@@ -366,3 +369,11 @@ def volume_uuid(header: HfsplusVolume.VolumeHeader) -> str:
 def attribute_names(header: HfsplusVolume.VolumeHeader) -> tuple[str, ...]:
     """Name the bits of the volume header that are set."""
     return tuple(name for instance, name in ATTRIBUTE_NAMES.items() if getattr(header, instance))
+
+
+def report_denied_journal(volume: Volume) -> None:
+    """Report a header that calls the volume not journaled, and says that it was last mounted with its journal."""
+    if not volume.header.journal_info_block or int(volume.header.last_mounted_version) != MOUNTED_WITH_JOURNAL:
+        return
+    message = "the volume is called not journaled, and was last mounted with its journal, which may hold changes"
+    volume.header_field("attributes").add("journal-invalid", "error", message)

@@ -7,12 +7,12 @@ many readers keep only 53 bits of a number.
 
 from __future__ import annotations
 
-import io
 from typing import IO, TYPE_CHECKING, Final
 
 from layoutscope.frames import pl
 from layoutscope.report import UNSAFE, escape_text
 from layoutscope.tables import TABLES
+from layoutscope.tables.frames import parquet
 from layoutscope.tables.schema import REFERENCE
 
 if TYPE_CHECKING:
@@ -109,13 +109,8 @@ def guard_formula(text: pl.Expr) -> pl.Expr:
 
 
 def write_parquet(frame: pl.DataFrame, file: IO[bytes]) -> None:
-    """Write Parquet with the types of the tables.
-
-    It is made in memory: polars tells of a full disk or a closed pipe by errors of its own, which say neither.
-    """
-    held = io.BytesIO()
-    frame.write_parquet(held, compression="zstd", statistics=True)
-    file.write(held.getbuffer())
+    """Write Parquet with the types of the tables."""
+    file.write(parquet(frame))
 
 
 def write_jsonl(frame: pl.DataFrame, file: IO[bytes]) -> None:

@@ -10,7 +10,6 @@ for their range, its references for what they refer to, since everything right o
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import math
 import os
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from layoutscope import inputs
 from layoutscope.errors import ImageError
 from layoutscope.frames import pl
+from layoutscope.tables.frames import parquet
 from layoutscope.tables.layout import TreeFacts, VolumeFacts, VolumeLayout
 from layoutscope.tables.schema import OPTIONAL, REFERENCE, TABLES
 
@@ -110,18 +110,11 @@ def write_capture(folder: Path, layouts: Sequence[VolumeLayout], about: Mapping[
     for number, layout in enumerate(layouts):
         (folder / str(number)).mkdir()
         for table in TABLES:
-            _write_table(layout.table(table), folder / str(number) / f"{table}.parquet")
+            (folder / str(number) / f"{table}.parquet").write_bytes(parquet(layout.table(table)))
         volumes.append({"facts": asdict(layout.facts), "sha256": digests(folder / str(number))})
     manifest = {"format": FORMAT, **about, "volumes": volumes}
     # Last of all: without a manifest a folder is no capture, and so is what an interrupted save leaves behind.
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), "utf-8")
-
-
-def _write_table(frame: pl.DataFrame, path: Path) -> None:
-    """Write a table by way of memory: what polars says of a full disk does not say that it is full."""
-    held = io.BytesIO()
-    frame.write_parquet(held, compression="zstd")
-    path.write_bytes(held.getbuffer())
 
 
 def digests(folder: Path) -> dict[str, str]:

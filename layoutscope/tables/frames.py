@@ -6,6 +6,7 @@ what belongs to no node, file or directory has a row of its own.
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING, Any, Final
 
 from layoutscope.display import Displayed
@@ -147,3 +148,13 @@ class WalkCosts(Displayed):
     nodes: pl.DataFrame
     files: pl.DataFrame
     directories: pl.DataFrame
+
+
+def parquet(frame: pl.DataFrame) -> memoryview:
+    """Return a table as Parquet, whole, for others to write.
+
+    It is made in memory: polars tells of a full disk or a closed pipe by errors of its own, which say neither.
+    """
+    held = io.BytesIO()
+    frame.write_parquet(held, compression="zstd", statistics=True)
+    return held.getbuffer()

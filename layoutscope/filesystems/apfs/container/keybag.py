@@ -248,7 +248,7 @@ def unlock(container: Container, volume_uuid: bytes, password: str) -> Cipher | 
     if refused:
         # No password can be called wrong where a key was not tried.
         raise FormatError(
-            f"a key asks for more than {MAX_ITERATIONS:,} rounds of PBKDF2, and is not tried",
+            f"its keys ask for more than {MAX_ITERATIONS:,} rounds of PBKDF2 together; not all were tried",
             structure="volume key bag",
             image_offset=container.blocks.at(run[0]),
             found=f"{refused:,}",
